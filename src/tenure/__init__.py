@@ -1,0 +1,3 @@
+"""Fenced task claims for teams of AI agents."""
+
+__version__ = "0.1.0"

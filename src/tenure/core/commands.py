@@ -1,0 +1,415 @@
+"""Everything that can be asked of the engine: one struct a verb, the same for CLI, HTTP, MCP and SDK.
+
+A task is named by id, key, short key (`B-003`) or an unambiguous beginning. Durations are seconds here, as people
+and wires speak of them; rows keep microseconds. Instants are microseconds UTC. `core/inputs.py` checks the values.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from tenure.core.records import RetryPolicy
+
+
+class Principal(msgspec.Struct, frozen=True, kw_only=True):
+    """On whose behalf a command runs. The role decides what may be asked; it never proves a holder."""
+
+    role: str = "owner"
+    user: str | None = None
+    agent: str | None = None
+    session: str | None = None
+    address: str | None = None
+
+    @property
+    def name(self) -> str:
+        return f"agent:{self.agent or ''}" if self.role == "agent" else f"human:{self.user or ''}"
+
+
+class Command(msgspec.Struct, frozen=True, kw_only=True, tag_field="command", tag=str.lower):
+    """`project` says where; `request_id` makes a repeat harmless."""
+
+    project: str
+    request_id: str | None = None
+    trace_id: str | None = None
+
+
+# --- claims and their holders -------------------------------------------------------------------------------
+
+
+class Claim(Command, frozen=True, kw_only=True, tag="claim"):
+    task: str
+    agent: str
+    session: str
+    lease: float | None = None
+    user: str | None = None
+
+
+class ClaimNext(Command, frozen=True, kw_only=True, tag="claim_next"):
+    agent: str
+    session: str
+    lease: float | None = None
+    user: str | None = None
+    n: int = 1
+    capabilities: tuple[str, ...] | None = None  # None: what the agent registered
+    tracks: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    region: str | None = None
+
+
+class Renew(Command, frozen=True, kw_only=True, tag="renew"):
+    receipt: str
+    lease: float | None = None
+    background: bool = False  # a hook or thread renews, nobody presented the receipt
+
+
+class Start(Command, frozen=True, kw_only=True, tag="start"):
+    receipt: str
+
+
+class Progress(Command, frozen=True, kw_only=True, tag="progress"):
+    receipt: str
+    percent: int | None = None
+    step: str | None = None
+    done_in: float | None = None  # estimated seconds to completion
+
+
+class Checkpoint(Command, frozen=True, kw_only=True, tag="checkpoint"):
+    receipt: str
+    data: dict[str, Any]
+
+
+class Submit(Command, frozen=True, kw_only=True, tag="submit"):
+    receipt: str
+    data: Any = None
+    summary: str = ""
+
+
+class Fail(Command, frozen=True, kw_only=True, tag="fail"):
+    receipt: str
+    error_class: str = "task"
+    message: str = ""
+    retry_after: float | None = None
+    model: str | None = None
+
+
+class Release(Command, frozen=True, kw_only=True, tag="release"):
+    receipt: str
+    reason: str = ""
+
+
+class Ask(Command, frozen=True, kw_only=True, tag="ask"):
+    """The holder asks a person; the task is paused until the answer."""
+
+    receipt: str
+    question: str
+
+
+class Spawn(Command, frozen=True, kw_only=True, tag="spawn"):
+    """The holder makes subtasks, each with a local name; with `wait` it comes back when all have ended."""
+
+    receipt: str
+    tasks: tuple[NewTask, ...]
+    wait: bool = False
+
+
+class Wait(Command, frozen=True, kw_only=True, tag="wait"):
+    """The holder gives its claim back until the subtasks it has spawned in this run have ended."""
+
+    receipt: str
+
+
+# --- making work --------------------------------------------------------------------------------------------
+
+
+class Dependency(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    task: str  # key, id, or a name in the same plan
+    on_failure: str = "block"
+
+
+class NewTask(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A task to be made. `name` is its local name in a plan or spawn; `parent` makes it a subtask."""
+
+    title: str
+    name: str | None = None
+    key: str | None = None
+    track: str | None = None
+    type: str = "code"
+    description: str = ""
+    tags: tuple[str, ...] = ()
+    metadata: dict[str, Any] = {}
+    spec: dict[str, Any] = {}
+    constraints: dict[str, Any] = {}
+    output: dict[str, Any] = {}
+    priority: int | str = 50
+    boost: float | None = None  # points a minute; None: the project's
+    deadline: int | None = None
+    not_before: int | None = None
+    depends_on: tuple[Dependency | str, ...] = ()
+    parent: str | None = None
+    max_attempts: int = 3
+    retry: RetryPolicy = RetryPolicy()
+    touches: tuple[str, ...] = ()
+    on_lost: str = "retry"
+    idempotency_key: str | None = None
+    draft: bool = False
+
+
+class Add(Command, frozen=True, kw_only=True, tag="add"):
+    """One task, in a dag of its own."""
+
+    task: NewTask
+
+
+class Plan(Command, frozen=True, kw_only=True, tag="plan"):
+    """A dag in one atomic operation; `name` makes it a plan that can be applied again."""
+
+    tasks: tuple[NewTask, ...]
+    title: str = ""
+    name: str | None = None
+    prune: bool = False
+
+
+class Link(Command, frozen=True, kw_only=True, tag="link"):
+    task: str
+    needs: str
+    on_failure: str = "block"
+
+
+class Unlink(Command, frozen=True, kw_only=True, tag="unlink"):
+    task: str
+    needs: str
+
+
+class Publish(Command, frozen=True, kw_only=True, tag="publish"):
+    """Put a draft, or all drafts of a dag, into the graph."""
+
+    task: str | None = None
+    dag: str | None = None
+
+
+# --- persons' verbs -----------------------------------------------------------------------------------------
+
+
+class Pause(Command, frozen=True, kw_only=True, tag="pause"):
+    task: str
+    reason: str = ""
+    drain: bool = False  # only ask the holder; no claim is ended
+
+
+class Resume(Command, frozen=True, kw_only=True, tag="resume"):
+    task: str
+
+
+class Answer(Command, frozen=True, kw_only=True, tag="answer"):
+    task: str
+    text: str
+
+
+class Cancel(Command, frozen=True, kw_only=True, tag="cancel"):
+    task: str
+    reason: str = ""
+
+
+class Retry(Command, frozen=True, kw_only=True, tag="retry"):
+    """Another run for a dead letter; `changes` makes it modify_and_retry."""
+
+    task: str
+    note: str = ""
+    changes: dict[str, Any] | None = None
+
+
+class Reset(Command, frozen=True, kw_only=True, tag="reset"):
+    task: str
+    cascade: bool = False
+
+
+class Adopt(Command, frozen=True, kw_only=True, tag="adopt"):
+    """Take a kept result (by id; None: the newest) as the task's own."""
+
+    task: str
+    result: str | None = None
+    supersede: bool = False
+    note: str = ""
+
+
+class Archive(Command, frozen=True, kw_only=True, tag="archive"):
+    task: str
+
+
+class Edit(Command, frozen=True, kw_only=True, tag="edit"):
+    task: str
+    changes: dict[str, Any]
+    version: int | None = None
+    supersede: bool = False
+
+
+class Assign(Command, frozen=True, kw_only=True, tag="assign"):
+    task: str
+    agent: str
+    seconds: float = 60.0
+
+
+class Reassign(Command, frozen=True, kw_only=True, tag="reassign"):
+    task: str
+    agent: str
+    seconds: float = 60.0
+
+
+class Recover(Command, frozen=True, kw_only=True, tag="recover"):
+    """End a claim whose receipt is lost."""
+
+    task: str
+    reason: str = ""
+
+
+class Abort(Command, frozen=True, kw_only=True, tag="abort"):
+    """End a claim that hangs; counts as a timed-out attempt."""
+
+    task: str
+    reason: str = ""
+
+
+class Note(Command, frozen=True, kw_only=True, tag="note"):
+    task: str
+    text: str
+
+
+class Undo(Command, frozen=True, kw_only=True, tag="undo"):
+    """Write the opposite of an earlier command, by the id that its outcome carried."""
+
+    command_id: str
+
+
+class StopLine(Command, frozen=True, kw_only=True, tag="stop_line"):
+    """Nothing more is claimed in `scope`: `project:`, `track:B`, `dag:ID`, `agent:NAME`, `type:NAME`."""
+
+    scope: str
+    reason: str = ""
+
+
+class StartLine(Command, frozen=True, kw_only=True, tag="start_line"):
+    scope: str
+
+
+class DefineProject(Command, frozen=True, kw_only=True, tag="define_project"):
+    default_track: str | None = None
+    boost: float | None = None
+    agents_may_operate: bool | None = None
+    limits: dict[str, int] | None = None
+
+
+class DefineTrack(Command, frozen=True, kw_only=True, tag="define_track"):
+    code: str
+    name: str
+    purpose: str = ""
+
+
+# --- agents, mail, reservations, leadership -----------------------------------------------------------------
+
+
+class Register(Command, frozen=True, kw_only=True, tag="register"):
+    agent: str
+    session: str | None = None
+    user: str | None = None
+    type: str = "generic"
+    capabilities: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    region: str | None = None
+    tracks: tuple[str, ...] = ()
+    max_concurrent_tasks: int | None = None
+    managed: bool = False
+    heartbeat: float = 30.0
+    stale_after: float = 180.0
+    host: str | None = None
+    boot: str | None = None
+    pid: int | None = None
+    pid_start: int | None = None
+
+
+class Heartbeat(Command, frozen=True, kw_only=True, tag="heartbeat"):
+    agent: str
+    session: str | None = None
+    health: str = "ok"
+    step: str | None = None
+    memory_mb: int | None = None
+    cpu_percent: int | None = None
+
+
+class Drain(Command, frozen=True, kw_only=True, tag="drain"):
+    agent: str
+
+
+class Terminate(Command, frozen=True, kw_only=True, tag="terminate"):
+    """Graceful: drain, what it holds goes on. Otherwise its claims end now."""
+
+    agent: str
+    graceful: bool = True
+
+
+class Leave(Command, frozen=True, kw_only=True, tag="leave"):
+    """A session ends and gives back what it holds."""
+
+    session: str
+
+
+class Send(Command, frozen=True, kw_only=True, tag="send"):
+    sender: str
+    text: str
+    to: str = "@all"
+    type: str = "chat"
+    reply_to: str | None = None
+
+
+class Read(Command, frozen=True, kw_only=True, tag="read"):
+    """Mark mail of a recipient as read, and give it back."""
+
+    agent: str
+    messages: tuple[str, ...] | None = None  # None: all that is unread
+
+
+class Reserve(Command, frozen=True, kw_only=True, tag="reserve"):
+    """With a task's `receipt` it lives as long as the claim; alone it has a lease and its own receipt."""
+
+    patterns: tuple[str, ...]
+    agent: str
+    session: str
+    mode: str = "exclusive"
+    receipt: str | None = None
+    lease: float | None = None
+
+
+class RenewReservation(Command, frozen=True, kw_only=True, tag="renew_reservation"):
+    receipt: str
+    lease: float | None = None
+
+
+class Unreserve(Command, frozen=True, kw_only=True, tag="unreserve"):
+    receipt: str
+
+
+class Lead(Command, frozen=True, kw_only=True, tag="lead"):
+    """Become, or stay, the leader. With an agent it is the project's `@leader`, else the store's coordinator."""
+
+    holder: str
+    agent: bool = False
+    lease: float = 30.0
+    term: int | None = None  # the term held so far, to renew
+
+
+class StepDown(Command, frozen=True, kw_only=True, tag="step_down"):
+    holder: str
+    term: int
+    agent: bool = False
+
+
+AnyCommand = (
+    Claim | ClaimNext | Renew | Start | Progress | Checkpoint | Submit | Fail | Release | Ask | Spawn | Wait
+    | Add | Plan | Link | Unlink | Publish
+    | Pause | Resume | Answer | Cancel | Retry | Reset | Adopt | Archive | Edit | Assign | Reassign | Recover
+    | Abort | Note | Undo | StopLine | StartLine | DefineProject | DefineTrack
+    | Register | Heartbeat | Drain | Terminate | Leave | Send | Read | Reserve | RenewReservation | Unreserve
+    | Lead | StepDown
+)  # fmt: skip

@@ -1,0 +1,96 @@
+"""The one error tree.
+
+    TenureError
+    ├── InvalidInput            what was asked cannot be: bad value, unknown name, wrong size
+    │   ├── TooLarge            a text or a batch over its bound
+    │   ├── Cycle               edges that would close a circle; the message spells it
+    │   └── RequestIdReused     the same request id with another content
+    ├── NotFound                no such task, agent, dag … in this project
+    │   └── Ambiguous           the beginning of several; the message names them
+    ├── NotAllowed              the role may not do this
+    ├── LimitReached            a configured limit; the message names it and how to raise it
+    ├── StoreError              the store could not do its part
+    │   ├── Conflict            rows changed under the batch; the engine runs it again
+    │   ├── StoreAway           cannot be reached or opened; nothing was done
+    │   ├── OutcomeUnknown      the answer to a commit was lost: send again with the same request id
+    │   ├── SchemaMismatch      the file is not what this version made
+    │   └── StoreCorrupt        the integrity check failed
+    └── Bug                     a rule of ours was broken; nothing was done
+
+Refusals of a holder ("stale", "denied") are outcomes, not errors: see outcomes.py.
+"""
+
+from __future__ import annotations
+
+
+class TenureError(Exception):
+    """Has a stable `code`, says whether it is `definite` (no effect) and may carry a `hint`: the way on."""
+
+    code = "ERROR"
+    definite = True
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class InvalidInput(TenureError):
+    code = "INVALID_INPUT"
+
+
+class TooLarge(InvalidInput):
+    code = "TOO_LARGE"
+
+
+class Cycle(InvalidInput):
+    code = "CYCLE"
+
+
+class RequestIdReused(InvalidInput):
+    code = "REQUEST_ID_REUSED"
+
+
+class NotFound(TenureError):
+    code = "NOT_FOUND"
+
+
+class Ambiguous(NotFound):
+    code = "AMBIGUOUS"
+
+
+class NotAllowed(TenureError):
+    code = "NOT_ALLOWED"
+
+
+class LimitReached(TenureError):
+    code = "LIMIT_REACHED"
+
+
+class StoreError(TenureError):
+    code = "STORE_ERROR"
+
+
+class Conflict(StoreError):
+    code = "CONFLICT"
+
+
+class StoreAway(StoreError):
+    code = "STORE_AWAY"
+
+
+class OutcomeUnknown(StoreError):
+    code = "OUTCOME_UNKNOWN"
+    definite = False
+
+
+class SchemaMismatch(StoreError):
+    code = "SCHEMA_MISMATCH"
+
+
+class StoreCorrupt(StoreError):
+    code = "STORE_CORRUPT"
+
+
+class Bug(TenureError):
+    code = "BUG"

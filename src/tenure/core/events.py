@@ -1,0 +1,112 @@
+"""Events: one line of the append-only log for each transition.
+
+Audit trail, session memory, task log and live feed are readings of this log. `patch` holds the fields that the
+transition changed, row by row, so that replaying the log gives the tables back; `details` is for readers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+LEVELS = ("debug", "info", "warning", "error", "critical")
+
+# kind → what has happened. The reference page is made from this table.
+KINDS: dict[str, str] = {
+    "project.created": "a project was made",
+    "project.changed": "settings or limits of a project changed",
+    "project.stopped": "claiming was stopped in a project, track, dag, agent or type",
+    "project.started": "claiming goes on there",
+    "track.defined": "a track was made or changed",
+    "dag.created": "a dag was made from a plan or call",
+    "dag.completed": "every task of the dag is completed or cancelled",
+    "dag.failed": "a task is dead-lettered and nothing else in the dag can run",
+    "dag.cancelled": "every task of the dag is cancelled",
+    "task.created": "a task was made",
+    "task.published": "a draft was put into the graph",
+    "task.ready": "the last thing it waited for is there",
+    "task.pending": "it waits again: a dependency was added or reset",
+    "task.linked": "a dependency was added",
+    "task.unlinked": "a dependency was removed",
+    "task.claimed": "an agent holds it; the generation grew by one",
+    "task.started": "the holder began",
+    "task.progress": "the holder told how far it is",
+    "task.checkpoint": "the holder left a note for whoever goes on",
+    "task.waiting": "the holder waits for subtasks",
+    "task.completed": "a result was accepted",
+    "task.result_refused": "a result with a genuine receipt was refused and kept",
+    "task.failed": "an attempt failed",
+    "task.retry_scheduled": "it will be ready again at retry_at",
+    "task.retry_due": "its delay is over",
+    "task.dead_lettered": "it ran out of attempts and waits for a person",
+    "task.lease_expired": "the lease ran out before the holder's word",
+    "task.released": "the holder gave it back",
+    "task.aborted": "the claim was ended: hung or over its time",
+    "task.epoch_ended": "the claim was ended by a new store epoch",
+    "task.warned": "the holder is asked for a sign of life",
+    "task.drain_requested": "the holder is asked to pause",
+    "task.paused": "it waits for a person",
+    "task.resumed": "it goes on",
+    "task.question": "the holder asked a person something",
+    "task.answered": "a person answered",
+    "task.cancelled": "it will not be done",
+    "task.uncancelled": "its cancellation was taken back",
+    "task.retried": "a person gave a dead letter another run",
+    "task.reset": "a person started it over",
+    "task.reset_undone": "the reset was taken back: the old result stands again",
+    "task.retry_undone": "the retry was taken back: it is a dead letter again",
+    "task.adopted": "a person took a kept result as the task's own",
+    "task.archived": "hidden from lists",
+    "task.unarchived": "shown in lists again",
+    "task.edited": "what is asked for changed",
+    "task.offered": "held out to one agent for a while",
+    "task.offer_ended": "the offer is over; anybody may claim",
+    "task.recovered": "a person ended a claim whose receipt was lost",
+    "task.reassigned": "a person ended the claim and offered the task to another agent",
+    "task.deadline_missed": "the deadline passed; it stays claimable",
+    "task.noted": "somebody left a note",
+    "agent.registered": "an agent is known",
+    "agent.updated": "what an agent says of itself changed",
+    "agent.draining": "it finishes what it holds and takes nothing more",
+    "agent.stale": "no sign of life for its threshold; its claims are untouched",
+    "agent.recovered": "it is heard of again",
+    "agent.terminated": "it was ended; what it held was given back",
+    "agent.left": "it left by itself",
+    "session.started": "a session is known",
+    "session.ended": "a session left",
+    "message.sent": "mail for an agent",
+    "reservation.taken": "something that is not a task is held",
+    "reservation.released": "and given back",
+    "leader.elected": "a new leader with a new term",
+    "leader.lost": "the leader stepped down",
+    "epoch.started": "the store began a new epoch; older receipts are void",
+    "command.undone": "the opposite of an earlier command was written",
+}
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`sequence` is the store's, given on append; (task, version) orders the log of one task without gap."""
+
+    sequence: int = 0
+    id: str
+    time: int
+    kind: str
+    level: str = "info"
+    project: str = ""
+    task: str | None = None
+    key: str | None = None
+    version: int | None = None
+    track: str | None = None
+    generation: int | None = None
+    agent: str | None = None
+    session: str | None = None
+    user: str | None = None
+    address: str | None = None
+    previous_state: str | None = None
+    new_state: str | None = None
+    message: str = ""
+    details: dict[str, Any] = {}
+    patch: tuple[tuple[str, str, dict[str, Any] | None], ...] = ()  # (table, row id, fields or None: removed)
+    trace_id: str | None = None
+    causation_id: str | None = None

@@ -1,0 +1,61 @@
+"""What `find` can be asked: a mapping from field to value, tuple of values (any of them), or one of these.
+
+Kept here, under the stores, so that the engine can ask the same question of rows it has changed but not yet saved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from tenure.core.records import Row
+
+
+class Range(msgspec.Struct, frozen=True):
+    """low ≤ value < high; an open end is None. A missing value is in no range."""
+
+    low: Any = None
+    high: Any = None
+
+
+class Prefix(msgspec.Struct, frozen=True):
+    """Text that begins with `text`."""
+
+    text: str
+
+
+class Contains(msgspec.Struct, frozen=True):
+    """A list that has `item`."""
+
+    item: str
+
+
+class Present(msgspec.Struct, frozen=True):
+    """Any value at all, or none with `yes=False`."""
+
+    yes: bool = True
+
+
+Where = Mapping[str, Any]
+
+
+def matches(row: Row, where: Where) -> bool:
+    return all(_fits(getattr(row, field), wanted) for field, wanted in where.items())
+
+
+def _fits(value: Any, wanted: Any) -> bool:
+    if isinstance(wanted, tuple):
+        return value in wanted
+    if isinstance(wanted, Range):
+        if value is None or (wanted.low is not None and value < wanted.low):
+            return False
+        return wanted.high is None or bool(value < wanted.high)
+    if isinstance(wanted, Prefix):
+        return value is not None and str(value).startswith(wanted.text)
+    if isinstance(wanted, Contains):
+        return wanted.item in value
+    if isinstance(wanted, Present):
+        return (value is not None) == wanted.yes
+    return bool(value == wanted)

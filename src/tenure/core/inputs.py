@@ -1,0 +1,312 @@
+"""Checks of what comes in: types, sizes, names, values. Nothing that fails here has touched a store.
+
+`validated` proves a command's types whoever built it, and that its text can be stored everywhere; the functions
+below it check what a type cannot say. Each error names the field, the value and what would be right.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Collection, Mapping
+from functools import cache
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+
+from tenure.core import graph, ids, priority, retry
+from tenure.core.commands import Command, NewTask
+from tenure.core.errors import InvalidInput, TooLarge
+from tenure.core.records import Brief, Project, RetryPolicy, Task, replace
+
+C = TypeVar("C", bound=Command)
+
+SECOND = 1_000_000
+KIB = 1024
+MOST_COMMANDS = 500
+LARGEST_BATCH = 8 * KIB * KIB
+LARGEST_PLAN = 10_000
+LARGEST_RESULT = KIB * KIB
+LARGEST_CHECKPOINT = 64 * KIB
+LARGEST_DESCRIPTION = 64 * KIB
+LARGEST_SPEC = 256 * KIB
+LARGEST_TEXT = 64 * KIB  # of a message, note, question or error
+LONGEST_TITLE = 255
+MOST_LISTED = 100  # tags, touches, capabilities …
+DEFAULT_LEASE = 300.0
+LONGEST_LEASE = 30 * 24 * 3600.0
+MIN_LEASE = 1.0
+
+ON_LOST = ("retry", "back_off", "hold")
+OUTPUT_TYPES = ("code", "markdown", "json", "artifact")
+VALIDATIONS = ("none",)  # the others come with the validators
+CONSTRAINTS = {
+    "max_cost_usd": (int, float, str),
+    "max_duration": (int, float),
+    "required_capabilities": (list, tuple),
+    "region": (str,),
+    "model_preferences": (list, tuple),
+    "fallback_models": (list, tuple),
+    "needs": (list, tuple),
+    "estimated_tokens": (int,),
+    "complexity": (int, float),
+    "estimated_duration": (int, float),
+}
+OUTPUT = {"type": (str,), "summary": (str,), "validation": (str,), "settings": (dict,)}
+LIMITS = {
+    "max_concurrent_claims": "claims held at once",
+    "max_lease": "seconds of the longest lease",
+    "min_lease": "seconds of the shortest lease",
+    "max_generations_per_task": "claims of one task",
+    "max_result_size": "bytes of a result",
+    "max_active_sessions": "sessions at once",
+}
+
+
+@cache
+def _decoder(kind: type[Command]) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(kind)
+
+
+class Checked(NamedTuple):
+    """A command whose types are proven, and its canonical bytes."""
+
+    command: Any
+    encoded: bytes
+
+
+def validated(command: Command) -> Checked:
+    """The command with every type proven, or InvalidInput that names the field."""
+    try:
+        encoded = msgspec.json.encode(command)
+    except UnicodeEncodeError:
+        raise InvalidInput(
+            f"{_name(command)}: text that is not valid UTF-8", "re-encode it, or drop the bytes"
+        ) from None
+    except (TypeError, ValueError, RecursionError, OverflowError) as error:
+        raise InvalidInput(f"{_name(command)}: cannot be written as JSON: {error}") from None
+    if len(encoded) > LARGEST_BATCH:
+        raise TooLarge(f"{_name(command)}: {len(encoded)} bytes; a command has at most {LARGEST_BATCH}")
+    if b"\\u0000" in encoded and _has_nul(msgspec.json.decode(encoded)):
+        raise InvalidInput(f"{_name(command)}: text with a NUL character")
+    try:
+        return Checked(_decoder(type(command)).decode(encoded), encoded)
+    except msgspec.ValidationError as error:
+        raise InvalidInput(f"{_name(command)}: {error}") from None
+
+
+def _name(command: Command) -> str:
+    return str(type(command).__struct_config__.tag)
+
+
+def _has_nul(value: Any) -> bool:
+    if isinstance(value, str):
+        return "\0" in value
+    if isinstance(value, dict):
+        return any(_has_nul(k) or _has_nul(v) for k, v in value.items())
+    return isinstance(value, list) and any(_has_nul(v) for v in value)
+
+
+# --- single values ------------------------------------------------------------------------------------------
+
+
+def lease_of(seconds: float | None, project: Project, default: float = DEFAULT_LEASE) -> int:
+    """The lease in microseconds, within the project's limits."""
+    wanted = default if seconds is None else seconds
+    low = max(MIN_LEASE, project.limits.get("min_lease", 0))
+    high = project.limits.get("max_lease", LONGEST_LEASE)
+    if not math.isfinite(wanted) or not low <= wanted <= high:
+        raise InvalidInput(f"lease {wanted} s: from {low:g} to {high:g} seconds in this project")
+    return round(wanted * SECOND)
+
+
+def micros(seconds: float, what: str, *, low: float = 0.0, high: float = 10 * 365 * 24 * 3600.0) -> int:
+    if not math.isfinite(seconds) or not low <= seconds <= high:
+        raise InvalidInput(f"{what} {seconds} s: from {low:g} to {high:g} seconds")
+    return round(seconds * SECOND)
+
+
+def check_text(text: str, what: str, largest: int = LARGEST_TEXT, *, required: bool = False) -> str:
+    size = len(text) if len(text) > largest else len(text.encode())
+    if size > largest:
+        raise TooLarge(f"{what}: {size} bytes; at most {largest}", "put the rest into a file and name it")
+    if required and not text.strip():
+        raise InvalidInput(f"{what}: is empty")
+    return text
+
+
+def check_size(value: Any, what: str, largest: int) -> bytes:
+    encoded = msgspec.json.encode(value)
+    if len(encoded) > largest:
+        raise TooLarge(f"{what}: {len(encoded)} bytes; at most {largest}", "put it into a file and hand in its name")
+    return encoded
+
+
+def check_choice(value: str, choices: Collection[str], what: str) -> str:
+    if value not in choices:
+        raise InvalidInput(f"{what} {value[:60]!r}: one of {', '.join(choices)}{suggestion(value, choices)}")
+    return value
+
+
+def check_list(values: Collection[str], what: str) -> tuple[str, ...]:
+    if len(values) > MOST_LISTED:
+        raise TooLarge(f"{what}: {len(values)} of them; at most {MOST_LISTED}")
+    for value in values:
+        if not isinstance(value, str) or not value or len(value) > 200 or "|" in value or "," in value:
+            raise InvalidInput(f"{what} {str(value)[:60]!r}: 1 to 200 characters without ',' and '|'")
+    return tuple(values)
+
+
+def suggestion(word: str, choices: Collection[str]) -> str:
+    near = difflib.get_close_matches(word, list(choices), 1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def check_keys(given: Mapping[str, Any], known: Mapping[str, tuple[type, ...]], what: str) -> None:
+    for key, value in given.items():
+        if key not in known:
+            raise InvalidInput(f"{what}.{key[:60]}: unknown{suggestion(key, known) or '; known: ' + ', '.join(known)}")
+        if not isinstance(value, known[key]) or isinstance(value, bool):
+            raise InvalidInput(f"{what}.{key}: {value!r:.60} is not {' or '.join(t.__name__ for t in known[key])}")
+
+
+def check_limits(limits: Mapping[str, int]) -> dict[str, int]:
+    for name, value in limits.items():
+        if name not in LIMITS:
+            raise InvalidInput(f"limit {name[:60]!r}: unknown{suggestion(name, LIMITS)}; known: {', '.join(LIMITS)}")
+        if value < 1:
+            raise InvalidInput(f"limit {name} {value}: at least 1")
+    return dict(limits)
+
+
+def check_retry(policy: RetryPolicy) -> RetryPolicy:
+    check_choice(policy.strategy, retry.STRATEGIES, "retry.strategy")
+    for name in ("initial_delay", "cap"):
+        if not 0 <= getattr(policy, name) <= LONGEST_LEASE * SECOND:
+            raise InvalidInput(f"retry.{name} {getattr(policy, name)}: microseconds from 0 to 30 days")
+    if not (math.isfinite(policy.multiplier) and 1 <= policy.multiplier <= 100):
+        raise InvalidInput(f"retry.multiplier {policy.multiplier}: from 1 to 100")
+    if not (math.isfinite(policy.jitter) and 0 <= policy.jitter <= 1):
+        raise InvalidInput(f"retry.jitter {policy.jitter}: from 0 to 1")
+    for name in (*policy.retry_on, *policy.no_retry_on):
+        check_choice(name, retry.CLASSES, "retry class")
+    return policy
+
+
+def check_instant(value: int | None, what: str) -> int | None:
+    if value is not None and not 0 <= value < 1 << 53:
+        raise InvalidInput(f"{what} {value}: microseconds since 1970 in UTC")
+    return value
+
+
+# --- tasks --------------------------------------------------------------------------------------------------
+
+
+def check_new_task(new: NewTask) -> NewTask:
+    """Everything about a task to be made that needs no look at the store."""
+    check_title(new.title)
+    check_brief(new.description, new.spec, new.metadata, new.output, new.constraints)
+    check_list(new.tags, "tag")
+    check_list((new.type,), "type")
+    check_list(new.touches, "touches")
+    check_retry(new.retry)
+    check_choice(new.on_lost, ON_LOST, "on_lost")
+    priority.parse_priority(new.priority)
+    if new.boost is not None:
+        priority.parse_boost(new.boost)
+    check_instant(new.deadline, "deadline")
+    check_instant(new.not_before, "not_before")
+    if new.track is not None:
+        ids.check_track_code(new.track)
+    if new.key is not None:
+        key = ids.parse_key(new.key)
+        if key is None or not key.slug or key.path or key.sequence == 0 or key.sequence >= 1 << 31:
+            raise InvalidInput(f"key {new.key[:80]!r}: TRACK-SEQ-slug as in B-003-implement-repositories")
+        if len(key.slug) > ids.SLUG_LENGTH:
+            raise InvalidInput(f"key {new.key[:80]!r}: the slug has at most {ids.SLUG_LENGTH} characters")
+        if new.track is not None and new.track != key.track:
+            raise InvalidInput(f"key {new.key}: its track is {key.track}, but track = {new.track} is given")
+    if not 1 <= new.max_attempts <= 1000:
+        raise InvalidInput(f"max_attempts {new.max_attempts}: from 1 to 1000")
+    if len(new.depends_on) > 1000:
+        raise TooLarge(
+            f"depends_on: {len(new.depends_on)} of them; at most 1000", "put a task in between that gathers them"
+        )
+    for dependency in new.depends_on:
+        if not isinstance(dependency, str):
+            check_choice(dependency.on_failure, graph.ON_FAILURE, "on_failure")
+    for name, value in (("name", new.name), ("idempotency_key", new.idempotency_key)):
+        if value is not None and not 1 <= len(value) <= 255:
+            raise InvalidInput(f"{name}: 1 to 255 characters")
+    return new
+
+
+def check_title(title: str) -> str:
+    if not title.strip() or len(title) > LONGEST_TITLE:
+        raise InvalidInput(f"title: {len(title)} characters; 1 to {LONGEST_TITLE}")
+    return title
+
+
+def check_brief(
+    description: str, spec: Mapping[str, Any], metadata: Mapping[str, Any], output: Mapping[str, Any],
+    constraints: Mapping[str, Any],
+) -> None:  # fmt: skip
+    check_text(description, "description", LARGEST_DESCRIPTION)
+    check_size(spec, "spec", LARGEST_SPEC)
+    check_size(metadata, "metadata", LARGEST_DESCRIPTION)
+    check_keys(output, OUTPUT, "output")
+    if "validation" in output:
+        check_choice(output["validation"], VALIDATIONS, "output.validation")
+    if "type" in output:
+        check_choice(output["type"], OUTPUT_TYPES, "output.type")
+    check_keys(constraints, CONSTRAINTS, "constraints")
+    for name in ("required_capabilities", "model_preferences", "fallback_models", "needs"):
+        check_list(constraints.get(name, ()), f"constraints.{name}")
+    if "region" in constraints:
+        check_list((constraints["region"],), "constraints.region")
+    if "max_duration" in constraints:
+        micros(constraints["max_duration"], "constraints.max_duration", low=1)
+    refs = spec.get("context_refs", ())
+    if not isinstance(refs, (list, tuple)) or not all(isinstance(r, str) for r in refs):
+        raise InvalidInput("spec.context_refs: a list of texts such as task:B-003:output")
+
+
+def constrained(task: Task, brief: Brief) -> Task:
+    """The task with what its hot row repeats of the brief, so that a claim is decided without the wide row."""
+    wanted = brief.constraints
+    duration = wanted.get("max_duration")
+    return replace(
+        task,
+        requires=tuple(sorted(set(wanted.get("required_capabilities", ())))),
+        region=wanted.get("region"),
+        models=tuple(wanted.get("model_preferences", ())),
+        fallback_models=tuple(wanted.get("fallback_models", ())),
+        max_duration=None if duration is None else micros(duration, "constraints.max_duration", low=1),
+        guarded=bool(brief.touches or wanted.get("needs")),
+    )
+
+
+# What `edit` may change: at any time, or (`held` False) only while nobody holds the task.
+EDITABLE = {
+    "title": True, "description": True, "tags": True, "priority": True, "deadline": True, "metadata": True,
+    "boost": True, "max_attempts": True, "not_before": False, "retry": True, "on_lost": True, "type": False,
+    "spec": False, "output": False, "constraints": False, "touches": False,
+}  # fmt: skip
+CLOSES_WINDOW = ("spec", "output")
+
+
+def check_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Values of an edit, with their types proven by the same rules that make a task."""
+    for name in changes:
+        if name not in EDITABLE:
+            raise InvalidInput(
+                f"{name[:60]!r} cannot be edited{suggestion(name, EDITABLE) or '; these can: ' + ', '.join(EDITABLE)}"
+            )
+    if not changes:
+        raise InvalidInput("edit: no changes", "name at least one field")
+    try:
+        probe = msgspec.convert({"title": "edited", **changes}, NewTask)
+    except msgspec.ValidationError as error:
+        raise InvalidInput(f"edit: {error}") from None
+    check_new_task(probe)
+    return {name: getattr(probe, name) for name in changes}

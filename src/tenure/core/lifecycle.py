@@ -1,0 +1,107 @@
+"""The states of a task, the one table of moves between them, and how claims end.
+
+Everything else asks this module; no other place compares states to decide whether a move is allowed. The docs page
+and the picture are made from `MOVES` and `ENDINGS`.
+
+Invariants:
+- a task is held exactly while it is `claimed` or `running`;
+- a failed attempt is an event on the way to `retrying` or `dead_lettered`, not a place to rest;
+- every open task has a named next: a dependency, a due time, a holder's lease, or a person.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tenure.core.errors import Bug
+
+CREATED = "created"
+PENDING = "pending"
+READY = "ready"
+CLAIMED = "claimed"
+RUNNING = "running"
+PAUSED = "paused"
+VALIDATING = "validating"
+COMPLETED = "completed"
+RETRYING = "retrying"
+DEAD_LETTERED = "dead_lettered"
+CANCELLED = "cancelled"
+
+STATES = (
+    CREATED, PENDING, READY, CLAIMED, RUNNING, PAUSED, VALIDATING, COMPLETED, RETRYING, DEAD_LETTERED, CANCELLED,
+)  # fmt: skip
+HELD = (CLAIMED, RUNNING)
+FINISHED = (COMPLETED, CANCELLED)
+ENDED = (COMPLETED, CANCELLED, DEAD_LETTERED)  # nothing more happens without a person
+FAILED = (CANCELLED, DEAD_LETTERED)  # what dependents see as a failed dependency
+OPEN = tuple(s for s in STATES if s not in FINISHED)
+ANSWERABLE = (READY, RETRYING, PAUSED)  # where a late result may still be accepted
+
+
+class Move(NamedTuple):
+    sources: tuple[str, ...]
+    targets: tuple[str, ...]
+    by: str
+
+
+MOVES: tuple[Move, ...] = (
+    Move((CREATED,), (PENDING, READY), "publish"),
+    Move((PENDING,), (READY,), "last dependency met, time come"),
+    Move((READY,), (PENDING,), "a dependency was added; reset upstream"),
+    Move((READY,), (CLAIMED,), "claim"),
+    Move((CLAIMED,), (RUNNING,), "start, or any receipted write but release"),
+    Move(HELD, (READY, RETRYING, DEAD_LETTERED), "release; fail; lease over; abort; recover; reassign; new epoch"),
+    Move(HELD, (PENDING,), "waits for subtasks; any end of the claim while a dependency is unmet again"),
+    Move((*HELD, *ANSWERABLE), (VALIDATING, COMPLETED), "submit"),
+    Move((VALIDATING,), (COMPLETED, RETRYING, DEAD_LETTERED), "verdict"),
+    Move((RETRYING,), (READY, PENDING), "due (pending where a dependency is unmet again)"),
+    Move((PENDING, READY, *HELD, RETRYING, VALIDATING), (PAUSED,), "pause, budget, question, on_lost: hold"),
+    Move((PAUSED,), (PENDING, READY, RETRYING, VALIDATING), "resume, answer, budget raised"),
+    Move((DEAD_LETTERED,), (PENDING, READY), "retry, modify_and_retry"),
+    Move((PENDING, READY, RETRYING, PAUSED, DEAD_LETTERED), (COMPLETED,), "adopt"),
+    Move((READY,), (DEAD_LETTERED,), "the limit of generations is reached"),
+    Move((COMPLETED,), (PENDING, READY), "reset"),
+    Move(tuple(s for s in STATES if s not in FINISHED), (CANCELLED,), "cancel, cascade, parent cancelled"),
+    Move((CANCELLED,), (CREATED, PENDING, READY, RETRYING, PAUSED, DEAD_LETTERED), "undo; retry upstream"),
+    Move((PENDING, READY), (COMPLETED, DEAD_LETTERED), "undo of reset or retry"),
+)
+
+ALLOWED = frozenset((source, target) for move in MOVES for source in move.sources for target in move.targets)
+
+
+def check_move(key: str, source: str, target: str) -> None:
+    """Raise where the table has no such move. Rules answer a user before they come here, so this is our bug."""
+    if source != target and (source, target) not in ALLOWED:
+        raise Bug(f"{key}: no move from {source} to {target}")
+
+
+class Ending(NamedTuple):
+    """How a claim ends: the reason in the lineage, the claim's state, and whether the attempt counts."""
+
+    reason: str
+    state: str
+    counts: bool
+    answerable: bool
+    by: str
+
+
+COMPLETED_BY = Ending("COMPLETED", "released", True, False, "submit accepted")
+SUBMITTED_BY = Ending("SUBMITTED", "released", True, False, "submit to a validator")
+FAILED_COUNTING = Ending("FAILED", "error", True, False, "fail: task, crash, timeout, invalid_output")
+FAILED_GIVEN_BACK = Ending(
+    "FAILED", "error", False, False, "fail: environment, auth_failure, upstream_timeout, rate_limit"
+)
+EXPIRED_BY = Ending("EXPIRED", "expired", True, True, "lease over; process proven gone")
+RELEASED_BY = Ending("VOLUNTARY", "released", False, False, "release")
+PAUSED_BY = Ending("PAUSED", "released", False, True, "pause, budget, question")
+WAITING_BY = Ending("WAITING", "released", False, False, "waits for subtasks")
+CANCELLED_BY = Ending("CANCELLED", "released", True, False, "cancel")
+ABORTED_BY = Ending("SUPERSEDED", "superseded", True, False, "hung, or over max_duration: abort")
+SUPERSEDED_BY = Ending("SUPERSEDED", "superseded", False, False, "recover, reassign, edit or adopt with supersede")
+ERROR_BY = Ending("ERROR", "error", False, False, "new epoch; spawn failed")
+
+ENDINGS = (
+    COMPLETED_BY, SUBMITTED_BY, FAILED_COUNTING, FAILED_GIVEN_BACK, EXPIRED_BY, RELEASED_BY, PAUSED_BY, WAITING_BY,
+    CANCELLED_BY, ABORTED_BY, SUPERSEDED_BY, ERROR_BY,
+)  # fmt: skip
+MOST_GIVEN_BACK = 10  # attempts given back in a run; later ones count

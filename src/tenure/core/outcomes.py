@@ -1,0 +1,105 @@
+"""Answers. One struct for all of them, so that every interface renders one shape; unset fields are left out.
+
+`CODES` is the one table: code → (how it counts, what it means). Interfaces map the kind to an exit code or an
+HTTP status; the reference page is made from it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+
+class Code(NamedTuple):
+    kind: str  # ok, nothing, held, stale, denied, invalid, missing
+    meaning: str
+
+
+CODES: dict[str, Code] = {
+    "OK": Code("ok", "done"),
+    "CREATED": Code("ok", "made"),
+    "EXISTS": Code("ok", "it was there already"),
+    "UPDATED": Code("ok", "changed"),
+    "UNCHANGED": Code("ok", "it was so already"),
+    "GRANTED": Code("ok", "the task is yours; the receipt proves it"),
+    "RENEWED": Code("ok", "the lease was lengthened"),
+    "ACCEPTED": Code("ok", "the result counts"),
+    "VALIDATING": Code("ok", "the result is being checked"),
+    "ELECTED": Code("ok", "you lead, with this term"),
+    "NO_TASK": Code("nothing", "nothing that this agent may take now"),
+    "DENIED_ACTIVE_CLAIM": Code("held", "another claim holds the task"),
+    "DENIED_COMPLETED": Code("denied", "the task is completed"),
+    "DENIED_NOT_READY": Code("denied", "the task waits for something"),
+    "DENIED_CAPABILITY": Code("denied", "the agent lacks a capability, or the region is another"),
+    "DENIED_BUDGET": Code("denied", "the budget does not allow it"),
+    "DENIED_LIMIT": Code("denied", "a limit is reached"),
+    "DENIED_CONFLICT": Code("denied", "what the task touches or needs is held"),
+    "DENIED_OFFERED": Code("denied", "the task is held out to another agent for now"),
+    "DENIED_PAUSED": Code("denied", "the task is paused, or its line is stopped"),
+    "DENIED_CANCELLED": Code("denied", "the task is cancelled"),
+    "DENIED_DEAD_LETTERED": Code("denied", "the task is a dead letter and waits for a person"),
+    "DENIED_STATE": Code("denied", "the task's state does not allow this"),
+    "DENIED_LEADER": Code("held", "somebody else leads"),
+    "NOT_FOUND": Code("missing", "no such task here"),
+    "STALE_EPOCH": Code("stale", "the receipt is of an earlier epoch of the store"),
+    "STALE_GENERATION": Code("stale", "a later claim took over"),
+    "FUTURE_GENERATION": Code("stale", "the store knows no such generation"),
+    "SESSION_MISMATCH": Code("stale", "the generation is current, but this is not its receipt"),
+    "STALE_TERM": Code("stale", "a later leader took over"),
+    "ALREADY_EXPIRED": Code("stale", "the lease ran out; claim the task again and go on"),
+    "NO_CLAIM": Code("stale", "the claim has ended"),
+    "TASK_ALREADY_COMPLETED": Code("stale", "the task has its accepted result"),
+    "TASK_CANCELLED": Code("stale", "the task was cancelled"),
+    "VERSION_CONFLICT": Code("invalid", "the task changed since that version"),
+    "INVALID_OUTPUT": Code("invalid", "the output is not what the task asked for"),
+    "CANNOT_UNDO": Code("denied", "the rows were changed since; nothing was done"),
+}
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What happened and why. `outcome` is a key of CODES; `message` states the fact, `hint` the way on."""
+
+    outcome: str
+    message: str = ""
+    hint: str | None = None
+    command_id: str | None = None  # for undo
+    again: bool = False  # a repeat: this is the answer of the first time
+
+    task: dict[str, Any] | None = None  # the task as it now is
+    tasks: tuple[dict[str, Any], ...] | None = None
+    claims: tuple[Outcome, ...] | None = None  # of claim_next with n > 1
+    generation: int | None = None
+    receipt: str | None = None
+    lease_until: int | None = None
+    lease: float | None = None  # seconds until then: programs use this one
+    attempt: int | None = None
+    models: tuple[str, ...] | None = None
+    inputs: dict[str, Any] | None = None  # outputs of dependencies and of context_refs
+    checkpoint: dict[str, Any] | None = None
+    holder: str | None = None
+    yours: bool | None = None
+    waits_for: tuple[str, ...] | None = None
+    conflict: str | None = None
+    counts: dict[str, int] | None = None  # of NO_TASK: why nothing was offered
+    unfinished: tuple[str, ...] | None = None  # what this session still holds
+
+    directive: str | None = None  # continue, warn, pause, cancel, abort
+    directive_text: str | None = None
+    mail: int | None = None
+    current_generation: int | None = None
+    work_lost: bool | None = None
+    work_product: str | None = None
+    result: str | None = None
+    retry_at: int | None = None
+    state: str | None = None
+    version: int | None = None
+    term: int | None = None
+    agent: dict[str, Any] | None = None
+    messages: tuple[dict[str, Any], ...] | None = None
+    left: tuple[str, ...] | None = None  # what was reported and left alone
+    changed: tuple[str, ...] | None = None
+
+    @property
+    def ok(self) -> bool:
+        return CODES[self.outcome].kind == "ok"

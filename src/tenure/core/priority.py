@@ -1,0 +1,123 @@
+"""In which order ready work is offered.
+
+effective = base − age_minutes × boost − urgency − weight; lower goes first, critical (0–9) before all others.
+
+All tasks of a lane age at the same boost, so their order among each other never changes with time: the *rank*
+`base + boost × created − urgency − weight` is static and stands in an index. Lanes are compared by
+`rank − boost × now`. Only a nearing deadline or a growing graph changes a rank. Everything is in integer units of
+1/6e9 point, which makes boosts (hundredths of a point a minute) times microseconds exact.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tenure.core.errors import InvalidInput
+from tenure.core.records import Task
+
+TIERS = {"critical": (0, 0), "high": (10, 20), "normal": (30, 50), "low": (60, 70), "background": (80, 90)}
+BOOSTS = {0.0: 0, 0.01: 1, 0.1: 10, 1.0: 100, 10.0: 1000}  # points a minute → hundredths
+UNIT = 6_000_000_000
+HOUR = 3_600_000_000
+URGENCY = ((3 * HOUR, 40), (6 * HOUR, 20), (12 * HOUR, 10), (24 * HOUR, 5))
+DEEPEST = 10  # a longer path below adds nothing to the weight
+
+
+def tier_of(priority: int) -> str:
+    return next(name for name, (low, _) in reversed(TIERS.items()) if priority >= low)
+
+
+def parse_priority(value: int | str) -> int:
+    if isinstance(value, str):
+        if value in TIERS:
+            return TIERS[value][1]
+        if not value.isascii() or not value.isdigit():
+            raise InvalidInput(
+                f"priority {value[:40]!r}: a number from 0 (critical) to 100, or one of {', '.join(TIERS)}"
+            )
+        value = int(value[:4])
+    if isinstance(value, bool) or not 0 <= value <= 100:
+        raise InvalidInput(f"priority {value}: from 0 (critical) to 100 (background)")
+    return value
+
+
+def parse_boost(value: float) -> int:
+    if value not in BOOSTS:
+        raise InvalidInput(f"ageing boost {value}: one of 0, 0.01, 0.1, 1, 10 points a minute")
+    return BOOSTS[value]
+
+
+def urgency(deadline: int | None, now: int) -> int:
+    if deadline is None:
+        return 0
+    return next((points for within, points in URGENCY if deadline - now <= within), 0)
+
+
+def next_urgency(deadline: int | None, now: int) -> int | None:
+    """When the urgency grows next, or the deadline passes."""
+    if deadline is None or now >= deadline:
+        return None
+    return min(t for within, _ in (*URGENCY, (0, 0)) if (t := deadline - within) > now)
+
+
+def weight(height: int) -> int:
+    return min(20, 2 * height)
+
+
+def band(priority: int) -> int:
+    return 0 if priority < TIERS["high"][0] else 1
+
+
+def rank(task: Task, now: int) -> int:
+    return (task.priority - urgency(task.deadline, now) - weight(task.height)) * UNIT + task.boost * task.created_at
+
+
+class Place(NamedTuple):
+    """Where a ready task stands among all lanes at one moment; the smallest goes first."""
+
+    band: int
+    effective: int
+    sequence: int
+    id: str
+
+
+def place(task: Task, now: int) -> Place:
+    return Place(task.band, task.rank - task.boost * now, task.sequence, task.id)
+
+
+def explain(task: Task, now: int) -> dict[str, float | int | str]:
+    """The parts of the effective priority, for `why`."""
+    age = (now - task.created_at) / 60_000_000
+    parts: dict[str, float | int | str] = {
+        "base": task.priority,
+        "tier": tier_of(task.priority),
+        "age_minutes": round(age, 2),
+        "boost": task.boost / 100,
+        "urgency": urgency(task.deadline, now),
+        "weight": weight(task.height),
+    }
+    parts["effective"] = round((rank(task, now) - task.boost * now) / UNIT, 3)
+    return parts
+
+
+# --- lanes: what claims filter by equality ------------------------------------------------------------------
+
+
+class Lane(NamedTuple):
+    """One queue in the index: tasks that the same agents may take and that age alike."""
+
+    track: str
+    type: str
+    region: str
+    boost: int
+    requires: tuple[str, ...]
+
+
+def lane_of(task: Task) -> str:
+    parts = (task.track, task.type, task.region or "", str(task.boost), ",".join(task.requires))
+    return "|".join(parts)
+
+
+def parse_lane(text: str) -> Lane:
+    track, type_, region, boost, requires = text.split("|")
+    return Lane(track, type_, region, int(boost), tuple(requires.split(",")) if requires else ())

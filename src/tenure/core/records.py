@@ -1,0 +1,403 @@
+"""The rows that a store keeps, one frozen struct a kind.
+
+Each field is a column: scalars as they are, everything else as JSON. The rules make new versions of rows with
+`replace`; they never change one in place. Times are integer microseconds UTC, durations integer microseconds.
+
+`KINDS` is what stores read: the table's name, which fields are left out of events (`unlogged`: presence, renewals
+and what core derives again). A row is known by (tenant, project, id); the tenant is the transaction's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+__all__ = ["KINDS", "Kind", "Row", "replace"]
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """What every kind has."""
+
+    project: str
+    id: str
+
+
+class LastError(msgspec.Struct, frozen=True, kw_only=True):
+    error_class: str
+    message: str
+    generation: int
+    at: int
+
+
+class Task(Row, frozen=True, kw_only=True):
+    """The hot row: where a task stands and who holds it. What was asked for is in its Brief."""
+
+    key: str
+    ref: str
+    track: str
+    sequence: int
+    type: str = "code"
+    dag: str
+    parent: str | None = None
+    local_name: str | None = None  # of a spawned subtask: (parent, run, name) is its key
+    parent_run: int = 0
+    depth: int = 0
+    root: str | None = None  # the first ancestor, for the bound on a lineage
+    lineage: int = 1  # on a root: tasks in its lineage, itself included
+    children: int = 0
+    idempotency_key: str | None = None
+
+    state: str
+    state_before: str | None = None  # of a paused or cancelled task
+    reason: str | None = None  # why it is paused or cancelled
+    run: int = 1
+    generation: int = 0
+    attempts: int = 0
+    given_back: int = 0
+    max_attempts: int = 3
+    retry_at: int | None = None
+    last_error: LastError | None = None
+    troubled: tuple[str, ...] = ()  # agents that met trouble of their own here, in this run
+    cool_offs: dict[str, int] = {}  # agent → until when it is not offered this task
+
+    priority: int = 50
+    boost: int = 10  # hundredths of a point a minute
+    deadline: int | None = None
+    not_before: int | None = None
+    missed: bool = False  # the deadline's event has been written
+    height: int = 0  # longest path of dependents below, at most priority.DEEPEST
+    waits_on: int = 0  # dependencies in all
+    unmet: int = 0  # of which are not met
+    dependents: int = 0
+    requires: tuple[str, ...] = ()  # capabilities, sorted
+    region: str | None = None
+    tags: tuple[str, ...] = ()
+    guarded: bool = False  # has touches or needs: a claim takes reservations
+    models: tuple[str, ...] = ()
+    fallback_models: tuple[str, ...] = ()
+
+    agent: str | None = None  # the holder, while held
+    session: str | None = None
+    claimed_at: int | None = None
+    lease: int | None = None
+    lease_until: int | None = None
+    renewals: int = 0
+    presented_at: int | None = None  # when a command last presented the receipt
+    claim_epoch: str | None = None
+    answerable: bool = False  # the last claim ended without its holder's word and may still submit
+    wanted: str | None = None  # a directive for the holder: pause, or warn
+    percent: int | None = None
+    step: str | None = None
+    progress_at: int | None = None
+    done_by: int | None = None  # estimated completion, as the holder said
+    warned_at: int | None = None  # hung: when it was warned
+    max_duration: int | None = None
+
+    offer_to: str | None = None
+    offer_until: int | None = None
+    parked: str | None = None  # under the task whose reservations it would overlap
+
+    work_product: str | None = None
+    created_by: str = "human:"
+    trace_id: str | None = None
+    created_at: int
+    updated_at: int
+    ready_at: int | None = None
+    started_at: int | None = None
+    completed_at: int | None = None
+    failed_at: int | None = None
+    dead_lettered_at: int | None = None
+    archived_at: int | None = None
+    version: int = 0
+
+    # derived by settle.stamp whenever the row is written
+    lane: str | None = None  # set while it can be claimed
+    band: int = 1
+    rank: int = 0
+    due_at: int | None = None  # when settle next has something to do
+
+
+class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    strategy: str = "exponential"  # exponential, fixed, immediate
+    initial_delay: int = 10_000_000
+    multiplier: float = 2.0
+    cap: int = 300_000_000
+    jitter: float = 0.5
+    retry_on: tuple[str, ...] = ()  # empty: every class
+    no_retry_on: tuple[str, ...] = ()
+
+
+class Brief(Row, frozen=True, kw_only=True):
+    """The wide row: what was asked for. Its id is the task's."""
+
+    title: str
+    description: str | dict[str, str] = ""
+    metadata: dict[str, Any] = {}
+    spec: dict[str, Any] = {}  # prompt, context_refs, context
+    constraints: dict[str, Any] = {}
+    output: dict[str, Any] = {}
+    retry: RetryPolicy = RetryPolicy()
+    touches: tuple[str, ...] = ()
+    on_lost: str = "retry"
+
+
+class Claim(Row, frozen=True, kw_only=True):
+    """One row a generation: the lineage. Its id is `TASK_ID@GENERATION`."""
+
+    task: str
+    generation: int
+    run: int
+    attempt: int
+    nonce: bytes
+    epoch: str
+    agent: str
+    session: str
+    user: str | None = None
+    acquired_at: int
+    lease: int
+    state: str = "active"  # active, released, expired, superseded, error
+    reason: str | None = None
+    released_at: int | None = None
+    renewals: int = 0
+    counted: bool = True  # False when its attempt was given back
+    continues: bool = False  # took up its own session's expired claim: the same attempt
+    result_accepted: bool | None = None
+    work_product: str | None = None
+    error_class: str | None = None
+    error: str | None = None
+    model: str | None = None
+    refused: int = 0  # refused results kept under this generation
+    invalid_outputs: int = 0
+    request_id: str | None = None
+    request_hash: str | None = None
+
+
+class Result(Row, frozen=True, kw_only=True):
+    task: str
+    run: int
+    generation: int
+    session: str
+    agent: str
+    user: str | None = None
+    submitted_at: int
+    accepted: bool
+    reason: str
+    data: Any = None
+    summary: str = ""
+    size: int = 0
+    digest: str = ""
+    processing: int | None = None
+    work_product: str | None = None
+    work_lost: bool = False
+    late: bool = False
+    request_id: str | None = None
+
+
+class Checkpoint(Row, frozen=True, kw_only=True):
+    """The last checkpoint of a task; its id is the task's."""
+
+    data: dict[str, Any]
+    generation: int
+    agent: str
+    session: str
+    at: int
+
+
+class Body(Row, frozen=True, kw_only=True):
+    """A large value, named by the hash of its content; rows refer to it as `{"$body": id}`."""
+
+    content: bytes
+
+
+class Edge(Row, frozen=True, kw_only=True):
+    """`task` waits for `needs`. Its id is `TASK>NEEDS`."""
+
+    task: str
+    needs: str
+    on_failure: str = "block"  # block, cancel, ignore
+    subtask: bool = False
+
+
+class Dag(Row, frozen=True, kw_only=True):
+    """A group of tasks with counts of where they stand. A lone task's dag has no row: its task says it all."""
+
+    title: str = ""
+    plan: str | None = None  # name of the plan it came from
+    run: int = 1
+    status: str = "open"
+    total: int = 0
+    live: int = 0  # can run, or waits for a time or a person's word
+    blocked: int = 0  # pending on others, or a draft
+    completed: int = 0
+    cancelled: int = 0
+    dead: int = 0
+    fired: tuple[str, ...] = ()  # "run:status" whose end was announced
+    created_by: str = "human:"
+    created_at: int
+    ended_at: int | None = None
+
+
+class DeadLetter(Row, frozen=True, kw_only=True):
+    """One a (task, run); its id is `TASK_ID#RUN`."""
+
+    task: str
+    run: int
+    dag: str
+    error_class: str
+    error: str
+    history: tuple[dict[str, Any], ...] = ()
+    poison_pill: bool = False
+    dead_lettered_at: int
+    reviewed_by: str | None = None
+    reviewed_at: int | None = None
+    resolution: str | None = None
+    note: str | None = None
+
+
+class Track(Row, frozen=True, kw_only=True):
+    name: str
+    purpose: str = ""
+    last_sequence: int = 0
+
+
+class Project(Row, frozen=True, kw_only=True):
+    """Its id is its own name, and so is its project."""
+
+    default_track: str = "A"
+    boost: int = 10
+    agents_may_operate: bool = False
+    stopped: dict[str, str] = {}  # "track:B" → why; "project:" stops all
+    limits: dict[str, int] = {}
+    created_at: int = 0
+
+
+class Agent(Row, frozen=True, kw_only=True):
+    """A worker; its id is its name, since sessions that share a name are one agent."""
+
+    type: str = "generic"
+    capabilities: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    region: str | None = None
+    tracks: tuple[str, ...] = ()
+    max_concurrent_tasks: int | None = None
+    managed: bool = False
+    draining: bool = False
+    left_at: int | None = None
+    health: str = "ok"
+    host: str | None = None
+    boot: str | None = None
+    pid: int | None = None
+    pid_start: int | None = None
+    heartbeat: int = 30_000_000
+    stale_after: int = 180_000_000
+    registered_at: int
+    last_seen: int
+    stale: bool = False  # its staleness has been announced
+    memory_mb: int | None = None
+    cpu_percent: int | None = None
+    step: str | None = None
+    troubles: int = 0  # failures of its own in a row
+    cool_until: int | None = None
+
+
+class Session(Row, frozen=True, kw_only=True):
+    agent: str
+    user: str | None = None
+    created_at: int
+    last_activity: int
+    ended_at: int | None = None
+
+
+class Model(Row, frozen=True, kw_only=True):
+    """A model that was rate limited, by name."""
+
+    troubles: int = 0
+    cool_until: int | None = None
+
+
+class Message(Row, frozen=True, kw_only=True):
+    """One row a recipient; its id is `MESSAGE_ID:RECIPIENT`."""
+
+    message: str
+    sender: str
+    recipient: str
+    address: str
+    type: str = "chat"
+    text: str
+    reply_to: str | None = None
+    sent_at: int
+    read_at: int | None = None
+
+
+class Reservation(Row, frozen=True, kw_only=True):
+    """A fenced hold on a pattern. With a claim it has the claim's life; alone it has a lease and nonce of its own."""
+
+    pattern: str
+    mode: str = "exclusive"
+    task: str | None = None
+    generation: int = 1
+    nonce: bytes = b""
+    epoch: str = ""
+    agent: str
+    session: str
+    created_at: int
+    lease: int | None = None
+    until: int | None = None
+
+
+class Leader(Row, frozen=True, kw_only=True):
+    """Who leads: project "" and id "coordinator" for the store's duties, id "agent" for a project's @leader."""
+
+    holder: str
+    term: int
+    elected_at: int
+    lease: int
+    until: int
+
+
+class Request(Row, frozen=True, kw_only=True):
+    """A remembered answer of a command that has no other row to remember it by."""
+
+    digest: str
+    outcome: dict[str, Any]
+    at: int
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """How a store keeps one kind of row."""
+
+    table: str
+    unlogged: frozenset[str] = frozenset()
+    logged: bool = True  # False: no event ever speaks of it, replay does not bring it back
+
+
+# What follows from other rows: replay works it out again instead of reading it.
+_STAMPED = frozenset({"lane", "band", "rank", "due_at", "parked"})
+_FROM_GRAPH = frozenset({"height", "waits_on", "unmet", "dependents", "children", "lineage"})
+_RENEWALS = frozenset({"lease", "lease_until", "renewals", "presented_at"})
+_COUNTS = frozenset({"status", "total", "live", "blocked", "completed", "cancelled", "dead"})
+
+KINDS: dict[type[Row], Kind] = {
+    Task: Kind("task", _STAMPED | _FROM_GRAPH | _RENEWALS),
+    Brief: Kind("brief"),
+    Claim: Kind("claim", frozenset({"nonce"})),
+    Result: Kind("result"),
+    Checkpoint: Kind("checkpoint"),
+    Body: Kind("body", logged=False),
+    Edge: Kind("edge"),
+    Dag: Kind("dag", _COUNTS),
+    DeadLetter: Kind("dead_letter"),
+    Track: Kind("track"),
+    Project: Kind("project"),
+    Agent: Kind(
+        "agent", frozenset({"last_seen", "health", "memory_mb", "cpu_percent", "step", "troubles", "cool_until"})
+    ),
+    Session: Kind("session", frozenset({"last_activity"})),
+    Model: Kind("model", logged=False),
+    Message: Kind("message", frozenset({"read_at"})),
+    Reservation: Kind("reservation", frozenset({"nonce", "until"})),
+    Leader: Kind("leader", frozenset({"until"})),
+    Request: Kind("request", logged=False),
+}

@@ -1,0 +1,111 @@
+"""What a failed attempt leads to: classes of failure, delays, cool-offs, dead letters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from tenure.core.records import Agent, Claim, Model, RetryPolicy, Task, replace
+
+MINUTE = 60_000_000
+
+# The task's own trouble: counts an attempt.
+COUNTING = ("task", "crash", "timeout", "lease_expired", "invalid_output")
+# Trouble of the agent or its surroundings: the attempt is given back, the agent cools off.
+AGENT_TROUBLE = ("environment", "auth_failure", "upstream_timeout")
+RATE_LIMIT = "rate_limit"
+BUDGET = "budget_exceeded"
+CLASSES = (*COUNTING, *AGENT_TROUBLE, RATE_LIMIT, BUDGET)
+
+STRATEGIES = ("exponential", "fixed", "immediate")
+TROUBLED_AGENTS = 3  # so many different agents in trouble: it is the task's after all
+TROUBLES_IN_A_ROW = 3  # so many failures of its own cool an agent off
+AGENT_TASK_COOL_OFF = 10 * MINUTE
+RELEASE_COOL_OFF = 5 * MINUTE
+LONGEST_COOL_OFF = 30 * MINUTE
+RATE_LIMIT_DELAY = MINUTE
+FALLBACK_AFTER = 2  # failed attempts until the fallback models take over
+
+
+def delay(policy: RetryPolicy, attempt: int, fraction: float) -> int:
+    """Microseconds until the next attempt after the `attempt`-th failed; `fraction` in [0, 1) is handed in."""
+    if policy.strategy == "immediate":
+        return 0
+    if policy.strategy == "fixed":
+        wait = float(policy.initial_delay)
+    else:
+        # the exponent is bounded: past the cap a larger one changes nothing but could overflow
+        wait = min(float(policy.cap), policy.initial_delay * policy.multiplier ** min(attempt - 1, 64))
+    return int(min(wait, policy.cap) * (1 + policy.jitter * (2 * fraction - 1)))
+
+
+def is_retried(policy: RetryPolicy, error_class: str) -> bool:
+    if error_class in policy.no_retry_on:
+        return False
+    return not policy.retry_on or error_class in policy.retry_on
+
+
+def counts_after_all(task: Task, agent: str) -> bool:
+    """An agent's trouble counts as the task's once enough different agents have met it in this run."""
+    return len({*task.troubled, agent}) >= TROUBLED_AGENTS
+
+
+def cool_off(troubles: int) -> int:
+    """1, 2, 4 … 30 minutes, from the first trouble that cools."""
+    return min(LONGEST_COOL_OFF, MINUTE << min(troubles - 1, 10))
+
+
+def agent_troubled(agent: Agent, now: int) -> Agent:
+    troubles = agent.troubles + 1
+    until = now + cool_off(troubles - TROUBLES_IN_A_ROW + 1) if troubles >= TROUBLES_IN_A_ROW else agent.cool_until
+    return replace(agent, troubles=troubles, cool_until=until)
+
+
+def agent_succeeded(agent: Agent) -> Agent:
+    return replace(agent, troubles=0, cool_until=None)
+
+
+def is_half_open(agent: Agent) -> bool:
+    """After its cool-off a troubled agent may hold one task, until one succeeds."""
+    return agent.troubles >= TROUBLES_IN_A_ROW
+
+
+def model_limited(model: Model, now: int, retry_after: int | None) -> Model:
+    troubles = model.troubles + 1
+    until = now + (retry_after if retry_after is not None else cool_off(troubles))
+    return replace(model, troubles=troubles, cool_until=max(until, model.cool_until or 0))
+
+
+def models_for(task: Task, attempt: int) -> tuple[str, ...]:
+    """Which models the attempt should use: the fallbacks once two attempts have failed."""
+    if attempt > FALLBACK_AFTER and task.fallback_models:
+        return task.fallback_models
+    return task.models
+
+
+def cooled(task: Task, agent: str, now: int, seconds: int) -> dict[str, int]:
+    """The task's cool-offs with this agent's added and those that are over left out."""
+    return {a: until for a, until in task.cool_offs.items() if until > now} | {agent: now + seconds}
+
+
+def failure_history(claims: Iterable[Claim]) -> tuple[dict[str, Any], ...]:
+    """What a dead letter shows of each attempt, oldest first."""
+    return tuple(
+        {
+            "generation": c.generation,
+            "attempt": c.attempt,
+            "agent": c.agent,
+            "session": c.session,
+            "reason": c.reason,
+            "error_class": c.error_class or ("lease_expired" if c.reason == "EXPIRED" else None),
+            "error": c.error,
+            "counted": c.counted,
+            "duration": (c.released_at or c.acquired_at) - c.acquired_at,
+        }
+        for c in claims
+    )
+
+
+def is_poison(claims: Iterable[Claim]) -> bool:
+    """At least two agents failed it."""
+    return len({c.agent for c in claims if c.counted and c.reason in ("FAILED", "EXPIRED", "SUPERSEDED")}) >= 2

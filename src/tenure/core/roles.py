@@ -1,0 +1,42 @@
+"""Who may ask for what. A role never proves a holder: that is what receipts are for."""
+
+from __future__ import annotations
+
+from tenure.core import commands as c
+from tenure.core.commands import Command, Principal
+from tenure.core.errors import NotAllowed
+
+ROLES = ("viewer", "agent", "member", "admin", "owner")
+_LEVEL = {role: level for level, role in enumerate(ROLES)}
+
+NEEDS: dict[type[Command], str] = {
+    **dict.fromkeys(
+        (
+            c.Claim, c.ClaimNext, c.Renew, c.Start, c.Progress, c.Checkpoint, c.Submit, c.Fail, c.Release, c.Ask,
+            c.Spawn, c.Wait, c.Add, c.Register, c.Heartbeat, c.Leave, c.Send, c.Read, c.Reserve, c.RenewReservation,
+            c.Unreserve, c.Lead, c.StepDown,
+        ),
+        "agent",
+    ),
+    **dict.fromkeys(
+        (
+            c.Plan, c.Link, c.Unlink, c.Publish, c.Pause, c.Resume, c.Answer, c.Cancel, c.Retry, c.Reset, c.Adopt,
+            c.Archive, c.Edit, c.Assign, c.Reassign, c.Recover, c.Abort, c.Note, c.Undo, c.Drain, c.Terminate,
+        ),
+        "member",
+    ),
+    **dict.fromkeys((c.StopLine, c.StartLine, c.DefineProject, c.DefineTrack), "admin"),
+}  # fmt: skip
+
+
+def check_role(principal: Principal, command: Command, *, agents_may_operate: bool) -> None:
+    needed = NEEDS[type(command)]
+    role = principal.role
+    if role == "agent" and agents_may_operate:
+        role = "member"
+    if _LEVEL.get(role, -1) < _LEVEL[needed]:
+        verb = type(command).__struct_config__.tag
+        raise NotAllowed(
+            f"{verb}: needs the role {needed}; you are {principal.role}",
+            "ask a person to do it" if principal.role == "agent" else None,
+        )

@@ -1,0 +1,139 @@
+"""Bringing a task up to `now`: the one function that commands, reads and sweeps share.
+
+Each call does the earliest thing that is due and says at which instant it fell due; times that follow (a retry's
+delay) count from that instant, so that no answer depends on when somebody looked.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from tenure.core import claims, lifecycle, priority
+from tenure.core.lifecycle import ABORTED_BY, ERROR_BY, EXPIRED_BY, PAUSED, PENDING, READY, RETRYING
+from tenure.core.records import Brief, Claim, Task, replace
+
+MINUTE = 60_000_000
+HUNG_AFTER = 30 * MINUTE  # past the estimated completion: warn
+ABORT_AFTER = 10 * MINUTE  # with no progress since the warning: abort
+RAISE_PRIORITY = 10  # an aborted task is offered sooner
+
+
+class Settled(NamedTuple):
+    """What fell due: the event's kind, the new rows, and the instant."""
+
+    kind: str
+    task: Task
+    claim: Claim | None
+    at: int
+    details: dict[str, Any]
+
+
+def due_at(task: Task, now: int) -> int | None:
+    """When `settle` next has something to do, as far as this row knows."""
+    times: list[int | None] = []
+    if task.state in lifecycle.HELD:
+        times += [task.lease_until, warn_at(task), abort_at(task)]
+    elif task.state == RETRYING:
+        times.append(task.retry_at)
+    elif task.state == PENDING and task.unmet == 0:
+        times.append(task.not_before or now)
+    elif task.state == READY:
+        times += [task.offer_until, priority.next_urgency(task.deadline, now)]
+    if not task.missed and task.state not in (lifecycle.CREATED, *lifecycle.ENDED):
+        times.append(task.deadline)
+    return min((t for t in times if t is not None), default=None)
+
+
+def warn_at(task: Task) -> int | None:
+    if task.done_by is None or task.warned_at is not None:
+        return None
+    return max(task.done_by, task.progress_at or 0) + HUNG_AFTER
+
+
+def abort_at(task: Task) -> int | None:
+    """When the claim is ended: over its allowed time, or hung and silent since the warning."""
+    times = []
+    if task.max_duration is not None and task.claimed_at is not None:
+        times.append(task.claimed_at + task.max_duration)
+    if task.warned_at is not None:
+        times.append(task.warned_at + ABORT_AFTER)
+    return min(times, default=None)
+
+
+def needs_claim(task: Task) -> bool:
+    return task.state in lifecycle.HELD
+
+
+def settle(
+    task: Task, claim: Claim | None, brief: Brief | None, epoch: str, now: int, fraction: float
+) -> Settled | None:
+    """The earliest thing due on this row, or None. `claim` and `brief` are needed while it is held."""
+    if task.state in lifecycle.HELD and claim is not None and brief is not None:
+        if task.claim_epoch != epoch:
+            free, over = claims.ended(task, claim, ERROR_BY, now, now)
+            return Settled("task.epoch_ended", free, over, now, {})
+        held = _settle_held(task, claim, brief, now, fraction)
+        if held is not None:
+            return held
+    elif task.state == RETRYING and task.retry_at is not None and task.retry_at <= now:
+        at = task.retry_at
+        waiting = replace(task, retry_at=None, state=claims.waiting_state(task, now))
+        return Settled("task.retry_due", _ready(waiting, at), None, at, {})
+    elif task.state == PENDING and task.unmet == 0 and (task.not_before is None or task.not_before <= now):
+        at = task.not_before or now
+        return Settled("task.ready", _ready(replace(task, state=READY), at), None, at, {})
+    elif task.state == READY and task.offer_until is not None and task.offer_until <= now:
+        at = task.offer_until
+        return Settled(
+            "task.offer_ended", replace(task, offer_to=None, offer_until=None), None, at, {"agent": task.offer_to}
+        )
+    if task.deadline is not None and not task.missed and task.deadline <= now:
+        if task.state not in (lifecycle.CREATED, *lifecycle.ENDED):
+            return Settled("task.deadline_missed", replace(task, missed=True), None, task.deadline, {})
+    return None
+
+
+def _settle_held(task: Task, claim: Claim, brief: Brief, now: int, fraction: float) -> Settled | None:
+    lease = task.lease_until
+    abort = abort_at(task)
+    warn = warn_at(task)
+    first = min((t for t in (lease, abort, warn) if t is not None), default=None)
+    if first is None or first > now:
+        return None
+    if first == lease:
+        return _expired(task, claim, brief, first, now, fraction)
+    if first == abort:
+        return aborted(task, claim, brief, first, now, fraction, "no progress, or over its allowed time")
+    return Settled("task.warned", replace(task, warned_at=first, wanted="warn"), None, first, {})
+
+
+def _expired(task: Task, claim: Claim, brief: Brief, at: int, now: int, fraction: float) -> Settled:
+    free, over = claims.ended(task, claim, EXPIRED_BY, now, at)
+    if free.attempts >= free.max_attempts:
+        free = claims.dead_lettered(free, at)
+    elif brief.on_lost == "back_off":
+        free = claims.after_failure(free, brief.retry, "lease_expired", at, fraction)
+    elif brief.on_lost == "hold":
+        free = replace(free, state=PAUSED, state_before=task.state, reason="lease lost; on_lost = hold")
+    return Settled("task.lease_expired", _ready(free, at), over, at, {"lease_until": task.lease_until})
+
+
+def aborted(task: Task, claim: Claim, brief: Brief, at: int, now: int, fraction: float, why: str) -> Settled:
+    """The claim is taken away and the attempt counts; what comes next is offered sooner, but never made critical."""
+    free, over = claims.ended(task, claim, ABORTED_BY, now, at, error_class="timeout", error=why)
+    free = claims.after_failure(free, brief.retry, "timeout", at, fraction)
+    if free.priority > priority.TIERS["high"][0]:
+        free = replace(free, priority=max(priority.TIERS["high"][0], free.priority - RAISE_PRIORITY))
+    return Settled("task.aborted", free, over, at, {"error_class": "timeout", "error": why})
+
+
+def _ready(task: Task, at: int) -> Task:
+    return replace(task, ready_at=at) if task.state == READY else task
+
+
+def stamp(task: Task, now: int) -> Task:
+    """The derived columns: place in the claim order while claimable, and the next due time. Run at every write."""
+    claimable = task.state == READY and task.parked is None and task.offer_to is None
+    lane = priority.lane_of(task) if claimable else None
+    rank = priority.rank(task, now) if task.state == READY else task.rank
+    return replace(task, lane=lane, band=priority.band(task.priority), rank=rank, due_at=due_at(task, now))

@@ -1,0 +1,79 @@
+"""Agents, sessions, mail and leadership: what follows from their rows and the time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tenure.core.errors import InvalidInput
+from tenure.core.records import Agent, Leader, Session
+
+SESSION_IDLE = 3_600_000_000  # a session ends after an hour with no activity and no claim
+PRESENCE = 15_000_000  # signs of life closer together than this are not written again
+MESSAGE_TYPES = ("chat", "request", "response", "system")
+HEALTH = ("ok", "degraded", "unresponsive")
+
+
+def status(agent: Agent, holds: int, now: int) -> str:
+    """offline, draining, stale, active or idle. Stale says something of the agent, nothing of its claims."""
+    if agent.left_at is not None:
+        return "offline"
+    if agent.draining:
+        return "draining"
+    if is_stale(agent, now):
+        return "stale"
+    return "active" if holds else "idle"
+
+
+def is_stale(agent: Agent, now: int) -> bool:
+    return agent.left_at is None and now - agent.last_seen >= agent.stale_after
+
+
+def is_over(session: Session, holds: int, now: int) -> bool:
+    return session.ended_at is not None or (holds == 0 and now - session.last_activity >= SESSION_IDLE)
+
+
+def recipients(
+    address: str, sender: str, agents: Iterable[Agent], *, busy: Iterable[str], leader: str | None,
+    on_track: Iterable[str], now: int,
+) -> tuple[str, ...]:  # fmt: skip
+    """Who gets a message, resolved once, when it is sent. Never the sender itself, unless named."""
+    known = {agent.id: agent for agent in agents if agent.left_at is None}
+    if not address.startswith("@"):
+        return (address,)
+    if address == "@all":
+        found: Iterable[str] = known
+    elif address == "@leader":
+        if leader is None:
+            raise InvalidInput("@leader: this project has none now", "send to an agent by name, or to @all")
+        return (leader,)
+    elif address == "@idle":
+        taken = set(busy)
+        found = (name for name, agent in known.items() if name not in taken and status(agent, 0, now) == "idle")
+    elif address.startswith("@track:"):
+        code = address.removeprefix("@track:")
+        there = set(on_track)
+        found = (name for name, agent in known.items() if name in there or code in agent.tracks)
+    else:
+        raise InvalidInput(f"{address[:60]!r}: an agent, @all, @leader, @idle or @track:X")
+    return tuple(sorted(name for name in found if name != sender))
+
+
+def elected(
+    leader: Leader | None, project: str, name: str, holder: str, lease: int, term: int | None, now: int
+) -> Leader | None:
+    """The leader's row after `holder` asked to lead, or None when somebody else does.
+
+    A living leader renews with its own term; a process that does not know the term is not that leader, whatever
+    its name. Once the lease is over every election has a new term.
+    """
+    if leader is not None and leader.until > now:
+        if leader.holder != holder or term != leader.term:
+            return None
+        return Leader(
+            project=project, id=name, holder=holder, term=leader.term, elected_at=leader.elected_at,
+            lease=lease, until=now + lease,
+        )  # fmt: skip
+    return Leader(
+        project=project, id=name, holder=holder, term=leader.term + 1 if leader else 1, elected_at=now,
+        lease=lease, until=now + lease,
+    )  # fmt: skip

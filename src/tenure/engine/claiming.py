@@ -1,0 +1,411 @@
+"""Claims: by name, or the best that an agent may take."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import Any
+
+from tenure.core import claims, commands, inputs, lifecycle, priority, reservations, retry
+from tenure.core.errors import RequestIdReused
+from tenure.core.outcomes import Outcome
+from tenure.core.priority import Lane
+from tenure.core.receipts import NONCE_BYTES, receipt_of
+from tenure.core.records import Agent, Brief, Claim, Model, Project, Reservation, Task, replace
+from tenure.engine import handing, people
+from tenure.engine.effects import brief_of, spread
+from tenure.engine.lanes import Lanes
+from tenure.engine.naming import project_of, task_named
+from tenure.engine.work import Work
+
+MOST_AT_ONCE = 100
+COUNTED = 1000  # NO_TASK counts no further
+
+
+class Asker:
+    """Who wants to claim, and for how long; the same for every task it is offered."""
+
+    def __init__(self, work: Work, cmd: commands.Claim | commands.ClaimNext, digest: str | None) -> None:
+        self.project: Project = project_of(work, cmd.project)
+        self.lease = inputs.lease_of(cmd.lease, self.project)
+        self.agent: Agent = people.known_agent(work, cmd.project, cmd.agent)
+        self.session = people.known_session(work, self.project, cmd.session, cmd.agent, cmd.user)
+        self.user = cmd.user
+        self.request_id = cmd.request_id
+        self.digest = digest
+
+
+def claim(work: Work, cmd: commands.Claim) -> Outcome:
+    digest, repeated = _repeat(work, cmd)
+    if repeated:
+        return _granted_again(work, repeated[0])
+    asker = Asker(work, cmd, digest)
+    task = task_named(work, cmd.project, cmd.task)
+    denial = (
+        _denied_by_state(work, task, asker)
+        or _denied_by_line(task, asker)
+        or _denied_by_offer(task, asker)
+        or _denied_by_skill(task, asker.agent, asker.agent.capabilities, asker.agent.region)
+        or _denied_by_limit(work, asker)
+        or _denied_by_generations(work, task, asker)
+        or _denied_by_conflict(work, task, asker)
+    )
+    return denial or _grant(work, task, asker)
+
+
+def claim_next(work: Work, cmd: commands.ClaimNext) -> Outcome:
+    digest, repeated = _repeat(work, cmd)
+    if repeated:
+        return _several([_granted_again(work, c) for c in repeated], cmd.n)
+    if not 1 <= cmd.n <= MOST_AT_ONCE:
+        raise inputs.InvalidInput(f"n {cmd.n}: from 1 to {MOST_AT_ONCE} tasks at once")
+    inputs.check_list(cmd.capabilities or (), "capability")
+    asker = Asker(work, cmd, digest)
+    denial = _denied_by_limit(work, asker)
+    if denial:
+        return denial
+    cooling = asker.agent.cool_until
+    if cooling is not None and cooling > work.now:
+        return Outcome(
+            outcome="NO_TASK", retry_at=cooling,
+            message=f"agent {asker.agent.id} cools off after {asker.agent.troubles} failures of its own in a row",
+        )  # fmt: skip
+    unfinished = tuple(
+        t.key for t in work.find(Task, {"project": cmd.project, "session": cmd.session}, limit=10) if claims.is_held(t)
+    )
+    search = _Search(work, cmd, asker)
+    granted = []
+    for task in search:
+        granted.append(_grant(work, task, asker))
+        if len(granted) == cmd.n:
+            break
+        if (denial := _denied_by_limit(work, asker)) is not None:
+            break
+    if not granted:
+        return search.nothing(unfinished)
+    granted[0] = _with(granted[0], unfinished=unfinished or None)
+    return _several(granted, cmd.n)
+
+
+def _several(granted: list[Outcome], n: int) -> Outcome:
+    if n == 1:
+        return granted[0]
+    first = granted[0]
+    return Outcome(outcome="GRANTED", claims=tuple(granted), unfinished=first.unfinished, again=first.again)
+
+
+def _with(outcome: Outcome, **changes: Any) -> Outcome:
+    return replace(outcome, **changes)
+
+
+# --- repeats ------------------------------------------------------------------------------------------------
+
+
+def _repeat(work: Work, cmd: commands.Claim | commands.ClaimNext) -> tuple[str | None, list[Claim]]:
+    """The claims that an earlier sending of this very request was given."""
+    if cmd.request_id is None:
+        return None, []
+    digest = command_digest(cmd)
+    found = work.find(Claim, {"project": cmd.project, "request_id": cmd.request_id}, order="acquired_at")
+    if found and found[0].request_hash != digest:
+        raise RequestIdReused(f"request id {cmd.request_id[:80]!r} was used for another claim")
+    return digest, found
+
+
+def command_digest(cmd: commands.Command) -> str:
+    return hashlib.sha256(inputs.validated(replace(cmd, trace_id=None)).encoded).hexdigest()[:32]
+
+
+def _granted_again(work: Work, claim: Claim) -> Outcome:
+    task = work.get(Task, claim.project, claim.task)
+    assert task is not None
+    return _with(_outcome(work, task, claim), again=True)
+
+
+# --- denials ------------------------------------------------------------------------------------------------
+
+
+def _denied_by_state(work: Work, task: Task, asker: Asker) -> Outcome | None:
+    code = claims.denial_by_state(task)
+    if code is None:
+        return None
+    if code == "DENIED_ACTIVE_CLAIM":
+        yours = task.session == asker.session.id
+        return Outcome(
+            outcome=code, holder=task.agent, yours=yours, generation=task.generation, lease_until=task.lease_until,
+            lease=_seconds(task.lease_until, work.now), state=task.state,
+            message=f"{task.key}: generation {task.generation} is held by agent {task.agent}"
+            + (" in this very session" if yours else ""),
+            hint="use the receipt of that claim" if yours else "take another task, or wait for the lease to end",
+        )  # fmt: skip
+    if code == "DENIED_NOT_READY":
+        waits = handing.waits_for(work, task)
+        return Outcome(
+            outcome=code, state=task.state, waits_for=waits, retry_at=task.retry_at or task.not_before,
+            message=f"{task.key} is {task.state}" + (f", waits for {', '.join(waits[:5])}" if waits else ""),
+        )  # fmt: skip
+    return Outcome(outcome=code, state=task.state, message=f"{task.key} is {task.state}" + _because(task))
+
+
+def _because(task: Task) -> str:
+    return f": {task.reason}" if task.reason and not task.reason.startswith(("cascade:", "parent:")) else ""
+
+
+def _denied_by_line(task: Task, asker: Asker) -> Outcome | None:
+    for scope, why in asker.project.stopped.items():
+        if scope in stops(task, asker.agent.id):
+            return Outcome(outcome="DENIED_PAUSED", state=task.state, message=f"the line is stopped for {scope}: {why}")
+    return None
+
+
+def stops(task: Task, agent: str) -> tuple[str, ...]:
+    """The scopes whose stop keeps this agent from this task."""
+    return ("project:", f"track:{task.track}", f"dag:{task.dag}", f"agent:{agent}", f"type:{task.type}")
+
+
+def _denied_by_offer(task: Task, asker: Asker) -> Outcome | None:
+    if task.offer_to is None or task.offer_to == asker.agent.id:
+        return None
+    return Outcome(
+        outcome="DENIED_OFFERED", holder=task.offer_to, retry_at=task.offer_until, state=task.state,
+        message=f"{task.key} is held out to agent {task.offer_to}",
+    )  # fmt: skip
+
+
+def _denied_by_skill(task: Task, agent: Agent, capabilities: Iterable[str], region: str | None) -> Outcome | None:
+    missing = set(task.requires) - set(capabilities)
+    if missing:
+        return Outcome(
+            outcome="DENIED_CAPABILITY", state=task.state,
+            message=f"{task.key} asks for {', '.join(sorted(missing))}, which agent {agent.id} did not register",
+        )  # fmt: skip
+    if task.region and task.region != region:
+        return Outcome(
+            outcome="DENIED_CAPABILITY", state=task.state,
+            message=f"{task.key} must run in region {task.region}; agent {agent.id} is in {region or 'none'}",
+        )  # fmt: skip
+    return None
+
+
+def _denied_by_limit(work: Work, asker: Asker) -> Outcome | None:
+    agent, limits = asker.agent, asker.project.limits
+    if agent.draining:
+        return Outcome(outcome="DENIED_LIMIT", message=f"agent {agent.id} is draining and takes nothing more")
+    allowed = agent.max_concurrent_tasks
+    if retry.is_half_open(agent):
+        allowed = 1
+    if allowed is not None:
+        holds = len(work.find(Task, {"project": agent.project, "agent": agent.id}, limit=allowed))
+        if holds >= allowed:
+            return Outcome(
+                outcome="DENIED_LIMIT",
+                message=f"agent {agent.id} holds {holds} tasks; max_concurrent_tasks is {allowed}",
+                hint="finish one, or register the agent with a higher max_concurrent_tasks",
+            )
+    most = limits.get("max_concurrent_claims")
+    if (
+        most is not None
+        and len(work.find(Task, {"project": agent.project, "state": lifecycle.HELD}, limit=most)) >= most
+    ):
+        return Outcome(
+            outcome="DENIED_LIMIT", message=f"project {agent.project} holds max_concurrent_claims = {most} claims",
+            hint="an admin can raise the limit max_concurrent_claims",
+        )  # fmt: skip
+    return None
+
+
+def _denied_by_generations(work: Work, task: Task, asker: Asker) -> Outcome | None:
+    """A limit reached dead-letters the task, so that it does not wedge."""
+    most = asker.project.limits.get("max_generations_per_task")
+    if most is None or task.generation < most:
+        return None
+    message = f"max_generations_per_task = {most} is reached"
+    work.record("task.failed", task=claims.dead_lettered(task, work.now), level="error", message=message)
+    spread(work)
+    return Outcome(
+        outcome="DENIED_LIMIT", state=lifecycle.DEAD_LETTERED, message=f"{task.key}: {message}; it is a dead letter now",
+        hint="an admin can raise the limit; then a person retries the task",
+    )  # fmt: skip
+
+
+def _patterns(brief: Brief) -> tuple[str, ...]:
+    needs = brief.constraints.get("needs", ())
+    return tuple(reservations.normalised(p) for p in (*brief.touches, *needs))
+
+
+def _in_the_way(work: Work, task: Task, session: str) -> Reservation | None:
+    if not task.guarded:
+        return None
+    held = work.find(Reservation, {"project": task.project})
+    return reservations.in_the_way(
+        _patterns(brief_of(work, task)), "exclusive", held, task=task.id, session=session, now=work.now
+    )
+
+
+def _denied_by_conflict(work: Work, task: Task, asker: Asker) -> Outcome | None:
+    other = _in_the_way(work, task, asker.session.id)
+    if other is None:
+        return None
+    holder = work.get(Task, task.project, other.task) if other.task else None
+    name = holder.key if holder else other.id
+    return Outcome(
+        outcome="DENIED_CONFLICT", conflict=name, holder=other.agent, state=task.state,
+        message=f"{task.key} would overlap {other.pattern}, held by {other.agent} for {name}",
+    )  # fmt: skip
+
+
+# --- the best that an agent may take ------------------------------------------------------------------------
+
+
+class _Search:
+    """Tasks that the asker may take, best first: its offers, then the lanes that fit."""
+
+    def __init__(self, work: Work, cmd: commands.ClaimNext, asker: Asker) -> None:
+        self.work, self.cmd, self.asker = work, cmd, asker
+        agent = asker.agent
+        self.capabilities = frozenset(agent.capabilities if cmd.capabilities is None else cmd.capabilities)
+        self.tracks = cmd.tracks or agent.tracks
+        self.region = cmd.region or agent.region
+        self.stopped = asker.project.stopped
+        self.passed_over: dict[str, int] = {}
+        self.lanes_unfit = 0
+
+    def __iter__(self) -> Iterable[Task]:  # type: ignore[override]  # a generator
+        if not self._is_stopped(("project:", f"agent:{self.asker.agent.id}")):
+            yield from self._offered()
+            yield from self._from_lanes()
+
+    def _is_stopped(self, scopes: Iterable[str]) -> bool:
+        return bool(self.stopped) and any(scope in self.stopped for scope in scopes)
+
+    def _offered(self) -> Iterable[Task]:
+        where = {"project": self.cmd.project, "offer_to": self.asker.agent.id, "state": lifecycle.READY}
+        offers = self.work.find(Task, where)
+        for task in sorted(offers, key=lambda t: priority.place(t, self.work.now)):
+            if self._fits(priority.parse_lane(priority.lane_of(task))) and self._may_take(task):
+                yield task
+
+    def _from_lanes(self) -> Iterable[Task]:
+        lanes = self.work.lanes.get(self.cmd.project)
+        if lanes is None:
+            lanes = self.work.lanes[self.cmd.project] = Lanes(self.work, self.cmd.project, self.work.expected_claims)
+        for task in lanes.offer(self._fits):
+            if self._may_take(task):
+                yield task
+
+    def _fits(self, lane: Lane) -> bool:
+        fits = (
+            self.capabilities.issuperset(lane.requires)
+            and (not self.tracks or lane.track in self.tracks)
+            and (not self.cmd.types or lane.type in self.cmd.types)
+            and (not lane.region or lane.region == self.region)
+            and not self._is_stopped((f"track:{lane.track}", f"type:{lane.type}"))
+        )
+        self.lanes_unfit += not fits
+        return fits
+
+    def _may_take(self, task: Task) -> bool:
+        why = self._why_not(task)
+        if why is not None:
+            self.passed_over[why] = self.passed_over.get(why, 0) + 1
+        return why is None
+
+    def _why_not(self, task: Task) -> str | None:
+        work, agent = self.work, self.asker.agent
+        if self.cmd.tags and not set(self.cmd.tags) <= set(task.tags):
+            return "other_tags"
+        if self._is_stopped((f"dag:{task.dag}",)):
+            return "stopped"
+        if task.cool_offs.get(agent.id, 0) > work.now:
+            return "cooling"
+        if task.models and all(self._is_limited(m) for m in retry.models_for(task, task.attempts + 1)):
+            return "model_cooling"
+        most = self.asker.project.limits.get("max_generations_per_task")
+        if most is not None and task.generation >= most:
+            _denied_by_generations(work, task, self.asker)
+            return "limit"
+        if task.guarded:
+            other = _in_the_way(work, task, self.asker.session.id)
+            if other is not None:
+                if other.task is not None:
+                    work.put(replace(task, parked=other.task))  # until that claim ends nobody need look again
+                return "conflicting"
+        return None
+
+    def _is_limited(self, name: str) -> bool:
+        model = self.work.get(Model, self.cmd.project, name)
+        return model is not None and (model.cool_until or 0) > self.work.now
+
+    def nothing(self, unfinished: tuple[str, ...]) -> Outcome:
+        """NO_TASK, and how many tasks stand where; counts end at a thousand so that the answer stays cheap."""
+        work, project = self.work, self.cmd.project
+
+        def tally(**where: Any) -> int:
+            return work.tally(Task, {"project": project, **where}, COUNTED)
+
+        counts = {
+            "waiting": tally(state=(lifecycle.PENDING, lifecycle.RETRYING)),
+            "held": tally(state=lifecycle.HELD),
+            "ready_for_others": tally(state=lifecycle.READY),
+            **self.passed_over,
+        }
+        return Outcome(
+            outcome="NO_TASK", counts=counts, unfinished=unfinished or None, retry_at=work.tx.next_due(project),
+            message=f"nothing to claim for agent {self.asker.agent.id}",
+        )  # fmt: skip
+
+
+# --- granting -----------------------------------------------------------------------------------------------
+
+
+def _grant(work: Work, task: Task, asker: Asker) -> Outcome:
+    last = work.get(Claim, task.project, claims.claim_id(task.id, task.generation)) if task.generation else None
+    held, new = claims.granted(
+        task, last, agent=asker.agent.id, session=asker.session.id, user=asker.user, lease=asker.lease, now=work.now,
+        nonce=work.chance.token(NONCE_BYTES), epoch=work.epoch,
+    )  # fmt: skip
+    models = retry.models_for(task, held.attempts)
+    new = replace(new, request_id=asker.request_id, request_hash=asker.digest, model=models[0] if models else None)
+    reserved = _reserve(work, held, asker) if task.guarded else ()
+    kept = work.record(
+        "task.claimed", new, *reserved, task=held,
+        details={"lease_until": held.lease_until, "attempt": held.attempts, "previous_generation": task.generation},
+    )  # fmt: skip
+    spread(work)
+    assert kept is not None
+    return _outcome(work, kept, new)
+
+
+def _reserve(work: Work, task: Task, asker: Asker) -> tuple[Reservation, ...]:
+    return tuple(
+        Reservation(
+            project=task.project, id=work.new_id("hold"), pattern=pattern, task=task.id, generation=task.generation,
+            epoch=work.epoch, agent=asker.agent.id, session=asker.session.id, created_at=work.now,
+        )
+        for pattern in _patterns(brief_of(work, task))
+    )  # fmt: skip
+
+
+def _outcome(work: Work, task: Task, claim: Claim) -> Outcome:
+    brief = brief_of(work, task)
+    models = retry.models_for(task, claim.attempt)
+    return Outcome(
+        outcome="GRANTED",
+        message=f"{task.key}: generation {claim.generation} is yours",
+        task=handing.task_view(work, task, brief),
+        generation=claim.generation,
+        receipt=receipt_of(task, claim),
+        lease_until=task.lease_until if task.generation == claim.generation else None,
+        lease=_seconds(task.lease_until, work.now) if task.generation == claim.generation else None,
+        attempt=claim.attempt,
+        models=models or None,
+        inputs=handing.inputs_of(work, task, brief) or None,
+        checkpoint=handing.checkpoint_of(work, task),
+    )
+
+
+def _seconds(until: int | None, now: int) -> float | None:
+    return None if until is None else max(0.0, (until - now) / inputs.SECOND)
+
+
+HANDLERS = {commands.Claim: claim, commands.ClaimNext: claim_next}

@@ -1,0 +1,100 @@
+"""Changing what is asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from tenure.core import claims, commands, inputs, lifecycle, priority
+from tenure.core.outcomes import Outcome
+from tenure.core.records import Brief, Claim, Task, replace
+from tenure.engine import handing
+from tenure.engine.effects import brief_of, current, spread
+from tenure.engine.naming import project_of, task_named
+from tenure.engine.work import Work
+
+_IN_TASK = ("type", "tags", "priority", "boost", "deadline", "not_before", "max_attempts")
+_PACKED = ("description", "spec")
+
+
+def edit(work: Work, cmd: commands.Edit) -> Outcome:
+    project_of(work, cmd.project)
+    changes = inputs.check_changes(cmd.changes)
+    task = task_named(work, cmd.project, cmd.task)
+    if cmd.version is not None and cmd.version != task.version:
+        return Outcome(
+            outcome="VERSION_CONFLICT", version=task.version, state=task.state,
+            message=f"{task.key} is at version {task.version}; you read {cmd.version}", hint="read it again, then edit",
+        )  # fmt: skip
+    guarded = [name for name in changes if not inputs.EDITABLE[name]]
+    rows: list[Any] = []
+    before = task
+    if claims.is_held(task) and guarded:
+        if not cmd.supersede:
+            return Outcome(
+                outcome="DENIED_STATE", state=task.state, holder=task.agent, current_generation=task.generation,
+                message=f"{task.key} is held by agent {task.agent}; {', '.join(guarded)} would change under it",
+                hint="edit it when it is free, or supersede the claim",
+            )  # fmt: skip
+        claim = work.get(Claim, task.project, claims.claim_id(task.id, task.generation))
+        assert claim is not None
+        task, over = claims.ended(task, claim, lifecycle.SUPERSEDED_BY, work.now, work.now)
+        rows.append(over)
+    elif task.state in lifecycle.FINISHED and guarded:
+        return Outcome(
+            outcome="DENIED_STATE", state=task.state, message=f"{task.key} is {task.state}; {', '.join(guarded)} stay"
+        )
+    edited, brief, old = apply_changes(work, task, changes)
+    work.record(
+        "task.edited", brief, *rows, task=edited, details={"changes": list(changes), "before": old},
+        agent=before.agent, session=before.session,
+    )  # fmt: skip
+    spread(work)
+    now_is = current(work, edited)
+    return Outcome(
+        outcome="UPDATED", state=now_is.state, version=now_is.version, command_id=work.command_id,
+        changed=tuple(changes), message=f"{now_is.key}: {', '.join(changes)} changed",
+    )  # fmt: skip
+
+
+def apply_changes(work: Work, task: Task, changes: dict[str, Any]) -> tuple[Task, Brief, dict[str, Any]]:
+    """Both rows with checked changes in them, and the old values as they were asked for."""
+    brief = brief_of(work, task)
+    old = {name: current_value(work, task, brief, name) for name in changes}
+    in_task: dict[str, Any] = {}
+    in_brief: dict[str, Any] = {}
+    for name, value in changes.items():
+        if name == "priority":
+            in_task[name] = priority.parse_priority(value)
+        elif name == "boost":
+            if value is not None:
+                in_task[name] = priority.parse_boost(value)
+        elif name in _IN_TASK:
+            in_task[name] = value
+        else:
+            in_brief[name] = handing.packed(work, task.project, value) if name in _PACKED else value
+    if "deadline" in changes:
+        in_task["missed"] = False
+    if any(name in inputs.CLOSES_WINDOW for name in changes):
+        in_task["answerable"] = False  # an old text's result never completes a new text
+    brief = replace(brief, **in_brief)
+    task = inputs.constrained(replace(task, **in_task), brief)
+    if task.state in (lifecycle.READY, lifecycle.PENDING):
+        task = replace(task, state=claims.waiting_state(task, work.now))
+    return task, brief, old
+
+
+def current_value(work: Work, task: Task, brief: Brief, name: str) -> Any:
+    """A field's value in the form in which `edit` takes it."""
+    if name == "boost":
+        return task.boost / 100
+    if name in _IN_TASK:
+        return getattr(task, name)
+    value = getattr(brief, name)
+    if name in _PACKED:
+        value = handing.unpacked(work, task.project, value)
+    return msgspec.to_builtins(value)
+
+
+HANDLERS = {commands.Edit: edit}

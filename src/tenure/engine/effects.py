@@ -1,0 +1,223 @@
+"""What a task's move means for others: its dag's counts, its dependents, its reservations, its dead letter.
+
+Moves queue up on the Work and are spread one after another, so that a cascade through a long chain needs no deep
+stack. Each effect reads the rows as they are by then and applies a difference, so their order does not matter.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tenure.core import claims, graph, lifecycle, retry
+from tenure.core.lifecycle import CANCELLED, DEAD_LETTERED, HELD, PENDING, READY, RETRYING
+from tenure.core.records import Brief, Claim, Dag, DeadLetter, Edge, Reservation, Task, replace
+from tenure.engine.work import Work
+
+
+def spread(work: Work) -> None:
+    """Bring everything that the moves so far touch in line. Every command ends with it."""
+    while work.moved:
+        before, after = work.moved.popleft()
+        if graph.has_dag_row(after):
+            _count_in_dag(work, before, after)
+        if before is None or before.state == after.state:
+            continue
+        if after.state == DEAD_LETTERED:
+            _write_dead_letter(work, after)
+        elif after.state == RETRYING:
+            _announce_retry(work, after)
+        if after.dependents:
+            _tell_dependents(work, before, after)
+        if after.guarded and before.state in HELD and after.state not in HELD:
+            free_reservations(work, after)
+
+
+def current(work: Work, task: Task) -> Task:
+    """The task as this work has it by now."""
+    return work.get(Task, task.project, task.id) or task
+
+
+# --- dags ---------------------------------------------------------------------------------------------------
+
+
+def _count_in_dag(work: Work, before: Task | None, after: Task) -> None:
+    left, entered = (graph.part(before) if before else None), graph.part(after)
+    if left == entered:
+        return
+    dag = work.get(Dag, after.project, after.dag)
+    if dag is None:
+        return
+    dag = work.put(graph.counted(dag, left, entered))
+    announce_end(work, dag)
+
+
+def announce_end(work: Work, dag: Dag) -> None:
+    """The end of a dag is told once for each (dag, run, status)."""
+    end = f"{dag.run}:{dag.status}"
+    if dag.status == "open" or end in dag.fired:
+        return
+    done = replace(dag, fired=(*dag.fired, end), ended_at=work.now)
+    work.record(
+        f"dag.{dag.status}", done, project=dag.project, details={"dag": dag.id, "title": dag.title, "run": dag.run}
+    )
+
+
+# --- dependents ---------------------------------------------------------------------------------------------
+
+
+def _tell_dependents(work: Work, before: Task, after: Task) -> None:
+    if {before.state, after.state}.isdisjoint(lifecycle.ENDED):
+        return
+    edges = work.find(Edge, {"project": after.project, "needs": after.id})
+    dependents = work.get_many(Task, after.project, [e.task for e in edges])
+    for edge in edges:
+        dependent = dependents.get(edge.task)
+        if dependent is None:
+            continue
+        dependent = current(work, dependent)
+        change = graph.is_met(edge, before.state) - graph.is_met(edge, after.state)
+        if change:
+            dependent = unmet_changed(work, dependent, change, after)
+        if graph.cascades(edge, after.state) and dependent.state not in lifecycle.FINISHED:
+            cancel_task(work, dependent, cascade_reason(after), f"{after.key} is {after.state}")
+
+
+def unmet_changed(work: Work, task: Task, change: int, because: Task) -> Task:
+    """One dependency more or less to wait for; the task moves where that puts it."""
+    updated = replace(task, unmet=task.unmet + change)
+    target = claims.waiting_state(updated, work.now)
+    if updated.state == PENDING and target == READY:
+        updated = replace(updated, state=READY, ready_at=work.now)
+        return _kept(work.record("task.ready", task=updated, details={"after": because.key}))
+    if updated.state == READY and target == PENDING:
+        updated = replace(updated, state=PENDING)
+        return _kept(work.record("task.pending", task=updated, details={"waits_for": because.key}))
+    updated = work.put(updated)
+    work.moved.append((task, updated))  # its part in the dag may have changed with the count
+    return updated
+
+
+def _kept(task: Task | None) -> Task:
+    assert task is not None
+    return task
+
+
+# --- cancelling ---------------------------------------------------------------------------------------------
+
+
+def cascade_reason(source: Task) -> str:
+    """Why a dependent was cancelled; retrying the source finds its victims by it."""
+    return f"cascade:{source.id}"
+
+
+def cancel_task(work: Work, task: Task, reason: str, message: str) -> Task:
+    """Cancel, whoever holds it; open subtasks go along."""
+    ended, rows = task, []
+    if claims.is_held(task):
+        claim = work.get(Claim, task.project, claims.claim_id(task.id, task.generation))
+        assert claim is not None
+        ended, over = claims.ended(task, claim, lifecycle.CANCELLED_BY, work.now, work.now)
+        rows.append(over)
+    ended = replace(
+        ended,
+        state=CANCELLED,
+        state_before=task.state,
+        reason=reason,
+        answerable=False,
+        offer_to=None,
+        offer_until=None,
+    )
+    kept = _kept(
+        work.record(
+            "task.cancelled", *rows, task=ended, message=message, agent=task.agent, session=task.session,
+            details={"reason": reason, "before": {"state": task.state, "reason": task.reason}},
+        )
+    )  # fmt: skip
+    if task.state == DEAD_LETTERED:
+        resolve_dead_letter(work, task, "cancel", message)
+    if task.children:
+        for child in work.find(Task, {"project": task.project, "parent": task.id}):
+            if child.state not in lifecycle.FINISHED:
+                cancel_task(work, child, f"parent:{task.id}", f"its parent {task.key} was cancelled")
+    return kept
+
+
+# --- dead letters, retries ----------------------------------------------------------------------------------
+
+
+def lineage(work: Work, task: Task) -> list[Claim]:
+    """The claims of a task, oldest first."""
+    return work.find(Claim, {"project": task.project, "task": task.id}, order="generation")
+
+
+def dead_letter_id(task: Task) -> str:
+    return f"{task.id}#{task.run}"
+
+
+def _write_dead_letter(work: Work, task: Task) -> None:
+    if work.get(DeadLetter, task.project, dead_letter_id(task)) is not None:
+        return  # undone and back: the record of this run is there already
+    tried = [c for c in lineage(work, task) if c.run == task.run]
+    error = task.last_error
+    letter = DeadLetter(
+        project=task.project,
+        id=dead_letter_id(task),
+        task=task.id,
+        run=task.run,
+        dag=task.dag,
+        error_class=error.error_class if error else "lease_expired",
+        error=error.message if error else "the lease ran out",
+        history=retry.failure_history(tried),
+        poison_pill=retry.is_poison(tried),
+        dead_lettered_at=task.dead_lettered_at or work.now,
+    )
+    details: dict[str, Any] = {
+        "error_class": letter.error_class,
+        "error": letter.error,
+        "attempts": task.attempts,
+        "poison_pill": letter.poison_pill,
+    }
+    last = tried[-1] if tried else None
+    work.record(
+        "task.dead_lettered", letter, task=current(work, task), level="error", details=details,
+        agent=last.agent if last else None, session=last.session if last else None,
+    )  # fmt: skip
+
+
+def resolve_dead_letter(work: Work, task: Task, resolution: str, note: str) -> None:
+    letter = work.get(DeadLetter, task.project, dead_letter_id(task))
+    if letter is not None:
+        work.put(
+            replace(letter, resolution=resolution, note=note, reviewed_by=work.principal.name, reviewed_at=work.now)
+        )
+
+
+def _announce_retry(work: Work, task: Task) -> None:
+    now_is = current(work, task)
+    if now_is.state != RETRYING or now_is.retry_at is None:
+        return
+    error = now_is.last_error
+    work.record(
+        "task.retry_scheduled", task=now_is,
+        details={
+            "retry_at": now_is.retry_at, "backoff_ms": (now_is.retry_at - work.now) // 1000,
+            "attempt": now_is.attempts, "error_class": error.error_class if error else "lease_expired",
+        },
+    )  # fmt: skip
+
+
+# --- reservations -------------------------------------------------------------------------------------------
+
+
+def free_reservations(work: Work, task: Task) -> None:
+    """The claim is over: what it reserved is free, and what was parked under it is looked at again."""
+    for held in work.find(Reservation, {"project": task.project, "task": task.id}):
+        work.remove(held)
+    for parked in work.find(Task, {"project": task.project, "parked": task.id}):
+        work.put(replace(parked, parked=None))
+
+
+def brief_of(work: Work, task: Task) -> Brief:
+    brief = work.get(Brief, task.project, task.id)
+    assert brief is not None, task.id
+    return brief

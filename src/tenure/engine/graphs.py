@@ -1,0 +1,199 @@
+"""Tasks and their edges: add, link, unlink, publish, spawn, wait."""
+
+from __future__ import annotations
+
+from tenure.core import claims, commands, graph, ids, inputs, lifecycle
+from tenure.core.errors import InvalidInput, NotFound
+from tenure.core.outcomes import Outcome
+from tenure.core.records import Claim, Edge, Row, Task, replace
+from tenure.engine import handing
+from tenure.engine.effects import brief_of, current, spread
+from tenure.engine.holding import held
+from tenure.engine.making import Builder, check_may_wait, connect, lower_height
+from tenure.engine.naming import project_of, task_named
+from tenure.engine.work import Work
+
+
+def add(work: Work, cmd: commands.Add) -> Outcome:
+    project = project_of(work, cmd.project)
+    if cmd.task.idempotency_key is not None:
+        found = work.find(Task, {"project": cmd.project, "idempotency_key": cmd.task.idempotency_key}, limit=1)
+        if found:
+            return Outcome(outcome="EXISTS", again=True, **_shown(work, found[0]))
+    (task,) = Builder(work, project, work.principal.name).build((cmd.task,))
+    return Outcome(
+        outcome="CREATED", command_id=work.command_id, message=f"{task.key} is {task.state}", **_shown(work, task)
+    )
+
+
+def _shown(work: Work, task: Task) -> dict[str, object]:
+    return {"task": handing.task_view(work, task, brief_of(work, task)), "state": task.state, "version": task.version}
+
+
+def link(work: Work, cmd: commands.Link) -> Outcome:
+    project_of(work, cmd.project)
+    inputs.check_choice(cmd.on_failure, graph.ON_FAILURE, "on_failure")
+    task = task_named(work, cmd.project, cmd.task)
+    needs = task_named(work, cmd.project, cmd.needs)
+    edge = Edge(
+        project=cmd.project,
+        id=graph.edge_id(task.id, needs.id),
+        task=task.id,
+        needs=needs.id,
+        on_failure=cmd.on_failure,
+    )
+    if work.get(Edge, cmd.project, edge.id) is not None:
+        return Outcome(outcome="UNCHANGED", state=task.state)
+    denial = _denied(task)
+    if denial:
+        return denial
+    task = connect(work, task, needs, edge)
+    return Outcome(outcome="UPDATED", state=task.state, version=task.version, command_id=work.command_id)
+
+
+def _denied(task: Task) -> Outcome | None:
+    try:
+        check_may_wait(task)
+    except InvalidInput as error:
+        return Outcome(outcome="DENIED_STATE", state=task.state, message=error.message, hint=error.hint)
+    return None
+
+
+def unlink(work: Work, cmd: commands.Unlink) -> Outcome:
+    project_of(work, cmd.project)
+    task = task_named(work, cmd.project, cmd.task)
+    needs = task_named(work, cmd.project, cmd.needs)
+    edge = work.get(Edge, cmd.project, graph.edge_id(task.id, needs.id))
+    if edge is None:
+        raise NotFound(f"{task.key} does not depend on {needs.key}")
+    denial = _denied(task)
+    if denial:
+        return denial
+    work.put(replace(needs, dependents=needs.dependents - 1))
+    free = replace(task, waits_on=task.waits_on - 1, unmet=task.unmet - (not graph.is_met(edge, needs.state)))
+    if task.state != lifecycle.CREATED:
+        free = replace(free, state=claims.waiting_state(free, work.now))
+    kept = work.record("task.unlinked", task=free, removed=[edge], details={"needs": needs.key})
+    assert kept is not None
+    if kept.state == task.state:
+        work.moved.append((task, kept))
+    lower_height(work, needs)
+    spread(work)
+    return Outcome(outcome="UPDATED", state=kept.state, version=kept.version, command_id=work.command_id)
+
+
+def publish(work: Work, cmd: commands.Publish) -> Outcome:
+    project_of(work, cmd.project)
+    if (cmd.task is None) == (cmd.dag is None):
+        raise InvalidInput("publish: name a task or a dag, one of them")
+    if cmd.task is not None:
+        drafts = [task_named(work, cmd.project, cmd.task)]
+    else:
+        drafts = work.find(Task, {"project": cmd.project, "dag": cmd.dag, "state": lifecycle.CREATED})
+    published = []
+    for draft in drafts:
+        if draft.state == lifecycle.CREATED:
+            state = claims.waiting_state(draft, work.now)
+            ready = work.now if state == lifecycle.READY else None
+            work.record("task.published", task=replace(draft, state=state, ready_at=ready))
+            published.append(draft.key)
+    spread(work)
+    if not published:
+        return Outcome(outcome="UNCHANGED", changed=())
+    return Outcome(outcome="UPDATED", changed=tuple(published), command_id=work.command_id)
+
+
+# --- growth at run time -------------------------------------------------------------------------------------
+
+
+def spawn(work: Work, cmd: commands.Spawn) -> Outcome:
+    """Subtasks of the held task, keyed by (parent, run, local name): what exists is returned, not made again."""
+    if not cmd.tasks:
+        raise InvalidInput("spawn: no tasks")
+    hold = held(work, cmd.project, cmd.receipt)
+    if isinstance(hold, Outcome):
+        return hold
+    if hold.refusal is not None:
+        return hold.refusal
+    parent = hold.task
+    named = [n if n.name else replace(n, name=ids.slug_of(n.title)) for n in cmd.tasks]
+    if any(n.parent is not None for n in named):
+        raise InvalidInput("spawn: the parent is the held task; leave `parent` out")
+    existing = {t.local_name: t for t in spawned(work, parent)}
+    missing = [n for n in named if n.name not in existing]
+    made = {}
+    if missing:
+        built = Builder(work, hold.project, f"agent:{hold.claim.agent}", spawned_in=parent.run).build(
+            missing, parent=parent, blocks_parent=False
+        )
+        made = {t.local_name: t for t in built}
+    children = tuple(
+        handing.task_view(work, t, brief_of(work, t)) for n in named if (t := made.get(n.name) or existing[n.name])
+    )
+    if cmd.wait:
+        waited = _wait(work, current(work, parent))
+        return replace(waited, tasks=children)
+    task = work.put(claims.presented(current(work, parent), work.now)) if parent.state == lifecycle.RUNNING else None
+    if task is None:
+        task = work.record("task.started", task=claims.presented(current(work, parent), work.now))
+    spread(work)
+    assert task is not None
+    return Outcome(
+        outcome="OK", tasks=children, state=task.state, generation=task.generation, lease_until=task.lease_until
+    )
+
+
+def spawned(work: Work, parent: Task) -> list[Task]:
+    """The subtasks that this run of the parent has spawned."""
+    children = work.find(Task, {"project": parent.project, "parent": parent.id, "parent_run": parent.run})
+    return [t for t in children if t.local_name is not None]
+
+
+def wait(work: Work, cmd: commands.Wait) -> Outcome:
+    hold = held(work, cmd.project, cmd.receipt)
+    if isinstance(hold, Outcome):
+        return hold
+    if hold.refusal is not None:
+        if hold.verdict.code == "NO_CLAIM" and hold.claim.reason == "WAITING":
+            return Outcome(outcome="OK", again=True, state=hold.task.state, generation=hold.claim.generation)
+        return hold.refusal
+    return _wait(work, hold.task)
+
+
+def _wait(work: Work, parent: Task) -> Outcome:
+    """The holder gives its claim back until its subtasks have ended, however they end."""
+    claim = work.get(Claim, parent.project, claims.claim_id(parent.id, parent.generation))
+    assert claim is not None
+    edges: list[Row] = []
+    unmet = 0
+    for child in spawned(work, parent):
+        id = graph.edge_id(parent.id, child.id)
+        if work.get(Edge, parent.project, id) is not None:
+            continue
+        edge = Edge(project=parent.project, id=id, task=parent.id, needs=child.id, on_failure="ignore", subtask=True)
+        edges.append(edge)
+        unmet += not graph.is_met(edge, child.state)
+        work.put(replace(child, dependents=child.dependents + 1))
+    waiting = replace(parent, waits_on=parent.waits_on + len(edges), unmet=parent.unmet + unmet)
+    free, over = claims.ended(waiting, claim, lifecycle.WAITING_BY, work.now, work.now)
+    kept = work.record(
+        "task.waiting", over, *edges, task=free, agent=parent.agent, session=parent.session,
+        details={"waits_for": handing.waits_for(work, free)},
+    )  # fmt: skip
+    spread(work)
+    assert kept is not None
+    task = current(work, kept)
+    return Outcome(
+        outcome="OK", state=task.state, generation=over.generation, waits_for=handing.waits_for(work, task) or None,
+        message=f"{task.key} is {task.state}",
+    )  # fmt: skip
+
+
+HANDLERS = {
+    commands.Add: add,
+    commands.Link: link,
+    commands.Unlink: unlink,
+    commands.Publish: publish,
+    commands.Spawn: spawn,
+    commands.Wait: wait,
+}

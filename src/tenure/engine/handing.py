@@ -1,0 +1,126 @@
+"""What is handed out with a task: its view, its inputs, its last checkpoint; and large values kept apart."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import msgspec
+
+from tenure.core import lifecycle
+from tenure.core.priority import tier_of
+from tenure.core.records import Body, Brief, Checkpoint, Edge, Result, Task
+from tenure.engine.work import Work
+
+INLINE = 4 * 1024  # a larger value is a row of its own, named by its hash
+MOST_INPUTS = 256 * 1024
+_REF = "$body"
+
+
+def packed(work: Work, project: str, value: Any) -> Any:
+    """The value as a row may keep it: itself, or a reference to a body where it is large."""
+    encoded = msgspec.json.encode(value)
+    if len(encoded) <= INLINE:
+        return value
+    name = hashlib.sha256(encoded).hexdigest()
+    if work.get(Body, project, name) is None:
+        work.put(Body(project=project, id=name, content=encoded))
+    return {_REF: name}
+
+
+def unpacked(work: Work, project: str, value: Any) -> Any:
+    if isinstance(value, dict) and len(value) == 1 and _REF in value:
+        body = work.get(Body, project, str(value[_REF]))
+        return msgspec.json.decode(body.content) if body else None
+    return value
+
+
+_SHOWN = (
+    "id", "key", "ref", "track", "type", "state", "dag", "parent", "run", "generation", "attempts", "max_attempts",
+    "priority", "tags", "agent", "session", "claimed_at", "lease_until", "percent", "step", "reason", "retry_at",
+    "deadline", "not_before", "offer_to", "offer_until", "work_product", "unmet", "created_by", "created_at",
+    "updated_at", "ready_at", "started_at", "completed_at", "failed_at", "dead_lettered_at", "archived_at", "version",
+)  # fmt: skip
+
+
+def task_view(work: Work, task: Task, brief: Brief) -> dict[str, Any]:
+    """The task as people and programs see it: both rows in one, unset fields left out."""
+    view: dict[str, Any] = {"title": brief.title}
+    for name in _SHOWN:
+        value = getattr(task, name)
+        if value is not None and value != ():
+            view[name] = value
+    view["tier"] = tier_of(task.priority)
+    if brief.description:
+        view["description"] = unpacked(work, task.project, brief.description)
+    if brief.spec:
+        view["spec"] = unpacked(work, task.project, brief.spec)
+    for name in ("metadata", "constraints", "output", "touches"):
+        value = getattr(brief, name)
+        if value:
+            view[name] = value
+    if task.last_error is not None:
+        view["last_error"] = msgspec.structs.asdict(task.last_error)
+    return view
+
+
+def dependencies(work: Work, task: Task) -> list[tuple[Edge, Task]]:
+    if not task.waits_on:
+        return []
+    edges = work.find(Edge, {"project": task.project, "task": task.id})
+    tasks = work.get_many(Task, task.project, [e.needs for e in edges])
+    return [(e, tasks[e.needs]) for e in edges if e.needs in tasks]
+
+
+def waits_for(work: Work, task: Task) -> tuple[str, ...]:
+    """Keys of the dependencies that hold the task back."""
+    from tenure.core.graph import is_met
+
+    return tuple(sorted(t.key for e, t in dependencies(work, task) if not is_met(e, t.state)))
+
+
+def accepted_result(work: Work, task: Task) -> Result | None:
+    where = {"project": task.project, "task": task.id, "run": task.run, "accepted": True}
+    found = work.find(Result, where, limit=1)
+    return found[0] if found else None
+
+
+def inputs_of(work: Work, task: Task, brief: Brief) -> dict[str, Any]:
+    """Outputs, and failures, of what the task depended on and refers to; beyond 256 KB by reference only."""
+    wanted = {t.id: t for _, t in dependencies(work, task)}
+    spec = unpacked(work, task.project, brief.spec)
+    for ref in spec.get("context_refs", ()):
+        if ref.startswith("task:") and ref.endswith(":output"):
+            from tenure.engine.naming import find_task
+
+            named = find_task(work, task.project, ref[len("task:") : -len(":output")])
+            if named is not None:
+                wanted[named.id] = named
+    handed: dict[str, Any] = {}
+    size = 0
+    for source in sorted(wanted.values(), key=lambda t: t.key):
+        entry: dict[str, Any] = {"state": source.state}
+        if source.state == lifecycle.COMPLETED:
+            result = accepted_result(work, source)
+            if result is not None:
+                entry |= {"summary": result.summary, "work_product": result.work_product}
+                size += result.size
+                if size <= MOST_INPUTS:
+                    entry["data"] = unpacked(work, task.project, result.data)
+                else:
+                    entry["data_ref"] = result.id
+        elif source.last_error is not None:
+            entry["error"] = msgspec.structs.asdict(source.last_error)
+        handed[source.key] = entry
+    return handed
+
+
+def checkpoint_of(work: Work, task: Task) -> dict[str, Any] | None:
+    if task.generation <= 1 and not task.answerable:
+        return None  # nobody before this claim could have left one
+    kept = work.get(Checkpoint, task.project, task.id)
+    if kept is None:
+        return None
+    return {
+        "data": unpacked(work, task.project, kept.data), "generation": kept.generation, "agent": kept.agent, "at": kept.at
+    }  # fmt: skip

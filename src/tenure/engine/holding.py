@@ -1,0 +1,419 @@
+"""What a holder does with its receipt: renew, start, progress, checkpoint, submit, fail, release, ask, wait.
+
+Every function here begins with `held`: the receipt is judged by rows read in this very transaction, and nothing is
+written for one that is not the current (or, for submit and checkpoint, the answerable) claim.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, NamedTuple
+
+from tenure.core import claims, commands, inputs, lifecycle, retry
+from tenure.core.claims import Verdict
+from tenure.core.errors import InvalidInput, RequestIdReused, TooLarge
+from tenure.core.lifecycle import COMPLETED, RETRYING
+from tenure.core.outcomes import CODES, Outcome
+from tenure.core.receipts import Receipt, parse_receipt
+from tenure.core.records import Agent, Checkpoint, Claim, Model, Project, Result, Row, Task, replace
+from tenure.engine import handing, people
+from tenure.engine.effects import brief_of, spread
+from tenure.engine.naming import project_of, task_by_ref
+from tenure.engine.work import Work
+
+MOST_REFUSED = 3  # refused results kept under one generation
+
+
+class Hold(NamedTuple):
+    """A receipt and the rows it was judged by. `refusal` is None when the holder may go on."""
+
+    project: Project
+    receipt: Receipt
+    task: Task
+    claim: Claim
+    refusal: Outcome | None
+    verdict: Verdict
+
+    @property
+    def is_late(self) -> bool:
+        return not claims.is_held(self.task)
+
+
+def held(work: Work, project_name: str, receipt_text: str, *, late: bool = False) -> Hold | Outcome:
+    """The guard of every write by a holder. An Outcome where there is not even a task to speak of."""
+    receipt = parse_receipt(receipt_text)
+    project = project_of(work, project_name)
+    task = task_by_ref(work, project_name, receipt.name)
+    if task is None:
+        return Outcome(outcome="NOT_FOUND", message=f"no task {receipt.name!r} in project {project_name}")
+    claim = work.get(Claim, project_name, claims.claim_id(task.id, receipt.generation))
+    verdict = claims.judge(receipt, task, claim, work.epoch, late=late)
+    refusal = None
+    if verdict.code is not None:
+        refusal = _refusal(task, receipt, verdict)
+    elif claim is not None:
+        _sign_of_life(work, project, claim)
+    return Hold(project, receipt, task, claim, refusal, verdict)  # type: ignore[arg-type]  # judged: refused without it
+
+
+def _sign_of_life(work: Work, project: Project, claim: Claim) -> None:
+    agent = work.get(Agent, project.id, claim.agent)
+    if agent is not None:
+        people.seen(work, agent)
+
+
+def _refusal(task: Task, receipt: Receipt, verdict: Verdict) -> Outcome:
+    code = verdict.code or ""
+    fact = f"{task.key}: you hold generation {receipt.generation}; "
+    if code == "STALE_GENERATION":
+        fact += f"generation {task.generation} " + (
+            f"is held by agent {task.agent}" if task.agent else f"is {task.state}"
+        )
+    elif code == "ALREADY_EXPIRED":
+        fact += "its lease ran out"
+    else:
+        fact += f"{CODES[code].meaning} (the task is {task.state})"
+    return Outcome(
+        outcome=code, message=fact, directive=verdict.directive, current_generation=task.generation, state=task.state,
+        hint="claim the task again and go on" if code == "ALREADY_EXPIRED" else None,
+    )  # fmt: skip
+
+
+def _done_before(hold: Hold, reason: str) -> Outcome | None:
+    """The same verb once more with the receipt that did it: the same answer, no effect."""
+    if hold.verdict.code in ("NO_CLAIM", "TASK_ALREADY_COMPLETED", "TASK_CANCELLED") and hold.claim.reason == reason:
+        return Outcome(
+            outcome="OK",
+            again=True,
+            state=hold.task.state,
+            generation=hold.claim.generation,
+            retry_at=hold.task.retry_at,
+        )
+    return None
+
+
+# --- while held ---------------------------------------------------------------------------------------------
+
+
+def renew(work: Work, cmd: commands.Renew) -> Outcome:
+    hold = held(work, cmd.project, cmd.receipt)
+    if isinstance(hold, Outcome):
+        return hold
+    if hold.refusal is not None:
+        return hold.refusal
+    lease = None if cmd.lease is None else inputs.lease_of(cmd.lease, hold.project)
+    task = _started(work, claims.renewed(hold.task, lease, work.now, background=cmd.background), hold.task)
+    directive = task.wanted or "continue"
+    return Outcome(
+        outcome="RENEWED", lease_until=task.lease_until, lease=(task.lease or 0) / inputs.SECOND,
+        generation=task.generation, state=task.state, directive=directive,
+        directive_text="no sign of progress past the estimated completion" if directive == "warn" else None,
+        mail=people.unread(work, cmd.project, hold.claim.agent),
+    )  # fmt: skip
+
+
+def _started(work: Work, task: Task, before: Task) -> Task:
+    """Keep the task; the first write of a holder is the start of its work, and an event."""
+    changes = claims.started(before, work.now)
+    if not changes:
+        return work.put(task)
+    kept = work.record("task.started", task=replace(task, **changes))
+    spread(work)
+    assert kept is not None
+    return kept
+
+
+def start(work: Work, cmd: commands.Start) -> Outcome:
+    hold = held(work, cmd.project, cmd.receipt)
+    if isinstance(hold, Outcome):
+        return hold
+    if hold.refusal is not None:
+        return hold.refusal
+    task = _started(work, claims.presented(hold.task, work.now), hold.task)
+    return Outcome(outcome="OK", state=task.state, generation=task.generation, lease_until=task.lease_until)
+
+
+def progress(work: Work, cmd: commands.Progress) -> Outcome:
+    if cmd.percent is not None and not 0 <= cmd.percent <= 100:
+        raise InvalidInput(f"percent {cmd.percent}: from 0 to 100")
+    inputs.check_text(cmd.step or "", "step", 1000)
+    hold = held(work, cmd.project, cmd.receipt)
+    if isinstance(hold, Outcome):
+        return hold
+    if hold.refusal is not None:
+        return hold.refusal
+    task = claims.presented(hold.task, work.now)
+    done_by = task.done_by
+    if cmd.done_in is not None:
+        done_by = work.now + inputs.micros(cmd.done_in, "done_in")
+    kept = work.record(
+        "task.progress", message=cmd.step or "",
+        task=replace(
+            task, percent=task.percent if cmd.percent is None else cmd.percent, step=cmd.step or task.step,
+            progress_at=work.now, done_by=done_by, warned_at=None, wanted=None if task.wanted == "warn" else task.wanted,
+        ),
+        details={"percent": cmd.percent, "step": cmd.step},
+    )  # fmt: skip
+    spread(work)
+    assert kept is not None
+    return Outcome(
+        outcome="OK", state=kept.state, generation=kept.generation, lease_until=kept.lease_until,
+        directive=kept.wanted or "continue",
+    )  # fmt: skip
+
+
+def checkpoint(work: Work, cmd: commands.Checkpoint) -> Outcome:
+    inputs.check_size(cmd.data, "checkpoint", inputs.LARGEST_CHECKPOINT)
+    hold = held(work, cmd.project, cmd.receipt, late=True)
+    if isinstance(hold, Outcome):
+        return hold
+    if hold.refusal is not None:
+        return hold.refusal
+    kept = Checkpoint(
+        project=cmd.project, id=hold.task.id, data=handing.packed(work, cmd.project, cmd.data),
+        generation=hold.claim.generation, agent=hold.claim.agent, session=hold.claim.session, at=work.now,
+    )  # fmt: skip
+    task = hold.task if hold.is_late else claims.presented(hold.task, work.now)
+    after = work.record(
+        "task.checkpoint", kept, task=task, agent=hold.claim.agent, session=hold.claim.session,
+        generation=hold.claim.generation,
+    )  # fmt: skip
+    spread(work)
+    assert after is not None
+    return Outcome(outcome="OK", state=after.state, generation=hold.claim.generation, lease_until=after.lease_until)
+
+
+# --- handing in ---------------------------------------------------------------------------------------------
+
+
+def submit(work: Work, cmd: commands.Submit) -> Outcome:
+    encoded = inputs.check_size(cmd.data, "result", inputs.LARGEST_RESULT)
+    inputs.check_text(cmd.summary, "summary")
+    hold = held(work, cmd.project, cmd.receipt, late=True)
+    if isinstance(hold, Outcome):
+        return replace(hold, work_lost=False)
+    most = hold.project.limits.get("max_result_size")
+    if most is not None and len(encoded) > most:
+        raise TooLarge(f"result: {len(encoded)} bytes; max_result_size is {most}", "an admin can raise the limit")
+    digest = hashlib.sha256(encoded).hexdigest()[:32]
+    repeated = _accepted_before(work, hold, cmd, digest)
+    if repeated is not None:
+        return repeated
+    if hold.refusal is not None:
+        return _refused(work, hold, cmd, encoded, digest)
+    return _accepted(work, hold, cmd, encoded, digest)
+
+
+def _result(work: Work, hold: Hold, cmd: commands.Submit, encoded: bytes, digest: str, **more: Any) -> Result:
+    claim = hold.claim
+    return Result(
+        project=claim.project, id=work.new_id("result"), task=claim.task, run=claim.run, generation=claim.generation,
+        session=claim.session, agent=claim.agent, user=claim.user, submitted_at=work.now,
+        data=handing.packed(work, claim.project, cmd.data), summary=cmd.summary, size=len(encoded), digest=digest,
+        processing=work.now - claim.acquired_at, request_id=cmd.request_id, **more,
+    )  # fmt: skip
+
+
+def work_product(task: Task, generation: int, digest: str) -> str:
+    return f"wp-{task.key}-gen{generation}-{digest[:6]}"
+
+
+def _accepted(work: Work, hold: Hold, cmd: commands.Submit, encoded: bytes, digest: str) -> Outcome:
+    task, claim = hold.task, hold.claim
+    product = work_product(task, claim.generation, digest)
+    result = _result(
+        work, hold, cmd, encoded, digest, accepted=True, reason="ACCEPTED", work_product=product, late=hold.is_late
+    )
+    rows: list[Row] = [result]
+    if hold.is_late:
+        free = task
+        over = claim  # it keeps the reason by which it ended
+    else:
+        free, over = claims.ended(task, claim, lifecycle.COMPLETED_BY, work.now, work.now)
+    rows.append(replace(over, result_accepted=True, work_product=product))
+    agent = work.get(Agent, task.project, claim.agent)
+    if agent is not None and agent.troubles:
+        work.put(retry.agent_succeeded(agent))
+    _model_works(work, claim)
+    done = replace(
+        free, state=COMPLETED, completed_at=work.now, work_product=product, retry_at=None, answerable=False, percent=100,
+        reason=None, offer_to=None, offer_until=None, started_at=task.started_at or work.now,
+    )  # fmt: skip
+    kept = work.record(
+        "task.completed", *rows, task=done, agent=claim.agent, session=claim.session, generation=claim.generation,
+        details={
+            "result": result.id, "work_product": product, "late": hold.is_late,
+            "duration_ms": (work.now - claim.acquired_at) // 1000,
+        },
+    )  # fmt: skip
+    spread(work)
+    assert kept is not None
+    return Outcome(
+        outcome="ACCEPTED", message=f"{task.key}: accepted as {product}", work_product=product, result=result.id,
+        generation=claim.generation, current_generation=task.generation, work_lost=False, state=COMPLETED,
+        version=kept.version,
+    )  # fmt: skip
+
+
+def _model_works(work: Work, claim: Claim) -> None:
+    if claim.model is not None:
+        model = work.get(Model, claim.project, claim.model)
+        if model is not None and model.troubles:
+            work.put(replace(model, troubles=0, cool_until=None))
+
+
+def _accepted_before(work: Work, hold: Hold, cmd: commands.Submit, digest: str) -> Outcome | None:
+    """The receipt whose result was accepted gets the same answer for the same data."""
+    claim = hold.claim
+    if not hold.verdict.genuine or not claim.result_accepted:
+        return None
+    where = {"project": claim.project, "task": claim.task, "generation": claim.generation, "accepted": True}
+    found = work.find(Result, where, limit=1)
+    if not found:
+        return None
+    if cmd.request_id is not None and found[0].request_id == cmd.request_id and found[0].digest != digest:
+        raise RequestIdReused(f"request id {cmd.request_id[:80]!r} was used for another result")
+    if found[0].digest != digest or hold.verdict.code not in ("TASK_ALREADY_COMPLETED",):
+        return None
+    return Outcome(
+        outcome="ACCEPTED", again=True, work_product=found[0].work_product, result=found[0].id,
+        generation=claim.generation, current_generation=hold.task.generation, work_lost=False, state=hold.task.state,
+        message=f"{hold.task.key}: accepted before as {found[0].work_product}",
+    )  # fmt: skip
+
+
+def _refused(work: Work, hold: Hold, cmd: commands.Submit, encoded: bytes, digest: str) -> Outcome:
+    refusal = hold.refusal
+    assert refusal is not None
+    if not hold.verdict.genuine:
+        return replace(refusal, work_lost=False)
+    claim, task = hold.claim, hold.task
+    if claim.refused >= MOST_REFUSED or _is_kept(work, claim, digest):
+        return replace(refusal, work_lost=True)
+    result = _result(
+        work, hold, cmd, encoded, digest, accepted=False, reason=refusal.outcome, work_lost=True, late=True
+    )
+    marked = replace(claim, refused=claim.refused + 1, result_accepted=bool(claim.result_accepted))
+    work.record(
+        "task.result_refused", result, marked, task=task, level="warning", message=refusal.message,
+        agent=claim.agent, session=claim.session, generation=claim.generation,
+        details={
+            "submitted_generation": claim.generation, "current_generation": task.generation, "reason": refusal.outcome,
+            "work_lost": True, "result_size": len(encoded), "result": result.id,
+            "processing_time": (result.processing or 0) // 1000,
+        },
+    )  # fmt: skip
+    spread(work)
+    hint = f"your result was kept as refused; see tenure show {task.ref}"
+    if task.state == lifecycle.DEAD_LETTERED:
+        hint = "the result was kept; the task is a dead letter, and a person may adopt it"
+    return replace(refusal, work_lost=True, result=result.id, hint=hint)
+
+
+def _is_kept(work: Work, claim: Claim, digest: str) -> bool:
+    if not claim.refused:
+        return False
+    where = {"project": claim.project, "task": claim.task, "generation": claim.generation, "digest": digest}
+    return bool(work.find(Result, where, limit=1))
+
+
+# --- giving up ----------------------------------------------------------------------------------------------
+
+
+def fail(work: Work, cmd: commands.Fail) -> Outcome:
+    inputs.check_choice(cmd.error_class, retry.CLASSES, "class")
+    inputs.check_text(cmd.message, "message")
+    after = None if cmd.retry_after is None else inputs.micros(cmd.retry_after, "retry_after")
+    hold = held(work, cmd.project, cmd.receipt)
+    if isinstance(hold, Outcome):
+        return hold
+    if hold.refusal is not None:
+        return _done_before(hold, "FAILED") or hold.refusal
+    if cmd.error_class == retry.BUDGET:
+        return _pause_held(work, hold, "budget exceeded", cmd.message)
+    task, claim = hold.task, hold.claim
+    trouble = cmd.error_class not in retry.COUNTING
+    counts = not trouble or retry.counts_after_all(task, claim.agent)
+    ending = lifecycle.FAILED_COUNTING if counts else lifecycle.FAILED_GIVEN_BACK
+    free, over = claims.ended(task, claim, ending, work.now, work.now, error_class=cmd.error_class, error=cmd.message)
+    if trouble:
+        free = replace(free, troubled=tuple(dict.fromkeys((*task.troubled, claim.agent))))
+        _cool_down(work, hold, cmd, after)
+    if over.counted:
+        free = claims.after_failure(
+            free, brief_of(work, task).retry, cmd.error_class, work.now, work.chance.fraction(), after
+        )
+    elif cmd.error_class == retry.RATE_LIMIT:
+        wait = retry.RATE_LIMIT_DELAY if after is None else after
+        free = replace(free, state=RETRYING, retry_at=work.now + wait)
+    else:
+        free = replace(free, cool_offs=retry.cooled(task, claim.agent, work.now, retry.AGENT_TASK_COOL_OFF))
+    return _gave_up(work, hold, "task.failed", free, over, cmd.message, error_class=cmd.error_class)
+
+
+def _cool_down(work: Work, hold: Hold, cmd: commands.Fail, after: int | None) -> None:
+    """An agent in trouble cools off after three in a row; a rate limit cools the model, for all."""
+    claim = hold.claim
+    if cmd.error_class == retry.RATE_LIMIT:
+        name = cmd.model or claim.model
+        if name is not None:
+            model = work.get(Model, claim.project, name) or Model(project=claim.project, id=name)
+            work.put(retry.model_limited(model, work.now, after))
+        return
+    agent = work.get(Agent, claim.project, claim.agent)
+    if agent is not None:
+        work.put(retry.agent_troubled(agent, work.now))
+
+
+def release(work: Work, cmd: commands.Release) -> Outcome:
+    inputs.check_text(cmd.reason, "reason")
+    hold = held(work, cmd.project, cmd.receipt)
+    if isinstance(hold, Outcome):
+        return hold
+    if hold.refusal is not None:
+        return _done_before(hold, "VOLUNTARY") or hold.refusal
+    task, claim = hold.task, hold.claim
+    free, over = claims.ended(task, claim, lifecycle.RELEASED_BY, work.now, work.now)
+    free = replace(free, cool_offs=retry.cooled(task, claim.agent, work.now, retry.RELEASE_COOL_OFF))
+    return _gave_up(work, hold, "task.released", free, over, cmd.reason)
+
+
+def _gave_up(work: Work, hold: Hold, kind: str, free: Task, over: Claim, message: str, **details: Any) -> Outcome:
+    kept = work.record(
+        kind, over, task=free, message=message, agent=hold.claim.agent, session=hold.claim.session,
+        level="warning" if kind == "task.failed" else "info", details={"attempt": over.attempt, **details},
+    )  # fmt: skip
+    spread(work)
+    assert kept is not None
+    return Outcome(
+        outcome="OK", state=kept.state, retry_at=kept.retry_at, generation=over.generation,
+        message=f"{kept.key} is {kept.state}", work_lost=None,
+    )  # fmt: skip
+
+
+def ask(work: Work, cmd: commands.Ask) -> Outcome:
+    inputs.check_text(cmd.question, "question", required=True)
+    hold = held(work, cmd.project, cmd.receipt)
+    if isinstance(hold, Outcome):
+        return hold
+    if hold.refusal is not None:
+        return _done_before(hold, "PAUSED") or hold.refusal
+    return _pause_held(work, hold, f"question: {cmd.question[:200]}", cmd.question, "task.question")
+
+
+def _pause_held(work: Work, hold: Hold, reason: str, message: str, kind: str = "task.paused") -> Outcome:
+    free, over = claims.ended(hold.task, hold.claim, lifecycle.PAUSED_BY, work.now, work.now)
+    free = replace(free, state=lifecycle.PAUSED, state_before=hold.task.state, reason=reason)
+    return _gave_up(work, hold, kind, free, over, message)
+
+
+HANDLERS = {
+    commands.Renew: renew,
+    commands.Start: start,
+    commands.Progress: progress,
+    commands.Checkpoint: checkpoint,
+    commands.Submit: submit,
+    commands.Fail: fail,
+    commands.Release: release,
+    commands.Ask: ask,
+}

@@ -1,0 +1,345 @@
+"""What a person does with a task: pause, resume, cancel, retry, reset, adopt, archive, assign, recover, note."""
+
+from __future__ import annotations
+
+from tenure.core import claims, commands, inputs, lifecycle, settle
+from tenure.core.errors import NotFound
+from tenure.core.lifecycle import CANCELLED, COMPLETED, DEAD_LETTERED, FINISHED, PAUSED, READY, RETRYING, Ending
+from tenure.core.outcomes import Outcome
+from tenure.core.records import Claim, Edge, Result, Task, replace
+from tenure.engine.editing import apply_changes
+from tenure.engine.effects import (
+    brief_of,
+    cancel_task,
+    cascade_reason,
+    current,
+    resolve_dead_letter,
+    spread,
+)  # fmt: skip
+from tenure.engine.naming import project_of, task_named
+from tenure.engine.people import known_agent
+from tenure.engine.work import Work
+
+
+def named(work: Work, cmd: commands.Command) -> Task:
+    project_of(work, cmd.project)
+    return task_named(work, cmd.project, cmd.task)  # type: ignore[attr-defined]  # every command here names a task
+
+
+def denied(task: Task, verb: str) -> Outcome:
+    return Outcome(
+        outcome="DENIED_STATE", state=task.state, current_generation=task.generation,
+        message=f"{task.key} is {task.state}; {verb} is not possible from there",
+    )  # fmt: skip
+
+
+def unchanged(task: Task) -> Outcome:
+    return Outcome(outcome="UNCHANGED", state=task.state, version=task.version)
+
+
+def updated(work: Work, task: Task, **more: object) -> Outcome:
+    task = current(work, task)
+    return Outcome(
+        outcome="UPDATED", state=task.state, version=task.version, command_id=work.command_id,
+        message=f"{task.key} is {task.state}", **more,
+    )  # fmt: skip
+
+
+def current_claim(work: Work, task: Task) -> Claim:
+    claim = work.get(Claim, task.project, claims.claim_id(task.id, task.generation))
+    assert claim is not None, task.id
+    return claim
+
+
+def end_held(work: Work, task: Task, ending: Ending, kind: str, message: str = "", **changes: object) -> Task:
+    """End the live claim by a person's word; the holder's next command is refused."""
+    free, over = claims.ended(task, current_claim(work, task), ending, work.now, work.now)
+    kept = work.record(
+        kind, over, task=replace(free, **changes), message=message, agent=task.agent, session=task.session
+    )
+    spread(work)
+    assert kept is not None
+    return current(work, kept)
+
+
+# --- pause, resume ------------------------------------------------------------------------------------------
+
+
+def pause(work: Work, cmd: commands.Pause) -> Outcome:
+    inputs.check_text(cmd.reason, "reason", 1000)
+    task = named(work, cmd)
+    if task.state == PAUSED:
+        return unchanged(task)
+    if task.state in (lifecycle.CREATED, *lifecycle.ENDED):
+        return denied(task, "pause")
+    reason = cmd.reason or f"paused by {work.principal.name}"
+    if claims.is_held(task):
+        if cmd.drain:
+            work.record("task.drain_requested", task=replace(task, wanted="pause"), message=reason)
+            return updated(work, task)
+        task = end_held(
+            work, task, lifecycle.PAUSED_BY, "task.paused", reason, state=PAUSED, state_before=task.state, reason=reason
+        )
+        return updated(work, task)
+    work.record("task.paused", task=replace(task, state=PAUSED, state_before=task.state, reason=reason), message=reason)
+    spread(work)
+    return updated(work, task)
+
+
+def resume(work: Work, cmd: commands.Resume) -> Outcome:
+    task = named(work, cmd)
+    if task.state != PAUSED:
+        return denied(task, "resume")
+    return updated(work, _resumed(work, task, "task.resumed", ""))
+
+
+def answer(work: Work, cmd: commands.Answer) -> Outcome:
+    inputs.check_text(cmd.text, "answer", required=True)
+    task = named(work, cmd)
+    if task.state != PAUSED:
+        return denied(task, "answer")
+    return updated(work, _resumed(work, task, "task.answered", cmd.text))
+
+
+def _resumed(work: Work, task: Task, kind: str, message: str) -> Task:
+    if task.state_before == lifecycle.VALIDATING:
+        state = lifecycle.VALIDATING
+    elif task.state_before == RETRYING and task.retry_at is not None and task.retry_at > work.now:
+        state = RETRYING
+    else:
+        state = claims.waiting_state(task, work.now)
+    changes = {"retry_at": None} if state != RETRYING else {}
+    if state == READY:
+        changes["ready_at"] = work.now
+    kept = work.record(
+        kind, task=replace(task, state=state, state_before=None, reason=None, **changes), message=message
+    )
+    spread(work)
+    assert kept is not None
+    return kept
+
+
+# --- cancel, retry, reset, adopt, archive -------------------------------------------------------------------
+
+
+def cancel(work: Work, cmd: commands.Cancel) -> Outcome:
+    inputs.check_text(cmd.reason, "reason", 1000)
+    task = named(work, cmd)
+    if task.state == CANCELLED:
+        return unchanged(task)
+    if task.state == COMPLETED:
+        return denied(task, "cancel")
+    task = cancel_task(work, task, cmd.reason or f"cancelled by {work.principal.name}", cmd.reason)
+    spread(work)
+    return updated(work, task)
+
+
+def retry(work: Work, cmd: commands.Retry) -> Outcome:
+    """Another run of a dead letter; what its failure cancelled comes back with it."""
+    inputs.check_text(cmd.note, "note")
+    task = named(work, cmd)
+    if task.state != DEAD_LETTERED:
+        return denied(task, "retry")
+    resolve_dead_letter(work, task, "modify_and_retry" if cmd.changes else "retry", cmd.note)
+    fresh = claims.new_run(task, work.now)
+    rows = []
+    details: dict[str, object] = {"run": fresh.run, "before": {"run": task.run, "attempts": task.attempts}}
+    if cmd.changes:
+        fresh, brief, before = apply_changes(work, fresh, inputs.check_changes(cmd.changes))
+        rows.append(brief)
+        details["changes"] = before
+    work.record("task.retried", *rows, task=fresh, message=cmd.note, details=details)
+    bring_back(work, task)
+    spread(work)
+    return updated(work, task)
+
+
+def bring_back(work: Work, source: Task) -> None:
+    """Undo the cancellations that the source's failure caused, directly or through others."""
+    todo = [source]
+    while todo:
+        cause = todo.pop()
+        for edge in work.find(Edge, {"project": cause.project, "needs": cause.id}):
+            victim = work.get(Task, cause.project, edge.task)
+            if victim is not None and victim.state == CANCELLED and victim.reason == cascade_reason(cause):
+                uncancel(work, victim)
+                todo.append(victim)
+
+
+def uncancel(work: Work, task: Task) -> Task:
+    """Back to where it was, as far as that still exists: what was held is ready or pending again."""
+    was = task.state_before
+    if was in (lifecycle.CREATED, PAUSED, DEAD_LETTERED):
+        state = was
+    elif was == RETRYING and task.retry_at is not None and task.retry_at > work.now:
+        state = RETRYING
+    else:
+        state = claims.waiting_state(task, work.now)
+    reason = "it was paused before it was cancelled" if state == PAUSED else None
+    kept = work.record("task.uncancelled", task=replace(task, state=state, state_before=None, reason=reason))
+    spread(work)
+    assert kept is not None
+    return current(work, kept)
+
+
+def reset(work: Work, cmd: commands.Reset) -> Outcome:
+    task = named(work, cmd)
+    if task.state != COMPLETED:
+        return denied(task, "reset")
+    left: list[str] = []
+    _reset_one(work, task)
+    todo = [task]
+    seen = {task.id}
+    while todo:
+        source = todo.pop()
+        for edge in work.find(Edge, {"project": source.project, "needs": source.id}):
+            dependent = work.get(Task, source.project, edge.task)
+            if dependent is None or dependent.id in seen:
+                continue
+            seen.add(dependent.id)
+            if dependent.state == COMPLETED and cmd.cascade:
+                _reset_one(work, dependent)
+                todo.append(dependent)
+            elif claims.is_held(dependent) and cmd.cascade:
+                end_held(work, dependent, lifecycle.SUPERSEDED_BY, "task.recovered", f"{source.key} was reset")
+            elif dependent.state == COMPLETED or claims.is_held(dependent):
+                left.append(dependent.key)
+    return updated(work, task, left=tuple(sorted(left)) or None)
+
+
+def _reset_one(work: Work, task: Task) -> None:
+    before = {
+        "run": task.run, "attempts": task.attempts, "given_back": task.given_back, "work_product": task.work_product,
+        "completed_at": task.completed_at,
+    }  # fmt: skip
+    work.record("task.reset", task=claims.new_run(task, work.now), details={"before": before})
+    spread(work)
+
+
+def adopt(work: Work, cmd: commands.Adopt) -> Outcome:
+    """A person takes a kept result as the task's own."""
+    inputs.check_text(cmd.note, "note")
+    task = named(work, cmd)
+    if claims.is_held(task) and cmd.supersede:
+        task = end_held(work, task, lifecycle.SUPERSEDED_BY, "task.recovered", "a kept result is adopted")
+    if task.state not in (lifecycle.PENDING, READY, RETRYING, PAUSED, DEAD_LETTERED):
+        return denied(task, "adopt")
+    kept = _kept_result(work, task, cmd.result)
+    claim = work.get(Claim, task.project, claims.claim_id(task.id, kept.generation))
+    product = f"wp-{task.key}-gen{kept.generation}-{kept.digest[:6]}"
+    own = replace(
+        kept, id=work.new_id("result"), run=task.run, accepted=True, reason="ADOPTED", work_product=product,
+        work_lost=False, submitted_at=work.now, request_id=None,
+    )  # fmt: skip
+    rows = [own] if claim is None else [own, replace(claim, result_accepted=True, work_product=product)]
+    if task.state == DEAD_LETTERED:
+        resolve_dead_letter(work, task, "adopt", cmd.note)
+    done = replace(
+        task, state=COMPLETED, completed_at=work.now, work_product=product, retry_at=None, answerable=False, reason=None,
+        state_before=None, offer_to=None, offer_until=None,
+    )  # fmt: skip
+    work.record(
+        "task.adopted", *rows, task=done, message=cmd.note, generation=kept.generation,
+        details={"result": own.id, "work_product": product},
+    )  # fmt: skip
+    spread(work)
+    return updated(work, task, work_product=product, result=own.id)
+
+
+def _kept_result(work: Work, task: Task, id: str | None) -> Result:
+    where = {"project": task.project, "task": task.id, "accepted": False}
+    kept = work.find(Result, where, order="-submitted_at")
+    chosen = next((r for r in kept if id is None or r.id == id), None)
+    if chosen is None:
+        raise NotFound(f"{task.key} has no kept result" + (f" {id[:80]!r}" if id else ""))
+    return chosen
+
+
+def archive(work: Work, cmd: commands.Archive) -> Outcome:
+    task = named(work, cmd)
+    if task.archived_at is not None:
+        return unchanged(task)
+    if task.state not in FINISHED:
+        return denied(task, "archive")
+    work.record("task.archived", task=replace(task, archived_at=work.now))
+    return updated(work, task)
+
+
+# --- offers, taking away ------------------------------------------------------------------------------------
+
+
+def assign(work: Work, cmd: commands.Assign) -> Outcome:
+    task = named(work, cmd)
+    seconds = inputs.micros(cmd.seconds, "seconds", low=1, high=86400)
+    if task.state != READY:
+        return denied(task, "assign")
+    return _offered(work, task, cmd.agent, seconds, "task.offered")
+
+
+def _offered(work: Work, task: Task, agent: str, until: int, kind: str) -> Outcome:
+    known_agent(work, task.project, agent)
+    work.record(
+        kind, task=replace(task, offer_to=agent, offer_until=work.now + until),
+        details={"agent": agent, "until": work.now + until},
+    )  # fmt: skip
+    return updated(work, task, holder=agent)
+
+
+def reassign(work: Work, cmd: commands.Reassign) -> Outcome:
+    """End the live claim, close the window of an ended one, and hold the task out to another agent."""
+    task = named(work, cmd)
+    seconds = inputs.micros(cmd.seconds, "seconds", low=1, high=86400)
+    if claims.is_held(task):
+        task = end_held(work, task, lifecycle.SUPERSEDED_BY, "task.reassigned", f"for agent {cmd.agent}")
+    if task.state != READY:
+        return denied(task, "reassign")
+    return _offered(work, replace(task, answerable=False), cmd.agent, seconds, "task.offered")
+
+
+def recover(work: Work, cmd: commands.Recover) -> Outcome:
+    inputs.check_text(cmd.reason, "reason", 1000)
+    task = named(work, cmd)
+    if not claims.is_held(task):
+        return denied(task, "recover")
+    return updated(work, end_held(work, task, lifecycle.SUPERSEDED_BY, "task.recovered", cmd.reason))
+
+
+def abort(work: Work, cmd: commands.Abort) -> Outcome:
+    inputs.check_text(cmd.reason, "reason", 1000)
+    task = named(work, cmd)
+    if not claims.is_held(task):
+        return denied(task, "abort")
+    why = cmd.reason or f"aborted by {work.principal.name}"
+    done = settle.aborted(
+        task, current_claim(work, task), brief_of(work, task), work.now, work.now, work.chance.fraction(), why
+    )
+    assert done.claim is not None
+    work.record(
+        done.kind, done.claim, task=done.task, message=why, details=done.details, agent=task.agent, session=task.session
+    )
+    spread(work)
+    return updated(work, task)
+
+
+def note(work: Work, cmd: commands.Note) -> Outcome:
+    inputs.check_text(cmd.text, "note", required=True)
+    task = named(work, cmd)
+    work.record("task.noted", task=task, message=cmd.text)
+    return updated(work, task)
+
+
+HANDLERS = {
+    commands.Pause: pause,
+    commands.Resume: resume,
+    commands.Answer: answer,
+    commands.Cancel: cancel,
+    commands.Retry: retry,
+    commands.Reset: reset,
+    commands.Adopt: adopt,
+    commands.Archive: archive,
+    commands.Assign: assign,
+    commands.Reassign: reassign,
+    commands.Recover: recover,
+    commands.Abort: abort,
+    commands.Note: note,
+}

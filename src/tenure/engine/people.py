@@ -1,0 +1,191 @@
+"""Agents and sessions: registering, signs of life, draining, leaving."""
+
+from __future__ import annotations
+
+from tenure.core import claims, commands, ids, inputs, lifecycle, team
+from tenure.core.errors import LimitReached, NotFound
+from tenure.core.filters import Present
+from tenure.core.outcomes import Outcome
+from tenure.core.records import Agent, Claim, Message, Project, Row, Session, Task, replace
+from tenure.engine.effects import spread
+from tenure.engine.naming import project_of
+from tenure.engine.work import Work
+
+
+def known_agent(work: Work, project: str, name: str) -> Agent:
+    """The agent's row, made on first sight; being heard of is written at most every 15 s."""
+    agent = work.get(Agent, project, name)
+    if agent is None:
+        ids.check_name(name, "agent")
+        agent = Agent(project=project, id=name, registered_at=work.now, last_seen=work.now)
+        work.record("agent.registered", agent, project=project, agent=name)
+        return agent
+    return seen(work, agent)
+
+
+def seen(work: Work, agent: Agent) -> Agent:
+    if agent.left_at is not None or agent.stale:
+        agent = replace(agent, left_at=None, stale=False, draining=False, last_seen=work.now)
+        work.record("agent.recovered", agent, project=agent.project, agent=agent.id)
+    elif work.now - agent.last_seen >= team.PRESENCE:
+        agent = work.put(replace(agent, last_seen=work.now))
+    return agent
+
+
+def known_session(work: Work, project: Project, id: str, agent: str, user: str | None) -> Session:
+    """The session's row, made on first sight."""
+    session = work.get(Session, project.id, id)
+    if session is None or session.ended_at is not None:
+        ids.check_name(id, "session")
+        _check_session_limit(work, project)
+        began = session.created_at if session else work.now
+        session = Session(project=project.id, id=id, agent=agent, user=user, created_at=began, last_activity=work.now)
+        work.record("session.started", session, project=project.id, agent=agent, session=id)
+    elif work.now - session.last_activity >= team.PRESENCE:
+        session = work.put(replace(session, last_activity=work.now))
+    return session
+
+
+def _check_session_limit(work: Work, project: Project) -> None:
+    most = project.limits.get("max_active_sessions")
+    if most is None:
+        return
+    open_ = work.find(Session, {"project": project.id, "ended_at": Present(False)})
+    if sum(not team.is_over(s, _holds(work, s), work.now) for s in open_) >= most:
+        raise LimitReached(
+            f"project {project.id} has max_active_sessions = {most} sessions",
+            "end one, or ask an admin to raise the limit",
+        )
+
+
+def _holds(work: Work, session: Session) -> int:
+    return len(work.find(Task, {"project": session.project, "session": session.id}))
+
+
+def register(work: Work, cmd: commands.Register) -> Outcome:
+    project = project_of(work, cmd.project)
+    ids.check_name(cmd.agent, "agent")
+    for what in ("capabilities", "models", "tracks"):
+        inputs.check_list(getattr(cmd, what), what)
+    if cmd.max_concurrent_tasks is not None and cmd.max_concurrent_tasks < 1:
+        raise inputs.InvalidInput(f"max_concurrent_tasks {cmd.max_concurrent_tasks}: at least 1")
+    before = work.get(Agent, cmd.project, cmd.agent)
+    agent = Agent(
+        project=cmd.project, id=cmd.agent, type=cmd.type, capabilities=tuple(sorted(set(cmd.capabilities))),
+        models=cmd.models, region=cmd.region, tracks=cmd.tracks, max_concurrent_tasks=cmd.max_concurrent_tasks,
+        managed=cmd.managed, host=cmd.host, boot=cmd.boot, pid=cmd.pid, pid_start=cmd.pid_start,
+        heartbeat=inputs.micros(cmd.heartbeat, "heartbeat", low=1, high=3600),
+        stale_after=inputs.micros(cmd.stale_after, "stale_after", low=1, high=86400),
+        registered_at=before.registered_at if before else work.now, last_seen=work.now,
+        troubles=before.troubles if before else 0, cool_until=before.cool_until if before else None,
+    )  # fmt: skip
+    work.record("agent.updated" if before else "agent.registered", agent, project=cmd.project, agent=cmd.agent)
+    if cmd.session is not None:
+        known_session(work, project, cmd.session, cmd.agent, cmd.user)
+    return Outcome(
+        outcome="UPDATED" if before else "CREATED", agent=agent_view(work, agent), command_id=work.command_id
+    )
+
+
+def heartbeat(work: Work, cmd: commands.Heartbeat) -> Outcome:
+    """A sign of life; renews no lease, brings back how much mail waits."""
+    project = project_of(work, cmd.project)
+    inputs.check_choice(cmd.health, team.HEALTH, "health")
+    agent = known_agent(work, cmd.project, cmd.agent)
+    work.put(
+        replace(
+            agent, last_seen=work.now, health=cmd.health, step=cmd.step, memory_mb=cmd.memory_mb,
+            cpu_percent=cmd.cpu_percent,
+        )
+    )  # fmt: skip
+    if cmd.session is not None:
+        known_session(work, project, cmd.session, cmd.agent, None)
+    wanted = {t.wanted for t in work.find(Task, {"project": cmd.project, "agent": cmd.agent})}
+    return Outcome(
+        outcome="OK", mail=unread(work, cmd.project, cmd.agent),
+        directive="pause" if "pause" in wanted else "warn" if "warn" in wanted else "continue",
+    )  # fmt: skip
+
+
+def unread(work: Work, project: str, agent: str) -> int:
+    return work.tally(Message, {"project": project, "recipient": agent, "read_at": Present(False)}, 1000)
+
+
+def _existing(work: Work, project: str, name: str) -> Agent:
+    agent = work.get(Agent, project, name)
+    if agent is None:
+        raise NotFound(f"no agent {name[:80]!r} in project {project}")
+    return agent
+
+
+def drain(work: Work, cmd: commands.Drain) -> Outcome:
+    project_of(work, cmd.project)
+    agent = _existing(work, cmd.project, cmd.agent)
+    if agent.draining:
+        return Outcome(outcome="UNCHANGED", agent=agent_view(work, agent))
+    agent = replace(agent, draining=True)
+    work.record("agent.draining", agent, project=cmd.project, agent=agent.id)
+    return Outcome(outcome="UPDATED", agent=agent_view(work, agent), command_id=work.command_id)
+
+
+def terminate(work: Work, cmd: commands.Terminate) -> Outcome:
+    project_of(work, cmd.project)
+    agent = _existing(work, cmd.project, cmd.agent)
+    if cmd.graceful:
+        return drain(work, commands.Drain(project=cmd.project, agent=cmd.agent))
+    freed = give_back(work, {"project": cmd.project, "agent": agent.id}, lifecycle.SUPERSEDED_BY, "task.recovered")
+    agent = replace(agent, draining=False, left_at=work.now)
+    work.record("agent.terminated", agent, project=cmd.project, agent=agent.id)
+    return Outcome(outcome="UPDATED", changed=freed, agent=agent_view(work, agent), command_id=work.command_id)
+
+
+def leave(work: Work, cmd: commands.Leave) -> Outcome:
+    project_of(work, cmd.project)
+    session = work.get(Session, cmd.project, cmd.session)
+    if session is None:
+        raise NotFound(f"no session {cmd.session[:80]!r} in project {cmd.project}")
+    if session.ended_at is not None:
+        return Outcome(outcome="UNCHANGED")
+    freed = give_back(work, {"project": cmd.project, "session": session.id}, lifecycle.RELEASED_BY, "task.released")
+    rows: list[Row] = [replace(session, ended_at=work.now)]
+    others = work.find(Session, {"project": cmd.project, "agent": session.agent, "ended_at": Present(False)})
+    work.record("session.ended", *rows, project=cmd.project, agent=session.agent, session=session.id)
+    agent = work.get(Agent, cmd.project, session.agent)
+    if agent is not None and all(s.id == session.id for s in others):
+        work.record("agent.left", replace(agent, left_at=work.now), project=cmd.project, agent=agent.id)
+    return Outcome(outcome="OK", changed=freed, command_id=work.command_id)
+
+
+def give_back(work: Work, where: dict[str, str], ending: lifecycle.Ending, kind: str) -> tuple[str, ...]:
+    """End every claim that matches; the keys of the tasks that are free again."""
+    freed = []
+    for task in work.find(Task, where):
+        if not claims.is_held(task):
+            continue
+        claim = work.get(Claim, task.project, claims.claim_id(task.id, task.generation))
+        assert claim is not None
+        free, over = claims.ended(task, claim, ending, work.now, work.now)
+        work.record(kind, over, task=free, agent=task.agent, session=task.session)
+        freed.append(task.key)
+    spread(work)
+    return tuple(freed)
+
+
+def agent_view(work: Work, agent: Agent) -> dict[str, object]:
+    held = [t for t in work.find(Task, {"project": agent.project, "agent": agent.id}) if claims.is_held(t)]
+    return {
+        "name": agent.id, "type": agent.type, "status": team.status(agent, len(held), work.now),
+        "capabilities": agent.capabilities, "models": agent.models, "tracks": agent.tracks, "region": agent.region,
+        "max_concurrent_tasks": agent.max_concurrent_tasks, "managed": agent.managed, "health": agent.health,
+        "tasks": tuple(t.key for t in held), "last_seen": agent.last_seen, "registered_at": agent.registered_at,
+        "cool_until": agent.cool_until, "host": agent.host, "pid": agent.pid,
+    }  # fmt: skip
+
+
+HANDLERS = {
+    commands.Register: register,
+    commands.Heartbeat: heartbeat,
+    commands.Drain: drain,
+    commands.Terminate: terminate,
+    commands.Leave: leave,
+}

@@ -1,0 +1,297 @@
+"""One transaction's work: the rows it has read and changed, and the events it will append.
+
+Commands of a batch run one after another on the same Work, so each sees what those before it did; a refused or
+failed command is taken back alone (`undo_to`). Nothing reaches the store before `save`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterable
+from functools import cache
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+from msgspec.structs import astuple
+
+from tenure.core import ids, lifecycle
+from tenure.core.commands import Principal
+from tenure.core.events import Event
+from tenure.core.filters import Where, matches
+from tenure.core.records import KINDS, Row, Task, replace
+from tenure.core.settle import stamp
+from tenure.stores.port import Change, Transaction
+
+R = TypeVar("R", bound=Row)
+Key = tuple[type[Row], str, str]
+_UNREAD: Any = object()
+
+
+class Chance(Protocol):
+    """Where randomness comes from; handed in, so that a history can be run again."""
+
+    def token(self, size: int) -> bytes:
+        """So many random bytes."""
+
+    def fraction(self) -> float:
+        """A number in [0, 1)."""
+
+
+class Work:
+    def __init__(self, tx: Transaction, chance: Chance) -> None:
+        self.tx = tx
+        self.chance = chance
+        self.now = tx.now
+        self.epoch = tx.epoch
+        self.events: list[Event] = []
+        self.moved: deque[tuple[Task | None, Task]] = deque()  # transitions whose effects on others are still to come
+        self.overdue: list[tuple[str, str]] = []  # tasks left due at `now` by a command of this batch
+        self.principal = Principal()
+        self.trace_id: str | None = None
+        self._command_id: str | None = None
+        self._id_number: int | None = None
+        self._rows: dict[Key, Row | None] = {}
+        self._loaded: dict[Key, Row | None] = {}
+        self._changed: dict[type[Row], dict[Key, None]] = {}  # keys only, in order of their first change
+        self._journal: list[tuple[Key, Any]] = []
+        self.lanes: dict[str, Any] = {}  # project → what lanes.py has read of it
+        self.expected_claims = 1  # how many the batch may take: the size of a first page
+        self.lane_entries: dict[tuple[str, str], dict[str, Task]] = {}  # changed tasks that are claimable now
+
+    # --- who is asking ---
+
+    def begin_command(self, principal: Principal, trace_id: str | None) -> None:
+        self.principal = principal
+        self.trace_id = trace_id
+        self._command_id = None
+
+    @property
+    def command_id(self) -> str:
+        if self._command_id is None:
+            self._command_id = self.new_id("cmd")
+        return self._command_id
+
+    def new_id(self, prefix: str) -> str:
+        """Ids of one transaction sort in the order in which they were made."""
+        if self._id_number is None:
+            # the top bit stays free, so that counting up never carries into the time
+            self._id_number = int.from_bytes(self.chance.token(10), "big") >> 1
+        self._id_number += 1
+        return ids.new_id(prefix, self.now, self._id_number)
+
+    # --- reading ---
+
+    def get(self, kind: type[R], project: str, id: str) -> R | None:
+        key = (kind, project, id)
+        row = self._rows.get(key, _UNREAD)
+        if row is _UNREAD:
+            found = self.tx.load(kind, ((project, id),))
+            row = found[0] if found else None
+            self._rows[key] = self._loaded[key] = row
+        return row  # type: ignore[no-any-return]  # the key's kind is the row's
+
+    def get_many(self, kind: type[R], project: str, wanted: Iterable[str]) -> dict[str, R]:
+        """The rows that exist, by id, with one look at the store for those not read yet."""
+        wanted = list(dict.fromkeys(wanted))
+        unread = [(project, i) for i in wanted if (kind, project, i) not in self._rows]
+        if unread:
+            for _, id in unread:
+                self._rows[kind, project, id] = self._loaded[kind, project, id] = None
+            for row in self.tx.load(kind, unread):
+                self._keep(row)
+        rows = ((i, self._rows[kind, project, i]) for i in wanted)
+        return {i: row for i, row in rows if row is not None}  # type: ignore[misc]  # the key's kind is the row's
+
+    def find(self, kind: type[R], where: Where, *, order: str = "id", limit: int | None = None) -> list[R]:
+        """As the store's `find`, with what this work has changed taken into account."""
+        changed = self._changed.get(kind, {})
+        asked = None if limit is None else limit + len(changed)
+        found = {}
+        for row in self.tx.find(kind, where, order=order, limit=asked):
+            key = (kind, row.project, row.id)
+            if key not in changed:
+                if key not in self._rows:
+                    self._keep(row)
+                found[row.id] = self._rows[key]
+        merged = False
+        for key in changed:
+            mine = self._rows[key]
+            if mine is not None and matches(mine, where):
+                found[mine.id] = mine
+                merged = True
+        rows = list(found.values())
+        if merged:
+            field = order.lstrip("-")
+            rows.sort(key=lambda r: (getattr(r, field) is not None, getattr(r, field), r.id), reverse=order[0] == "-")  # type: ignore[union-attr]
+        return rows[:limit]  # type: ignore[return-value]  # rows of that kind only
+
+    def tally(self, kind: type[Row], where: Where, most: int) -> int:
+        """How many rows match by now, counted no further than `most`."""
+        changed = self._changed.get(kind, {})
+        count = self.tx.tally(kind, where, most + len(changed))
+        for key in changed:
+            before, after = self._loaded[key], self._rows[key]
+            count += (after is not None and matches(after, where)) - (before is not None and matches(before, where))
+        return min(most, count)
+
+    def _keep(self, row: Row) -> None:
+        key = (type(row), row.project, row.id)
+        self._rows[key] = self._loaded[key] = row
+
+    def is_changed(self, kind: type[Row], project: str, id: str) -> bool:
+        return (kind, project, id) in self._changed.get(kind, {})
+
+    # --- changing ---
+
+    def put(self, row: R) -> R:
+        """Keep a new version of a row, without an event. A task gets its derived columns here and nowhere else."""
+        if type(row) is Task:
+            row = task = stamp(row, self.now)  # type: ignore[assignment]  # a task stays a task
+            if task.due_at is not None and task.due_at <= self.now:
+                self.overdue.append((task.project, task.id))
+        self._set((type(row), row.project, row.id), row)
+        return row
+
+    def remove(self, row: Row) -> None:
+        self._set((type(row), row.project, row.id), None)
+
+    def _set(self, key: Key, row: Row | None) -> None:
+        before = self._rows.get(key, _UNREAD)
+        if before is _UNREAD:
+            before = self._loaded[key] = self._rows[key] = None  # made here: the store has none
+        self._journal.append((key, before))
+        self._rows[key] = row
+        self._changed.setdefault(key[0], {}).setdefault(key)
+        if key[0] is Task:
+            self._enter_lane(before, row)
+
+    def _enter_lane(self, before: Any, after: Any) -> None:
+        if before is not None and before.lane is not None:
+            self.lane_entries.get((before.project, before.lane), {}).pop(before.id, None)
+        if after is not None and after.lane is not None:
+            self.lane_entries.setdefault((after.project, after.lane), {})[after.id] = after
+
+    def record(
+        self,
+        kind: str,
+        *rows: Row,
+        task: Task | None = None,
+        project: str = "",
+        removed: Collection[Row] = (),
+        level: str = "info",
+        message: str = "",
+        at: int | None = None,
+        details: dict[str, Any] | None = None,
+        agent: str | None = None,
+        session: str | None = None,
+        generation: int | None = None,
+    ) -> Task | None:
+        """Keep new versions of rows together with the one event that tells of them; returns the task as kept.
+
+        The event's patch holds what changed in each row, so that the log can be replayed.
+        """
+        patch = []
+        before: Task | None = None
+        if task is not None:
+            project = task.project
+            before = self._rows.get((Task, project, task.id))  # type: ignore[assignment]  # a task under a task's key
+            if before is not None:
+                lifecycle.check_move(task.key, before.state, task.state)
+            task = self.put(replace(task, version=(before.version if before else 0) + 1, updated_at=self.now))
+            patch.append((KINDS[Task].table, task.id, _difference(before, task)))
+        for row in rows:
+            old = self._rows.get((type(row), row.project, row.id))
+            new = self.put(row)
+            if KINDS[type(row)].logged:
+                patch.append((KINDS[type(row)].table, row.id, _difference(old, new)))
+        for row in removed:
+            self.remove(row)
+            patch.append((KINDS[type(row)].table, row.id, None))
+        told = dict(details or {})
+        if at is not None and at != self.now:
+            told["at"] = at
+        self.events.append(
+            Event(
+                id=self.new_id("evt"),
+                time=self.now,
+                kind=kind,
+                level=level,
+                project=project,
+                task=task.id if task else None,
+                key=task.key if task else None,
+                version=task.version if task else None,
+                track=task.track if task else None,
+                generation=generation if generation is not None else (task.generation if task else None),
+                agent=agent or (task.agent if task else None) or self.principal.agent,
+                session=session or (task.session if task else None) or self.principal.session,
+                user=self.principal.user,
+                address=self.principal.address,
+                previous_state=before.state if before else None,
+                new_state=task.state if task else None,
+                message=message,
+                details=told,
+                patch=tuple(patch),
+                trace_id=self.trace_id,
+                causation_id=self.command_id,
+            )
+        )
+        if task is not None and (before is None or before.state != task.state):
+            self.moved.append((before, task))
+        return task
+
+    # --- taking back, saving ---
+
+    def bookmark(self) -> tuple[int, int]:
+        return len(self._journal), len(self.events)
+
+    def undo_to(self, bookmark: tuple[int, int]) -> None:
+        """Take back everything since the bookmark: a command that is refused or fails changes nothing."""
+        journal, events = bookmark
+        while len(self._journal) > journal:
+            key, before = self._journal.pop()
+            if key[0] is Task:
+                self._enter_lane(self._rows[key], before)
+            self._rows[key] = before
+        del self.events[events:]
+        self.moved.clear()
+
+    def save(self) -> None:
+        changes = []
+        for keys in self._changed.values():
+            for key in keys:
+                before, after = self._loaded[key], self._rows[key]
+                if before is not after and before != after:
+                    changes.append(Change(before, after))
+        if changes:
+            self.tx.save(changes)
+        if self.events:
+            self.tx.append(self.events)
+
+
+@cache
+def _defaults(kind: type[Row]) -> dict[str, Any]:
+    return {
+        f.name: f.default if f.default is not msgspec.NODEFAULT else f.default_factory()
+        for f in msgspec.structs.fields(kind)
+        if not f.required
+    }
+
+
+def _difference(old: Row | None, new: Row) -> dict[str, Any]:
+    kind = type(new)
+    hidden = KINDS[kind].unlogged
+    if old is None:
+        defaults = _defaults(kind)
+        return {
+            f: v
+            for f, v in zip(kind.__struct_fields__, astuple(new), strict=True)
+            if f not in hidden and v != defaults.get(f, _UNREAD)
+        }
+    return {
+        f: v
+        for f, u, v in zip(kind.__struct_fields__, astuple(old), astuple(new), strict=True)
+        if u is not v and u != v and f not in hidden
+    }
+
+
+Handler = Callable[[Work, Any], Any]

@@ -1,0 +1,270 @@
+"""A store in this process's memory: gone when it ends. For tests, trials and simulations.
+
+One lock, held for the length of every transaction, reading ones too; so a transaction sees no other's changes, and
+rolling back is taking its own steps back.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from types import TracebackType
+from typing import Any, TypeVar
+
+from tenure.core.errors import Bug, Conflict, InvalidInput, StoreAway, StoreError
+from tenure.core.events import Event
+from tenure.core.filters import Where, matches
+from tenure.core.records import KINDS, Row, Task, replace
+from tenure.stores.port import EVENT_UNIQUE, UNIQUE, Change, Clock, Head, Unique
+
+R = TypeVar("R", bound=Row)
+
+_Key = tuple[str, str]
+_PATIENCE = 30.0
+
+
+class Memory:
+    """Fulfils the port with dicts."""
+
+    features: frozenset[str] = frozenset()
+    is_copy = False
+
+    def __init__(
+        self,
+        url: str = "memory://",
+        *,
+        clock: Clock | None = None,
+        random: Callable[[int], bytes] = os.urandom,
+        monotonic: Callable[[], float] = time.monotonic,
+        pause: Callable[[threading.Condition, float], object] = threading.Condition.wait,
+    ) -> None:
+        self.url = url
+        self.clock = clock or _host_clock
+        self.epoch = random(4).hex()
+        self.rows: dict[type[Row], dict[_Key, Row]] = {kind: {} for kind in KINDS}
+        self.taken: set[tuple[Any, ...]] = set()  # unique values in use
+        self.log: list[Event] = []
+        self.lock = threading.Lock()
+        self.written = threading.Condition()
+        self._monotonic = monotonic
+        self._pause = pause
+
+    def begin(self, tenant: str, *, write: bool) -> MemoryTransaction:
+        if tenant != "local":
+            raise InvalidInput(f"tenant {tenant!r}: this store keeps only the tenant 'local'")
+        return MemoryTransaction(self, write)
+
+    def mark(self) -> int:
+        return self.log[-1].sequence if self.log else 0
+
+    def wait(self, mark: int, timeout: float) -> bool:
+        until = self._monotonic() + timeout
+        with self.written:
+            while self.mark() <= mark:
+                left = until - self._monotonic()
+                if left <= 0:
+                    return False
+                self._pause(self.written, left)
+        return True
+
+    def settled_here(self) -> None:
+        pass
+
+    def backup(self, target: str) -> None:
+        raise InvalidInput("a store in memory cannot be backed up")
+
+    def check(self) -> list[str]:
+        return []
+
+    def close(self) -> None:
+        pass
+
+
+class MemoryTransaction:
+    """Changes go straight into the dicts; each leaves behind how to take it back."""
+
+    now: int
+    epoch: str
+
+    def __init__(self, store: Memory, write: bool) -> None:
+        self._store = store
+        self._write = write
+        self._undo: list[Callable[[], object]] = []
+        self._failed: StoreError | None = None
+        self._events: list[Event] = []
+
+    def __enter__(self) -> MemoryTransaction:
+        if not self._store.lock.acquire(timeout=_PATIENCE):
+            raise StoreAway(f"another transaction has held the store for {_PATIENCE:.0f} s")
+        last = self._store.log[-1].time if self._store.log else 0
+        self.now = max(self._store.clock(), last)
+        self.epoch = self._store.epoch
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is not None or self._failed is not None:
+                for step in reversed(self._undo):
+                    step()
+                self._events.clear()
+            elif self._events:
+                self._store.log += self._events
+        finally:
+            self._store.lock.release()
+        if kind is None and self._failed is not None:
+            raise self._failed
+        if self._events:
+            with self._store.written:
+                self._store.written.notify_all()
+
+    def load(self, kind: type[R], keys: Collection[_Key]) -> list[R]:
+        rows = self._rows(kind)
+        return [rows[key] for key in dict.fromkeys(keys) if key in rows]
+
+    def find(
+        self,
+        kind: type[R],
+        where: Where,
+        *,
+        order: str = "id",
+        after: tuple[Any, str] | None = None,
+        limit: int | None = None,
+    ) -> list[R]:
+        field = order.removeprefix("-")
+        _check(kind, (*where, field))
+        falling = field != order
+        rows = [row for row in self._rows(kind).values() if matches(row, where)]
+        places = {id(row): _place(getattr(row, field), row.id) for row in rows}
+        if after is not None:
+            here = _place(*after)
+            rows = [row for row in rows if (places[id(row)] < here if falling else places[id(row)] > here)]
+        rows.sort(key=lambda row: places[id(row)], reverse=falling)
+        return rows[:limit]
+
+    def count(self, kind: type[Row], where: Where, by: str) -> dict[Any, int]:
+        _check(kind, (*where, by))
+        return dict(Counter(getattr(row, by) for row in self._rows(kind).values() if matches(row, where)))
+
+    def tally(self, kind: type[Row], where: Where, most: int) -> int:
+        return len(self.find(kind, where, limit=most))
+
+    def lanes(self, project: str) -> list[str]:
+        return sorted({t.lane for t in self._rows(Task).values() if t.project == project and t.lane is not None})
+
+    def ready(self, project: str, lane: str, *, after: Head | None = None, limit: int = 1) -> list[Head]:
+        heads = [
+            Head(t.band, t.rank, t.sequence, t.id)
+            for t in self._rows(Task).values()
+            if t.project == project and t.lane == lane
+        ]
+        return sorted(head for head in heads if after is None or head > after)[:limit]
+
+    def due(self, project: str | None, until: int, limit: int) -> list[Task]:
+        found = [
+            (t.due_at, t.id, t)
+            for t in self._rows(Task).values()
+            if t.due_at is not None and t.due_at <= until and project in (None, t.project)
+        ]
+        return [t for _, _, t in sorted(found, key=lambda item: item[:2])[:limit]]
+
+    def next_due(self, project: str) -> int | None:
+        times = [t.due_at for t in self._rows(Task).values() if t.project == project and t.due_at is not None]
+        return min(times, default=None)
+
+    def save(self, changes: Sequence[Change]) -> None:
+        self._must_write()
+        try:
+            for change in changes:
+                self._apply(change.before, change.after)
+        except StoreError as error:
+            self._failed = error
+            raise
+
+    def append(self, events: Sequence[Event]) -> None:
+        self._must_write()
+        for event in events:
+            try:
+                self._take(EVENT_UNIQUE, event)
+            except StoreError as error:
+                self._failed = error
+                raise
+            sequence = len(self._store.log) + len(self._events) + 1
+            self._events.append(replace(event, sequence=sequence))
+
+    def events(self, where: Where, *, after: int = 0, limit: int = 1000, last: bool = False) -> list[Event]:
+        _check(Event, where)
+        fits: Callable[[Any, Where], bool] = matches
+        found = [e for e in (*self._store.log, *self._events) if e.sequence > after and fits(e, where)]
+        return found[-limit:] if last and limit else found[:limit]
+
+    def lock(self, name: str, projects: Collection[str]) -> None:
+        pass
+
+    def set_epoch(self, epoch: str) -> None:
+        self._must_write()
+        old = self._store.epoch
+        self._undo.append(lambda: setattr(self._store, "epoch", old))
+        self.epoch = self._store.epoch = epoch
+
+    def _rows(self, kind: type[R]) -> dict[_Key, R]:
+        return self._store.rows[kind]  # type: ignore[return-value]  # keyed by the kind of its rows
+
+    def _must_write(self) -> None:
+        if not self._write:
+            raise Bug("a reading transaction cannot write")
+
+    def _apply(self, before: Row | None, after: Row | None) -> None:
+        row = after or before
+        if row is None:
+            raise Bug("a change of nothing into nothing")
+        rows: dict[_Key, Row] = self._store.rows[type(row)]
+        key = (row.project, row.id)
+        if before is not None and (before.project, before.id) != key:
+            raise Bug(f"{before.id}: a change cannot give a row another id or project")
+        if rows.get(key) != before:
+            raise Conflict(f"{KINDS[type(row)].table} {row.id} is not as it was loaded")
+        if before is not None:
+            self._undo.append(lambda: rows.__setitem__(key, before))
+            del rows[key]
+            for unique in UNIQUE.get(type(row), ()):
+                self._give_back(unique, before)
+        if after is not None:
+            for unique in UNIQUE.get(type(row), ()):
+                self._take(unique, after)
+            self._undo.append(lambda: rows.pop(key))
+            rows[key] = after
+
+    def _take(self, unique: Unique, row: Any) -> None:
+        value = unique.value_of(row)
+        if value is None:
+            return
+        if value in self._store.taken:
+            raise Conflict(f"{row.id}: {', '.join(unique.fields)} {value[3:]} is taken")
+        self._undo.append(lambda: self._store.taken.discard(value))
+        self._store.taken.add(value)
+
+    def _give_back(self, unique: Unique, row: Row) -> None:
+        value = unique.value_of(row)
+        if value is not None:
+            self._undo.append(lambda: self._store.taken.add(value))
+            self._store.taken.discard(value)
+
+
+def _place(value: Any, row_id: str) -> tuple[Any, ...]:
+    """Where a row stands: missing values before all others."""
+    return (value is not None, value if value is not None else 0, row_id)
+
+
+def _check(struct: type[Any], fields: Collection[str]) -> None:
+    for field in fields:
+        if field not in struct.__struct_fields__:
+            raise InvalidInput(f"{struct.__name__} has no field {field!r}")
+
+
+def _host_clock() -> int:
+    return time.time_ns() // 1000

@@ -1,0 +1,48 @@
+"""From a URL to a store: `sqlite:///path/to/file`, a bare path, `memory://`.
+
+Third parties add a scheme with an entry point in the group `tenure.stores`: a callable (url, clock) → Store. The
+group is looked up only for a scheme that is not known here, since that costs more than opening a file.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from tenure.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from tenure.stores.port import Clock, Store
+
+GROUP = "tenure.stores"
+
+
+def open_store(url: str, *, clock: Clock | None = None, create: bool = True) -> Store:
+    """The store at `url`. An embedded one is made where it is missing, unless `create` is False: StoreAway then."""
+    scheme, colon, rest = url.partition("://")
+    if not colon:
+        scheme, rest = "sqlite", url
+    elif scheme == "sqlite":
+        rest = unquote(rest)
+    if scheme == "sqlite":
+        if not rest:
+            raise InvalidInput("a store's URL needs a path, as in sqlite:///srv/project/.tenure/tenure.db")
+        from tenure.stores.sqlite import Sqlite
+
+        return Sqlite(rest, clock=clock, create=create)
+    if scheme == "memory":
+        from tenure.stores.memory import Memory
+
+        return Memory(url, clock=clock)
+    return _of_third_party(scheme, url, clock)
+
+
+def _of_third_party(scheme: str, url: str, clock: Clock | None) -> Store:
+    from importlib.metadata import entry_points
+
+    known = {entry.name: entry for entry in entry_points(group=GROUP)}
+    if scheme not in known:
+        names = ", ".join(sorted({"sqlite", "memory", *known}))
+        raise InvalidInput(f"no store has the scheme {scheme!r}", f"There are: {names}.")
+    store: Store = known[scheme].load()(url, clock=clock)
+    return store

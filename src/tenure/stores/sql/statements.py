@@ -1,0 +1,171 @@
+"""The statement texts of one table, made once.
+
+A row is known by (tenant, project, id). An update or removal of a task also names the version and generation that were
+loaded; it must touch exactly one row, or the row is not as it was loaded.
+"""
+# ruff: noqa: S608 - texts are made of the structs' names and of what `clauses` has checked, never of values
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from functools import cache
+from typing import Any, Generic, TypeVar
+
+from tenure.core.errors import Bug
+from tenure.core.events import Event
+from tenure.core.filters import Where
+from tenure.core.records import KINDS, Row, Task
+from tenure.stores.sql.clauses import (
+    Dialect,
+    beyond,
+    conditions,
+    marks,
+    order_by,
+    order_of,
+    padded,
+)
+from tenure.stores.sql.codec import Codec
+
+R = TypeVar("R", bound=Row)
+
+Statement = tuple[str, list[Any]]
+
+_LOAD_AT_ONCE = 256
+
+
+class Table(Generic[R]):
+    """Texts and values for one kind of row."""
+
+    def __init__(self, kind: type[R], dialect: Dialect) -> None:
+        self.kind = kind
+        self.name = KINDS[kind].table
+        self.dialect = dialect
+        self.codec: Codec[R] = Codec(kind)
+        names = ", ".join(f'"{column.name}"' for column in self.codec.columns)
+        self.select = f'SELECT {names} FROM "{self.name}"'
+        self.select_one = f'{self.select} WHERE "tenant" = ? AND "project" = ? AND "id" = ?'
+        self.insert = f'INSERT INTO "{self.name}" ("tenant", {names}) VALUES ({marks(len(self.codec.columns) + 1)})'
+        self._guards = ("version", "generation") if issubclass(kind, Task) else ()
+        self._this_row = " AND ".join(f'"{name}" = ?' for name in ("tenant", "project", "id", *self._guards))
+        self.delete = f'DELETE FROM "{self.name}" WHERE {self._this_row}'
+        self._updates: dict[tuple[int, ...], str] = {}
+
+    def inserting(self, tenant: str, row: R) -> Statement:
+        return self.insert, [tenant, *self.codec.encode(row)]
+
+    def updating(self, tenant: str, before: R, after: R) -> Statement | None:
+        """Sets only what changed, so that no other index is touched; None where nothing did."""
+        positions, values = self.codec.changes(before, after)
+        if not positions:
+            return None
+        text = self._updates.get(positions)
+        if text is None:
+            names = [self.codec.columns[n].name for n in positions]
+            if "id" in names or "project" in names:
+                raise Bug(f"{self.name} {before.id}: a change cannot give a row another id or project")
+            sets = ", ".join(f'"{name}" = ?' for name in names)
+            text = f'UPDATE "{self.name}" SET {sets} WHERE {self._this_row}'
+            self._updates[positions] = text
+        values += (tenant, before.project, before.id)
+        values += [getattr(before, name) for name in self._guards]
+        return text, values
+
+    def deleting(self, tenant: str, row: R) -> Statement:
+        return self.delete, [tenant, row.project, row.id, *(getattr(row, name) for name in self._guards)]
+
+    def loading(self, tenant: str, keys: Collection[tuple[str, str]]) -> Iterator[Statement]:
+        """Statements that together give each row once."""
+        if len(keys) == 1:
+            for project, row_id in keys:
+                yield self.select_one, [tenant, project, row_id]
+            return
+        by_project: dict[str, dict[str, None]] = {}
+        for project, row_id in keys:
+            by_project.setdefault(project, {})[row_id] = None
+        for project, wanted in by_project.items():
+            ids = list(wanted)
+            for start in range(0, len(ids), _LOAD_AT_ONCE):
+                part = ids[start : start + _LOAD_AT_ONCE]
+                width = padded(len(part))
+                text = f'{self.select} WHERE "tenant" = ? AND "project" = ? AND "id" IN ({marks(width)})'
+                yield text, [tenant, project, *part, *([part[-1]] * (width - len(part)))]
+
+    def finding(
+        self, tenant: str, where: Where, order: str, after: tuple[Any, str] | None, limit: int | None
+    ) -> Statement | None:
+        """None where nothing can match."""
+        by = order_of(self.codec, order)
+        found = conditions(self.codec, where, self.dialect)
+        if found is None:
+            return None
+        clauses, values = found
+        if after is not None:
+            clause, more = beyond(by, after)
+            clauses.append(clause)
+            values += more
+        text = f"{self.select} WHERE {_joined(clauses)} ORDER BY {order_by(by)}"
+        if limit is not None:
+            text += " LIMIT ?"
+            values.append(limit)
+        return text, [tenant, *values]
+
+    def counting(self, tenant: str, where: Where, by: str) -> Statement | None:
+        """Gives pairs (value of `by`, number); None where nothing can match."""
+        order_of(self.codec, by)  # what can be sorted by can be counted by
+        found = conditions(self.codec, where, self.dialect)
+        if found is None:
+            return None
+        clauses, values = found
+        text = f'SELECT "{by}", count(*) FROM "{self.name}" WHERE {_joined(clauses)} GROUP BY "{by}"'
+        return text, [tenant, *values]
+
+    def tallying(self, tenant: str, where: Where, most: int) -> Statement | None:
+        found = conditions(self.codec, where, self.dialect)
+        if found is None:
+            return None
+        clauses, values = found
+        text = f'SELECT count(*) FROM (SELECT 1 FROM "{self.name}" WHERE {_joined(clauses)} LIMIT ?) AS matching'
+        return text, [tenant, *values, most]
+
+
+class EventTable:
+    """Texts and values for the log. The database gives the sequence."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self.dialect = dialect
+        self.codec: Codec[Event] = Codec(Event)
+        names = [f'"{column.name}"' for column in self.codec.columns]
+        self.select = f'SELECT {", ".join(names)} FROM "event"'
+        self._sequence = self.codec.position["sequence"]
+        names[self._sequence] = '"tenant"'
+        self.insert = f'INSERT INTO "event" ({", ".join(names)}) VALUES ({marks(len(names))})'
+
+    def values(self, tenant: str, event: Event) -> list[Any]:
+        """For `insert`, whose tenant stands where the sequence would."""
+        values = self.codec.encode(event)
+        values[self._sequence] = tenant
+        return values
+
+    def finding(self, tenant: str, where: Where, after: int, limit: int, last: bool) -> Statement | None:
+        found = conditions(self.codec, where, self.dialect)
+        if found is None:
+            return None
+        clauses, values = found
+        way = " DESC" if last else ""
+        text = f'{self.select} WHERE {_joined(clauses)} AND "sequence" > ? ORDER BY "sequence"{way} LIMIT ?'
+        return text, [tenant, *values, after, limit]
+
+
+@cache
+def table_of(kind: type[R], dialect: Dialect) -> Table[R]:
+    """The texts of a kind, made when it is first used: a command touches few kinds."""
+    return Table(kind, dialect)
+
+
+@cache
+def event_table(dialect: Dialect) -> EventTable:
+    return EventTable(dialect)
+
+
+def _joined(clauses: Sequence[str]) -> str:
+    return " AND ".join(('"tenant" = ?', *clauses))

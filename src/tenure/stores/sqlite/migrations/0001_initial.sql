@@ -1,0 +1,493 @@
+-- breaking: no
+-- since: 0.1.0
+--
+-- One table a kind of row, one column a field: `python -m tenure.stores.sql.columns` prints the lists.
+-- An index costs a page in each commit that changes its columns. A claim changes task_ready, task_due, task_state,
+-- task_agent and task_session, and adds to claim_generation, claim_session, event_version and event_session.
+
+-- The one row of facts about the file. `place` is device:inode at its last opening: elsewhere it is a copy.
+CREATE TABLE meta (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    epoch TEXT NOT NULL,
+    schema INTEGER NOT NULL,
+    place TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE migration (
+    number INTEGER PRIMARY KEY,
+    name TEXT NOT NULL,
+    checksum TEXT NOT NULL,
+    since TEXT NOT NULL,
+    breaking INTEGER NOT NULL,
+    applied_at INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE task (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    key TEXT NOT NULL,
+    ref TEXT NOT NULL,
+    track TEXT NOT NULL,
+    sequence INTEGER NOT NULL,
+    type TEXT NOT NULL,
+    dag TEXT NOT NULL,
+    parent TEXT,
+    local_name TEXT,
+    parent_run INTEGER NOT NULL,
+    depth INTEGER NOT NULL,
+    root TEXT,
+    lineage INTEGER NOT NULL,
+    children INTEGER NOT NULL,
+    idempotency_key TEXT,
+    state TEXT NOT NULL,
+    state_before TEXT,
+    reason TEXT,
+    run INTEGER NOT NULL,
+    generation INTEGER NOT NULL,
+    attempts INTEGER NOT NULL,
+    given_back INTEGER NOT NULL,
+    max_attempts INTEGER NOT NULL,
+    retry_at INTEGER,
+    last_error TEXT,
+    troubled TEXT NOT NULL,
+    cool_offs TEXT NOT NULL,
+    priority INTEGER NOT NULL,
+    boost INTEGER NOT NULL,
+    deadline INTEGER,
+    not_before INTEGER,
+    missed INTEGER NOT NULL,
+    height INTEGER NOT NULL,
+    waits_on INTEGER NOT NULL,
+    unmet INTEGER NOT NULL,
+    dependents INTEGER NOT NULL,
+    requires TEXT NOT NULL,
+    region TEXT,
+    tags TEXT NOT NULL,
+    guarded INTEGER NOT NULL,
+    models TEXT NOT NULL,
+    fallback_models TEXT NOT NULL,
+    agent TEXT,
+    session TEXT,
+    claimed_at INTEGER,
+    lease INTEGER,
+    lease_until INTEGER,
+    renewals INTEGER NOT NULL,
+    presented_at INTEGER,
+    claim_epoch TEXT,
+    answerable INTEGER NOT NULL,
+    wanted TEXT,
+    percent INTEGER,
+    step TEXT,
+    progress_at INTEGER,
+    done_by INTEGER,
+    warned_at INTEGER,
+    max_duration INTEGER,
+    offer_to TEXT,
+    offer_until INTEGER,
+    parked TEXT,
+    work_product TEXT,
+    created_by TEXT NOT NULL,
+    trace_id TEXT,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    ready_at INTEGER,
+    started_at INTEGER,
+    completed_at INTEGER,
+    failed_at INTEGER,
+    dead_lettered_at INTEGER,
+    archived_at INTEGER,
+    version INTEGER NOT NULL,
+    lane TEXT,
+    band INTEGER NOT NULL,
+    rank INTEGER NOT NULL,
+    due_at INTEGER,
+    PRIMARY KEY (tenant, project, id)
+) STRICT;
+
+CREATE TABLE brief (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    title TEXT NOT NULL,
+    description TEXT NOT NULL,
+    metadata TEXT NOT NULL,
+    spec TEXT NOT NULL,
+    constraints TEXT NOT NULL,
+    output TEXT NOT NULL,
+    retry TEXT NOT NULL,
+    touches TEXT NOT NULL,
+    on_lost TEXT NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) STRICT;
+
+CREATE TABLE claim (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    task TEXT NOT NULL,
+    generation INTEGER NOT NULL,
+    run INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    nonce BLOB NOT NULL,
+    epoch TEXT NOT NULL,
+    agent TEXT NOT NULL,
+    session TEXT NOT NULL,
+    user TEXT,
+    acquired_at INTEGER NOT NULL,
+    lease INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    reason TEXT,
+    released_at INTEGER,
+    renewals INTEGER NOT NULL,
+    counted INTEGER NOT NULL,
+    continues INTEGER NOT NULL,
+    result_accepted INTEGER,
+    work_product TEXT,
+    error_class TEXT,
+    error TEXT,
+    model TEXT,
+    refused INTEGER NOT NULL,
+    invalid_outputs INTEGER NOT NULL,
+    request_id TEXT,
+    request_hash TEXT,
+    PRIMARY KEY (tenant, project, id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE result (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    task TEXT NOT NULL,
+    run INTEGER NOT NULL,
+    generation INTEGER NOT NULL,
+    session TEXT NOT NULL,
+    agent TEXT NOT NULL,
+    user TEXT,
+    submitted_at INTEGER NOT NULL,
+    accepted INTEGER NOT NULL,
+    reason TEXT NOT NULL,
+    data TEXT,
+    summary TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    digest TEXT NOT NULL,
+    processing INTEGER,
+    work_product TEXT,
+    work_lost INTEGER NOT NULL,
+    late INTEGER NOT NULL,
+    request_id TEXT,
+    PRIMARY KEY (tenant, project, id)
+) STRICT;
+
+CREATE TABLE checkpoint (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    data TEXT NOT NULL,
+    generation INTEGER NOT NULL,
+    agent TEXT NOT NULL,
+    session TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) STRICT;
+
+CREATE TABLE body (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    content BLOB NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) STRICT;
+
+CREATE TABLE edge (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    task TEXT NOT NULL,
+    needs TEXT NOT NULL,
+    on_failure TEXT NOT NULL,
+    subtask INTEGER NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE dag (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    title TEXT NOT NULL,
+    plan TEXT,
+    run INTEGER NOT NULL,
+    status TEXT NOT NULL,
+    total INTEGER NOT NULL,
+    live INTEGER NOT NULL,
+    blocked INTEGER NOT NULL,
+    completed INTEGER NOT NULL,
+    cancelled INTEGER NOT NULL,
+    dead INTEGER NOT NULL,
+    fired TEXT NOT NULL,
+    created_by TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    ended_at INTEGER,
+    PRIMARY KEY (tenant, project, id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE dead_letter (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    task TEXT NOT NULL,
+    run INTEGER NOT NULL,
+    dag TEXT NOT NULL,
+    error_class TEXT NOT NULL,
+    error TEXT NOT NULL,
+    history TEXT NOT NULL,
+    poison_pill INTEGER NOT NULL,
+    dead_lettered_at INTEGER NOT NULL,
+    reviewed_by TEXT,
+    reviewed_at INTEGER,
+    resolution TEXT,
+    note TEXT,
+    PRIMARY KEY (tenant, project, id)
+) STRICT;
+
+CREATE TABLE track (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    name TEXT NOT NULL,
+    purpose TEXT NOT NULL,
+    last_sequence INTEGER NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE project (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    default_track TEXT NOT NULL,
+    boost INTEGER NOT NULL,
+    agents_may_operate INTEGER NOT NULL,
+    stopped TEXT NOT NULL,
+    limits TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE agent (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    type TEXT NOT NULL,
+    capabilities TEXT NOT NULL,
+    models TEXT NOT NULL,
+    region TEXT,
+    tracks TEXT NOT NULL,
+    max_concurrent_tasks INTEGER,
+    managed INTEGER NOT NULL,
+    draining INTEGER NOT NULL,
+    left_at INTEGER,
+    health TEXT NOT NULL,
+    host TEXT,
+    boot TEXT,
+    pid INTEGER,
+    pid_start INTEGER,
+    heartbeat INTEGER NOT NULL,
+    stale_after INTEGER NOT NULL,
+    registered_at INTEGER NOT NULL,
+    last_seen INTEGER NOT NULL,
+    stale INTEGER NOT NULL,
+    memory_mb INTEGER,
+    cpu_percent INTEGER,
+    step TEXT,
+    troubles INTEGER NOT NULL,
+    cool_until INTEGER,
+    PRIMARY KEY (tenant, project, id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE session (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    agent TEXT NOT NULL,
+    user TEXT,
+    created_at INTEGER NOT NULL,
+    last_activity INTEGER NOT NULL,
+    ended_at INTEGER,
+    PRIMARY KEY (tenant, project, id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE model (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    troubles INTEGER NOT NULL,
+    cool_until INTEGER,
+    PRIMARY KEY (tenant, project, id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE message (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    message TEXT NOT NULL,
+    sender TEXT NOT NULL,
+    recipient TEXT NOT NULL,
+    address TEXT NOT NULL,
+    type TEXT NOT NULL,
+    text TEXT NOT NULL,
+    reply_to TEXT,
+    sent_at INTEGER NOT NULL,
+    read_at INTEGER,
+    PRIMARY KEY (tenant, project, id)
+) STRICT;
+
+CREATE TABLE reservation (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    pattern TEXT NOT NULL,
+    mode TEXT NOT NULL,
+    task TEXT,
+    generation INTEGER NOT NULL,
+    nonce BLOB NOT NULL,
+    epoch TEXT NOT NULL,
+    agent TEXT NOT NULL,
+    session TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    lease INTEGER,
+    until INTEGER,
+    PRIMARY KEY (tenant, project, id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE leader (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    holder TEXT NOT NULL,
+    term INTEGER NOT NULL,
+    elected_at INTEGER NOT NULL,
+    lease INTEGER NOT NULL,
+    until INTEGER NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE request (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    outcome TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) STRICT;
+
+CREATE TABLE event (
+    sequence INTEGER PRIMARY KEY,
+    tenant TEXT NOT NULL,
+    id TEXT NOT NULL,
+    time INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    level TEXT NOT NULL,
+    project TEXT NOT NULL,
+    task TEXT,
+    key TEXT,
+    version INTEGER,
+    track TEXT,
+    generation INTEGER,
+    agent TEXT,
+    session TEXT,
+    user TEXT,
+    address TEXT,
+    previous_state TEXT,
+    new_state TEXT,
+    message TEXT NOT NULL,
+    details TEXT NOT NULL,
+    patch TEXT NOT NULL,
+    trace_id TEXT,
+    causation_id TEXT
+) STRICT;
+
+CREATE INDEX task_ready ON task (tenant, project, lane, band, rank, sequence, id) WHERE lane IS NOT NULL;
+CREATE INDEX task_due ON task (tenant, project, due_at, id) WHERE due_at IS NOT NULL;
+CREATE UNIQUE INDEX task_ref ON task (tenant, project, ref);
+CREATE INDEX task_key ON task (tenant, project, key, id);
+CREATE UNIQUE INDEX task_idempotency ON task (tenant, project, idempotency_key) WHERE idempotency_key IS NOT NULL;
+CREATE UNIQUE INDEX task_spawned ON task (tenant, project, parent, parent_run, local_name) WHERE local_name IS NOT NULL;
+CREATE INDEX task_dag ON task (tenant, project, dag, id);
+CREATE INDEX task_parent ON task (tenant, project, parent, id) WHERE parent IS NOT NULL;
+CREATE INDEX task_state ON task (tenant, project, state, id);
+CREATE INDEX task_agent ON task (tenant, project, agent, id) WHERE agent IS NOT NULL;
+CREATE INDEX task_session ON task (tenant, project, session, id) WHERE session IS NOT NULL;
+CREATE INDEX task_offer ON task (tenant, project, offer_to, id) WHERE offer_to IS NOT NULL;
+CREATE INDEX task_parked ON task (tenant, project, parked, id) WHERE parked IS NOT NULL;
+CREATE INDEX task_created ON task (tenant, project, created_at, id);
+-- Narrow rows to walk when a tag is asked for; written once, when a tagged task is made.
+CREATE INDEX task_tagged ON task (tenant, project, id, tags) WHERE tags <> '[]';
+
+CREATE INDEX edge_task ON edge (tenant, project, task, id);
+CREATE INDEX edge_needs ON edge (tenant, project, needs, id);
+
+CREATE UNIQUE INDEX claim_generation ON claim (tenant, project, task, generation);
+CREATE INDEX claim_session ON claim (tenant, project, session, id);
+-- Not unique: one request may take several tasks.
+CREATE INDEX claim_request ON claim (tenant, project, request_id) WHERE request_id IS NOT NULL;
+
+CREATE INDEX result_task ON result (tenant, project, task, id);
+CREATE INDEX result_request ON result (tenant, project, request_id) WHERE request_id IS NOT NULL;
+-- The second wall behind the rule "one accepted result for a task and run".
+CREATE UNIQUE INDEX result_accepted ON result (tenant, project, task, run) WHERE accepted = 1;
+
+CREATE INDEX session_open ON session (tenant, project, agent, id) WHERE ended_at IS NULL;
+
+CREATE INDEX message_recipient ON message (tenant, project, recipient, read_at);
+
+CREATE INDEX reservation_task ON reservation (tenant, project, task) WHERE task IS NOT NULL;
+CREATE INDEX reservation_pattern ON reservation (tenant, project, pattern);
+
+-- Sequences: SQLite gives the highest one plus one. No verb removes events, and whatever prunes the log later must
+-- leave its last line, so none is given twice. AUTOINCREMENT would say the same and write one more page a commit.
+CREATE UNIQUE INDEX event_version ON event (tenant, project, task, version) WHERE task IS NOT NULL;
+CREATE INDEX event_session ON event (tenant, project, session) WHERE session IS NOT NULL;
+CREATE INDEX event_causation ON event (tenant, causation_id) WHERE causation_id IS NOT NULL;
+
+-- What the planner shall believe, the same in every file: rows in all, then for each further column of the index how
+-- many share its value. Left to guess, it may find the tasks of one agent by walking all that are in a state.
+ANALYZE;
+INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES
+    ('task', 'sqlite_autoindex_task_1', '1000000 1000000 200000 1'),
+    ('task', 'task_ready', '100000 100000 20000 2000 500 2 1 1'),
+    ('task', 'task_due', '10000 10000 2000 1 1'),
+    ('task', 'task_ref', '1000000 1000000 200000 1'),
+    ('task', 'task_key', '1000000 1000000 200000 1 1'),
+    ('task', 'task_idempotency', '1000000 1000000 200000 1'),
+    ('task', 'task_spawned', '100000 100000 20000 10 10 1'),
+    ('task', 'task_dag', '1000000 1000000 200000 100 1'),
+    ('task', 'task_parent', '100000 100000 20000 10 1'),
+    ('task', 'task_state', '1000000 1000000 200000 20000 1'),
+    ('task', 'task_agent', '10000 10000 2000 10 1'),
+    ('task', 'task_session', '10000 10000 2000 5 1'),
+    ('task', 'task_offer', '1000 1000 200 2 1'),
+    ('task', 'task_parked', '1000 1000 200 2 1'),
+    ('task', 'task_created', '1000000 1000000 200000 1 1'),
+    ('task', 'task_tagged', '200000 200000 40000 1 1'),
+    ('edge', 'edge', '1000000 1000000 200000 1'),
+    ('edge', 'edge_task', '1000000 1000000 200000 3 1'),
+    ('edge', 'edge_needs', '1000000 1000000 200000 3 1'),
+    ('claim', 'claim', '2000000 2000000 400000 1'),
+    ('claim', 'claim_generation', '2000000 2000000 400000 2 1'),
+    ('claim', 'claim_session', '2000000 2000000 400000 200 1'),
+    ('claim', 'claim_request', '2000000 2000000 400000 2'),
+    ('result', 'sqlite_autoindex_result_1', '1000000 1000000 200000 1'),
+    ('result', 'result_task', '1000000 1000000 200000 2 1'),
+    ('result', 'result_request', '1000000 1000000 200000 2'),
+    ('result', 'result_accepted', '1000000 1000000 200000 1 1'),
+    ('session', 'session', '100000 100000 20000 1'),
+    ('session', 'session_open', '1000 1000 200 5 1'),
+    ('message', 'sqlite_autoindex_message_1', '100000 100000 20000 1'),
+    ('message', 'message_recipient', '100000 100000 20000 1000 10'),
+    ('reservation', 'reservation', '10000 10000 2000 1'),
+    ('reservation', 'reservation_task', '10000 10000 2000 5'),
+    ('reservation', 'reservation_pattern', '10000 10000 2000 2'),
+    ('event', 'event_version', '10000000 10000000 2000000 10 1'),
+    ('event', 'event_session', '10000000 10000000 2000000 1000'),
+    ('event', 'event_causation', '10000000 10000000 2');

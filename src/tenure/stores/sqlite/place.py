@@ -1,0 +1,94 @@
+"""The file itself: what file system it lies on, who may read it, and whether it is still where it was."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from tenure.core.errors import StoreAway
+
+MOUNTS = "/proc/self/mounts"
+
+# WAL needs memory shared between all who have the file open, and locks that hold; none of these gives both.
+NETWORK = {
+    *("9p", "afs", "beegfs", "ceph", "cifs", "coda", "davfs", "gfs", "gfs2", "glusterfs", "gpfs", "lustre", "ncpfs"),
+    *("nfs", "nfs4", "ocfs2", "orangefs", "pvfs2", "smb", "smb2", "smb3", "smbfs"),
+}
+NETWORK_FUSE = {
+    *("afs", "ceph", "ceph-fuse", "davfs2", "gcsfuse", "glusterfs", "goofys", "gvfsd-fuse", "httpfs", "juicefs", "mfs"),
+    *("moosefs", "rclone", "s3fs", "s3ql", "seaweedfs", "smbnetfs", "sshfs"),
+}
+
+
+def refuse_network(path: str, mounts: str | None = None) -> None:
+    """Raises StoreAway where `path` lies on a network file system. `mounts` is read from the kernel unless given."""
+    if mounts is None:
+        if not sys.platform.startswith("linux"):
+            return
+        try:
+            mounts = Path(MOUNTS).read_text("utf-8", "surrogateescape")
+        except OSError:
+            return
+    kind = filesystem_of(path, mounts)
+    if kind in NETWORK or (kind.startswith("fuse.") and kind.removeprefix("fuse.") in NETWORK_FUSE):
+        raise StoreAway(
+            f"{path} lies on a network file system ({kind}), where SQLite's locks and shared memory do not hold",
+            "Put the store on a local disk, or use a server store for several machines.",
+        )
+
+
+def filesystem_of(path: str, mounts: str) -> str:
+    """The type of the file system that `path` lies on, by a table like /proc/self/mounts."""
+    best, kind = -1, ""
+    for line in mounts.splitlines():
+        parts = line.split(" ")
+        if len(parts) < 3:
+            continue
+        point = parts[1]
+        if "\\" in point:
+            for escape, plain in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
+                point = point.replace(escape, plain)
+        inside = point in ("/", path) or path.startswith(point + "/")
+        if inside and len(point) >= best:  # of two mounts on one point the later one is seen
+            best, kind = len(point), parts[2]
+    return kind
+
+
+def make_folder(path: str) -> None:
+    """The folder of `path`, private when we make it."""
+    folder = Path(path).parent
+    if folder.is_dir():
+        return
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700)
+        folder.chmod(0o700)  # whatever the umask
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise StoreAway(f"{folder}: cannot be made: {error.strerror}") from error
+
+
+def make_private(path: str) -> None:
+    """A new empty file that only its owner may read. Raises FileExistsError where there is one."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        os.fchmod(handle, 0o600)  # whatever the umask
+    finally:
+        os.close(handle)
+
+
+def place_of(path: str) -> str:
+    """Device and inode: a moved file keeps them, a copied one does not."""
+    found = os.stat(path)  # noqa: PTH116 - opening is on the hot path, and pathlib costs an object
+    return f"{found.st_dev}:{found.st_ino}"
+
+
+def sync_folder(path: str) -> None:
+    """Make a new name in the folder last through a power cut."""
+    handle = os.open(os.path.dirname(path), os.O_RDONLY | os.O_CLOEXEC)  # noqa: PTH120 - as above
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

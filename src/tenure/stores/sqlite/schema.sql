@@ -1,0 +1,535 @@
+-- 0001_initial 931cb5366534241d2639eb2f3d46f63d227033e34502f66590465a3993f42671 since 0.1.0
+
+-- table agent of agent
+CREATE TABLE agent (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    type TEXT NOT NULL,
+    capabilities TEXT NOT NULL,
+    models TEXT NOT NULL,
+    region TEXT,
+    tracks TEXT NOT NULL,
+    max_concurrent_tasks INTEGER,
+    managed INTEGER NOT NULL,
+    draining INTEGER NOT NULL,
+    left_at INTEGER,
+    health TEXT NOT NULL,
+    host TEXT,
+    boot TEXT,
+    pid INTEGER,
+    pid_start INTEGER,
+    heartbeat INTEGER NOT NULL,
+    stale_after INTEGER NOT NULL,
+    registered_at INTEGER NOT NULL,
+    last_seen INTEGER NOT NULL,
+    stale INTEGER NOT NULL,
+    memory_mb INTEGER,
+    cpu_percent INTEGER,
+    step TEXT,
+    troubles INTEGER NOT NULL,
+    cool_until INTEGER,
+    PRIMARY KEY (tenant, project, id)
+) STRICT, WITHOUT ROWID;
+
+-- table body of body
+CREATE TABLE body (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    content BLOB NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) STRICT;
+
+-- index sqlite_autoindex_body_1 of body
+
+-- table brief of brief
+CREATE TABLE brief (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    title TEXT NOT NULL,
+    description TEXT NOT NULL,
+    metadata TEXT NOT NULL,
+    spec TEXT NOT NULL,
+    constraints TEXT NOT NULL,
+    output TEXT NOT NULL,
+    retry TEXT NOT NULL,
+    touches TEXT NOT NULL,
+    on_lost TEXT NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) STRICT;
+
+-- index sqlite_autoindex_brief_1 of brief
+
+-- table checkpoint of checkpoint
+CREATE TABLE checkpoint (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    data TEXT NOT NULL,
+    generation INTEGER NOT NULL,
+    agent TEXT NOT NULL,
+    session TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) STRICT;
+
+-- index sqlite_autoindex_checkpoint_1 of checkpoint
+
+-- table claim of claim
+CREATE TABLE claim (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    task TEXT NOT NULL,
+    generation INTEGER NOT NULL,
+    run INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    nonce BLOB NOT NULL,
+    epoch TEXT NOT NULL,
+    agent TEXT NOT NULL,
+    session TEXT NOT NULL,
+    user TEXT,
+    acquired_at INTEGER NOT NULL,
+    lease INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    reason TEXT,
+    released_at INTEGER,
+    renewals INTEGER NOT NULL,
+    counted INTEGER NOT NULL,
+    continues INTEGER NOT NULL,
+    result_accepted INTEGER,
+    work_product TEXT,
+    error_class TEXT,
+    error TEXT,
+    model TEXT,
+    refused INTEGER NOT NULL,
+    invalid_outputs INTEGER NOT NULL,
+    request_id TEXT,
+    request_hash TEXT,
+    PRIMARY KEY (tenant, project, id)
+) STRICT, WITHOUT ROWID;
+
+-- index claim_generation of claim
+CREATE UNIQUE INDEX claim_generation ON claim (tenant, project, task, generation);
+
+-- index claim_request of claim
+CREATE INDEX claim_request ON claim (tenant, project, request_id) WHERE request_id IS NOT NULL;
+
+-- index claim_session of claim
+CREATE INDEX claim_session ON claim (tenant, project, session, id);
+
+-- table dag of dag
+CREATE TABLE dag (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    title TEXT NOT NULL,
+    plan TEXT,
+    run INTEGER NOT NULL,
+    status TEXT NOT NULL,
+    total INTEGER NOT NULL,
+    live INTEGER NOT NULL,
+    blocked INTEGER NOT NULL,
+    completed INTEGER NOT NULL,
+    cancelled INTEGER NOT NULL,
+    dead INTEGER NOT NULL,
+    fired TEXT NOT NULL,
+    created_by TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    ended_at INTEGER,
+    PRIMARY KEY (tenant, project, id)
+) STRICT, WITHOUT ROWID;
+
+-- table dead_letter of dead_letter
+CREATE TABLE dead_letter (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    task TEXT NOT NULL,
+    run INTEGER NOT NULL,
+    dag TEXT NOT NULL,
+    error_class TEXT NOT NULL,
+    error TEXT NOT NULL,
+    history TEXT NOT NULL,
+    poison_pill INTEGER NOT NULL,
+    dead_lettered_at INTEGER NOT NULL,
+    reviewed_by TEXT,
+    reviewed_at INTEGER,
+    resolution TEXT,
+    note TEXT,
+    PRIMARY KEY (tenant, project, id)
+) STRICT;
+
+-- index sqlite_autoindex_dead_letter_1 of dead_letter
+
+-- table edge of edge
+CREATE TABLE edge (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    task TEXT NOT NULL,
+    needs TEXT NOT NULL,
+    on_failure TEXT NOT NULL,
+    subtask INTEGER NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) STRICT, WITHOUT ROWID;
+
+-- index edge_needs of edge
+CREATE INDEX edge_needs ON edge (tenant, project, needs, id);
+
+-- index edge_task of edge
+CREATE INDEX edge_task ON edge (tenant, project, task, id);
+
+-- table event of event
+CREATE TABLE event (
+    sequence INTEGER PRIMARY KEY,
+    tenant TEXT NOT NULL,
+    id TEXT NOT NULL,
+    time INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    level TEXT NOT NULL,
+    project TEXT NOT NULL,
+    task TEXT,
+    key TEXT,
+    version INTEGER,
+    track TEXT,
+    generation INTEGER,
+    agent TEXT,
+    session TEXT,
+    user TEXT,
+    address TEXT,
+    previous_state TEXT,
+    new_state TEXT,
+    message TEXT NOT NULL,
+    details TEXT NOT NULL,
+    patch TEXT NOT NULL,
+    trace_id TEXT,
+    causation_id TEXT
+) STRICT;
+
+-- index event_causation of event
+CREATE INDEX event_causation ON event (tenant, causation_id) WHERE causation_id IS NOT NULL;
+
+-- index event_session of event
+CREATE INDEX event_session ON event (tenant, project, session) WHERE session IS NOT NULL;
+
+-- index event_version of event
+CREATE UNIQUE INDEX event_version ON event (tenant, project, task, version) WHERE task IS NOT NULL;
+
+-- table leader of leader
+CREATE TABLE leader (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    holder TEXT NOT NULL,
+    term INTEGER NOT NULL,
+    elected_at INTEGER NOT NULL,
+    lease INTEGER NOT NULL,
+    until INTEGER NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) STRICT, WITHOUT ROWID;
+
+-- table message of message
+CREATE TABLE message (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    message TEXT NOT NULL,
+    sender TEXT NOT NULL,
+    recipient TEXT NOT NULL,
+    address TEXT NOT NULL,
+    type TEXT NOT NULL,
+    text TEXT NOT NULL,
+    reply_to TEXT,
+    sent_at INTEGER NOT NULL,
+    read_at INTEGER,
+    PRIMARY KEY (tenant, project, id)
+) STRICT;
+
+-- index message_recipient of message
+CREATE INDEX message_recipient ON message (tenant, project, recipient, read_at);
+
+-- index sqlite_autoindex_message_1 of message
+
+-- table meta of meta
+CREATE TABLE meta (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    epoch TEXT NOT NULL,
+    schema INTEGER NOT NULL,
+    place TEXT NOT NULL
+) STRICT;
+
+-- table migration of migration
+CREATE TABLE migration (
+    number INTEGER PRIMARY KEY,
+    name TEXT NOT NULL,
+    checksum TEXT NOT NULL,
+    since TEXT NOT NULL,
+    breaking INTEGER NOT NULL,
+    applied_at INTEGER NOT NULL
+) STRICT;
+
+-- table model of model
+CREATE TABLE model (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    troubles INTEGER NOT NULL,
+    cool_until INTEGER,
+    PRIMARY KEY (tenant, project, id)
+) STRICT, WITHOUT ROWID;
+
+-- table project of project
+CREATE TABLE project (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    default_track TEXT NOT NULL,
+    boost INTEGER NOT NULL,
+    agents_may_operate INTEGER NOT NULL,
+    stopped TEXT NOT NULL,
+    limits TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) STRICT, WITHOUT ROWID;
+
+-- table request of request
+CREATE TABLE request (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    outcome TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) STRICT;
+
+-- index sqlite_autoindex_request_1 of request
+
+-- table reservation of reservation
+CREATE TABLE reservation (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    pattern TEXT NOT NULL,
+    mode TEXT NOT NULL,
+    task TEXT,
+    generation INTEGER NOT NULL,
+    nonce BLOB NOT NULL,
+    epoch TEXT NOT NULL,
+    agent TEXT NOT NULL,
+    session TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    lease INTEGER,
+    until INTEGER,
+    PRIMARY KEY (tenant, project, id)
+) STRICT, WITHOUT ROWID;
+
+-- index reservation_pattern of reservation
+CREATE INDEX reservation_pattern ON reservation (tenant, project, pattern);
+
+-- index reservation_task of reservation
+CREATE INDEX reservation_task ON reservation (tenant, project, task) WHERE task IS NOT NULL;
+
+-- table result of result
+CREATE TABLE result (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    task TEXT NOT NULL,
+    run INTEGER NOT NULL,
+    generation INTEGER NOT NULL,
+    session TEXT NOT NULL,
+    agent TEXT NOT NULL,
+    user TEXT,
+    submitted_at INTEGER NOT NULL,
+    accepted INTEGER NOT NULL,
+    reason TEXT NOT NULL,
+    data TEXT,
+    summary TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    digest TEXT NOT NULL,
+    processing INTEGER,
+    work_product TEXT,
+    work_lost INTEGER NOT NULL,
+    late INTEGER NOT NULL,
+    request_id TEXT,
+    PRIMARY KEY (tenant, project, id)
+) STRICT;
+
+-- index result_accepted of result
+CREATE UNIQUE INDEX result_accepted ON result (tenant, project, task, run) WHERE accepted = 1;
+
+-- index result_request of result
+CREATE INDEX result_request ON result (tenant, project, request_id) WHERE request_id IS NOT NULL;
+
+-- index result_task of result
+CREATE INDEX result_task ON result (tenant, project, task, id);
+
+-- index sqlite_autoindex_result_1 of result
+
+-- table session of session
+CREATE TABLE session (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    agent TEXT NOT NULL,
+    user TEXT,
+    created_at INTEGER NOT NULL,
+    last_activity INTEGER NOT NULL,
+    ended_at INTEGER,
+    PRIMARY KEY (tenant, project, id)
+) STRICT, WITHOUT ROWID;
+
+-- index session_open of session
+CREATE INDEX session_open ON session (tenant, project, agent, id) WHERE ended_at IS NULL;
+
+-- table sqlite_stat1 of sqlite_stat1
+CREATE TABLE sqlite_stat1(tbl,idx,stat);
+
+-- table sqlite_stat4 of sqlite_stat4
+CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample);
+
+-- table task of task
+CREATE TABLE task (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    key TEXT NOT NULL,
+    ref TEXT NOT NULL,
+    track TEXT NOT NULL,
+    sequence INTEGER NOT NULL,
+    type TEXT NOT NULL,
+    dag TEXT NOT NULL,
+    parent TEXT,
+    local_name TEXT,
+    parent_run INTEGER NOT NULL,
+    depth INTEGER NOT NULL,
+    root TEXT,
+    lineage INTEGER NOT NULL,
+    children INTEGER NOT NULL,
+    idempotency_key TEXT,
+    state TEXT NOT NULL,
+    state_before TEXT,
+    reason TEXT,
+    run INTEGER NOT NULL,
+    generation INTEGER NOT NULL,
+    attempts INTEGER NOT NULL,
+    given_back INTEGER NOT NULL,
+    max_attempts INTEGER NOT NULL,
+    retry_at INTEGER,
+    last_error TEXT,
+    troubled TEXT NOT NULL,
+    cool_offs TEXT NOT NULL,
+    priority INTEGER NOT NULL,
+    boost INTEGER NOT NULL,
+    deadline INTEGER,
+    not_before INTEGER,
+    missed INTEGER NOT NULL,
+    height INTEGER NOT NULL,
+    waits_on INTEGER NOT NULL,
+    unmet INTEGER NOT NULL,
+    dependents INTEGER NOT NULL,
+    requires TEXT NOT NULL,
+    region TEXT,
+    tags TEXT NOT NULL,
+    guarded INTEGER NOT NULL,
+    models TEXT NOT NULL,
+    fallback_models TEXT NOT NULL,
+    agent TEXT,
+    session TEXT,
+    claimed_at INTEGER,
+    lease INTEGER,
+    lease_until INTEGER,
+    renewals INTEGER NOT NULL,
+    presented_at INTEGER,
+    claim_epoch TEXT,
+    answerable INTEGER NOT NULL,
+    wanted TEXT,
+    percent INTEGER,
+    step TEXT,
+    progress_at INTEGER,
+    done_by INTEGER,
+    warned_at INTEGER,
+    max_duration INTEGER,
+    offer_to TEXT,
+    offer_until INTEGER,
+    parked TEXT,
+    work_product TEXT,
+    created_by TEXT NOT NULL,
+    trace_id TEXT,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    ready_at INTEGER,
+    started_at INTEGER,
+    completed_at INTEGER,
+    failed_at INTEGER,
+    dead_lettered_at INTEGER,
+    archived_at INTEGER,
+    version INTEGER NOT NULL,
+    lane TEXT,
+    band INTEGER NOT NULL,
+    rank INTEGER NOT NULL,
+    due_at INTEGER,
+    PRIMARY KEY (tenant, project, id)
+) STRICT;
+
+-- index sqlite_autoindex_task_1 of task
+
+-- index task_agent of task
+CREATE INDEX task_agent ON task (tenant, project, agent, id) WHERE agent IS NOT NULL;
+
+-- index task_created of task
+CREATE INDEX task_created ON task (tenant, project, created_at, id);
+
+-- index task_dag of task
+CREATE INDEX task_dag ON task (tenant, project, dag, id);
+
+-- index task_due of task
+CREATE INDEX task_due ON task (tenant, project, due_at, id) WHERE due_at IS NOT NULL;
+
+-- index task_idempotency of task
+CREATE UNIQUE INDEX task_idempotency ON task (tenant, project, idempotency_key) WHERE idempotency_key IS NOT NULL;
+
+-- index task_key of task
+CREATE INDEX task_key ON task (tenant, project, key, id);
+
+-- index task_offer of task
+CREATE INDEX task_offer ON task (tenant, project, offer_to, id) WHERE offer_to IS NOT NULL;
+
+-- index task_parent of task
+CREATE INDEX task_parent ON task (tenant, project, parent, id) WHERE parent IS NOT NULL;
+
+-- index task_parked of task
+CREATE INDEX task_parked ON task (tenant, project, parked, id) WHERE parked IS NOT NULL;
+
+-- index task_ready of task
+CREATE INDEX task_ready ON task (tenant, project, lane, band, rank, sequence, id) WHERE lane IS NOT NULL;
+
+-- index task_ref of task
+CREATE UNIQUE INDEX task_ref ON task (tenant, project, ref);
+
+-- index task_session of task
+CREATE INDEX task_session ON task (tenant, project, session, id) WHERE session IS NOT NULL;
+
+-- index task_spawned of task
+CREATE UNIQUE INDEX task_spawned ON task (tenant, project, parent, parent_run, local_name) WHERE local_name IS NOT NULL;
+
+-- index task_state of task
+CREATE INDEX task_state ON task (tenant, project, state, id);
+
+-- index task_tagged of task
+CREATE INDEX task_tagged ON task (tenant, project, id, tags) WHERE tags <> '[]';
+
+-- table track of track
+CREATE TABLE track (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    name TEXT NOT NULL,
+    purpose TEXT NOT NULL,
+    last_sequence INTEGER NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) STRICT, WITHOUT ROWID;

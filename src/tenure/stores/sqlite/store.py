@@ -1,0 +1,267 @@
+"""The store: opening, waiting, backup, check."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from tenure.core.errors import InvalidInput, StoreAway, StoreCorrupt
+from tenure.core.records import KINDS
+from tenure.stores.port import BACKUP, DURABLE, PROCESSES, WAKE_UPS, Clock
+from tenure.stores.sqlite import place, schema
+from tenure.stores.sqlite.connections import Connections, Link, connect
+from tenure.stores.sqlite.failures import translated
+from tenure.stores.sqlite.lock import TurnLock
+from tenure.stores.sqlite.transaction import SqliteTransaction
+
+LAST = "SELECT max(sequence) FROM event"
+POLL = 0.02  # seconds between looks for what other processes wrote
+
+# Rows that speak of a task that is not there.
+ORPHANS = {
+    f"{table}.{field}": f"SELECT count(*) FROM {table} AS r WHERE NOT EXISTS (SELECT 1 FROM task AS t"  # noqa: S608 - constants
+    f" WHERE t.tenant = r.tenant AND t.project = r.project AND t.id = r.{field})"
+    for table, field in (
+        ("brief", "id"),
+        ("claim", "task"),
+        ("edge", "task"),
+        ("edge", "needs"),
+        ("result", "task"),
+        ("checkpoint", "id"),
+        ("dead_letter", "task"),
+    )
+}
+
+
+class Sqlite:
+    """Fulfils the port with one file. Opening makes it unless `create` is False."""
+
+    features = frozenset({DURABLE, PROCESSES, WAKE_UPS, BACKUP})
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        clock: Clock | None = None,
+        random: Callable[[int], bytes] = os.urandom,
+        create: bool = True,
+        patience: float = 10.0,
+        monotonic: Callable[[], float] = time.monotonic,
+        pause: Callable[[threading.Condition, float], object] = threading.Condition.wait,
+        mounts: str | None = None,
+    ) -> None:
+        """`patience`: seconds to wait for the turn to write. `mounts`: a table like /proc/self/mounts, for tests."""
+        self.path = os.path.realpath(path)  # one name for all, or links would lead to other lock files
+        self.url = f"sqlite://{self.path}"
+        self.clock = clock or _host_clock
+        self.patience = patience
+        self.monotonic = monotonic
+        self.written = threading.Condition()
+        self._pause = pause
+        self._random = random
+        self._seen = 0  # the last sequence that this process has committed
+        place.refuse_network(self.path, mounts)
+        self._start()
+        try:
+            self._open(create)
+        except apsw.Error as error:
+            self.connections.close()
+            raise translated(error, self.path) from error
+        except BaseException:
+            self.connections.close()
+            raise
+
+    def begin(self, tenant: str, *, write: bool) -> SqliteTransaction:
+        if tenant != "local":
+            raise InvalidInput(f"tenant {tenant!r}: an SQLite store keeps only the tenant 'local'")
+        if self._process != os.getpid():
+            self._start()
+        return SqliteTransaction(self, tenant, write)
+
+    def mark(self) -> int:
+        ((last,),) = self._read(LAST)
+        return last or 0
+
+    def wait(self, mark: int, timeout: float) -> bool:
+        """Commits of this process are noticed at once, those of others within 20 ms."""
+        until = self.monotonic() + timeout
+        while self.mark() <= mark:
+            left = until - self.monotonic()
+            if left <= 0:
+                return False
+            with self.written:
+                if self._seen <= mark:
+                    self._pause(self.written, min(left, POLL))
+        return True
+
+    def announce(self, sequence: int) -> None:
+        """Wake those in this process who wait for events up to `sequence`, now committed."""
+        with self.written:
+            self._seen = max(self._seen, sequence)
+            self.written.notify_all()
+
+    def settled_here(self) -> None:
+        with self.begin("local", write=True) as transaction:
+            transaction.move_to(place.place_of(self.path))
+        self.is_copy = False
+
+    def backup(self, target: str) -> None:
+        """In one step, so that writers, who go on, cannot make it begin again."""
+        path = os.path.realpath(target)
+        try:
+            place.make_private(path)
+        except FileExistsError:
+            raise InvalidInput(f"{target} exists already; a backup goes to a new file") from None
+        except OSError as error:
+            raise StoreAway(f"{target}: cannot be made: {error.strerror}") from error
+        link = self.connections.take()
+        try:
+            copy_into(link, path)
+        except BaseException as error:
+            os.unlink(path)  # noqa: PTH108 - ours, and half done
+            if isinstance(error, apsw.Error):
+                raise translated(error, path) from error
+            raise
+        finally:
+            self.connections.give(link)
+
+    def check(self) -> list[str]:
+        try:
+            wrong = [str(line) for (line,) in self._read("PRAGMA integrity_check")]
+            if wrong != ["ok"]:
+                return wrong
+            found = []
+            for what, text in ORPHANS.items():
+                ((count,),) = self._read(text)
+                if count:
+                    found.append(f"{count} rows of {what} name a task that is not there")
+            for table in (*(kind.table for kind in KINDS.values()), "event"):
+                ((count,),) = self._read(f"SELECT count(*) FROM {table} WHERE tenant <> 'local'")  # noqa: S608 - our own names
+                if count:
+                    found.append(f"{count} rows of {table} belong to another tenant")
+        except StoreCorrupt as error:
+            return [error.message]
+        return found
+
+    def close(self) -> None:
+        if self._process == os.getpid():
+            self.connections.close()
+            self.turn.close()
+
+    def _start(self) -> None:
+        """Locks and connections of this process. After a fork the parent's are left alone, not even closed."""
+        self._inherited = getattr(self, "connections", None)
+        self._process = os.getpid()
+        self.turn = TurnLock(self.path + ".lock")
+        self.connections = Connections(self.path, self.patience)
+
+    def _open(self, create: bool) -> None:
+        try:
+            empty = os.stat(self.path).st_size == 0  # noqa: PTH116 - opening is on the hot path
+        except FileNotFoundError:
+            if not create:
+                raise StoreAway(f"there is no store at {self.path}") from None
+            self._make()
+        except OSError as error:
+            raise StoreAway(f"{self.path}: cannot be opened: {error.strerror}") from error
+        else:
+            if empty:  # we never leave one behind: it was cut off
+                raise StoreCorrupt(f"{self.path} is empty", "It was left as it is. Restore a backup.")
+        link = self.connections.take()
+        try:
+            found = schema.look(link, self.path) or self._upgrade(link)
+        except BaseException:
+            link.close()
+            raise
+        self.connections.give(link)
+        self.schema = found.schema
+        self.is_copy = found.place != place.place_of(self.path)
+
+    def _make(self) -> None:
+        """A whole new store under another name, then moved to its own: nobody ever meets half of one."""
+        place.make_folder(self.path)
+        self.turn.acquire(self.patience, self.monotonic)
+        draft = f"{self.path}.new"
+        try:
+            if os.path.exists(self.path):  # noqa: PTH110 - another process was first
+                return
+            for left in (f"{self.path}-wal", f"{self.path}-journal"):
+                if os.path.exists(left):  # noqa: PTH110 - as above
+                    raise StoreCorrupt(
+                        f"{left} lies there without its database, which a new one must not be mixed with",
+                        "Put the database back, or move this file away.",
+                    )
+            Path(draft).unlink(missing_ok=True)
+            place.make_private(draft)
+            link = connect(draft, self.patience, wal=False)
+            try:
+                schema.make(link, self._random(4).hex(), place.place_of(draft), self.clock())
+                link.all("PRAGMA journal_mode = WAL")
+                link.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
+            finally:
+                link.close()
+            os.rename(draft, self.path)  # noqa: PTH104 - as above
+            place.sync_folder(self.path)
+        except OSError as error:
+            raise StoreAway(f"{self.path}: cannot be made: {error.strerror}") from error
+        finally:
+            self.turn.release()
+
+    def _upgrade(self, link: Link) -> schema.Found:
+        """Apply what is pending, under the write lock, after a backup beside the file."""
+        self.turn.acquire(self.patience, self.monotonic)
+        try:
+            found = schema.look(link, self.path)  # another process may have been first
+            if found is None:
+                self._back_up_beside(link)
+                schema.upgrade(link, self.clock())
+                found = schema.look(link, self.path)
+        finally:
+            self.turn.release()
+        if found is None:
+            raise StoreCorrupt(f"{self.path}: migrations were applied and are still pending")
+        return found
+
+    def _back_up_beside(self, link: Link) -> None:
+        ((number,),) = link.all("SELECT schema FROM meta")
+        target = f"{self.path}.schema-{number:04d}.backup"
+        try:
+            place.make_private(target)
+        except FileExistsError:
+            return  # of an upgrade that was cut off: the older one is the better one
+        except OSError as error:
+            raise StoreAway(f"{target}: cannot be made: {error.strerror}") from error
+        copy_into(link, target)
+
+    def _read(self, text: str) -> list[tuple[Any, ...]]:
+        if self._process != os.getpid():
+            self._start()
+        link = self.connections.take()
+        try:
+            return link.all(text)
+        except apsw.Error as error:
+            raise translated(error, self.path) from error
+        finally:
+            self.connections.give(link)
+
+
+def copy_into(link: Link, path: str) -> None:
+    """One moment of the database, as a database without a log beside it, synced, at an empty file."""
+    target = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+    try:
+        with target.backup("main", link.connection, "main") as copying:
+            while not copying.done:
+                copying.step(-1)
+    finally:
+        target.close()
+    place.sync_folder(path)
+
+
+def _host_clock() -> int:
+    return time.time_ns() // 1000

@@ -1,0 +1,330 @@
+"""One transaction, and every query of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+import apsw
+import msgspec
+
+from tenure.core.errors import Bug, Conflict, SchemaMismatch, StoreCorrupt, TenureError
+from tenure.core.events import Event
+from tenure.core.filters import Where
+from tenure.core.records import KINDS, Row, Task
+from tenure.stores.port import Change, Head
+from tenure.stores.sql.clauses import Dialect
+from tenure.stores.sql.statements import Statement, event_table, table_of
+from tenure.stores.sqlite.connections import Link
+from tenure.stores.sqlite.failures import BAD_VALUES, at_commit, bad_value, translated
+
+if TYPE_CHECKING:
+    from tenure.stores.sqlite.store import Sqlite
+
+R = TypeVar("R", bound=Row)
+S = TypeVar("S", bound=msgspec.Struct)
+
+# The text search throws out nearly all rows before any JSON is parsed, and the first term lets the index of tagged
+# tasks be used; the last one is exact.
+DIALECT = Dialect(
+    contains="({} <> '[]' AND instr({}, ?) > 0 AND EXISTS (SELECT 1 FROM json_each({}) AS item WHERE item.value = ?))"
+)
+
+# Read under the write lock, so that neither the epoch nor the last event can change before the commit.
+HEAD = """
+SELECT epoch, schema, (SELECT time FROM event ORDER BY sequence DESC LIMIT 1) FROM meta
+"""
+
+# A loose index scan: one step into task_ready for each lane, however many tasks wait in it.
+LANES = """
+WITH RECURSIVE found (lane) AS (
+    SELECT min(lane) FROM task WHERE tenant = ?1 AND project = ?2 AND lane IS NOT NULL
+    UNION ALL
+    SELECT (SELECT min(lane) FROM task WHERE tenant = ?1 AND project = ?2 AND lane > found.lane)
+    FROM found WHERE found.lane IS NOT NULL
+)
+SELECT lane FROM found WHERE lane IS NOT NULL
+"""
+
+# Both are answered by task_ready alone.
+READY = """
+SELECT band, rank, sequence, id FROM task
+WHERE tenant = ? AND project = ? AND lane = ? ORDER BY band, rank, sequence, id LIMIT ?
+"""
+READY_AFTER = """
+SELECT band, rank, sequence, id FROM task
+WHERE tenant = ? AND project = ? AND lane = ? AND (band, rank, sequence, id) > (?, ?, ?, ?)
+ORDER BY band, rank, sequence, id LIMIT ?
+"""
+DUE = "WHERE tenant = ? AND project = ? AND due_at <= ? ORDER BY due_at, id LIMIT ?"
+# As LANES, over the projects in which anything is due at all: an index for all of them would cost every claim a page.
+DUE_PROJECTS = """
+WITH RECURSIVE found (project) AS (
+    SELECT min(project) FROM task WHERE tenant = ?1 AND due_at IS NOT NULL
+    UNION ALL
+    SELECT (SELECT min(project) FROM task WHERE tenant = ?1 AND project > found.project AND due_at IS NOT NULL)
+    FROM found WHERE found.project IS NOT NULL
+)
+SELECT project FROM found WHERE project IS NOT NULL
+"""
+NEXT_DUE = "SELECT min(due_at) FROM task WHERE tenant = ? AND project = ? AND due_at IS NOT NULL"
+SET_EPOCH = "UPDATE meta SET epoch = ?"
+SET_PLACE = "UPDATE meta SET place = ?"
+
+
+class SqliteTransaction:
+    """Fulfils the port. Once a save or append has failed it cannot commit, whatever the caller catches."""
+
+    __slots__ = ("_failed", "_last", "_link", "_store", "_tenant", "_write", "epoch", "now")
+
+    now: int
+    epoch: str
+
+    def __init__(self, store: Sqlite, tenant: str, write: bool) -> None:
+        self._store = store
+        self._tenant = tenant
+        self._write = write
+        self._link: Link = _ENDED
+        self._failed: TenureError | None = None
+        self._last = 0  # the highest sequence that was appended
+
+    def __enter__(self) -> SqliteTransaction:
+        store = self._store
+        if self._write:
+            store.turn.acquire(store.patience, store.monotonic)
+        link = None
+        try:
+            link = store.connections.take()
+            link.execute("BEGIN IMMEDIATE" if self._write else "BEGIN")
+            ((self.epoch, schema, last),) = link.execute(HEAD).fetchall()
+            if schema != store.schema:
+                raise SchemaMismatch(
+                    f"{store.path} was brought to schema {schema} while this process ran with {store.schema}",
+                    "Start it again with the newer version.",
+                )
+            now = store.clock()
+        except BaseException as error:
+            if link is not None:
+                self._end(link, "ROLLBACK")
+            if self._write:
+                store.turn.release()
+            if isinstance(error, apsw.Error):
+                raise translated(error, store.path) from error
+            raise
+        self.now = now if last is None or now > last else last
+        self._link = link
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        store, link = self._store, self._link
+        self._link = _ENDED
+        good = kind is None and self._failed is None
+        try:
+            if not self._write or not good:
+                self._end(link, "ROLLBACK")
+            else:
+                try:
+                    link.execute("COMMIT")
+                except BaseException as failure:
+                    self._end(link, "ROLLBACK")
+                    if isinstance(failure, apsw.Error):
+                        raise at_commit(failure, store.path) from failure
+                    raise
+                store.connections.give(link)
+        finally:
+            if self._write:
+                store.turn.release()
+        if kind is None and self._failed is not None:
+            raise self._failed
+        if good and self._last:
+            store.announce(self._last)
+
+    def load(self, kind: type[R], keys: Collection[tuple[str, str]]) -> list[R]:
+        table = table_of(kind, DIALECT)
+        rows: list[R] = []
+        for statement in table.loading(self._tenant, keys):
+            rows += self._rows(statement, table.codec.decode)
+        return rows
+
+    def find(
+        self,
+        kind: type[R],
+        where: Where,
+        *,
+        order: str = "id",
+        after: tuple[Any, str] | None = None,
+        limit: int | None = None,
+    ) -> list[R]:
+        table = table_of(kind, DIALECT)
+        statement = table.finding(self._tenant, where, order, after, limit)
+        return [] if statement is None else self._rows(statement, table.codec.decode)
+
+    def count(self, kind: type[Row], where: Where, by: str) -> dict[Any, int]:
+        table = table_of(kind, DIALECT)
+        statement = table.counting(self._tenant, where, by)
+        counts = {} if statement is None else dict(self._read(statement))
+        if table.codec.by_name[by].type == "bool":
+            return {None if value is None else value != 0: number for value, number in counts.items()}
+        return counts
+
+    def tally(self, kind: type[Row], where: Where, most: int) -> int:
+        statement = table_of(kind, DIALECT).tallying(self._tenant, where, most)
+        if statement is None:
+            return 0
+        ((number,),) = self._read(statement)
+        return int(number)
+
+    def lanes(self, project: str) -> list[str]:
+        return [lane for (lane,) in self._read((LANES, [self._tenant, project]))]
+
+    def ready(self, project: str, lane: str, *, after: Head | None = None, limit: int = 1) -> list[Head]:
+        if after is None:
+            rows = self._read((READY, [self._tenant, project, lane, limit]))
+        else:
+            rows = self._read((READY_AFTER, [self._tenant, project, lane, *after, limit]))
+        return [Head(*row) for row in rows]
+
+    def due(self, project: str | None, until: int, limit: int) -> list[Task]:
+        tasks = table_of(Task, DIALECT)
+        projects = [project]
+        if project is None:
+            projects = [name for (name,) in self._read((DUE_PROJECTS, [self._tenant]))]
+        found: list[Task] = []
+        for name in projects:
+            found += self._rows((f"{tasks.select} {DUE}", [self._tenant, name, until, limit]), tasks.codec.decode)
+        if len(projects) > 1:
+            found.sort(key=lambda task: (task.due_at, task.id))
+        return found[:limit]
+
+    def next_due(self, project: str) -> int | None:
+        ((earliest,),) = self._read((NEXT_DUE, [self._tenant, project]))
+        found: int | None = earliest
+        return found
+
+    def save(self, changes: Sequence[Change]) -> None:
+        self._must_write()
+        tenant, execute, changed = self._tenant, self._link.execute, self._link.connection.changes
+        row: Row | None = None
+        try:
+            for change in changes:
+                before, after = change.before, change.after
+                row = after if after is not None else before
+                if row is None:
+                    raise Bug("a change of nothing into nothing")
+                table = table_of(type(row), DIALECT)
+                if before is None:
+                    text, values = table.inserting(tenant, row)
+                elif after is None:
+                    text, values = table.deleting(tenant, before)
+                else:
+                    statement = table.updating(tenant, before, after)
+                    if statement is None:
+                        continue
+                    text, values = statement
+                execute(text, values)
+                if changed() != 1:
+                    raise Conflict(f"{table.name} {row.id} is not as it was loaded")
+        except apsw.ConstraintError as error:
+            self._fail(_taken(error, row), error)
+        except (*BAD_VALUES, apsw.Error, TenureError) as error:
+            self._refuse(error)
+
+    def append(self, events: Sequence[Event]) -> None:
+        self._must_write()
+        table = event_table(DIALECT)
+        tenant, values = self._tenant, table.values
+        try:
+            if len(events) == 1:
+                self._link.execute(table.insert, values(tenant, events[0]))
+            else:
+                self._link.executemany(table.insert, [values(tenant, event) for event in events])
+        except apsw.ConstraintError as error:
+            self._fail(Conflict(f"event: {error}"), error)
+        except (*BAD_VALUES, apsw.Error) as error:
+            self._refuse(error)
+        if events:
+            self._last = self._link.connection.last_insert_rowid()
+
+    def events(self, where: Where, *, after: int = 0, limit: int = 1000, last: bool = False) -> list[Event]:
+        table = event_table(DIALECT)
+        statement = table.finding(self._tenant, where, after, limit, last)
+        if statement is None:
+            return []
+        found = self._rows(statement, table.codec.decode)
+        return found[::-1] if last else found
+
+    def lock(self, name: str, projects: Collection[str]) -> None:
+        pass  # there is one writer
+
+    def set_epoch(self, epoch: str) -> None:
+        self._must_write()
+        self._read((SET_EPOCH, [epoch]))
+        self.epoch = epoch
+
+    def move_to(self, place: str) -> None:
+        """Record where the file lies."""
+        self._must_write()
+        self._read((SET_PLACE, [place]))
+
+    def _rows(self, statement: Statement, decode: Callable[[Sequence[Any]], S]) -> list[S]:
+        rows = self._read(statement)
+        try:
+            return [decode(row) for row in rows]
+        except msgspec.MsgspecError as error:
+            raise StoreCorrupt(f"{self._store.path}: a row cannot be read: {error}") from error
+
+    def _read(self, statement: Statement) -> list[tuple[Any, ...]]:
+        try:
+            rows: list[tuple[Any, ...]] = self._link.execute(*statement).fetchall()
+        except (*BAD_VALUES, apsw.Error) as error:
+            self._refuse(error)
+        return rows
+
+    def _must_write(self) -> None:
+        if not self._write:
+            raise Bug("a reading transaction cannot write")
+
+    def _refuse(self, error: Exception) -> NoReturn:
+        if isinstance(error, TenureError):
+            self._fail(error, error.__cause__)
+        if isinstance(error, apsw.Error):
+            self._fail(translated(error, self._store.path), error)
+        self._fail(bad_value(error), error)
+
+    def _fail(self, error: TenureError, cause: BaseException | None) -> NoReturn:
+        """From here on the transaction can only end without a trace."""
+        self._failed = error
+        raise error from cause
+
+    def _end(self, link: Link, how: str) -> None:
+        """Give the connection back, or drop it where it cannot even roll back."""
+        try:
+            if link.connection.in_transaction:
+                link.execute(how)
+        except apsw.Error:
+            link.close()
+        else:
+            self._store.connections.give(link)
+
+
+def _taken(error: apsw.ConstraintError, row: Row | None) -> Conflict:
+    what = f"{KINDS[type(row)].table} {row.id}" if row is not None else "a row"
+    return Conflict(f"{what}: {error}")
+
+
+class _Ended(Link):
+    """Stands where a connection was, so that nothing runs on one that others may use by now."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        self.execute = self.executemany = self._refuse
+
+    def _refuse(self, *_: Any) -> NoReturn:
+        raise Bug("this transaction has ended")
+
+
+_ENDED = _Ended()

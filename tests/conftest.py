@@ -1,0 +1,10 @@
+"""What holds for every test: how Hypothesis searches."""
+
+import os
+
+from hypothesis import settings
+
+# derandomize: a red test is red for everybody, on every run. Fresh seeds are the reliability runs' job.
+settings.register_profile("default", max_examples=50, derandomize=True, deadline=None)
+settings.register_profile("ci", settings.get_profile("default"), max_examples=200, print_blob=True)
+settings.load_profile("ci" if os.environ.get("CI") else "default")

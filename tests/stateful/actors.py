@@ -1,0 +1,188 @@
+"""Two that read the same steps: the player acts them on the model, the clerk writes them as commands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tenure.core import commands
+from tenure.core.outcomes import Outcome
+from tenure.core.records import RetryPolicy
+from tests.stateful.model import World
+from tests.stateful.model_rows import SECOND, Answer, Receipt
+
+Step = tuple[str, dict[str, Any]]
+Turn = tuple[Any, ...]
+History = list[Turn]
+
+RECEIPTED = ("renew", "start", "progress", "checkpoint", "submit", "fail", "release", "ask", "wait", "spawn")
+
+
+class Player:
+    """Plays turns on the model. A step that names what was never made is left out: it gives no answer."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.start = world.now
+
+    def play(self, turn: Turn) -> Iterator[tuple[Step, Answer]]:
+        kind, *rest = turn
+        if kind == "advance":
+            self.world.now += rest[0]
+        elif kind == "new_epoch":
+            self.world.new_epoch()
+        elif kind == "do":
+            for verb, arguments in rest[0]:
+                ready = self._resolved(verb, arguments)
+                if ready is not None:
+                    yield (verb, arguments), self.world.do(verb, **ready)
+
+    def _resolved(self, verb: str, arguments: dict[str, Any]) -> dict[str, Any] | None:
+        resolved = dict(arguments)
+        named = [arguments.get("task"), arguments.get("parent")]
+        if "needs" in arguments:
+            named += [needed for needed, _ in arguments["needs"]] if verb == "add" else [arguments["needs"]]
+        if any(name and name != "nobody" and name not in self.world.tasks for name in named):
+            return None
+        if verb in RECEIPTED:
+            receipt = self.receipt(*arguments["receipt"])
+            if receipt == ():
+                return None
+            resolved["receipt"] = receipt
+        for field in ("deadline", "not_before"):
+            if field in arguments:
+                resolved[field] = arguments[field] + self.start
+        return resolved
+
+    def receipt(self, name: str, forgery: str) -> Receipt | tuple[()]:
+        genuine = self.world.receipts.get(name)
+        if genuine is None:
+            return ()
+        task, generation, nonce, epoch = genuine
+        forged: dict[str, Receipt] = {
+            "": genuine,
+            "future": (task, generation + 1, nonce, epoch),
+            "nonce": (task, generation, "another", epoch),
+            "epoch": (task, generation, nonce, -1),
+            "nowhere": (None, generation, nonce, epoch),
+            "malformed": None,
+        }
+        return forged[forgery]
+
+
+class Clerk:
+    """Writes the same steps as commands, and remembers which receipt the engine gave for which name."""
+
+    def __init__(self, project: str, start: int, refs: Callable[[str], str]) -> None:
+        self.project = project
+        self.start = start
+        self.refs = refs
+        self.receipts: dict[str, str] = {}
+
+    def command(self, verb: str, arguments: dict[str, Any]) -> commands.Command | None:
+        """None where it needs a receipt that this engine has not given, though the model would have."""
+        made = dict(arguments)
+        for field in ("lease", "retry_after"):
+            if field in made:
+                made[field] = made[field] / SECOND
+        if "receipt" in made and verb != "claim":
+            text = self._receipt(*made["receipt"])
+            if text is None:
+                return None
+            made["receipt"] = text
+        if "task" in made:
+            made["task"] = self.refs(made["task"])
+        writer = getattr(self, f"_{verb}", None)
+        made = writer(made) if writer else made
+        kind = getattr(commands, "".join(word.capitalize() for word in verb.split("_")))
+        return kind(project=self.project, **made)
+
+    def learn(self, step: Step, outcome: Outcome) -> None:
+        verb, arguments = step
+        if verb == "claim" and outcome.receipt:
+            self.receipts[arguments["receipt"]] = outcome.receipt
+        elif verb == "claim_next":
+            for name, claim in zip(arguments["receipts"], outcome.claims or (outcome,), strict=False):
+                if claim.receipt:
+                    self.receipts[name] = claim.receipt
+
+    def _receipt(self, name: str, forgery: str) -> str | None:
+        text = self.receipts.get(name)
+        if text is None or not forgery:
+            return text
+        task, generation, token = re.split("[@]|:(?=[^:]*$)", text)
+        if forgery == "future":
+            return f"{task}@{int(generation) + 1}:{token}"
+        if forgery == "nonce":
+            return f"{task}@{generation}:{token[:-1]}{'0' if token[-1] != '0' else '1'}"
+        if forgery == "epoch":
+            return f"{task}@{generation}:{'0' if token[0] != '0' else '1'}{token[1:]}"
+        return f"Q-404@{generation}:{token}" if forgery == "nowhere" else f"{task}@{generation}:{token[:-2]}"
+
+    @staticmethod
+    def _claim(made: dict[str, Any]) -> dict[str, Any]:
+        del made["receipt"]
+        return made
+
+    @staticmethod
+    def _claim_next(made: dict[str, Any]) -> dict[str, Any]:
+        return {"n": len(made.pop("receipts")), **made}
+
+    @staticmethod
+    def _checkpoint(made: dict[str, Any]) -> dict[str, Any]:
+        return {**made, "data": {"next": "go on"}}
+
+    @staticmethod
+    def _ask(made: dict[str, Any]) -> dict[str, Any]:
+        return {**made, "question": "which one?"}
+
+    @staticmethod
+    def _answer(made: dict[str, Any]) -> dict[str, Any]:
+        return {**made, "text": "that one"}
+
+    @staticmethod
+    def _spawn(made: dict[str, Any]) -> dict[str, Any]:
+        names = made.pop("names")
+        return {**made, "tasks": tuple(commands.NewTask(title=name, name=name) for name in names)}
+
+    @staticmethod
+    def _register(made: dict[str, Any]) -> dict[str, Any]:
+        return {"max_concurrent_tasks": made.pop("most", None), **made}
+
+    @staticmethod
+    def _edit(made: dict[str, Any]) -> dict[str, Any]:
+        changes: dict[str, Any] = {"priority": made.pop("priority")} if "priority" in made else {}
+        if made.pop("spec", False):
+            changes["spec"] = {"prompt": f"another text, as {len(str(made))} says"}
+        return {**made, "changes": changes}
+
+    def _link(self, made: dict[str, Any]) -> dict[str, Any]:
+        return {**made, "needs": self.refs(made["needs"])}
+
+    _unlink = _link
+
+    def _add(self, made: dict[str, Any]) -> dict[str, Any]:
+        new: dict[str, Any] = {"title": made.pop("name")}
+        constraints: dict[str, Any] = {}
+        for field, value in made.items():
+            if field == "needs":
+                new["depends_on"] = tuple(
+                    commands.Dependency(task=self.refs(name), on_failure=on_failure) for name, on_failure in value
+                )
+            elif field == "requires":
+                constraints["required_capabilities"] = value
+            elif field == "region":
+                constraints["region"] = value
+            elif field == "touches":
+                new["touches"] = tuple(pattern for pattern in value if ":" not in pattern)
+                constraints["needs"] = [pattern for pattern in value if ":" in pattern]
+            elif field in ("deadline", "not_before"):
+                new[field] = value + self.start
+            elif field == "boost":
+                new[field] = value / 100
+            elif field == "parent":
+                new[field] = self.refs(value)
+            else:
+                new[field] = RetryPolicy(**value) if field == "retry" else value
+        return {"task": commands.NewTask(**new, constraints=constraints)}

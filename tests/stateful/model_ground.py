@@ -1,0 +1,204 @@
+"""The model's ground: time that passes, the graph of dependencies, and how a claim ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tests.stateful.model_rows import (
+    FAILED,
+    MOST_GIVEN_BACK,
+    SECOND,
+    Agent,
+    Answer,
+    Claim,
+    Receipt,
+    Refused,
+    Task,
+)  # fmt: skip
+
+
+class Ground:
+    def __init__(self, now: int, fraction: float = 0.5) -> None:
+        self.now = now
+        self.fraction = fraction
+        self.epoch = 0
+        self.tasks: dict[str, Task] = {}
+        self.agents: dict[str, Agent] = {}
+        self.stopped: set[str] = set()
+        self.receipts: dict[str, Receipt] = {}
+        self.requests: dict[str, Answer] = {}  # granted claims by request id
+
+    def do(self, verb: str, /, **arguments: Any) -> Answer:
+        self.settle()
+        try:
+            return getattr(self, verb)(**arguments)
+        except Refused as refused:
+            return {"error": refused.code}
+
+    # --- time ---------------------------------------------------------------------------------------------
+
+    def settle(self) -> None:
+        while dues := [due for due in self._dues() if due[0] <= self.now]:
+            at, _, name = min(dues)
+            self._come_due(self.tasks[name], at)
+
+    def next_due(self) -> int | None:
+        return min((at for at, _, _ in self._dues()), default=None)
+
+    def _dues(self) -> Iterator[tuple[int, bool, str]]:
+        """Instant, whether others suffer by it (their own dues of the same instant come first), task."""
+        for task in self.tasks.values():
+            if task.held:
+                yield task.claims[-1].until, task.attempts >= task.max_attempts, task.name
+            elif task.state == "retrying":
+                yield task.retry_at or 0, False, task.name
+            elif task.state == "pending" and not self.unmet(task):
+                yield task.not_before, False, task.name
+
+    def _come_due(self, task: Task, at: int) -> None:
+        if not task.held:
+            self._open(task, at)
+            return
+        self._end(task, "EXPIRED")
+        if task.attempts >= task.max_attempts:
+            self._dead_letter(task, at)
+        elif task.on_lost == "back_off":
+            task.state, task.retry_at = "retrying", at + self._delay(task)
+        elif task.on_lost == "hold":
+            task.state, task.before = "paused", "ready"
+        else:
+            self._open(task, at)
+
+    def _failed(self, task: Task, error_class: str, retry_after: int | None = None) -> None:
+        """A counted attempt has failed now: another follows after a delay, unless they are used up or not wanted."""
+        allowed, never = task.retry.get("retry_on", ()), task.retry.get("no_retry_on", ())
+        if task.attempts >= task.max_attempts or error_class in never or (allowed and error_class not in allowed):
+            self._dead_letter(task, self.now)
+        else:
+            wait = self._delay(task) if retry_after is None else retry_after
+            task.state, task.retry_at = "retrying", self.now + wait
+
+    def _delay(self, task: Task) -> int:
+        policy = {"strategy": "exponential", "initial_delay": 10 * SECOND, "multiplier": 2.0, "cap": 300 * SECOND,
+                  "jitter": 0.5} | task.retry  # fmt: skip
+        if policy["strategy"] == "immediate":
+            return 0
+        factor = policy["multiplier"] ** (task.attempts - 1) if policy["strategy"] == "exponential" else 1
+        delay = min(policy["cap"], policy["initial_delay"] * factor)
+        return int(delay * (1 + policy["jitter"] * (2 * self.fraction - 1)))
+
+    def new_epoch(self) -> None:
+        """After a restore: older receipts are void, what was held is free again."""
+        self.settle()
+        self.epoch += 1
+        for task in self.tasks.values():
+            if task.held:
+                self._end(task, "ERROR", back=True)
+                self._open(task, self.now)
+            task.answerable = False
+
+    # --- the graph ----------------------------------------------------------------------------------------
+
+    def unmet(self, task: Task) -> list[Task]:
+        """What it waits for: dependencies not completed, and not failed under an edge that ignores it."""
+        needed = [(self.tasks[name], on_failure) for name, on_failure in task.needs.items()]
+        return [
+            other
+            for other, on_failure in needed
+            if other.state != "completed" and not (on_failure == "ignore" and other.state in FAILED)
+        ]
+
+    def dependents(self, task: Task, *edges: str) -> list[Task]:
+        return [t for t in self.tasks.values() if task.name in t.needs and (not edges or t.needs[task.name] in edges)]
+
+    def children(self, task: Task) -> list[Task]:
+        return [t for t in self.tasks.values() if t.parent == task.name]
+
+    def descendants(self, task: Task) -> list[Task]:
+        return [t for child in self.children(task) for t in (child, *self.descendants(child))]
+
+    def _reaches(self, start: str, goal: str) -> bool:
+        return start == goal or any(self._reaches(name, goal) for name in self.tasks[start].needs)
+
+    def _longest_path_below(self, task: Task) -> int:
+        return max((1 + self._longest_path_below(t) for t in self.dependents(task)), default=0)
+
+    def _open(self, task: Task, at: int) -> None:
+        task.state = "pending" if self.unmet(task) or task.not_before > at else "ready"
+        task.ready_at = at
+        task.retry_at = None
+
+    def _look_again(self, at: int) -> None:
+        """After a dependency has moved: who waited for nothing else is ready, who was ready may have to wait."""
+        for task in self.tasks.values():
+            if task.state == "ready" and self.unmet(task):
+                task.state = "pending"
+            elif task.state == "pending" and not self.unmet(task) and task.not_before <= at:
+                self._open(task, at)
+
+    def _dead_letter(self, task: Task, at: int) -> None:
+        task.state, task.retry_at = "dead_lettered", None
+        for dependent in self.dependents(task, "cancel"):
+            self._cancel(dependent, at, by=task.name)
+        self._look_again(at)
+
+    def _cancel(self, task: Task, at: int, by: str | None) -> None:
+        """The task, its subtasks at any depth, and those who chose to be cancelled with it."""
+        if task.state in ("completed", "cancelled"):
+            return
+        task.was = task.state
+        if task.held:
+            self._end(task, "CANCELLED")
+        task.state, task.cancelled_by, task.answerable = "cancelled", by, False
+        for other in [*self.descendants(task), *self.dependents(task, "cancel")]:
+            self._cancel(other, at, by)
+        self._look_again(at)
+
+    def _complete(self, task: Task, claim: Claim, data: Any) -> None:
+        task.state, task.answerable, task.retry_at = "completed", False, None
+        claim.accepted, claim.data = True, data
+        self._look_again(self.now)
+
+    def _start_over(self, task: Task) -> None:
+        task.run += 1
+        task.attempts = task.given_back = 0
+        task.answerable = False
+        task.troubled = set()
+        self._open(task, self.now)
+        self._look_again(self.now)
+
+    # --- how claims end -------------------------------------------------------------------------------------------
+
+    def _end(self, task: Task, reason: str, *, back: bool = False, by: str | None = None) -> None:
+        claim = task.claims[-1]
+        claim.reason, claim.by = reason, by
+        task.answerable = reason in ("EXPIRED", "PAUSED")
+        if back:
+            self._give_back(task)
+
+    @staticmethod
+    def _give_back(task: Task) -> None:
+        if task.given_back < MOST_GIVEN_BACK:
+            task.attempts -= 1
+            task.given_back += 1
+
+    # --- names ---------------------------------------------------------------------------------------------
+
+    def _named(self, name: str) -> Task:
+        if name not in self.tasks:
+            raise Refused("NOT_FOUND")
+        return self.tasks[name]
+
+    def _make(self, name: str, **fields: Any) -> Task:
+        parent = self.tasks.get(fields.get("parent") or "")
+        if parent:
+            track, sequence = parent.track, parent.sequence
+            ref = f"{parent.ref}::{len(self.children(parent)) + 1}"
+        else:
+            track = fields.pop("track", "A")
+            sequence = 1 + sum(t.track == track and t.parent is None for t in self.tasks.values())
+            ref = f"{track}-{sequence:03d}"
+        task = Task(name=name, ref=ref, track=track, sequence=sequence, state="created", created_at=self.now, **fields)
+        self.tasks[name] = task
+        return task

@@ -1,0 +1,114 @@
+"""The model's rows: plain mutable dataclasses, and the few numbers of the specification."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+SECOND = 1_000_000
+MINUTE = 60 * SECOND
+HOUR = 60 * MINUTE
+
+HELD = ("claimed", "running")
+FAILED = ("cancelled", "dead_lettered")
+ENDED = ("completed", *FAILED)
+COUNTING = ("task", "crash", "timeout", "lease_expired", "invalid_output")
+AGENTS_OWN = ("environment", "auth_failure", "upstream_timeout")
+MOST_GIVEN_BACK = 10
+MOST_REFUSED = 3
+
+Answer = dict[str, Any]
+Receipt = tuple[str | None, int, str, int] | None
+
+
+class Refused(Exception):
+    """The command is an error, by the code of its class."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+@dataclass
+class Claim:
+    generation: int
+    run: int
+    attempt: int
+    nonce: str
+    epoch: int
+    agent: str
+    session: str
+    lease: int
+    until: int
+    reason: str | None = None  # how it ended; None while it is live
+    by: str | None = None  # the holder's own verb that ended it
+    accepted: bool | None = None
+    data: Any = None  # of its accepted result
+    refused: int = 0
+
+
+@dataclass
+class Task:
+    name: str
+    ref: str
+    track: str
+    sequence: int
+    state: str
+    created_at: int
+    type: str = "code"
+    tags: tuple[str, ...] = ()
+    priority: int = 50
+    boost: int = 10  # hundredths of a point a minute
+    deadline: int | None = None
+    not_before: int = 0
+    needs: dict[str, str] = field(default_factory=dict)  # task → on_failure
+    parent: str | None = None
+    local_name: str | None = None  # of a spawned one
+    parent_run: int = 0
+    requires: tuple[str, ...] = ()
+    region: str | None = None
+    touches: tuple[str, ...] = ()
+    max_attempts: int = 3
+    retry: dict[str, Any] = field(default_factory=dict)
+    on_lost: str = "retry"
+    idempotency_key: str | None = None
+    run: int = 1
+    attempts: int = 0
+    given_back: int = 0
+    before: str | None = None  # of a paused one
+    retry_at: int | None = None
+    ready_at: int = 0
+    claims: list[Claim] = field(default_factory=list)
+    answerable: bool = False
+    offer: tuple[str, int] = ("", 0)
+    cool_offs: dict[str, int] = field(default_factory=dict)
+    troubled: set[str] = field(default_factory=set)
+    was: str | None = None  # the state of a cancelled one before
+    cancelled_by: str | None = None  # the dead letter whose cascade cancelled it
+    kept: list[Any] = field(default_factory=list)  # refused results
+    archived: bool = False
+
+    @property
+    def generation(self) -> int:
+        return len(self.claims)
+
+    @property
+    def held(self) -> bool:
+        return self.state in HELD
+
+
+@dataclass
+class Agent:
+    capabilities: tuple[str, ...] = ()
+    region: str | None = None
+    most: int | None = None
+    draining: bool = False
+    troubles: int = 0
+    cool_until: int = 0
+
+
+def overlap(one: str, other: str) -> bool:
+    """Whether two patterns can name the same thing. The histories use a folder, its files, and plain names."""
+    if one.endswith("/*") or other.endswith("/*"):
+        return one.rpartition("/")[0] == other.rpartition("/")[0]
+    return one == other

@@ -1,0 +1,347 @@
+"""Plays a history on the real engine beside the model, and says where they part."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tenure.core import commands, records
+from tenure.core.errors import TenureError
+from tenure.core.outcomes import Outcome
+from tenure.engine import Engine
+from tenure.stores.opening import open_store
+from tenure.stores.port import DURABLE
+from tests.stateful.actors import Clerk, History, Player, Step
+from tests.stateful.model import World
+from tests.stateful.model_rows import SECOND, Answer
+
+# --- comparing ----------------------------------------------------------------------------------------------
+
+
+class Divergence(NamedTuple):
+    turn: int
+    step: Step | None
+    what: str
+    expected: Any
+    got: Any
+
+    def __str__(self) -> str:
+        where = f"turn {self.turn}: {self.step}" if self.step else "at the end"
+        return f"{where}: {self.what}: expected {self.expected!r}, got {self.got!r}"
+
+
+def ref_of(key: str) -> str:
+    """`A-001::2` of `A-001-some-slug::2`."""
+    match = re.match(r"([A-Z]+-\d+)", key)
+    return match.group(1) + "".join(re.findall(r"::\d+", key)) if match else key
+
+
+def differences(expected: Answer, got: Outcome | TenureError) -> Iterator[tuple[str, Any, Any]]:
+    """Field by field where the engine's answer is not the model's."""
+    seen = seen_in(got)
+    if expected and expected.get("error", expected.get("outcome")) != seen["outcome"]:
+        yield "outcome", expected, seen
+        return
+    for field, wanted in expected.items():
+        if field in ("outcome", "error", "genuine"):
+            continue
+        if field == "claims":
+            found = seen["claims"]
+            if len(found) != len(wanted):
+                yield "claims", wanted, found
+            for one, other in zip(wanted, found, strict=False):
+                yield from differences(one, other)
+        elif (found := seen[field]) != wanted:
+            yield field, wanted, found
+    if "error" not in expected and bool(expected.get("again")) != seen["again"]:
+        yield "again", bool(expected.get("again")), seen["again"]
+
+
+def seen_in(got: Outcome | TenureError) -> dict[str, Any]:
+    """The engine's answer in the model's words."""
+    if isinstance(got, TenureError):
+        return {"outcome": got.code, "message": got.message}
+    task = got.task or {}
+    seen = {field: getattr(got, field) for field in got.__struct_fields__}
+    return seen | {
+        "task": ref_of(task["key"]) if "key" in task else None,
+        "tasks": [ref_of(t["key"]) for t in got.tasks or ()],
+        "claims": list(got.claims or ([got] if got.outcome == "GRANTED" else ())),
+        "state": got.state or task.get("state"),
+        "waits_for": {ref_of(key) for key in got.waits_for or ()},
+        "left": {ref_of(key) for key in got.left or ()},
+    }
+
+
+# --- playing ------------------------------------------------------------------------------------------------
+
+
+class Clock:
+    """The time that a test sets."""
+
+    def __init__(self, now: int = 1_767_225_600 * SECOND) -> None:
+        self.now = now
+
+    def __call__(self) -> int:
+        return self.now
+
+
+class Chance:
+    """Counts instead of rolling dice: ids of one moment sort in the order they were made."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.jitter = 0.5
+
+    def token(self, size: int) -> bytes:
+        self.count += 1
+        return self.count.to_bytes(size, "big")
+
+    def fraction(self) -> float:
+        return self.jitter
+
+
+class Bench:
+    """A store with one project for each history played on it. `open_again` is what the next process would do."""
+
+    def __init__(self, open_store: Callable[[Clock], Any]) -> None:
+        self._open_store = open_store
+        self.clock = Clock()
+        self.chance = Chance()
+        self.projects = 0
+        self.store = open_store(self.clock)
+        self.engine = Engine(self.store, self.chance)
+
+    def open_again(self) -> None:
+        """Nobody says goodbye to the old engine; a store that lives only in this process is kept."""
+        if DURABLE in self.store.features:
+            self.store.close()
+            self.store = self._open_store(self.clock)
+        self.engine = Engine(self.store, self.chance)
+
+    def new_project(self) -> str:
+        self.projects += 1
+        project = f"p{self.projects}"
+        self.engine.do(commands.DefineProject(project=project))
+        return project
+
+    def sweep(self, project: str) -> int:
+        if hasattr(self.engine, "sweep"):
+            return self.engine.sweep(project)
+        return self.engine.transact((project,), lambda work: 0)
+
+    def new_epoch(self) -> None:
+        self.engine.new_epoch()
+
+    def close(self) -> None:
+        self.store.close()
+
+
+@contextmanager
+def new_bench(store: str) -> Iterator[Bench]:
+    """A bench on a new store of that kind: `sqlite`, on a file in memory where the host has such, or `memory`."""
+    if store == "memory":
+        yield Bench(lambda clock: open_store("memory://", clock=clock))
+        return
+    folder = tempfile.mkdtemp(prefix="tenure-model-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None)
+    try:
+        bench = Bench(lambda clock: open_store(f"sqlite://{folder}/tenure.db", clock=clock))
+        yield bench
+        bench.close()
+    finally:
+        shutil.rmtree(folder)
+
+
+class Played(NamedTuple):
+    steps: int
+    answers: list[Any]  # in the order of the steps, for comparing one way of playing with another
+    rows: dict[str, Any]
+    divergence: Divergence | None
+
+
+def play(
+    history: History,
+    bench: Bench,
+    *,
+    sweeps: str = "as told",
+    batches: bool = True,
+    jitter: float = 0.5,
+    verify: bool = False,
+) -> Played:
+    """Runs the history until the answers part, and compares all rows at its end.
+
+    `sweeps`: as the history tells, "never", or "always" (after each turn); `batches=False` sends the commands of a
+    batch one by one, while the clock stands still.
+    """
+    bench.chance.jitter = jitter
+    project = bench.new_project()
+    player = Player(World(bench.clock.now, jitter))
+    clerk = Clerk(project, bench.clock.now, lambda name: player.world.tasks[name].ref if name != "nobody" else "Q-404")
+    answers: list[Any] = []
+
+    for index, turn in enumerate(history):
+        expected = list(player.play(turn))
+        if turn[0] == "advance":
+            bench.clock.now += turn[1]
+        elif turn[0] == "crash":
+            bench.open_again()
+        elif turn[0] == "new_epoch":
+            bench.new_epoch()
+        elif turn[0] == "sweep" and sweeps == "as told":
+            bench.sweep(project)
+        asked = [clerk.command(*step) for step, _ in expected]
+        assert None not in asked, "a receipt that the model gave and the engine did not"
+        got: list[Any] = []
+        for batch in [asked] if batches else [[command] for command in asked]:
+            try:
+                got += bench.engine.run(batch) if batch else []
+            except Exception as error:  # noqa: BLE001  # whatever it is, the history that led to it is what we want
+                raised = "".join(traceback.format_exception(error)[-3:])
+                return Played(len(answers), answers, {}, Divergence(index, expected[0][0], "raised", "", raised))
+        for (step, answer), outcome in zip(expected, got, strict=True):
+            if isinstance(outcome, Outcome):
+                clerk.learn(step, outcome)
+            answers.append(without_ids(outcome, player.start))
+            for what, wanted, found in differences(answer, outcome):
+                return Played(len(answers), answers, {}, Divergence(index, step, what, wanted, found))
+        if sweeps == "always":
+            bench.sweep(project)
+
+    player.world.settle()
+    while bench.sweep(project):
+        pass
+    rows = rows_of(bench, project, player.start)
+    for what, wanted, found in row_differences(expected_rows(player.world, player.start), rows):
+        return Played(len(answers), answers, rows, Divergence(len(history), None, what, wanted, found))
+    if verify and hasattr(bench.engine, "verify") and (findings := bench.engine.verify()):
+        return Played(len(answers), answers, rows, Divergence(len(history), None, "verify", [], findings))
+    return Played(len(answers), answers, rows, None)
+
+
+def without_ids(outcome: Outcome | TenureError, start: int) -> dict[str, Any]:
+    """An answer as another project would give it: what is equal whichever way the history is played."""
+    seen = seen_in(outcome)
+    seen["claims"] = [without_ids(claim, start) for claim in seen.get("claims", ()) if claim is not outcome]
+    for field in ("retry_at", "lease_until"):
+        seen[field] = since(start, seen.get(field))
+    kept = (
+        "outcome", "again", "task", "tasks", "claims", "generation", "attempt", "holder", "yours", "waits_for",
+        "conflict", "counts", "directive", "current_generation", "work_lost", "state", "left", "models", "checkpoint",
+        "retry_at", "lease_until",
+    )  # fmt: skip
+    return {field: seen.get(field) for field in kept}
+
+
+OPEN = ("pending", "ready", "claimed", "running", "retrying", "paused")
+
+
+def since(start: int, instant: int | None) -> int | None:
+    return None if instant is None else instant - start
+
+
+def expected_rows(world: World, start: int) -> dict[str, Any]:
+    return {
+        task.ref: {
+            "state": task.state,
+            "run": task.run,
+            "generation": task.generation,
+            "attempts": task.attempts,
+            "given_back": task.given_back,
+            "unmet": len(world.unmet(task)) if task.state in OPEN else None,
+            "retry_at": since(start, task.retry_at) if task.state == "retrying" else None,
+            "holder": (task.claims[-1].agent, task.claims[-1].session) if task.held else None,
+            "lease_until": task.claims[-1].until - start if task.held else None,
+            "answerable": world.is_answerable(task),
+            "priority": task.priority,
+            "archived": task.archived,
+            "claims": [(c.generation, c.run, c.attempt, c.agent, c.session, c.reason, c.accepted) for c in task.claims],
+        }
+        for task in world.tasks.values()
+    }
+
+
+def rows_of(bench: Bench, project: str, start: int) -> dict[str, Any]:
+    with bench.store.begin("local", write=False) as tx:
+        tasks = tx.find(records.Task, {"project": project})
+        claims = tx.find(records.Claim, {"project": project})
+    return {
+        task.ref: {
+            "state": task.state,
+            "run": task.run,
+            "generation": task.generation,
+            "attempts": task.attempts,
+            "given_back": task.given_back,
+            "unmet": task.unmet if task.state in OPEN else None,
+            "retry_at": since(start, task.retry_at) if task.state == "retrying" else None,
+            "holder": (task.agent, task.session) if task.agent else None,
+            "lease_until": since(start, task.lease_until),
+            "answerable": task.answerable and task.state in ("ready", "retrying", "paused"),
+            "priority": task.priority,
+            "archived": task.archived_at is not None,
+            "claims": sorted(
+                (c.generation, c.run, c.attempt, c.agent, c.session, c.reason, c.result_accepted)
+                for c in claims
+                if c.task == task.id
+            ),
+        }
+        for task in tasks
+    }
+
+
+def row_differences(expected: dict[str, Any], got: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    if set(expected) != set(got):
+        yield "tasks", sorted(expected), sorted(got)
+    for ref in expected.keys() & got.keys():
+        for field, wanted in expected[ref].items():
+            if got[ref][field] != wanted:
+                yield f"{ref} {field}", wanted, got[ref][field]
+
+
+# --- making small -------------------------------------------------------------------------------------------
+
+
+def shortened(history: History, still_parts: Callable[[History], bool]) -> History:
+    """The shortest history found by leaving out turns, commands and arguments that still makes them part."""
+    changed = True
+    while changed:
+        changed = False
+        for size in (16, 8, 4, 2, 1):
+            start = len(history)
+            while start > 0:
+                start = max(0, start - size)
+                shorter = history[:start] + history[start + size :]
+                if len(shorter) < len(history) and still_parts(shorter):
+                    history, changed = shorter, True
+        for candidate in _simpler(history):
+            if still_parts(candidate):
+                history, changed = candidate, True
+                break
+    return history
+
+
+def _simpler(history: History) -> Iterator[History]:
+    needed = ("name", "task", "agent", "session", "receipt", "receipts", "data", "names", "needs", "scope")
+    for index, turn in enumerate(history):
+        if turn[0] != "do":
+            continue
+        for place, (verb, arguments) in enumerate(turn[1]):
+            others = [turn[1][:place], turn[1][place + 1 :]]
+            if len(turn[1]) > 1:
+                yield [*history[:index], ("do", others[0] + others[1]), *history[index + 1 :]]
+            for field in arguments:
+                if field not in needed or (verb == "add" and field == "needs"):
+                    fewer = {k: v for k, v in arguments.items() if k != field}
+                    steps = [*others[0], (verb, fewer), *others[1]]
+                    yield [*history[:index], ("do", steps), *history[index + 1 :]]
+
+
+def told(history: History, divergence: Divergence) -> str:
+    """The history as text that can be typed, and where the two part."""
+    lines = [f"    {turn!r}," for turn in history]
+    return "\n".join(["history = [", *lines, "]", str(divergence)])
