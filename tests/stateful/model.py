@@ -235,12 +235,14 @@ class World(Fence):
         return {"outcome": "UPDATED", "state": wanted.state}
 
     def stop_line(self, scope: str) -> Answer:
+        answer = "UNCHANGED" if scope in self.stopped else "UPDATED"
         self.stopped.add(scope)
-        return {"outcome": "UPDATED"}
+        return {"outcome": answer}
 
     def start_line(self, scope: str) -> Answer:
+        answer = "UPDATED" if scope in self.stopped else "UNCHANGED"
         self.stopped.discard(scope)
-        return {"outcome": "UPDATED"}
+        return {"outcome": answer}
 
     def register(
         self,

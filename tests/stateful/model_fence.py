@@ -29,10 +29,6 @@ class Fence(Ground):
 
     def _denial(self, task: Task, name: str, capabilities: tuple[str, ...]) -> str | None:
         agent = self.agents[name]
-        holds = [t for t in self.tasks.values() if t.held and t.claims[-1].agent == name]
-        most = [agent.most] if agent.most is not None else []
-        if agent.troubles >= 3:
-            most.append(1)  # half-open
         by_state = {
             "completed": "DENIED_COMPLETED", "cancelled": "DENIED_CANCELLED", "dead_lettered": "DENIED_DEAD_LETTERED",
             "claimed": "DENIED_ACTIVE_CLAIM", "running": "DENIED_ACTIVE_CLAIM", "paused": "DENIED_PAUSED",
@@ -46,11 +42,17 @@ class Fence(Ground):
             return "DENIED_OFFERED"
         if not set(task.requires) <= set(capabilities) or task.region not in (None, agent.region):
             return "DENIED_CAPABILITY"
-        if agent.draining or (most and len(holds) >= min(most)):
+        if self._takes_no_more(name):
             return "DENIED_LIMIT"
         if any(overlap(a, b) for t in self.tasks.values() if t.held for a in t.touches for b in task.touches):
             return "DENIED_CONFLICT"
         return None
+
+    def _takes_no_more(self, name: str) -> bool:
+        agent = self.agents[name]
+        holds = sum(task.held and task.claims[-1].agent == name for task in self.tasks.values())
+        half_open = agent.troubles >= 3
+        return agent.draining or holds >= min(agent.most or holds + 1, 1 if half_open else holds + 1)
 
     def _grant(self, task: Task, agent: str, session: str, lease: int, receipt: str) -> Answer:
         last = task.claims[-1] if task.claims else None
@@ -106,6 +108,8 @@ class Fence(Ground):
         known = self.agents.setdefault(agent, Agent())
         has = known.capabilities if capabilities is None else capabilities
         claims: list[Answer] = []
+        if self._takes_no_more(agent):
+            return {"outcome": "DENIED_LIMIT"}
         for receipt in receipts:
             fit = [
                 task

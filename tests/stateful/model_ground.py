@@ -164,7 +164,7 @@ class Ground:
         task.run += 1
         task.attempts = task.given_back = 0
         task.answerable = False
-        task.troubled = set()
+        task.troubled, task.cool_offs = set(), {}
         self._open(task, self.now)
         self._look_again(self.now)
 

@@ -46,7 +46,7 @@ def differences(expected: Answer, got: Outcome | TenureError) -> Iterator[tuple[
     """Field by field where the engine's answer is not the model's."""
     seen = seen_in(got)
     if expected and expected.get("error", expected.get("outcome")) != seen["outcome"]:
-        yield "outcome", expected, seen
+        yield "outcome", expected, {field: value for field, value in seen.items() if value}
         return
     for field, wanted in expected.items():
         if field in ("outcome", "error", "genuine"):
@@ -93,7 +93,10 @@ class Clock:
 
 
 class Chance:
-    """Counts instead of rolling dice: ids of one moment sort in the order they were made."""
+    """Counts instead of rolling dice: ids of one moment sort in the order they were made.
+
+    The steps are wide, since a transaction counts on from its token for the ids that it makes.
+    """
 
     def __init__(self) -> None:
         self.count = 0
@@ -101,7 +104,7 @@ class Chance:
 
     def token(self, size: int) -> bytes:
         self.count += 1
-        return self.count.to_bytes(size, "big")
+        return (self.count << max(0, 8 * size - 40)).to_bytes(size, "big")
 
     def fraction(self) -> float:
         return self.jitter

@@ -148,7 +148,7 @@ def check_choice(value: str, choices: Collection[str], what: str) -> str:
     return value
 
 
-def check_list(values: Collection[str], what: str) -> tuple[str, ...]:
+def check_list(values: Collection[Any], what: str) -> tuple[str, ...]:
     if len(values) > MOST_LISTED:
         raise TooLarge(f"{what}: {len(values)} of them; at most {MOST_LISTED}")
     for value in values:

@@ -397,7 +397,7 @@ KINDS: dict[type[Row], Kind] = {
     Session: Kind("session", frozenset({"last_activity"})),
     Model: Kind("model", logged=False),
     Message: Kind("message", frozenset({"read_at"})),
-    Reservation: Kind("reservation", frozenset({"nonce", "until"})),
-    Leader: Kind("leader", frozenset({"until"})),
+    Reservation: Kind("reservation", frozenset({"nonce", "until", "lease"})),
+    Leader: Kind("leader", frozenset({"until", "lease"})),
     Request: Kind("request", logged=False),
 }

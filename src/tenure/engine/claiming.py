@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tenure.core import claims, commands, inputs, lifecycle, priority, reservations, retry
-from tenure.core.errors import RequestIdReused
+from tenure.core.errors import InvalidInput, RequestIdReused
 from tenure.core.outcomes import Outcome
 from tenure.core.priority import Lane
 from tenure.core.receipts import NONCE_BYTES, receipt_of
@@ -16,7 +16,7 @@ from tenure.engine import handing, people
 from tenure.engine.effects import brief_of, spread
 from tenure.engine.lanes import Lanes
 from tenure.engine.naming import project_of, task_named
-from tenure.engine.work import Work
+from tenure.engine.work import Handlers, Work
 
 MOST_AT_ONCE = 100
 COUNTED = 1000  # NO_TASK counts no further
@@ -58,7 +58,7 @@ def claim_next(work: Work, cmd: commands.ClaimNext) -> Outcome:
     if repeated:
         return _several([_granted_again(work, c) for c in repeated], cmd.n)
     if not 1 <= cmd.n <= MOST_AT_ONCE:
-        raise inputs.InvalidInput(f"n {cmd.n}: from 1 to {MOST_AT_ONCE} tasks at once")
+        raise InvalidInput(f"n {cmd.n}: from 1 to {MOST_AT_ONCE} tasks at once")
     inputs.check_list(cmd.capabilities or (), "capability")
     asker = Asker(work, cmd, digest)
     denial = _denied_by_limit(work, asker)
@@ -270,7 +270,7 @@ class _Search:
         self.passed_over: dict[str, int] = {}
         self.lanes_unfit = 0
 
-    def __iter__(self) -> Iterable[Task]:  # type: ignore[override]  # a generator
+    def __iter__(self) -> Iterator[Task]:
         if not self._is_stopped(("project:", f"agent:{self.asker.agent.id}")):
             yield from self._offered()
             yield from self._from_lanes()
@@ -278,14 +278,14 @@ class _Search:
     def _is_stopped(self, scopes: Iterable[str]) -> bool:
         return bool(self.stopped) and any(scope in self.stopped for scope in scopes)
 
-    def _offered(self) -> Iterable[Task]:
+    def _offered(self) -> Iterator[Task]:
         where = {"project": self.cmd.project, "offer_to": self.asker.agent.id, "state": lifecycle.READY}
         offers = self.work.find(Task, where)
         for task in sorted(offers, key=lambda t: priority.place(t, self.work.now)):
             if self._fits(priority.parse_lane(priority.lane_of(task))) and self._may_take(task):
                 yield task
 
-    def _from_lanes(self) -> Iterable[Task]:
+    def _from_lanes(self) -> Iterator[Task]:
         lanes = self.work.lanes.get(self.cmd.project)
         if lanes is None:
             lanes = self.work.lanes[self.cmd.project] = Lanes(self.work, self.cmd.project, self.work.expected_claims)
@@ -372,7 +372,6 @@ def _grant(work: Work, task: Task, asker: Asker) -> Outcome:
         details={"lease_until": held.lease_until, "attempt": held.attempts, "previous_generation": task.generation},
     )  # fmt: skip
     spread(work)
-    assert kept is not None
     return _outcome(work, kept, new)
 
 
@@ -408,4 +407,4 @@ def _seconds(until: int | None, now: int) -> float | None:
     return None if until is None else max(0.0, (until - now) / inputs.SECOND)
 
 
-HANDLERS = {commands.Claim: claim, commands.ClaimNext: claim_next}
+HANDLERS: Handlers = {commands.Claim: claim, commands.ClaimNext: claim_next}

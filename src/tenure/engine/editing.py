@@ -12,7 +12,7 @@ from tenure.core.records import Brief, Claim, Task, replace
 from tenure.engine import handing
 from tenure.engine.effects import brief_of, current, spread
 from tenure.engine.naming import project_of, task_named
-from tenure.engine.work import Work
+from tenure.engine.work import Handlers, Work
 
 _IN_TASK = ("type", "tags", "priority", "boost", "deadline", "not_before", "max_attempts")
 _PACKED = ("description", "spec")
@@ -97,4 +97,4 @@ def current_value(work: Work, task: Task, brief: Brief, name: str) -> Any:
     return msgspec.to_builtins(value)
 
 
-HANDLERS = {commands.Edit: edit}
+HANDLERS: Handlers = {commands.Edit: edit}

@@ -88,18 +88,13 @@ def unmet_changed(work: Work, task: Task, change: int, because: Task) -> Task:
     target = claims.waiting_state(updated, work.now)
     if updated.state == PENDING and target == READY:
         updated = replace(updated, state=READY, ready_at=work.now)
-        return _kept(work.record("task.ready", task=updated, details={"after": because.key}))
+        return work.record("task.ready", task=updated, details={"after": because.key})
     if updated.state == READY and target == PENDING:
         updated = replace(updated, state=PENDING)
-        return _kept(work.record("task.pending", task=updated, details={"waits_for": because.key}))
+        return work.record("task.pending", task=updated, details={"waits_for": because.key})
     updated = work.put(updated)
     work.moved.append((task, updated))  # its part in the dag may have changed with the count
     return updated
-
-
-def _kept(task: Task | None) -> Task:
-    assert task is not None
-    return task
 
 
 # --- cancelling ---------------------------------------------------------------------------------------------
@@ -127,11 +122,9 @@ def cancel_task(work: Work, task: Task, reason: str, message: str) -> Task:
         offer_to=None,
         offer_until=None,
     )
-    kept = _kept(
-        work.record(
-            "task.cancelled", *rows, task=ended, message=message, agent=task.agent, session=task.session,
-            details={"reason": reason, "before": {"state": task.state, "reason": task.reason}},
-        )
+    kept = work.record(
+        "task.cancelled", *rows, task=ended, message=message, agent=task.agent, session=task.session,
+        details={"reason": reason, "before": {"state": task.state, "reason": task.reason}},
     )  # fmt: skip
     if task.state == DEAD_LETTERED:
         resolve_dead_letter(work, task, "cancel", message)

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TypeVar
 
 from tenure.core import commands, inputs, roles
 from tenure.core.commands import Command, Principal
 from tenure.core.errors import Conflict, InvalidInput, StoreError, TenureError, TooLarge
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Project
-from tenure.engine import requests
+from tenure.engine import requests, upkeep
+from tenure.engine.epochs import begin_epoch
 from tenure.engine.handlers import HANDLERS
 from tenure.engine.settling import PAGE, Report, settle_due, settle_overdue
-from tenure.engine.work import Chance, Work
+from tenure.engine.work import Chance, Refused, Work
 from tenure.stores.port import Store
 
 Answer = Outcome | TenureError
+T = TypeVar("T")
 TRIES = 10  # of a whole transaction whose rows changed under it
 
 
@@ -33,8 +35,6 @@ class Engine:
         self.tenant = tenant
         self._pause = pause
         if store.is_copy:
-            from tenure.engine.epochs import begin_epoch
-
             begin_epoch(self, "the store was found at another place than at its last opening")
 
     # --- commands ---
@@ -94,6 +94,9 @@ class Engine:
             return outcome
         except StoreError:
             raise
+        except Refused as refusal:
+            work.undo_to(bookmark)
+            return refusal.outcome
         except TenureError as error:
             work.undo_to(bookmark)
             return error
@@ -103,11 +106,11 @@ class Engine:
     def transact(
         self,
         projects: Sequence[str],
-        decide: Callable[[Work], Any],
+        decide: Callable[[Work], T],
         *,
         claiming: Sequence[str] = (),
         settled: bool = True,
-    ) -> Any:
+    ) -> T:
         """Run `decide` in one write transaction, after settling what is due; run it again where rows changed."""
         tries = 0
         while True:
@@ -119,16 +122,30 @@ class Engine:
                     report = Report()
                     if settled:
                         settle_due(work, projects, report, limit=PAGE)
-                    is_crowded = report.more and report.settled > 0
-                    answer = None if is_crowded else decide(work)
+                    if report.more and report.settled:
+                        work.save()  # a crowd of due rows is settled in transactions of its own, before the batch
+                        continue
+                    answer = decide(work)
                     work.save()
-                if not is_crowded:  # a crowd of due rows is settled in transactions of its own, before the batch
-                    return answer
+                return answer
             except Conflict:
                 tries += 1
                 if tries == TRIES:
                     raise
                 self._pause(0.001 * 2**tries * (0.5 + self.chance.fraction()))
+
+    def sweep(self, project: str | None = None) -> Report:
+        """Settle what is due, in one project or all. Makes events prompt; no answer depends on it."""
+        total = Report()
+        for name in [project] if project is not None else upkeep.projects(self):
+            report = upkeep.sweep(self, name)
+            total.settled += report.settled
+            total.failed |= report.failed
+        return total
+
+    def new_epoch(self, why: str) -> str:
+        """End every live claim and void all receipts handed out so far."""
+        return begin_epoch(self, why)
 
     @contextmanager
     def reading(self, projects: Sequence[str] = ()) -> Iterator[Work]:

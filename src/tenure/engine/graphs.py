@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tenure.core import claims, commands, graph, ids, inputs, lifecycle
 from tenure.core.errors import InvalidInput, NotFound
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Claim, Edge, Row, Task, replace
 from tenure.engine import handing
 from tenure.engine.effects import brief_of, current, spread
-from tenure.engine.holding import held
+from tenure.engine.holding import done_before, held, judged, keep_started
 from tenure.engine.making import Builder, check_may_wait, connect, lower_height
 from tenure.engine.naming import project_of, task_named
-from tenure.engine.work import Work
+from tenure.engine.work import Handlers, Work
 
 
 def add(work: Work, cmd: commands.Add) -> Outcome:
@@ -26,7 +28,7 @@ def add(work: Work, cmd: commands.Add) -> Outcome:
     )
 
 
-def _shown(work: Work, task: Task) -> dict[str, object]:
+def _shown(work: Work, task: Task) -> dict[str, Any]:
     return {"task": handing.task_view(work, task, brief_of(work, task)), "state": task.state, "version": task.version}
 
 
@@ -44,19 +46,9 @@ def link(work: Work, cmd: commands.Link) -> Outcome:
     )
     if work.get(Edge, cmd.project, edge.id) is not None:
         return Outcome(outcome="UNCHANGED", state=task.state)
-    denial = _denied(task)
-    if denial:
-        return denial
+    check_may_wait(task)
     task = connect(work, task, needs, edge)
     return Outcome(outcome="UPDATED", state=task.state, version=task.version, command_id=work.command_id)
-
-
-def _denied(task: Task) -> Outcome | None:
-    try:
-        check_may_wait(task)
-    except InvalidInput as error:
-        return Outcome(outcome="DENIED_STATE", state=task.state, message=error.message, hint=error.hint)
-    return None
 
 
 def unlink(work: Work, cmd: commands.Unlink) -> Outcome:
@@ -66,20 +58,25 @@ def unlink(work: Work, cmd: commands.Unlink) -> Outcome:
     edge = work.get(Edge, cmd.project, graph.edge_id(task.id, needs.id))
     if edge is None:
         raise NotFound(f"{task.key} does not depend on {needs.key}")
-    denial = _denied(task)
-    if denial:
-        return denial
+    check_may_wait(task)
+    kept = disconnect(work, task, edge)
+    return Outcome(outcome="UPDATED", state=kept.state, version=kept.version, command_id=work.command_id)
+
+
+def disconnect(work: Work, task: Task, edge: Edge) -> Task:
+    """Remove one edge; the dependent moves where that puts it."""
+    needs = work.get(Task, task.project, edge.needs)
+    assert needs is not None
     work.put(replace(needs, dependents=needs.dependents - 1))
     free = replace(task, waits_on=task.waits_on - 1, unmet=task.unmet - (not graph.is_met(edge, needs.state)))
     if task.state != lifecycle.CREATED:
         free = replace(free, state=claims.waiting_state(free, work.now))
     kept = work.record("task.unlinked", task=free, removed=[edge], details={"needs": needs.key})
-    assert kept is not None
     if kept.state == task.state:
-        work.moved.append((task, kept))
+        work.moved.append((task, kept))  # its part in the dag may have changed with the count
     lower_height(work, needs)
     spread(work)
-    return Outcome(outcome="UPDATED", state=kept.state, version=kept.version, command_id=work.command_id)
+    return current(work, kept)
 
 
 def publish(work: Work, cmd: commands.Publish) -> Outcome:
@@ -111,10 +108,6 @@ def spawn(work: Work, cmd: commands.Spawn) -> Outcome:
     if not cmd.tasks:
         raise InvalidInput("spawn: no tasks")
     hold = held(work, cmd.project, cmd.receipt)
-    if isinstance(hold, Outcome):
-        return hold
-    if hold.refusal is not None:
-        return hold.refusal
     parent = hold.task
     named = [n if n.name else replace(n, name=ids.slug_of(n.title)) for n in cmd.tasks]
     if any(n.parent is not None for n in named):
@@ -127,17 +120,12 @@ def spawn(work: Work, cmd: commands.Spawn) -> Outcome:
             missing, parent=parent, blocks_parent=False
         )
         made = {t.local_name: t for t in built}
-    children = tuple(
-        handing.task_view(work, t, brief_of(work, t)) for n in named if (t := made.get(n.name) or existing[n.name])
-    )
+    tasks = [made[n.name] if n.name in made else existing[n.name] for n in named]
+    children = tuple(handing.task_view(work, t, brief_of(work, t)) for t in tasks)
     if cmd.wait:
         waited = _wait(work, current(work, parent))
         return replace(waited, tasks=children)
-    task = work.put(claims.presented(current(work, parent), work.now)) if parent.state == lifecycle.RUNNING else None
-    if task is None:
-        task = work.record("task.started", task=claims.presented(current(work, parent), work.now))
-    spread(work)
-    assert task is not None
+    task = keep_started(work, current(work, parent))
     return Outcome(
         outcome="OK", tasks=children, state=task.state, generation=task.generation, lease_until=task.lease_until
     )
@@ -150,13 +138,9 @@ def spawned(work: Work, parent: Task) -> list[Task]:
 
 
 def wait(work: Work, cmd: commands.Wait) -> Outcome:
-    hold = held(work, cmd.project, cmd.receipt)
-    if isinstance(hold, Outcome):
-        return hold
+    hold = judged(work, cmd.project, cmd.receipt)
     if hold.refusal is not None:
-        if hold.verdict.code == "NO_CLAIM" and hold.claim.reason == "WAITING":
-            return Outcome(outcome="OK", again=True, state=hold.task.state, generation=hold.claim.generation)
-        return hold.refusal
+        return done_before(hold, "WAITING") or hold.refusal
     return _wait(work, hold.task)
 
 
@@ -181,7 +165,6 @@ def _wait(work: Work, parent: Task) -> Outcome:
         details={"waits_for": handing.waits_for(work, free)},
     )  # fmt: skip
     spread(work)
-    assert kept is not None
     task = current(work, kept)
     return Outcome(
         outcome="OK", state=task.state, generation=over.generation, waits_for=handing.waits_for(work, task) or None,
@@ -189,7 +172,7 @@ def _wait(work: Work, parent: Task) -> Outcome:
     )  # fmt: skip
 
 
-HANDLERS = {
+HANDLERS: Handlers = {
     commands.Add: add,
     commands.Link: link,
     commands.Unlink: unlink,

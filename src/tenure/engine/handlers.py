@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from tenure.engine import (
+    claiming,
+    editing,
+    graphs,
+    holding,
+    leading,
+    mail,
+    operating,
+    people,
+    planning,
+    projects,
+    reserving,
+    undoing,
+)  # fmt: skip
+from tenure.engine.work import Handlers
 
-from tenure.core.commands import Command
-from tenure.core.outcomes import Outcome
-from tenure.engine import claiming, editing, graphs, holding, operating, people, projects
-
-HANDLERS: dict[type[Command], Callable[[Any, Any], Outcome]] = {
+HANDLERS: Handlers = {
     **claiming.HANDLERS,
     **holding.HANDLERS,
     **graphs.HANDLERS,
@@ -17,4 +26,9 @@ HANDLERS: dict[type[Command], Callable[[Any, Any], Outcome]] = {
     **editing.HANDLERS,
     **projects.HANDLERS,
     **people.HANDLERS,
+    **planning.HANDLERS,
+    **undoing.HANDLERS,
+    **mail.HANDLERS,
+    **reserving.HANDLERS,
+    **leading.HANDLERS,
 }

@@ -19,7 +19,7 @@ from tenure.core.records import Agent, Checkpoint, Claim, Model, Project, Result
 from tenure.engine import handing, people
 from tenure.engine.effects import brief_of, spread
 from tenure.engine.naming import project_of, task_by_ref
-from tenure.engine.work import Work
+from tenure.engine.work import Handlers, Refused, Work
 
 MOST_REFUSED = 3  # refused results kept under one generation
 
@@ -39,13 +39,22 @@ class Hold(NamedTuple):
         return not claims.is_held(self.task)
 
 
-def held(work: Work, project_name: str, receipt_text: str, *, late: bool = False) -> Hold | Outcome:
-    """The guard of every write by a holder. An Outcome where there is not even a task to speak of."""
+def held(work: Work, project: str, receipt: str, *, late: bool = False) -> Hold:
+    """The guard of every write by a holder: the rows it may write on, or Refused."""
+    hold = judged(work, project, receipt, late=late)
+    if hold.refusal is not None:
+        raise Refused(hold.refusal)
+    return hold
+
+
+def judged(work: Work, project_name: str, receipt_text: str, *, late: bool = False) -> Hold:
+    """The verdict on a receipt, for verbs that keep something of a refused one. Refused where there is no task."""
     receipt = parse_receipt(receipt_text)
     project = project_of(work, project_name)
     task = task_by_ref(work, project_name, receipt.name)
     if task is None:
-        return Outcome(outcome="NOT_FOUND", message=f"no task {receipt.name!r} in project {project_name}")
+        message = f"no task {receipt.name!r} in project {project_name}"
+        raise Refused(Outcome(outcome="NOT_FOUND", message=message, work_lost=False))
     claim = work.get(Claim, project_name, claims.claim_id(task.id, receipt.generation))
     verdict = claims.judge(receipt, task, claim, work.epoch, late=late)
     refusal = None
@@ -79,7 +88,7 @@ def _refusal(task: Task, receipt: Receipt, verdict: Verdict) -> Outcome:
     )  # fmt: skip
 
 
-def _done_before(hold: Hold, reason: str) -> Outcome | None:
+def done_before(hold: Hold, reason: str) -> Outcome | None:
     """The same verb once more with the receipt that did it: the same answer, no effect."""
     if hold.verdict.code in ("NO_CLAIM", "TASK_ALREADY_COMPLETED", "TASK_CANCELLED") and hold.claim.reason == reason:
         return Outcome(
@@ -97,10 +106,6 @@ def _done_before(hold: Hold, reason: str) -> Outcome | None:
 
 def renew(work: Work, cmd: commands.Renew) -> Outcome:
     hold = held(work, cmd.project, cmd.receipt)
-    if isinstance(hold, Outcome):
-        return hold
-    if hold.refusal is not None:
-        return hold.refusal
     lease = None if cmd.lease is None else inputs.lease_of(cmd.lease, hold.project)
     task = _started(work, claims.renewed(hold.task, lease, work.now, background=cmd.background), hold.task)
     directive = task.wanted or "continue"
@@ -119,17 +124,17 @@ def _started(work: Work, task: Task, before: Task) -> Task:
         return work.put(task)
     kept = work.record("task.started", task=replace(task, **changes))
     spread(work)
-    assert kept is not None
     return kept
+
+
+def keep_started(work: Work, task: Task) -> Task:
+    """Keep a task whose holder has just presented its receipt."""
+    return _started(work, claims.presented(task, work.now), task)
 
 
 def start(work: Work, cmd: commands.Start) -> Outcome:
     hold = held(work, cmd.project, cmd.receipt)
-    if isinstance(hold, Outcome):
-        return hold
-    if hold.refusal is not None:
-        return hold.refusal
-    task = _started(work, claims.presented(hold.task, work.now), hold.task)
+    task = keep_started(work, hold.task)
     return Outcome(outcome="OK", state=task.state, generation=task.generation, lease_until=task.lease_until)
 
 
@@ -138,10 +143,6 @@ def progress(work: Work, cmd: commands.Progress) -> Outcome:
         raise InvalidInput(f"percent {cmd.percent}: from 0 to 100")
     inputs.check_text(cmd.step or "", "step", 1000)
     hold = held(work, cmd.project, cmd.receipt)
-    if isinstance(hold, Outcome):
-        return hold
-    if hold.refusal is not None:
-        return hold.refusal
     task = claims.presented(hold.task, work.now)
     done_by = task.done_by
     if cmd.done_in is not None:
@@ -155,7 +156,6 @@ def progress(work: Work, cmd: commands.Progress) -> Outcome:
         details={"percent": cmd.percent, "step": cmd.step},
     )  # fmt: skip
     spread(work)
-    assert kept is not None
     return Outcome(
         outcome="OK", state=kept.state, generation=kept.generation, lease_until=kept.lease_until,
         directive=kept.wanted or "continue",
@@ -165,10 +165,6 @@ def progress(work: Work, cmd: commands.Progress) -> Outcome:
 def checkpoint(work: Work, cmd: commands.Checkpoint) -> Outcome:
     inputs.check_size(cmd.data, "checkpoint", inputs.LARGEST_CHECKPOINT)
     hold = held(work, cmd.project, cmd.receipt, late=True)
-    if isinstance(hold, Outcome):
-        return hold
-    if hold.refusal is not None:
-        return hold.refusal
     kept = Checkpoint(
         project=cmd.project, id=hold.task.id, data=handing.packed(work, cmd.project, cmd.data),
         generation=hold.claim.generation, agent=hold.claim.agent, session=hold.claim.session, at=work.now,
@@ -179,7 +175,6 @@ def checkpoint(work: Work, cmd: commands.Checkpoint) -> Outcome:
         generation=hold.claim.generation,
     )  # fmt: skip
     spread(work)
-    assert after is not None
     return Outcome(outcome="OK", state=after.state, generation=hold.claim.generation, lease_until=after.lease_until)
 
 
@@ -189,9 +184,7 @@ def checkpoint(work: Work, cmd: commands.Checkpoint) -> Outcome:
 def submit(work: Work, cmd: commands.Submit) -> Outcome:
     encoded = inputs.check_size(cmd.data, "result", inputs.LARGEST_RESULT)
     inputs.check_text(cmd.summary, "summary")
-    hold = held(work, cmd.project, cmd.receipt, late=True)
-    if isinstance(hold, Outcome):
-        return replace(hold, work_lost=False)
+    hold = judged(work, cmd.project, cmd.receipt, late=True)
     most = hold.project.limits.get("max_result_size")
     if most is not None and len(encoded) > most:
         raise TooLarge(f"result: {len(encoded)} bytes; max_result_size is {most}", "an admin can raise the limit")
@@ -247,7 +240,6 @@ def _accepted(work: Work, hold: Hold, cmd: commands.Submit, encoded: bytes, dige
         },
     )  # fmt: skip
     spread(work)
-    assert kept is not None
     return Outcome(
         outcome="ACCEPTED", message=f"{task.key}: accepted as {product}", work_product=product, result=result.id,
         generation=claim.generation, current_generation=task.generation, work_lost=False, state=COMPLETED,
@@ -324,11 +316,9 @@ def fail(work: Work, cmd: commands.Fail) -> Outcome:
     inputs.check_choice(cmd.error_class, retry.CLASSES, "class")
     inputs.check_text(cmd.message, "message")
     after = None if cmd.retry_after is None else inputs.micros(cmd.retry_after, "retry_after")
-    hold = held(work, cmd.project, cmd.receipt)
-    if isinstance(hold, Outcome):
-        return hold
+    hold = judged(work, cmd.project, cmd.receipt)
     if hold.refusal is not None:
-        return _done_before(hold, "FAILED") or hold.refusal
+        return done_before(hold, "FAILED") or hold.refusal
     if cmd.error_class == retry.BUDGET:
         return _pause_held(work, hold, "budget exceeded", cmd.message)
     task, claim = hold.task, hold.claim
@@ -367,11 +357,9 @@ def _cool_down(work: Work, hold: Hold, cmd: commands.Fail, after: int | None) ->
 
 def release(work: Work, cmd: commands.Release) -> Outcome:
     inputs.check_text(cmd.reason, "reason")
-    hold = held(work, cmd.project, cmd.receipt)
-    if isinstance(hold, Outcome):
-        return hold
+    hold = judged(work, cmd.project, cmd.receipt)
     if hold.refusal is not None:
-        return _done_before(hold, "VOLUNTARY") or hold.refusal
+        return done_before(hold, "VOLUNTARY") or hold.refusal
     task, claim = hold.task, hold.claim
     free, over = claims.ended(task, claim, lifecycle.RELEASED_BY, work.now, work.now)
     free = replace(free, cool_offs=retry.cooled(task, claim.agent, work.now, retry.RELEASE_COOL_OFF))
@@ -384,7 +372,6 @@ def _gave_up(work: Work, hold: Hold, kind: str, free: Task, over: Claim, message
         level="warning" if kind == "task.failed" else "info", details={"attempt": over.attempt, **details},
     )  # fmt: skip
     spread(work)
-    assert kept is not None
     return Outcome(
         outcome="OK", state=kept.state, retry_at=kept.retry_at, generation=over.generation,
         message=f"{kept.key} is {kept.state}", work_lost=None,
@@ -393,11 +380,9 @@ def _gave_up(work: Work, hold: Hold, kind: str, free: Task, over: Claim, message
 
 def ask(work: Work, cmd: commands.Ask) -> Outcome:
     inputs.check_text(cmd.question, "question", required=True)
-    hold = held(work, cmd.project, cmd.receipt)
-    if isinstance(hold, Outcome):
-        return hold
+    hold = judged(work, cmd.project, cmd.receipt)
     if hold.refusal is not None:
-        return _done_before(hold, "PAUSED") or hold.refusal
+        return done_before(hold, "PAUSED") or hold.refusal
     return _pause_held(work, hold, f"question: {cmd.question[:200]}", cmd.question, "task.question")
 
 
@@ -407,7 +392,7 @@ def _pause_held(work: Work, hold: Hold, reason: str, message: str, kind: str = "
     return _gave_up(work, hold, kind, free, over, message)
 
 
-HANDLERS = {
+HANDLERS: Handlers = {
     commands.Renew: renew,
     commands.Start: start,
     commands.Progress: progress,

@@ -12,11 +12,12 @@ from typing import NamedTuple
 from tenure.core import claims, graph, ids, inputs, lifecycle, priority
 from tenure.core.commands import Dependency, NewTask
 from tenure.core.errors import Cycle, InvalidInput, LimitReached, TooLarge
+from tenure.core.outcomes import Outcome
 from tenure.core.records import Brief, Dag, Edge, Project, Row, Task, Track, replace
 from tenure.engine import handing
 from tenure.engine.effects import cancel_task, cascade_reason, current, spread
 from tenure.engine.naming import find_task, task_by_ref, task_named
-from tenure.engine.work import Work
+from tenure.engine.work import Refused, Work
 
 
 class Made(NamedTuple):
@@ -28,9 +29,21 @@ class Made(NamedTuple):
 
 
 class Builder:
-    """`spawned_in` is the run of the parent whose holder makes its subtasks; their names are then their keys."""
+    """`spawned_in` is the run of the parent whose holder makes its subtasks; their names are then their keys.
 
-    def __init__(self, work: Work, project: Project, created_by: str, *, spawned_in: int | None = None) -> None:
+    `aliases` are names by which the new tasks may refer to existing ones.
+    """
+
+    def __init__(
+        self,
+        work: Work,
+        project: Project,
+        created_by: str,
+        *,
+        spawned_in: int | None = None,
+        aliases: Mapping[str, Task] | None = None,
+    ) -> None:
+        self.aliases = aliases or {}
         self.spawned_in = spawned_in
         self.work, self.project, self.created_by = work, project, created_by
         self.tracks: dict[str, Track] = {}
@@ -131,7 +144,7 @@ class Builder:
 
     def _named(self, name: str) -> Task | None:
         made = self.made.get(self.by_name.get(name, ""))
-        return made.task if made else None
+        return made.task if made else self.aliases.get(name)
 
     def _next_key(self, new: NewTask) -> tuple[str, int, str, str]:
         if new.key is not None:
@@ -286,12 +299,11 @@ class Builder:
 
 
 def check_may_wait(task: Task) -> None:
-    """A dependency may be added to a task that nobody holds and that has not ended."""
+    """A dependency may be added to a task that nobody holds and that has not ended; Refused otherwise."""
     if task.state not in (lifecycle.CREATED, lifecycle.PENDING, lifecycle.READY):
-        raise InvalidInput(
-            f"{task.key} is {task.state}: a dependency can be added only before it is claimed",
-            "its holder can spawn subtasks and wait for them" if claims.is_held(task) else None,
-        )
+        hint = "its holder can spawn subtasks and wait for them" if claims.is_held(task) else None
+        message = f"{task.key} is {task.state}: its dependencies can change only before it is claimed"
+        raise Refused(Outcome(outcome="DENIED_STATE", state=task.state, message=message, hint=hint))
 
 
 def connect(work: Work, task: Task, needs: Task, edge: Edge) -> Task:
@@ -305,7 +317,6 @@ def connect(work: Work, task: Task, needs: Task, edge: Edge) -> Task:
     if task.state in (lifecycle.READY, lifecycle.PENDING):
         linked = replace(linked, state=claims.waiting_state(linked, work.now))
     kept = work.record("task.linked", edge, task=linked, details={"needs": needs.key, "on_failure": edge.on_failure})
-    assert kept is not None
     if kept.state == task.state and kept.unmet != task.unmet:
         work.moved.append((task, kept))  # its part in the dag may have changed with the count
     raise_height(work, needs, kept.height + 1)

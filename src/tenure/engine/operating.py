@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tenure.core import claims, commands, inputs, lifecycle, settle
 from tenure.core.errors import NotFound
 from tenure.core.lifecycle import CANCELLED, COMPLETED, DEAD_LETTERED, FINISHED, PAUSED, READY, RETRYING, Ending
@@ -18,7 +20,7 @@ from tenure.engine.effects import (
 )  # fmt: skip
 from tenure.engine.naming import project_of, task_named
 from tenure.engine.people import known_agent
-from tenure.engine.work import Work
+from tenure.engine.work import Handlers, Work
 
 
 def named(work: Work, cmd: commands.Command) -> Task:
@@ -37,7 +39,7 @@ def unchanged(task: Task) -> Outcome:
     return Outcome(outcome="UNCHANGED", state=task.state, version=task.version)
 
 
-def updated(work: Work, task: Task, **more: object) -> Outcome:
+def updated(work: Work, task: Task, **more: Any) -> Outcome:
     task = current(work, task)
     return Outcome(
         outcome="UPDATED", state=task.state, version=task.version, command_id=work.command_id,
@@ -51,14 +53,13 @@ def current_claim(work: Work, task: Task) -> Claim:
     return claim
 
 
-def end_held(work: Work, task: Task, ending: Ending, kind: str, message: str = "", **changes: object) -> Task:
+def end_held(work: Work, task: Task, ending: Ending, kind: str, message: str = "", **changes: Any) -> Task:
     """End the live claim by a person's word; the holder's next command is refused."""
     free, over = claims.ended(task, current_claim(work, task), ending, work.now, work.now)
     kept = work.record(
         kind, over, task=replace(free, **changes), message=message, agent=task.agent, session=task.session
     )
     spread(work)
-    assert kept is not None
     return current(work, kept)
 
 
@@ -108,14 +109,13 @@ def _resumed(work: Work, task: Task, kind: str, message: str) -> Task:
         state = RETRYING
     else:
         state = claims.waiting_state(task, work.now)
-    changes = {"retry_at": None} if state != RETRYING else {}
+    changes: dict[str, Any] = {"retry_at": None} if state != RETRYING else {}
     if state == READY:
         changes["ready_at"] = work.now
     kept = work.record(
         kind, task=replace(task, state=state, state_before=None, reason=None, **changes), message=message
     )
     spread(work)
-    assert kept is not None
     return kept
 
 
@@ -178,7 +178,6 @@ def uncancel(work: Work, task: Task) -> Task:
     reason = "it was paused before it was cancelled" if state == PAUSED else None
     kept = work.record("task.uncancelled", task=replace(task, state=state, state_before=None, reason=reason))
     spread(work)
-    assert kept is not None
     return current(work, kept)
 
 
@@ -328,7 +327,7 @@ def note(work: Work, cmd: commands.Note) -> Outcome:
     return updated(work, task)
 
 
-HANDLERS = {
+HANDLERS: Handlers = {
     commands.Pause: pause,
     commands.Resume: resume,
     commands.Answer: answer,

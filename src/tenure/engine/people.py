@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from tenure.core import claims, commands, ids, inputs, lifecycle, team
-from tenure.core.errors import LimitReached, NotFound
+from tenure.core.errors import InvalidInput, LimitReached, NotFound
 from tenure.core.filters import Present
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Agent, Claim, Message, Project, Row, Session, Task, replace
 from tenure.engine.effects import spread
 from tenure.engine.naming import project_of
-from tenure.engine.work import Work
+from tenure.engine.work import Handlers, Work
 
 
 def known_agent(work: Work, project: str, name: str) -> Agent:
@@ -68,7 +68,7 @@ def register(work: Work, cmd: commands.Register) -> Outcome:
     for what in ("capabilities", "models", "tracks"):
         inputs.check_list(getattr(cmd, what), what)
     if cmd.max_concurrent_tasks is not None and cmd.max_concurrent_tasks < 1:
-        raise inputs.InvalidInput(f"max_concurrent_tasks {cmd.max_concurrent_tasks}: at least 1")
+        raise InvalidInput(f"max_concurrent_tasks {cmd.max_concurrent_tasks}: at least 1")
     before = work.get(Agent, cmd.project, cmd.agent)
     agent = Agent(
         project=cmd.project, id=cmd.agent, type=cmd.type, capabilities=tuple(sorted(set(cmd.capabilities))),
@@ -182,7 +182,7 @@ def agent_view(work: Work, agent: Agent) -> dict[str, object]:
     }  # fmt: skip
 
 
-HANDLERS = {
+HANDLERS: Handlers = {
     commands.Register: register,
     commands.Heartbeat: heartbeat,
     commands.Drain: drain,

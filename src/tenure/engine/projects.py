@@ -7,7 +7,7 @@ from tenure.core.errors import InvalidInput
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Project, Track, replace
 from tenure.engine.naming import project_of
-from tenure.engine.work import Work
+from tenure.engine.work import Handlers, Work
 
 TRACKS = {
     "A": "Core Architecture",
@@ -91,7 +91,7 @@ def _checked(scope: str) -> str:
     return scope
 
 
-HANDLERS = {
+HANDLERS: Handlers = {
     commands.DefineProject: define_project,
     commands.DefineTrack: define_track,
     commands.StopLine: stop_line,

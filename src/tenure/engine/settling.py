@@ -79,5 +79,4 @@ def settle_task(work: Work, task: Task) -> Task:
             agent=task.agent, session=task.session,
             level="warning" if due.claim or due.kind in ("task.warned", "task.deadline_missed") else "info",
         )  # fmt: skip
-        assert kept is not None
         task = kept

@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
 from functools import cache
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, overload
 
 import msgspec
 from msgspec.structs import astuple
 
 from tenure.core import ids, lifecycle
-from tenure.core.commands import Principal
+from tenure.core.commands import Command, Principal
 from tenure.core.events import Event
 from tenure.core.filters import Where, matches
+from tenure.core.outcomes import Outcome
 from tenure.core.records import KINDS, Row, Task, replace
 from tenure.core.settle import stamp
 from tenure.stores.port import Change, Transaction
@@ -114,8 +115,8 @@ class Work:
                     self._keep(row)
                 found[row.id] = self._rows[key]
         merged = False
-        for key in changed:
-            mine = self._rows[key]
+        for changed_key in changed:
+            mine = self._rows[changed_key]
             if mine is not None and matches(mine, where):
                 found[mine.id] = mine
                 merged = True
@@ -146,7 +147,7 @@ class Work:
     def put(self, row: R) -> R:
         """Keep a new version of a row, without an event. A task gets its derived columns here and nowhere else."""
         if type(row) is Task:
-            row = task = stamp(row, self.now)  # type: ignore[assignment]  # a task stays a task
+            row = task = stamp(row, self.now)  # type: ignore[assignment, arg-type]  # a task stays a task
             if task.due_at is not None and task.due_at <= self.now:
                 self.overdue.append((task.project, task.id))
         self._set((type(row), row.project, row.id), row)
@@ -171,6 +172,12 @@ class Work:
         if after is not None and after.lane is not None:
             self.lane_entries.setdefault((after.project, after.lane), {})[after.id] = after
 
+    @overload
+    def record(self, kind: str, *rows: Row, task: Task, **told: Any) -> Task: ...
+
+    @overload
+    def record(self, kind: str, *rows: Row, project: str, **told: Any) -> None: ...
+
     def record(
         self,
         kind: str,
@@ -178,19 +185,13 @@ class Work:
         task: Task | None = None,
         project: str = "",
         removed: Collection[Row] = (),
-        level: str = "info",
-        message: str = "",
-        at: int | None = None,
-        details: dict[str, Any] | None = None,
-        agent: str | None = None,
-        session: str | None = None,
-        generation: int | None = None,
+        **told: Any,
     ) -> Task | None:
         """Keep new versions of rows together with the one event that tells of them; returns the task as kept.
 
-        The event's patch holds what changed in each row, so that the log can be replayed.
+        The event's patch holds what changed in each row, so that the log can be replayed. `told` is as in `_tell`.
         """
-        patch = []
+        patch: list[tuple[str, str, dict[str, Any] | None]] = []
         before: Task | None = None
         if task is not None:
             project = task.project
@@ -207,37 +208,48 @@ class Work:
         for row in removed:
             self.remove(row)
             patch.append((KINDS[type(row)].table, row.id, None))
-        told = dict(details or {})
-        if at is not None and at != self.now:
-            told["at"] = at
-        self.events.append(
-            Event(
-                id=self.new_id("evt"),
-                time=self.now,
-                kind=kind,
-                level=level,
-                project=project,
-                task=task.id if task else None,
-                key=task.key if task else None,
-                version=task.version if task else None,
-                track=task.track if task else None,
-                generation=generation if generation is not None else (task.generation if task else None),
-                agent=agent or (task.agent if task else None) or self.principal.agent,
-                session=session or (task.session if task else None) or self.principal.session,
-                user=self.principal.user,
-                address=self.principal.address,
-                previous_state=before.state if before else None,
-                new_state=task.state if task else None,
-                message=message,
-                details=told,
-                patch=tuple(patch),
-                trace_id=self.trace_id,
-                causation_id=self.command_id,
-            )
-        )
+        self._tell(kind, project, before, task, tuple(patch), **told)
         if task is not None and (before is None or before.state != task.state):
             self.moved.append((before, task))
         return task
+
+    def _tell(
+        self,
+        kind: str,
+        project: str,
+        before: Task | None,
+        task: Task | None,
+        patch: tuple[tuple[str, str, dict[str, Any] | None], ...],
+        *,
+        level: str = "info",
+        message: str = "",
+        at: int | None = None,
+        details: dict[str, Any] | None = None,
+        agent: str | None = None,
+        session: str | None = None,
+        generation: int | None = None,
+    ) -> None:
+        """Append the event. `at` is the instant at which a thing fell due, where that lies before `now`."""
+        details = details or {}
+        if at is not None and at != self.now:
+            details = details | {"at": at}
+        who = self.principal
+        agent, session = agent or who.agent, session or who.session
+        about: dict[str, Any] = {}
+        if task is not None:
+            agent, session = agent or task.agent, session or task.session
+            about = {
+                "task": task.id, "key": task.key, "version": task.version, "track": task.track,
+                "generation": task.generation if generation is None else generation,
+                "previous_state": before.state if before else None, "new_state": task.state,
+            }  # fmt: skip
+        self.events.append(
+            Event(
+                id=self.new_id("evt"), time=self.now, kind=kind, level=level, project=project, agent=agent,
+                session=session, user=who.user, address=who.address, message=message, details=details, patch=patch,
+                trace_id=self.trace_id, causation_id=self.command_id, **about,
+            )
+        )  # fmt: skip
 
     # --- taking back, saving ---
 
@@ -294,4 +306,12 @@ def _difference(old: Row | None, new: Row) -> dict[str, Any]:
     }
 
 
-Handler = Callable[[Work, Any], Any]
+class Refused(Exception):
+    """Ends a command with an outcome that changes nothing: "denied" and "stale" are answers, not errors."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(outcome.outcome)
+        self.outcome = outcome
+
+
+Handlers = dict[type[Command], Callable[[Work, Any], Outcome]]

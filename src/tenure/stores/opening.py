@@ -7,7 +7,6 @@ group is looked up only for a scheme that is not known here, since that costs mo
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from urllib.parse import unquote
 
 from tenure.core.errors import InvalidInput
 
@@ -22,7 +21,9 @@ def open_store(url: str, *, clock: Clock | None = None, create: bool = True) -> 
     scheme, colon, rest = url.partition("://")
     if not colon:
         scheme, rest = "sqlite", url
-    elif scheme == "sqlite":
+    elif scheme == "sqlite" and "%" in rest:
+        from urllib.parse import unquote
+
         rest = unquote(rest)
     if scheme == "sqlite":
         if not rest:

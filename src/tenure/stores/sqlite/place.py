@@ -1,10 +1,11 @@
 """The file itself: what file system it lies on, who may read it, and whether it is still where it was."""
+# ruff: noqa: PTH101, PTH102, PTH103, PTH108, PTH112, PTH116, PTH120, PTH123 - pathlib costs every command 7 ms at its start
 
 from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
+from contextlib import suppress
 
 from tenure.core.errors import StoreAway
 
@@ -27,7 +28,8 @@ def refuse_network(path: str, mounts: str | None = None) -> None:
         if not sys.platform.startswith("linux"):
             return
         try:
-            mounts = Path(MOUNTS).read_text("utf-8", "surrogateescape")
+            with open(MOUNTS, encoding="utf-8", errors="surrogateescape") as table:
+                mounts = table.read()
         except OSError:
             return
     kind = filesystem_of(path, mounts)
@@ -57,21 +59,24 @@ def filesystem_of(path: str, mounts: str) -> str:
 
 def make_folder(path: str) -> None:
     """The folder of `path`, private when we make it."""
-    folder = Path(path).parent
-    if folder.is_dir():
+    folder = os.path.dirname(path)
+    if os.path.isdir(folder):
         return
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        folder.mkdir(mode=0o700)
-        folder.chmod(0o700)  # whatever the umask
+        os.makedirs(os.path.dirname(folder), exist_ok=True)
+        os.mkdir(folder, 0o700)
+        os.chmod(folder, 0o700)  # whatever the umask
     except FileExistsError:
         pass
     except OSError as error:
         raise StoreAway(f"{folder}: cannot be made: {error.strerror}") from error
 
 
-def make_private(path: str) -> None:
-    """A new empty file that only its owner may read. Raises FileExistsError where there is one."""
+def make_private(path: str, *, anew: bool = False) -> None:
+    """A new empty file that only its owner may read. Raises FileExistsError where there is one, unless made `anew`."""
+    if anew:
+        with suppress(FileNotFoundError):
+            os.unlink(path)
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         os.fchmod(handle, 0o600)  # whatever the umask
@@ -81,13 +86,13 @@ def make_private(path: str) -> None:
 
 def place_of(path: str) -> str:
     """Device and inode: a moved file keeps them, a copied one does not."""
-    found = os.stat(path)  # noqa: PTH116 - opening is on the hot path, and pathlib costs an object
+    found = os.stat(path)
     return f"{found.st_dev}:{found.st_ino}"
 
 
 def sync_folder(path: str) -> None:
     """Make a new name in the folder last through a power cut."""
-    handle = os.open(os.path.dirname(path), os.O_RDONLY | os.O_CLOEXEC)  # noqa: PTH120 - as above
+    handle = os.open(os.path.dirname(path), os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(handle)
     finally:

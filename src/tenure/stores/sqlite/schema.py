@@ -4,11 +4,12 @@
 with it costs no hashing and no second database, since opening is what every command does first. Whoever edits a
 migration writes it anew: `python -m tenure.stores.sqlite.snapshot`. Where it is stale, the migrations decide.
 """
+# ruff: noqa: PTH118, PTH120, PTH123 - pathlib costs every command 7 ms at its start
 
 from __future__ import annotations
 
+import os
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tenure.core.errors import SchemaMismatch, StoreCorrupt
@@ -17,8 +18,8 @@ from tenure.stores.sqlite.connections import Link
 if TYPE_CHECKING:
     from tenure.stores.sql.migrations import Migration
 
-FOLDER = Path(__file__).parent / "migrations"
-SNAPSHOT = Path(__file__).parent / "schema.sql"
+FOLDER = os.path.join(os.path.dirname(__file__), "migrations")
+SNAPSHOT = os.path.join(os.path.dirname(__file__), "schema.sql")
 
 MASTER = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY tbl_name, type DESC, name"
 STEPS = "SELECT number, name, checksum, since FROM migration ORDER BY number"
@@ -77,15 +78,18 @@ def _as_migrated(steps: list[tuple[Any, ...]], objects: list[tuple[Any, ...]], p
 
 @cache
 def migrations() -> tuple[Migration, ...]:
+    from pathlib import Path
+
     from tenure.stores.sql.migrations import read_migrations
 
-    return read_migrations(FOLDER)
+    return read_migrations(Path(FOLDER))
 
 
 @cache
 def snapshot() -> str:
     try:
-        return SNAPSHOT.read_text("utf-8")
+        with open(SNAPSHOT, encoding="utf-8") as file:
+            return file.read()
     except FileNotFoundError:
         return ""
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 from tenure.stores.sqlite.schema import SNAPSHOT, current_snapshot
 
 if __name__ == "__main__":
-    SNAPSHOT.write_text(current_snapshot(), "utf-8")
-    sys.stdout.write(f"wrote {SNAPSHOT.name}\n")
+    Path(SNAPSHOT).write_text(current_snapshot(), "utf-8")
+    sys.stdout.write(f"wrote {Path(SNAPSHOT).name}\n")

@@ -1,12 +1,13 @@
 """The store: opening, waiting, backup, check."""
+# ruff: noqa: PTH104, PTH108, PTH110, PTH116 - pathlib costs every command 7 ms at its start
 
 from __future__ import annotations
 
 import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import apsw
@@ -22,6 +23,11 @@ from tenure.stores.sqlite.transaction import SqliteTransaction
 
 LAST = "SELECT max(sequence) FROM event"
 POLL = 0.02  # seconds between looks for what other processes wrote
+LONG_LOG = 128 * 4096  # bytes of log beyond which whoever closes clears it
+
+# Open stores of (process, path). SQLite keeps track of its file locks in memory, which a fork copies and the kernel
+# does not: a child that goes on with them, or opens the same file, believes in locks that it hasn't got.
+_opened: Counter[tuple[int, str]] = Counter()
 
 # Rows that speak of a task that is not there.
 ORPHANS = {
@@ -66,8 +72,12 @@ class Sqlite:
         self._pause = pause
         self._random = random
         self._seen = 0  # the last sequence that this process has committed
+        self._process = os.getpid()
+        if any(path == self.path and process != self._process for process, path in _opened):
+            raise self._forked()
         place.refuse_network(self.path, mounts)
-        self._start()
+        self.turn = TurnLock(self.path + ".lock")
+        self.connections = Connections(self.path, self.patience)
         try:
             self._open(create)
         except apsw.Error as error:
@@ -76,12 +86,14 @@ class Sqlite:
         except BaseException:
             self.connections.close()
             raise
+        _opened[self._process, self.path] += 1
+        self._closed = False
 
     def begin(self, tenant: str, *, write: bool) -> SqliteTransaction:
         if tenant != "local":
             raise InvalidInput(f"tenant {tenant!r}: an SQLite store keeps only the tenant 'local'")
         if self._process != os.getpid():
-            self._start()
+            raise self._forked()
         return SqliteTransaction(self, tenant, write)
 
     def mark(self) -> int:
@@ -124,7 +136,7 @@ class Sqlite:
         try:
             copy_into(link, path)
         except BaseException as error:
-            os.unlink(path)  # noqa: PTH108 - ours, and half done
+            os.unlink(path)  # ours, and half done
             if isinstance(error, apsw.Error):
                 raise translated(error, path) from error
             raise
@@ -150,20 +162,41 @@ class Sqlite:
         return found
 
     def close(self) -> None:
-        if self._process == os.getpid():
-            self.connections.close()
-            self.turn.close()
+        if self._closed or self._process != os.getpid():
+            return
+        self._closed = True
+        self._clear_log()
+        self.connections.close()
+        self.turn.close()
+        _opened[self._process, self.path] -= 1
+        _opened.__iadd__(Counter())  # forgets what is at nought
 
-    def _start(self) -> None:
-        """Locks and connections of this process. After a fork the parent's are left alone, not even closed."""
-        self._inherited = getattr(self, "connections", None)
-        self._process = os.getpid()
-        self.turn = TurnLock(self.path + ".lock")
-        self.connections = Connections(self.path, self.patience)
+    def _clear_log(self) -> None:
+        """Bring a long log into the database.
+
+        SQLite would do so whenever the last connection closes, at three syncs a command. Never doing it is worse: after
+        the last close nobody remembers what was brought over, so a row of single commands lets the log grow for
+        ever and reads all of it each time (12 ms instead of 2).
+        """
+        try:
+            if os.stat(f"{self.path}-wal").st_size <= LONG_LOG:
+                return
+            link = self.connections.take()
+            link.connection.set_busy_timeout(0)  # where others are at work, they will see to it
+            link.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            link.close()
+        except (OSError, apsw.Error, StoreAway):
+            pass
+
+    def _forked(self) -> StoreAway:
+        return StoreAway(
+            f"{self.path} was open when this process was forked, and SQLite's locks do not survive that",
+            "Start processes with spawn, or close the store before forking.",
+        )
 
     def _open(self, create: bool) -> None:
         try:
-            empty = os.stat(self.path).st_size == 0  # noqa: PTH116 - opening is on the hot path
+            empty = os.stat(self.path).st_size == 0
         except FileNotFoundError:
             if not create:
                 raise StoreAway(f"there is no store at {self.path}") from None
@@ -189,16 +222,15 @@ class Sqlite:
         self.turn.acquire(self.patience, self.monotonic)
         draft = f"{self.path}.new"
         try:
-            if os.path.exists(self.path):  # noqa: PTH110 - another process was first
+            if os.path.exists(self.path):  # another process was first
                 return
             for left in (f"{self.path}-wal", f"{self.path}-journal"):
-                if os.path.exists(left):  # noqa: PTH110 - as above
+                if os.path.exists(left):
                     raise StoreCorrupt(
                         f"{left} lies there without its database, which a new one must not be mixed with",
                         "Put the database back, or move this file away.",
                     )
-            Path(draft).unlink(missing_ok=True)
-            place.make_private(draft)
+            place.make_private(draft, anew=True)
             link = connect(draft, self.patience, wal=False)
             try:
                 schema.make(link, self._random(4).hex(), place.place_of(draft), self.clock())
@@ -206,7 +238,7 @@ class Sqlite:
                 link.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
             finally:
                 link.close()
-            os.rename(draft, self.path)  # noqa: PTH104 - as above
+            os.rename(draft, self.path)
             place.sync_folder(self.path)
         except OSError as error:
             raise StoreAway(f"{self.path}: cannot be made: {error.strerror}") from error
@@ -241,7 +273,7 @@ class Sqlite:
 
     def _read(self, text: str) -> list[tuple[Any, ...]]:
         if self._process != os.getpid():
-            self._start()
+            raise self._forked()
         link = self.connections.take()
         try:
             return link.all(text)

@@ -1,0 +1,40 @@
+"""A new store epoch: after a restore, a copy, or a failover that may have lost commits.
+
+Generation numbers alone do not fence once history can fork; the epoch does. Every live claim ends in the very
+transaction that changes it, with its attempt given back, and old receipts are refused from then on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tenure.core import lifecycle
+from tenure.core.receipts import EPOCH_BYTES
+from tenure.core.records import Reservation, Task
+from tenure.engine.effects import spread
+from tenure.engine.settling import settle_task
+from tenure.engine.work import Work
+
+if TYPE_CHECKING:
+    from tenure.engine.engine import Engine
+
+
+def begin_epoch(engine: Engine, why: str) -> str:
+    """Put a new epoch in force and end every live claim; the epoch's id."""
+
+    def decide(work: Work) -> str:
+        epoch = work.chance.token(EPOCH_BYTES).hex()
+        work.tx.set_epoch(epoch)
+        work.epoch = epoch
+        work.record("epoch.started", project="", level="warning", message=why, details={"epoch": epoch})
+        for task in work.find(Task, {"state": lifecycle.HELD}):
+            settle_task(work, task)
+        # a claim that ended earlier is not answerable across epochs: its receipt is stale by its epoch already
+        for held in work.find(Reservation, {}):
+            work.remove(held)
+        spread(work)
+        return epoch
+
+    epoch: str = engine.transact((), decide)
+    engine.store.settled_here()
+    return epoch

@@ -1,0 +1,156 @@
+"""Plans: a dag in one atomic operation, and the same plan applied again.
+
+A task of a named plan is known by its local name, its key, or the slug of its title, in that order; that identity is
+its idempotency key (`plan:NAME:IDENTITY`). Applied again: new tasks are made, changed ones that nobody has claimed
+yet are edited, changed ones that have been are reported and left, missing ones are reported, or cancelled with
+`prune` where nobody has claimed them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from tenure.core import commands, graph, ids, inputs, lifecycle, priority
+from tenure.core.commands import Dependency, NewTask
+from tenure.core.errors import InvalidInput
+from tenure.core.filters import Prefix
+from tenure.core.outcomes import Outcome
+from tenure.core.records import Dag, Edge, Project, Task, replace
+from tenure.engine import handing
+from tenure.engine.editing import apply_changes, current_value
+from tenure.engine.effects import brief_of, cancel_task, current, spread
+from tenure.engine.graphs import disconnect
+from tenure.engine.making import Builder, check_plan_size, connect
+from tenure.engine.naming import project_of, task_named
+from tenure.engine.work import Handlers, Work
+
+_COMPARED = tuple(name for name in inputs.EDITABLE if name != "boost")
+
+
+def plan(work: Work, cmd: commands.Plan) -> Outcome:
+    check_plan_size(len(cmd.tasks))
+    project = project_of(work, cmd.project)
+    inputs.check_text(cmd.title, "title", 1000)
+    if cmd.name is None:
+        dag = _new_dag(work, cmd)
+        made = Builder(work, project, work.principal.name).build(cmd.tasks, dag=dag)
+        return _answer(work, "CREATED", made, (), (), ())
+    ids.check_name(cmd.name, "plan")
+    return _apply(work, cmd, project)
+
+
+def _new_dag(work: Work, cmd: commands.Plan) -> Dag:
+    dag = Dag(
+        project=cmd.project, id=work.new_id("dag"), title=cmd.title or cmd.name or "", plan=cmd.name,
+        created_by=work.principal.name, created_at=work.now,
+    )  # fmt: skip
+    work.record("dag.created", dag, project=cmd.project, details={"dag": dag.id, "title": dag.title, "plan": cmd.name})
+    return dag
+
+
+def _identity(plan_name: str, new: NewTask) -> str:
+    return f"plan:{plan_name}:{new.name or new.key or ids.slug_of(new.title)}"
+
+
+def _apply(work: Work, cmd: commands.Plan, project: Project) -> Outcome:
+    assert cmd.name is not None
+    wanted: dict[str, NewTask] = {}
+    for new in cmd.tasks:
+        identity = _identity(cmd.name, new)
+        if identity in wanted:
+            raise InvalidInput(
+                f"{new.title[:80]!r}: two tasks of the plan look the same",
+                "give each a name, a key or a title of its own",
+            )
+        wanted[identity] = replace(new, idempotency_key=identity)
+    there = {
+        t.idempotency_key or "": t
+        for t in work.find(Task, {"project": cmd.project, "idempotency_key": Prefix(f"plan:{cmd.name}:")})
+    }
+    dags = work.find(Dag, {"project": cmd.project, "plan": cmd.name}, limit=1)
+    dag = dags[0] if dags else _new_dag(work, cmd)
+    aliases = {n: there[i] for i, new in wanted.items() if i in there for n in (new.name, new.key) if n}
+    builder = Builder(work, project, work.principal.name, aliases=aliases)
+    missing = tuple(new for identity, new in wanted.items() if identity not in there)
+    made = builder.build(missing, dag=dag) if missing else []
+    names = {n: t for t, new in zip(made, missing, strict=True) for n in (new.name, new.key) if n} | aliases
+    edited, left = [], []
+    for identity, new in wanted.items():
+        task = there.get(identity)
+        if task is None:
+            continue
+        changes, added, removed = _differences(work, current(work, task), new, names)
+        if not (changes or added or removed):
+            continue
+        if task.generation or task.state not in (lifecycle.CREATED, lifecycle.PENDING, lifecycle.READY):
+            left.append(task.key)
+            continue
+        _edit(work, task, changes, added, removed)
+        edited.append(task.key)
+    gone = []
+    for identity, task in there.items():
+        if identity in wanted or task.state in lifecycle.FINISHED:
+            continue
+        if cmd.prune and not task.generation:
+            cancel_task(work, current(work, task), "pruned", "it is no longer in the plan")
+            spread(work)
+            edited.append(task.key)
+        else:
+            gone.append(task.key)
+    code = "CREATED" if made and not there else "UPDATED" if made or edited else "UNCHANGED"
+    return _answer(work, code, made, edited, left, gone)
+
+
+def _answer(work: Work, code: str, made: Any, edited: Any, left: Any, gone: Any) -> Outcome:
+    return Outcome(
+        outcome=code,
+        command_id=work.command_id if code != "UNCHANGED" else None,
+        tasks=tuple(handing.task_view(work, t, brief_of(work, t)) for t in made),
+        changed=tuple(edited) or None,
+        left=tuple(left) or None,
+        waits_for=None,
+        message=f"{len(made)} made, {len(edited)} changed"
+        + (f", {len(left)} changed in the plan but already claimed: {', '.join(left[:5])}" if left else "")
+        + (f", {len(gone)} no longer in the plan: {', '.join(gone[:5])}" if gone else ""),
+    )
+
+
+def _differences(
+    work: Work, task: Task, new: NewTask, names: dict[str, Task]
+) -> tuple[dict[str, Any], list[Edge], list[Edge]]:
+    """What the plan now says otherwise: fields, edges to add, edges to remove."""
+    brief = brief_of(work, task)
+    changes = {}
+    for name in _COMPARED:
+        value = getattr(new, name)
+        comparable = priority.parse_priority(value) if name == "priority" else msgspec.to_builtins(value)
+        if comparable != msgspec.to_builtins(current_value(work, task, brief, name)):
+            changes[name] = value
+    edges = {}
+    for wanted in new.depends_on:
+        dependency = Dependency(task=wanted) if isinstance(wanted, str) else wanted
+        needs = names.get(dependency.task) or task_named(work, task.project, dependency.task)
+        id = graph.edge_id(task.id, needs.id)
+        edges[id] = Edge(project=task.project, id=id, task=task.id, needs=needs.id, on_failure=dependency.on_failure)
+    have = {e.id: e for e in work.find(Edge, {"project": task.project, "task": task.id}) if not e.subtask}
+    added = [e for i, e in edges.items() if have.get(i) != e]
+    removed = [e for i, e in have.items() if edges.get(i) != e]
+    return changes, added, removed
+
+
+def _edit(work: Work, task: Task, changes: dict[str, Any], added: list[Edge], removed: list[Edge]) -> None:
+    if changes:
+        edited, brief, old = apply_changes(work, current(work, task), changes)
+        work.record("task.edited", brief, task=edited, details={"changes": list(changes), "before": old})
+    for edge in removed:
+        disconnect(work, current(work, task), edge)
+    for edge in added:
+        needs = work.get(Task, task.project, edge.needs)
+        assert needs is not None
+        connect(work, current(work, task), needs, edge)
+    spread(work)
+
+
+HANDLERS: Handlers = {commands.Plan: plan}

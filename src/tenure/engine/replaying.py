@@ -1,0 +1,89 @@
+"""Replay: the event log alone gives the tables back.
+
+Left out are rows that no event speaks of (remembered requests, cooled models, large bodies) and fields that events
+leave out on purpose: nonces, renewals and presence. What follows from other rows is worked out again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from tenure.core import graph
+from tenure.core.events import Event
+from tenure.core.records import KINDS, Dag, Edge, Row, Task
+
+_BY_TABLE = {kind.table: row for row, kind in KINDS.items()}
+# What stands in for a field that the log does not have.
+_UNKNOWN: dict[str, Any] = {"nonce": b"", "lease": 0, "until": 0, "last_seen": 0, "last_activity": 0}
+
+Tables = dict[type[Row], dict[tuple[str, str], Row]]
+
+
+def replay(events: Iterable[Event]) -> Tables:
+    """The rows that the events, in their order, leave behind."""
+    fields: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for event in events:
+        for table, id, changes in event.patch:
+            key = (table, event.project, id)
+            if changes is None:
+                fields.pop(key, None)
+            else:
+                fields.setdefault(key, {}).update(changes)
+    tables: Tables = {kind: {} for kind in KINDS}
+    for (table, project, id), values in fields.items():
+        kind = _BY_TABLE[table]
+        known = {f: v for f, v in _UNKNOWN.items() if f in kind.__struct_fields__ and f not in values}
+        row = msgspec.convert({**known, "project": project, "id": id, **values}, kind)
+        tables[kind][project, id] = row
+    _work_out(tables)
+    return tables
+
+
+def _work_out(tables: Tables) -> None:
+    """Counts that follow from edges, parents and states."""
+    tasks: dict[tuple[str, str], Any] = tables[Task]
+    counts: dict[tuple[str, str], dict[str, int]] = {
+        key: dict.fromkeys(("waits_on", "unmet", "dependents", "children"), 0) | {"lineage": 1} for key in tasks
+    }
+    for (project, _), edge in tables[Edge].items():
+        assert isinstance(edge, Edge)
+        counts[project, edge.task]["waits_on"] += 1
+        counts[project, edge.task]["unmet"] += not graph.is_met(edge, tasks[project, edge.needs].state)
+        counts[project, edge.needs]["dependents"] += 1
+    for (project, _), task in tasks.items():
+        if task.parent is not None:
+            counts[project, task.parent]["children"] += 1
+            counts[project, task.root]["lineage"] += 1
+    for key, task in tasks.items():
+        tasks[key] = msgspec.structs.replace(task, **counts[key])
+    for key, dag in tables[Dag].items():
+        assert isinstance(dag, Dag)
+        for (project, _), task in tasks.items():
+            if (project, task.dag) == key:
+                dag = graph.counted(dag, None, graph.part(task))
+        tables[Dag][key] = dag
+
+
+def differences(replayed: Tables, stored: Tables) -> list[str]:
+    """Where the stored rows are not what the log says; empty when the log gives the tables back."""
+    found = []
+    worked_out = {Task: {"waits_on", "unmet", "dependents", "children", "lineage"}, Dag: set(KINDS[Dag].unlogged)}
+    for kind, rows in stored.items():
+        if not KINDS[kind].logged:
+            continue
+        hidden = KINDS[kind].unlogged - worked_out.get(kind, set())
+        names = [f for f in kind.__struct_fields__ if f not in hidden]
+        for key in rows.keys() | replayed[kind].keys():
+            mine, theirs = replayed[kind].get(key), rows.get(key)
+            if mine is None or theirs is None:
+                found.append(f"{KINDS[kind].table} {key}: only in the {'table' if mine is None else 'log'}")
+                continue
+            found += [
+                f"{KINDS[kind].table} {key}.{f}: log {getattr(mine, f)!r}, table {getattr(theirs, f)!r}"
+                for f in names
+                if getattr(mine, f) != getattr(theirs, f)
+            ]
+    return found

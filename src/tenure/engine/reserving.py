@@ -1,0 +1,142 @@
+"""Reservations of things that are not tasks: with a claim, for as long as it lives; or alone, on a lease."""
+
+from __future__ import annotations
+
+import hmac
+
+from tenure.core import commands, inputs, reservations
+from tenure.core.errors import InvalidInput
+from tenure.core.filters import Prefix
+from tenure.core.outcomes import CODES, Outcome
+from tenure.core.receipts import NONCE_BYTES, Receipt, parse_receipt
+from tenure.core.records import Reservation, Task, replace
+from tenure.engine import people
+from tenure.engine.holding import held, keep_started
+from tenure.engine.naming import project_of
+from tenure.engine.work import Handlers, Refused, Work
+
+DEFAULT_LEASE = 1800.0
+
+
+def reserve(work: Work, cmd: commands.Reserve) -> Outcome:
+    """All patterns or none. With a task's receipt it belongs to that claim; otherwise it gets a receipt of its own."""
+    project = project_of(work, cmd.project)
+    inputs.check_choice(cmd.mode, reservations.MODES, "mode")
+    if not cmd.patterns:
+        raise InvalidInput("reserve: no pattern")
+    patterns = [reservations.normalised(p) for p in inputs.check_list(cmd.patterns, "pattern")]
+    task: Task | None = None
+    agent, session = cmd.agent, cmd.session
+    if cmd.receipt is not None:
+        hold = held(work, cmd.project, cmd.receipt)
+        task, agent, session = hold.task, hold.claim.agent, hold.claim.session
+    else:
+        people.known_agent(work, cmd.project, agent)
+        people.known_session(work, project, session, agent, None)
+    other = reservations.in_the_way(
+        patterns, cmd.mode, work.find(Reservation, {"project": cmd.project}),
+        task=task.id if task else None, session=session, now=work.now,
+    )  # fmt: skip
+    if other is not None:
+        return Outcome(
+            outcome="DENIED_CONFLICT", conflict=other.pattern, holder=other.agent,
+            message=f"{other.pattern} is held by agent {other.agent}",
+        )  # fmt: skip
+    if task is not None:
+        return _with_claim(work, cmd, task, patterns, agent, session)
+    return _alone(work, cmd, inputs.lease_of(cmd.lease, project, DEFAULT_LEASE), patterns)
+
+
+def _with_claim(
+    work: Work, cmd: commands.Reserve, task: Task, patterns: list[str], agent: str, session: str
+) -> Outcome:
+    mine = {r.pattern for r in work.find(Reservation, {"project": task.project, "task": task.id})}
+    rows = [
+        Reservation(
+            project=task.project, id=work.new_id("hold"), pattern=pattern, mode=cmd.mode, task=task.id,
+            generation=task.generation, epoch=work.epoch, agent=agent, session=session, created_at=work.now,
+        )
+        for pattern in patterns
+        if pattern not in mine
+    ]  # fmt: skip
+    kept = keep_started(work, replace(task, guarded=True))
+    if rows:
+        work.record(
+            "reservation.taken",
+            *rows,
+            project=task.project,
+            agent=agent,
+            session=session,
+            details={"patterns": patterns},
+        )
+    return Outcome(outcome="GRANTED", generation=kept.generation, lease_until=kept.lease_until, changed=tuple(patterns))
+
+
+def _alone(work: Work, cmd: commands.Reserve, lease: int, patterns: list[str]) -> Outcome:
+    group = work.new_id("hold")
+    nonce = work.chance.token(NONCE_BYTES)
+    rows = [
+        Reservation(
+            project=cmd.project, id=f"{group}-{number}", pattern=pattern, mode=cmd.mode, nonce=nonce, epoch=work.epoch,
+            agent=cmd.agent, session=cmd.session, created_at=work.now, lease=lease, until=work.now + lease,
+        )
+        for number, pattern in enumerate(patterns)
+    ]  # fmt: skip
+    work.record(
+        "reservation.taken",
+        *rows,
+        project=cmd.project,
+        agent=cmd.agent,
+        session=cmd.session,
+        details={"patterns": patterns},
+    )
+    return Outcome(
+        outcome="GRANTED", receipt=str(Receipt(group, 1, work.epoch, nonce)), generation=1, changed=tuple(patterns),
+        lease_until=work.now + lease, lease=lease / inputs.SECOND,
+    )  # fmt: skip
+
+
+def _group(work: Work, project: str, receipt: Receipt) -> list[Reservation]:
+    """The rows behind a standalone receipt, judged like a claim's; Refused where they are not its own."""
+    rows = work.find(Reservation, {"project": project, "id": Prefix(receipt.name + "-")})
+    if not rows:
+        raise Refused(Outcome(outcome="NOT_FOUND", message=f"no reservation {receipt.name} in project {project}"))
+    code = None
+    if receipt.epoch != work.epoch:
+        code = "STALE_EPOCH"
+    elif not hmac.compare_digest(rows[0].nonce, receipt.nonce):
+        code = "SESSION_MISMATCH"
+    elif (rows[0].until or 0) <= work.now:
+        code = "ALREADY_EXPIRED"
+    if code is not None:
+        raise Refused(Outcome(outcome=code, directive="abort", message=CODES[code].meaning, hint="reserve again"))
+    return rows
+
+
+def renew_reservation(work: Work, cmd: commands.RenewReservation) -> Outcome:
+    project = project_of(work, cmd.project)
+    rows = _group(work, cmd.project, parse_receipt(cmd.receipt))
+    lease = rows[0].lease or 0
+    if cmd.lease is not None:
+        lease = inputs.lease_of(cmd.lease, project)
+    for row in rows:
+        work.put(replace(row, lease=lease, until=work.now + lease))
+    return Outcome(outcome="RENEWED", lease_until=work.now + lease, lease=lease / inputs.SECOND)
+
+
+def unreserve(work: Work, cmd: commands.Unreserve) -> Outcome:
+    project_of(work, cmd.project)
+    rows = _group(work, cmd.project, parse_receipt(cmd.receipt))
+    patterns = [r.pattern for r in rows]
+    work.record(
+        "reservation.released", project=cmd.project, removed=rows, agent=rows[0].agent, session=rows[0].session,
+        details={"patterns": patterns},
+    )  # fmt: skip
+    return Outcome(outcome="OK", changed=tuple(patterns))
+
+
+HANDLERS: Handlers = {
+    commands.Reserve: reserve,
+    commands.RenewReservation: renew_reservation,
+    commands.Unreserve: unreserve,
+}

@@ -1,0 +1,59 @@
+"""Sweeps: what keeps events prompt. Anyone may run them; they only settle, so no answer needs them.
+
+Each is idempotent, takes at most a page of rows a transaction, and keeps an error on one row apart from the rest.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tenure.core import team
+from tenure.core.filters import Present, Range
+from tenure.core.records import Agent, Project, Request, Reservation, Session, Task, replace
+from tenure.engine.requests import KEPT
+from tenure.engine.settling import PAGE, Report, settle_due
+from tenure.engine.work import Work
+
+if TYPE_CHECKING:
+    from tenure.engine.engine import Engine
+
+
+def sweep(engine: Engine, project: str) -> Report:
+    """Settle everything that is due in a project; then stale agents, idle sessions, old reservations and requests."""
+    total = Report()
+    while True:
+        page = Report()
+
+        def decide(work: Work, page: Report = page) -> None:
+            settle_due(work, (project,), page, limit=PAGE)
+
+        engine.transact((project,), decide, settled=False)
+        total.settled += page.settled
+        total.failed |= page.failed
+        if not page.more or not page.settled:
+            break
+    engine.transact((project,), lambda work: _tidy(work, project))
+    return total
+
+
+def projects(engine: Engine) -> list[str]:
+    with engine.store.begin(engine.tenant, write=False) as tx:
+        return [p.id for p in tx.find(Project, {})]
+
+
+def _tidy(work: Work, project: str) -> None:
+    for agent in work.find(Agent, {"project": project, "stale": False, "left_at": Present(False)}):
+        if team.is_stale(agent, work.now):
+            work.record("agent.stale", replace(agent, stale=True), project=project, agent=agent.id, level="warning")
+    for session in work.find(Session, {"project": project, "ended_at": Present(False)}, limit=PAGE):
+        idle = work.now - session.last_activity >= team.SESSION_IDLE
+        if idle and not work.find(Task, {"project": project, "session": session.id}, limit=1):
+            ended = replace(session, ended_at=session.last_activity + team.SESSION_IDLE)
+            work.record("session.ended", ended, project=project, agent=session.agent, session=session.id)
+    for held in work.find(Reservation, {"project": project, "until": Range(high=work.now + 1)}, limit=PAGE):
+        work.record(
+            "reservation.released", project=project, removed=[held], agent=held.agent, session=held.session,
+            details={"patterns": [held.pattern], "expired": True},
+        )  # fmt: skip
+    for request in work.find(Request, {"project": project, "at": Range(high=work.now - KEPT + 1)}, limit=PAGE):
+        work.remove(request)

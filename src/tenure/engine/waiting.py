@@ -1,0 +1,36 @@
+"""Waiting for work: woken by an event, by the next due time, and by a poll in case both were missed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tenure.core.commands import ClaimNext, Principal
+from tenure.core.outcomes import Outcome
+from tenure.engine.engine import Engine
+from tenure.stores.port import WAKE_UPS
+
+POLL_WITH_WAKE_UPS = 30.0
+POLL_WITHOUT = 5.0
+
+
+def claim_next_or_wait(
+    engine: Engine,
+    command: ClaimNext,
+    timeout: float,
+    monotonic: Callable[[], float],
+    principal: Principal = Principal(),
+) -> Outcome:
+    """As `claim_next`, but stays until there is something to take or `timeout` seconds are over."""
+    poll = POLL_WITH_WAKE_UPS if WAKE_UPS in engine.store.features else POLL_WITHOUT
+    give_up = monotonic() + timeout
+    while True:
+        mark = engine.store.mark()  # before the look: what is written after it will wake us
+        outcome = engine.do(command, principal)
+        left = give_up - monotonic()
+        if outcome.outcome != "NO_TASK" or left <= 0:
+            return outcome
+        wait = min(left, poll)
+        if outcome.retry_at is not None:
+            with engine.store.begin(engine.tenant, write=False) as tx:
+                wait = min(wait, max(0.0, (outcome.retry_at - tx.now) / 1e6))
+        engine.store.wait(mark, wait)
