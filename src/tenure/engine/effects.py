@@ -10,7 +10,7 @@ from typing import Any
 
 from tenure.core import claims, graph, lifecycle, retry
 from tenure.core.lifecycle import CANCELLED, DEAD_LETTERED, HELD, PENDING, READY, RETRYING
-from tenure.core.records import Brief, Claim, Dag, DeadLetter, Edge, Reservation, Task, replace
+from tenure.core.records import Brief, Claim, Dag, DeadLetter, Edge, Reservation, Row, Task, replace
 from tenure.engine.work import Work
 
 
@@ -107,7 +107,7 @@ def cascade_reason(source: Task) -> str:
 
 def cancel_task(work: Work, task: Task, reason: str, message: str) -> Task:
     """Cancel, whoever holds it; open subtasks go along."""
-    ended, rows = task, []
+    ended, rows = task, resolved(work, task, "cancel", message)
     if claims.is_held(task):
         claim = work.get(Claim, task.project, claims.claim_id(task.id, task.generation))
         assert claim is not None
@@ -126,8 +126,6 @@ def cancel_task(work: Work, task: Task, reason: str, message: str) -> Task:
         "task.cancelled", *rows, task=ended, message=message, agent=task.agent, session=task.session,
         details={"reason": reason, "before": {"state": task.state, "reason": task.reason}},
     )  # fmt: skip
-    if task.state == DEAD_LETTERED:
-        resolve_dead_letter(work, task, "cancel", message)
     if task.children:
         for child in work.find(Task, {"project": task.project, "parent": task.id}):
             if child.state not in lifecycle.FINISHED:
@@ -177,12 +175,12 @@ def _write_dead_letter(work: Work, task: Task) -> None:
     )  # fmt: skip
 
 
-def resolve_dead_letter(work: Work, task: Task, resolution: str, note: str) -> None:
+def resolved(work: Work, task: Task, resolution: str, note: str) -> list[Row]:
+    """The dead letter's record with what a person decided, for the event that carries the decision out."""
     letter = work.get(DeadLetter, task.project, dead_letter_id(task))
-    if letter is not None:
-        work.put(
-            replace(letter, resolution=resolution, note=note, reviewed_by=work.principal.name, reviewed_at=work.now)
-        )
+    if task.state != DEAD_LETTERED or letter is None:
+        return []
+    return [replace(letter, resolution=resolution, note=note, reviewed_by=work.principal.name, reviewed_at=work.now)]
 
 
 def _announce_retry(work: Work, task: Task) -> None:
@@ -204,10 +202,18 @@ def _announce_retry(work: Work, task: Task) -> None:
 
 def free_reservations(work: Work, task: Task) -> None:
     """The claim is over: what it reserved is free, and what was parked under it is looked at again."""
-    for held in work.find(Reservation, {"project": task.project, "task": task.id}):
-        work.remove(held)
+    held = work.find(Reservation, {"project": task.project, "task": task.id})
+    release_reservations(work, task.project, held)
     for parked in work.find(Task, {"project": task.project, "parked": task.id}):
         work.put(replace(parked, parked=None))
+
+
+def release_reservations(work: Work, project: str, held: list[Reservation]) -> None:
+    if held:
+        work.record(
+            "reservation.released", project=project, removed=held, agent=held[0].agent, session=held[0].session,
+            details={"patterns": [r.pattern for r in held]},
+        )  # fmt: skip
 
 
 def brief_of(work: Work, task: Task) -> Brief:

@@ -15,6 +15,7 @@ from tenure.engine import requests, upkeep
 from tenure.engine.epochs import begin_epoch
 from tenure.engine.handlers import HANDLERS
 from tenure.engine.settling import PAGE, Report, settle_due, settle_overdue
+from tenure.engine.verifying import verify
 from tenure.engine.work import Chance, Refused, Work
 from tenure.stores.port import Store
 
@@ -146,6 +147,10 @@ class Engine:
     def new_epoch(self, why: str) -> str:
         """End every live claim and void all receipts handed out so far."""
         return begin_epoch(self, why)
+
+    def verify(self, *, with_replay: bool = True) -> list[str]:
+        """What is wrong with the store as a whole; empty when every promise holds. Reads everything."""
+        return verify(self, with_replay=with_replay)
 
     @contextmanager
     def reading(self, projects: Sequence[str] = ()) -> Iterator[Work]:

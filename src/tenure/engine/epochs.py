@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tenure.core import lifecycle
 from tenure.core.receipts import EPOCH_BYTES
 from tenure.core.records import Reservation, Task
-from tenure.engine.effects import spread
+from tenure.engine.effects import release_reservations, spread
 from tenure.engine.settling import settle_task
 from tenure.engine.work import Work
 
@@ -30,9 +30,9 @@ def begin_epoch(engine: Engine, why: str) -> str:
         for task in work.find(Task, {"state": lifecycle.HELD}):
             settle_task(work, task)
         # a claim that ended earlier is not answerable across epochs: its receipt is stale by its epoch already
-        for held in work.find(Reservation, {}):
-            work.remove(held)
         spread(work)
+        for held in work.find(Reservation, {}):
+            release_reservations(work, held.project, [held])
         return epoch
 
     epoch: str = engine.transact((), decide)

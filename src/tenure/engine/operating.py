@@ -15,7 +15,7 @@ from tenure.engine.effects import (
     cancel_task,
     cascade_reason,
     current,
-    resolve_dead_letter,
+    resolved,
     spread,
 )  # fmt: skip
 from tenure.engine.naming import project_of, task_named
@@ -140,9 +140,8 @@ def retry(work: Work, cmd: commands.Retry) -> Outcome:
     task = named(work, cmd)
     if task.state != DEAD_LETTERED:
         return denied(task, "retry")
-    resolve_dead_letter(work, task, "modify_and_retry" if cmd.changes else "retry", cmd.note)
     fresh = claims.new_run(task, work.now)
-    rows = []
+    rows = resolved(work, task, "modify_and_retry" if cmd.changes else "retry", cmd.note)
     details: dict[str, object] = {"run": fresh.run, "before": {"run": task.run, "attempts": task.attempts}}
     if cmd.changes:
         fresh, brief, before = apply_changes(work, fresh, inputs.check_changes(cmd.changes))
@@ -230,9 +229,9 @@ def adopt(work: Work, cmd: commands.Adopt) -> Outcome:
         kept, id=work.new_id("result"), run=task.run, accepted=True, reason="ADOPTED", work_product=product,
         work_lost=False, submitted_at=work.now, request_id=None,
     )  # fmt: skip
-    rows = [own] if claim is None else [own, replace(claim, result_accepted=True, work_product=product)]
-    if task.state == DEAD_LETTERED:
-        resolve_dead_letter(work, task, "adopt", cmd.note)
+    rows = [own, *resolved(work, task, "adopt", cmd.note)]
+    if claim is not None:
+        rows.append(replace(claim, result_accepted=True, work_product=product))
     done = replace(
         task, state=COMPLETED, completed_at=work.now, work_product=product, retry_at=None, answerable=False, reason=None,
         state_before=None, offer_to=None, offer_until=None,

@@ -11,6 +11,7 @@ from tenure.core.outcomes import CODES, Outcome
 from tenure.core.receipts import NONCE_BYTES, Receipt, parse_receipt
 from tenure.core.records import Reservation, Task, replace
 from tenure.engine import people
+from tenure.engine.effects import release_reservations
 from tenure.engine.holding import held, keep_started
 from tenure.engine.naming import project_of
 from tenure.engine.work import Handlers, Refused, Work
@@ -127,12 +128,8 @@ def renew_reservation(work: Work, cmd: commands.RenewReservation) -> Outcome:
 def unreserve(work: Work, cmd: commands.Unreserve) -> Outcome:
     project_of(work, cmd.project)
     rows = _group(work, cmd.project, parse_receipt(cmd.receipt))
-    patterns = [r.pattern for r in rows]
-    work.record(
-        "reservation.released", project=cmd.project, removed=rows, agent=rows[0].agent, session=rows[0].session,
-        details={"patterns": patterns},
-    )  # fmt: skip
-    return Outcome(outcome="OK", changed=tuple(patterns))
+    release_reservations(work, cmd.project, rows)
+    return Outcome(outcome="OK", changed=tuple(r.pattern for r in rows))
 
 
 HANDLERS: Handlers = {

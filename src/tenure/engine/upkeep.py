@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from tenure.core import team
 from tenure.core.filters import Present, Range
 from tenure.core.records import Agent, Project, Request, Reservation, Session, Task, replace
+from tenure.engine.effects import release_reservations
 from tenure.engine.requests import KEPT
 from tenure.engine.settling import PAGE, Report, settle_due
 from tenure.engine.work import Work
@@ -51,9 +52,6 @@ def _tidy(work: Work, project: str) -> None:
             ended = replace(session, ended_at=session.last_activity + team.SESSION_IDLE)
             work.record("session.ended", ended, project=project, agent=session.agent, session=session.id)
     for held in work.find(Reservation, {"project": project, "until": Range(high=work.now + 1)}, limit=PAGE):
-        work.record(
-            "reservation.released", project=project, removed=[held], agent=held.agent, session=held.session,
-            details={"patterns": [held.pattern], "expired": True},
-        )  # fmt: skip
+        release_reservations(work, project, [held])
     for request in work.find(Request, {"project": project, "at": Range(high=work.now - KEPT + 1)}, limit=PAGE):
         work.remove(request)

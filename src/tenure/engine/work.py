@@ -103,28 +103,49 @@ class Work:
         rows = ((i, self._rows[kind, project, i]) for i in wanted)
         return {i: row for i, row in rows if row is not None}  # type: ignore[misc]  # the key's kind is the row's
 
-    def find(self, kind: type[R], where: Where, *, order: str = "id", limit: int | None = None) -> list[R]:
+    def find(
+        self,
+        kind: type[R],
+        where: Where,
+        *,
+        order: str = "id",
+        after: tuple[Any, str] | None = None,
+        limit: int | None = None,
+    ) -> list[R]:
         """As the store's `find`, with what this work has changed taken into account."""
         changed = self._changed.get(kind, {})
         asked = None if limit is None else limit + len(changed)
-        found = {}
-        for row in self.tx.find(kind, where, order=order, limit=asked):
+        found: dict[str, Any] = {}
+        for row in self.tx.find(kind, where, order=order, after=after, limit=asked):
             key = (kind, row.project, row.id)
             if key not in changed:
                 if key not in self._rows:
                     self._keep(row)
                 found[row.id] = self._rows[key]
-        merged = False
-        for changed_key in changed:
-            mine = self._rows[changed_key]
-            if mine is not None and matches(mine, where):
-                found[mine.id] = mine
-                merged = True
-        rows = list(found.values())
-        if merged:
-            field = order.lstrip("-")
-            rows.sort(key=lambda r: (getattr(r, field) is not None, getattr(r, field), r.id), reverse=order[0] == "-")  # type: ignore[union-attr]
-        return rows[:limit]  # type: ignore[return-value]  # rows of that kind only
+        mine = [r for key in changed if (r := self._rows[key]) is not None and matches(r, where)]
+        if not mine:
+            return list(found.values())[:limit]
+        field, falling = order.lstrip("-"), order.startswith("-")
+
+        def place(row: Any) -> tuple[bool, Any, str]:
+            value = getattr(row, field)
+            return value is not None, value, row.id
+
+        if after is not None:
+            edge = (after[0] is not None, *after)
+            mine = [r for r in mine if (place(r) < edge if falling else place(r) > edge)]
+        found |= {row.id: row for row in mine}
+        return sorted(found.values(), key=place, reverse=falling)[:limit]
+
+    def count(self, kind: type[Row], where: Where, by: str) -> dict[Any, int]:
+        """How many rows match by now, for each value of the field `by`."""
+        counts = dict(self.tx.count(kind, where, by))
+        for key in self._changed.get(kind, {}):
+            for row, change in ((self._loaded[key], -1), (self._rows[key], 1)):
+                if row is not None and matches(row, where):
+                    value = getattr(row, by)
+                    counts[value] = counts.get(value, 0) + change
+        return {value: n for value, n in counts.items() if n}
 
     def tally(self, kind: type[Row], where: Where, most: int) -> int:
         """How many rows match by now, counted no further than `most`."""

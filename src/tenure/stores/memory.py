@@ -260,10 +260,18 @@ def _place(value: Any, row_id: str) -> tuple[Any, ...]:
     return (value is not None, value if value is not None else 0, row_id)
 
 
-def _check(struct: type[Any], fields: Collection[str]) -> None:
-    for field in fields:
-        if field not in struct.__struct_fields__:
+def _check(struct: type[Any], where: Where, *fields: str) -> None:
+    """Refuses what an SQL store could not be asked, so that whoever tests with this one finds out."""
+    types = {column.name: column for column in columns_of(struct)}
+    for field in (*where, *fields):
+        if field not in types:
             raise InvalidInput(f"{struct.__name__} has no field {field!r}")
+        wanted = Present() if field in where and isinstance(where[field], Present) else where.get(field)
+        is_list = types[field].annotation.startswith("tuple[")
+        if isinstance(wanted, Contains) != is_list and not isinstance(wanted, Present):
+            raise InvalidInput(f"{field}: only a list can be asked what it contains, and only that")
+        if types[field].type == JSON and field in fields:
+            raise InvalidInput(f"{field} holds a structure: it cannot be sorted by")
 
 
 def _host_clock() -> int:

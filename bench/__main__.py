@@ -1,0 +1,34 @@
+"""Finds the measurement by its name and runs it."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import sys
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+
+
+def measurements() -> dict[str, str]:
+    """Name and first line of each; read, not imported, since one may need a driver that is not installed."""
+    found = {}
+    for file in sorted(FOLDER.glob("[a-z]*.py")):
+        text = file.read_text(encoding="utf-8")
+        if "\ndef main(" in text:
+            found[file.stem] = (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0]
+    return found
+
+
+def main(argv: list[str]) -> int:
+    known = measurements()
+    if not argv or argv[0] not in known:
+        print("usage: ./x bench NAME [args]\n")
+        for name, line in known.items():
+            print(f"  {name:<18}{line}")
+        return 0 if not argv or argv[0] in ("-h", "--help") else 2
+    return int(importlib.import_module(f"bench.{argv[0]}").main(argv[1:]))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

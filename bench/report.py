@@ -1,0 +1,64 @@
+"""Figures, and how they are shown: a table for people, one JSON object a line for programs."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+
+class Figure(NamedTuple):
+    """`ratio` is taken round by round and then its median, so that it is not quite value / baseline."""
+
+    name: str
+    value: float
+    unit: str
+    baseline: float | None = None
+    ratio: float | None = None
+    goal: str = ""  # "≥ 0.6" or "≤ 1.5", of the ratio
+
+    @property
+    def is_met(self) -> bool | None:
+        """None where there is no goal."""
+        if not self.goal or self.ratio is None:
+            return None
+        sign, limit = self.goal.split()
+        return self.ratio >= float(limit) if sign == "≥" else self.ratio <= float(limit)
+
+
+def ratio_of(ours: Sequence[float], theirs: Sequence[float]) -> float:
+    """The median of the rounds' own ratios: what slowed one round slowed both halves of it."""
+    return statistics.median(a / b for a, b in zip(ours, theirs, strict=True))
+
+
+def rate(name: str, ours: Sequence[float], theirs: Sequence[float], goal: str = "") -> Figure:
+    """Operations a second, from seconds an operation of each round."""
+    return Figure(
+        name, 1 / statistics.median(ours), "1/s", 1 / statistics.median(theirs), ratio_of(theirs, ours), goal
+    )  # fmt: skip
+
+
+def show(figures: Iterable[Figure], *, as_json: bool) -> None:
+    if as_json:
+        for figure in figures:
+            print(json.dumps(figure._asdict() | {"met": figure.is_met}, ensure_ascii=False))
+        return
+    rows = [("figure", "value", "unit", "baseline", "ratio", "goal", "")]
+    verdicts = {None: "", True: "met", False: "MISSED"}
+    for f in figures:
+        ratio = "" if f.ratio is None else f"{f.ratio:.2f}"
+        rows.append((f.name, _number(f.value), f.unit, _number(f.baseline), ratio, f.goal, verdicts[f.is_met]))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        first, *rest = (
+            text.ljust(w) if n in (0, 2, 6) else text.rjust(w)
+            for n, (text, w) in enumerate(zip(row, widths, strict=True))
+        )
+        print("  ".join((first, *rest)).rstrip())
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -1,0 +1,388 @@
+"""Looks at the state, brought up to `now`: tasks, history, why, dags, status, sessions, log. They write nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from tenure.core import claims, graph, inputs, lifecycle, priority, team
+from tenure.core.errors import NotFound
+from tenure.core.filters import Contains, Present, Range
+from tenure.core.records import (
+    Agent, Brief, Claim, Dag, DeadLetter, Edge, Leader, Message, Model, Project, Reservation, Result, Session, Task, Track,
+)  # fmt: skip
+from tenure.core.retry import models_for
+from tenure.engine import handing, mail, people
+from tenure.engine.claiming import stops
+from tenure.engine.effects import brief_of, lineage
+from tenure.engine.leading import COORDINATOR, PROJECT_LEADER
+from tenure.engine.naming import dag_named, project_of, task_named
+from tenure.engine.work import Work
+
+MOST_LISTED = 1000
+
+
+def views(work: Work, tasks: Iterable[Task]) -> list[dict[str, Any]]:
+    tasks = list(tasks)
+    if not tasks:
+        return []
+    briefs = work.get_many(Brief, tasks[0].project, [t.id for t in tasks])
+    return [handing.task_view(work, t, briefs[t.id]) for t in tasks]
+
+
+def show(work: Work, project: str, name: str) -> dict[str, Any]:
+    """Everything about one task but its log."""
+    project_of(work, project)
+    task = task_named(work, project, name)
+    view = handing.task_view(work, task, brief_of(work, task))
+    dependents = work.find(Edge, {"project": project, "needs": task.id}) if task.dependents else []
+    blocks = work.get_many(Task, project, [e.task for e in dependents])
+    view["depends_on"] = [
+        {"key": t.key, "state": t.state, "on_failure": e.on_failure, "met": graph.is_met(e, t.state)}
+        for e, t in handing.dependencies(work, task)
+    ]
+    view["blocked_by"] = list(handing.waits_for(work, task))
+    view["blocks"] = sorted(t.key for t in blocks.values())
+    view["subtasks"] = [t.key for t in work.find(Task, {"project": project, "parent": task.id})] if task.children else []
+    result = handing.accepted_result(work, task)
+    if result is not None:
+        view["result"] = result_view(work, result)
+    checkpoint = handing.checkpoint_of(work, task)
+    if checkpoint is not None:
+        view["checkpoint"] = checkpoint
+    return view
+
+
+FILTERS = ("state", "track", "type", "agent", "session", "dag", "parent")
+
+
+def tasks(
+    work: Work,
+    project: str,
+    *,
+    tag: str | None = None,
+    priority_range: tuple[int, int] | None = None,
+    archived: bool = False,
+    order: str = "created_at",
+    after: tuple[Any, str] | None = None,
+    limit: int = 50,
+    **filters: str | tuple[str, ...] | None,
+) -> list[dict[str, Any]]:
+    """A page of tasks; `filters` are those of FILTERS, `after` the last row's (order value, id)."""
+    project_of(work, project)
+    where: dict[str, Any] = {"project": project}
+    for name, value in filters.items():
+        inputs.check_choice(name, FILTERS, "filter")
+        if value is not None:
+            where[name] = value
+    for state in where.get("state", ()) if isinstance(where.get("state"), tuple) else [where.get("state", "ready")]:
+        inputs.check_choice(state, lifecycle.STATES, "state")
+    inputs.check_choice(
+        order.lstrip("-"), ("created_at", "updated_at", "priority", "key", "deadline", "completed_at"), "order"
+    )
+    if tag is not None:
+        where["tags"] = Contains(tag)
+    if priority_range is not None:
+        where["priority"] = Range(priority_range[0], priority_range[1] + 1)
+    if not archived:
+        where["archived_at"] = Present(False)
+    return views(work, work.find(Task, where, order=order, after=after, limit=min(limit, MOST_LISTED)))
+
+
+def states(work: Work, project: str, names: Iterable[str]) -> list[dict[str, Any]]:
+    """One short line a name: where the task stands, or that there is none."""
+    project_of(work, project)
+    out: list[dict[str, Any]] = []
+    for name in names:
+        try:
+            task = task_named(work, project, name)
+        except NotFound as error:
+            out.append({"name": name, "outcome": error.code})
+            continue
+        out.append(
+            {
+                "name": name, "outcome": "OK", "id": task.id, "key": task.key, "state": task.state,
+                "generation": task.generation, "agent": task.agent, "version": task.version,
+            }
+        )  # fmt: skip
+    return out
+
+
+def history(work: Work, project: str, name: str) -> list[dict[str, Any]]:
+    """The lineage: one entry a generation, with every refused submission under it. No nonce is ever shown."""
+    project_of(work, project)
+    task = task_named(work, project, name)
+    refused: dict[int, list[Result]] = {}
+    for result in work.find(Result, {"project": project, "task": task.id, "accepted": False}, order="submitted_at"):
+        refused.setdefault(result.generation, []).append(result)
+    return [
+        {
+            "generation": c.generation, "run": c.run, "attempt": c.attempt, "session": c.session, "agent": c.agent,
+            "user": c.user, "acquired_at": c.acquired_at, "released_at": c.released_at, "state": c.state,
+            "release_reason": c.reason, "renewals": task.renewals if c.state == "active" else c.renewals,
+            "counted": c.counted, "result_accepted": c.result_accepted, "work_product_ref": c.work_product,
+            "error_class": c.error_class, "error": c.error,
+            "refused": [result_view(work, r, data=False) for r in refused.get(c.generation, ())],
+        }
+        for c in lineage(work, task)
+    ]  # fmt: skip
+
+
+def results(work: Work, project: str, name: str) -> list[dict[str, Any]]:
+    project_of(work, project)
+    task = task_named(work, project, name)
+    found = work.find(Result, {"project": project, "task": task.id}, order="submitted_at")
+    return [result_view(work, r) for r in found]
+
+
+def result_view(work: Work, result: Result, *, data: bool = True) -> dict[str, Any]:
+    view: dict[str, Any] = {
+        "id": result.id, "run": result.run, "generation": result.generation, "session": result.session,
+        "agent": result.agent, "submitted_at": result.submitted_at, "accepted": result.accepted,
+        "reason": result.reason, "summary": result.summary, "size": result.size, "late": result.late,
+        "work_lost": result.work_lost, "work_product_ref": result.work_product,
+    }  # fmt: skip
+    if data:
+        view["data"] = handing.unpacked(work, result.project, result.data)
+    return view
+
+
+def why(work: Work, project: str, name: str) -> dict[str, Any]:
+    """Why a task stands where it does: its place in the order, what it waits for, who holds it, who could take it."""
+    settings = project_of(work, project)
+    task = task_named(work, project, name)
+    said: dict[str, Any] = {"key": task.key, "state": task.state, "priority": priority.explain(task, work.now)}
+    reasons: list[str] = []
+    if claims.is_held(task):
+        left = ((task.lease_until or work.now) - work.now) / 1e6
+        reasons.append(f"agent {task.agent} holds generation {task.generation}; its lease ends in {left:.0f} s")
+    waits = handing.waits_for(work, task)
+    if waits:
+        said["waits_for"] = list(waits)
+        reasons.append(f"waits for {', '.join(waits[:5])}")
+    for field, text in (("not_before", "may not start before {}"), ("retry_at", "is tried again at {}")):
+        at = getattr(task, field)
+        if at is not None and at > work.now:
+            reasons.append(f"{text.format(at)}, in {(at - work.now) / 1e6:.0f} s")
+    if task.state in (lifecycle.PAUSED, lifecycle.CANCELLED) and task.reason:
+        reasons.append(f"{task.state}: {task.reason}")
+    if task.state == lifecycle.DEAD_LETTERED and task.last_error:
+        reasons.append(f"dead letter after {task.attempts} attempts: {task.last_error.message[:200]}")
+    if task.state == lifecycle.CREATED:
+        reasons.append("a draft: publish it")
+    if task.offer_to is not None:
+        reasons.append(f"held out to agent {task.offer_to}")
+    if task.parked is not None:
+        other = work.get(Task, project, task.parked)
+        reasons.append(f"would overlap what {other.key if other else task.parked} holds")
+    reasons += [f"the line is stopped for {s}: {r}" for s, r in settings.stopped.items() if s in stops(task, "")]
+    if task.state == lifecycle.READY:
+        said["agents"] = _who_could(work, settings, task)
+        if not any(not a["why_not"] for a in said["agents"]):
+            reasons.append("no known agent can take it")
+    said["reasons"] = reasons
+    return said
+
+
+def _who_could(work: Work, settings: Project, task: Task) -> list[dict[str, Any]]:
+    out = []
+    for agent in work.find(Agent, {"project": task.project, "left_at": Present(False)}):
+        why_not = []
+        missing = set(task.requires) - set(agent.capabilities)
+        if missing:
+            why_not.append(f"lacks {', '.join(sorted(missing))}")
+        if task.region and task.region != agent.region:
+            why_not.append(f"is not in region {task.region}")
+        if agent.tracks and task.track not in agent.tracks:
+            why_not.append(f"works on {', '.join(agent.tracks)} only")
+        if agent.draining:
+            why_not.append("is draining")
+        if (agent.cool_until or 0) > work.now or task.cool_offs.get(agent.id, 0) > work.now:
+            why_not.append("cools off")
+        if task.offer_to not in (None, agent.id):
+            why_not.append("it is held out to another")
+        if any(scope in settings.stopped for scope in stops(task, agent.id)):
+            why_not.append("the line is stopped")
+        models = [work.get(Model, task.project, m) for m in models_for(task, task.attempts + 1)]
+        if models and all(m is not None and (m.cool_until or 0) > work.now for m in models):
+            why_not.append("its models are rate limited")
+        out.append({"agent": agent.id, "why_not": why_not})
+    return out
+
+
+# --- dags ---------------------------------------------------------------------------------------------------
+
+
+def dag(work: Work, project: str, id: str) -> dict[str, Any]:
+    """A dag with its tasks, edges, counts and critical path; a lone task's dag is that task."""
+    project_of(work, project)
+    tasks_ = {t.id: t for t in work.find(Task, {"project": project, "dag": id})}
+    if not tasks_:
+        dag_named(work, project, id)
+    row = work.get(Dag, project, id)
+    if row is None:
+        row = Dag(project=project, id=id, created_at=min(t.created_at for t in tasks_.values()))
+        for task in tasks_.values():
+            row = graph.counted(row, None, graph.part(task))
+    edges = [e for t in tasks_.values() if t.waits_on for e in work.find(Edge, {"project": project, "task": t.id})]
+    path = graph.critical_path(tasks_, edges)
+    key = {i: t.key for i, t in (tasks_ | work.get_many(Task, project, [e.needs for e in edges])).items()}
+    pointed = {e.needs for e in edges}
+    return {
+        **msgspec.structs.asdict(row),
+        "roots": sorted(t.key for t in tasks_.values() if not t.waits_on),
+        "leaves": sorted(t.key for i, t in tasks_.items() if i not in pointed),
+        "tasks": [{"id": t.id, "key": t.key, "state": t.state} for t in sorted(tasks_.values(), key=lambda t: t.key)],
+        "edges": [{"task": key[e.task], "needs": key[e.needs], "on_failure": e.on_failure} for e in edges],
+        "critical_path": [key[i] for i in path],
+    }
+
+
+def dags(work: Work, project: str) -> list[dict[str, Any]]:
+    project_of(work, project)
+    return [msgspec.structs.asdict(d) for d in work.find(Dag, {"project": project}, order="created_at")]
+
+
+def dead_letters(work: Work, project: str, *, resolved: bool = False) -> list[dict[str, Any]]:
+    project_of(work, project)
+    where = {"project": project, "resolution": Present(resolved)}
+    out = []
+    for letter in work.find(DeadLetter, where, order="dead_lettered_at"):
+        task = work.get(Task, project, letter.task)
+        out.append({**msgspec.structs.asdict(letter), "key": task.key if task else None})
+    return out
+
+
+# --- the team -----------------------------------------------------------------------------------------------
+
+
+def agents(work: Work, project: str) -> list[dict[str, Any]]:
+    project_of(work, project)
+    return [people.agent_view(work, a) for a in work.find(Agent, {"project": project})]
+
+
+def inbox(work: Work, project: str, agent: str, *, unread: bool = True, sender: str | None = None) -> list[dict[str, Any]]:
+    project_of(work, project)
+    where: dict[str, Any] = {"project": project, "recipient": agent}
+    if unread:
+        where["read_at"] = Present(False)
+    if sender is not None:
+        where["sender"] = sender
+    return [mail.view(m) for m in work.find(Message, where, order="sent_at", limit=MOST_LISTED)]
+
+
+def reservations(work: Work, project: str) -> list[dict[str, Any]]:
+    project_of(work, project)
+    live = [r for r in work.find(Reservation, {"project": project}) if r.until is None or r.until > work.now]
+    out = []
+    for held in live:
+        task = work.get(Task, project, held.task) if held.task else None
+        out.append(
+            {
+                "id": held.id, "pattern": held.pattern, "mode": held.mode, "agent": held.agent, "session": held.session,
+                "task": task.key if task else None, "until": task.lease_until if task else held.until,
+            }
+        )  # fmt: skip
+    return out
+
+
+_MEMORY = {
+    "task.claimed": "claim_acquired",
+    "task.completed": "result_submitted",
+    "task.result_refused": "result_submitted",
+    "task.lease_expired": "claim_lost",
+    "task.aborted": "claim_lost",
+    "task.reassigned": "claim_lost",
+    "task.recovered": "claim_lost",
+    "task.epoch_ended": "claim_lost",
+    "task.cancelled": "claim_lost",
+    "task.paused": "claim_released",
+    "task.question": "claim_released",
+    "task.waiting": "claim_released",
+    "task.released": "claim_released",
+    "task.failed": "claim_released",
+}
+
+
+def session(work: Work, project: str, id: str) -> dict[str, Any]:
+    """A session's memory, read from the log and the claims."""
+    project_of(work, project)
+    row = work.get(Session, project, id)
+    if row is None:
+        raise NotFound(f"no session {id[:80]!r} in project {project}")
+    told = work.tx.events({"project": project, "session": id}, limit=MOST_LISTED, last=True)
+    mine = work.find(Claim, {"project": project, "session": id}, order="acquired_at")
+    held = [t for t in work.find(Task, {"project": project, "session": id}) if claims.is_held(t)]
+    log = [
+        {
+            "what": _MEMORY[e.kind], "time": e.time, "task": e.key, "track": e.track, "generation": e.generation,
+            "agent": e.agent, "outcome": e.new_state, "work_product": e.details.get("work_product"), "details": e.details,
+        }
+        for e in told
+        if e.kind in _MEMORY
+    ]  # fmt: skip
+    renewed = [(c, c.renewals) for c in mine if c.renewals]
+    renewed += [(c, t.renewals) for t in held for c in mine if c.id == claims.claim_id(t.id, t.generation) and t.renewals]
+    log += [
+        {"what": "lease_renewed", "task": c.task, "generation": c.generation, "agent": c.agent, "count": n}
+        for c, n in renewed
+    ]
+    done = work.get_many(Task, project, [c.task for c in mine if c.result_accepted])
+    return {
+        "id": row.id, "agent": row.agent, "user": row.user, "created_at": row.created_at,
+        "last_activity": row.last_activity, "ended_at": row.ended_at, "is_over": team.is_over(row, len(held), work.now),
+        "task_log": log, "active_claims": [t.key for t in held], "completed": sorted(t.key for t in done.values()),
+        "track_progress": track_progress(work, project),
+    }  # fmt: skip
+
+
+def track_progress(work: Work, project: str) -> dict[str, dict[str, int]]:
+    """Completed, in progress and pending tasks of each track that has any."""
+    in_progress = (*lifecycle.HELD, lifecycle.VALIDATING)
+    out = {}
+    for track in work.find(Track, {"project": project}):
+        if not track.last_sequence:
+            continue
+        by_state = work.count(Task, {"project": project, "track": track.id}, "state")
+        out[track.id] = {
+            "completed": by_state.get(lifecycle.COMPLETED, 0),
+            "in_progress": sum(by_state.get(s, 0) for s in in_progress),
+            "pending": sum(n for s, n in by_state.items() if s not in (*in_progress, *lifecycle.FINISHED)),
+        }
+    return out
+
+
+def status(work: Work, project: str) -> dict[str, Any]:
+    """One screen: who leads, who works, how far each track is, how many tasks stand where."""
+    settings = project_of(work, project)
+    leader = work.get(Leader, project, PROJECT_LEADER)
+    coordinator = work.get(Leader, "", COORDINATOR)
+    return {
+        "project": project,
+        "leader": _leader_view(work, leader),
+        "coordinator": _leader_view(work, coordinator),
+        "agents": agents(work, project),
+        "tracks": track_progress(work, project),
+        "tasks": work.count(Task, {"project": project}, "state"),
+        "stopped": settings.stopped,
+        "now": work.now,
+    }
+
+
+def _leader_view(work: Work, leader: Leader | None) -> dict[str, Any] | None:
+    if leader is None or leader.until <= work.now:
+        return None
+    return {"holder": leader.holder, "term": leader.term, "since": leader.elected_at, "until": leader.until}
+
+
+def log(work: Work, project: str, *, after: int = 0, limit: int = 100, last: bool = True, **where: Any) -> list[dict[str, Any]]:
+    """Events of the project, oldest first, without the patches that only replay needs."""
+    project_of(work, project)
+    if "task" in where:
+        where["task"] = task_named(work, project, where["task"]).id
+    events = work.tx.events({"project": project, **where}, after=after, limit=min(limit, 10_000), last=last)
+    return [
+        {f: v for f, v in msgspec.structs.asdict(e).items() if f != "patch" and v not in (None, "", {})} for e in events
+    ]

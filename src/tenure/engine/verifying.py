@@ -1,0 +1,177 @@
+"""Verify: every promise of the engine that can be asked of the rows, asked of all of them.
+
+Each function gives sentences about what is wrong; no sentence means the promise holds. Meant for `doctor --verify`
+and for the end of every test history; it reads whole tables.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from tenure.core import claims, graph, lifecycle, settle
+from tenure.core.errors import Cycle
+from tenure.core.records import KINDS, Claim, Dag, DeadLetter, Edge, Reservation, Result, Row, Task
+from tenure.engine.effects import dead_letter_id
+from tenure.engine.replaying import Tables, differences, replay
+from tenure.engine.work import Work
+
+if TYPE_CHECKING:
+    from tenure.engine.engine import Engine
+
+EVENTS_A_PAGE = 5_000
+
+
+def verify(engine: Engine, *, with_replay: bool = True) -> list[str]:
+    """What is wrong with the store as a whole; empty when every promise holds."""
+    with engine.reading(_projects(engine)) as work:
+        rows: Tables = {kind: {(r.project, r.id): r for r in work.find(kind, {})} for kind in KINDS}
+        found = [*_results(rows), *_claims(rows), *_limbo(rows, work), *_graph(rows), *_dags(rows), *_letters(rows)]
+        found += _holds(rows)
+    if with_replay:
+        found += _replayed(engine)
+    return found
+
+
+def _projects(engine: Engine) -> list[str]:
+    from tenure.engine.upkeep import projects
+
+    return projects(engine)
+
+
+def _of(rows: Tables, kind: type[Row]) -> list[Row]:
+    return list(rows[kind].values())
+
+
+def _tasks(rows: Tables) -> list[Task]:
+    return [t for t in _of(rows, Task) if isinstance(t, Task)]
+
+
+def _results(rows: Tables) -> Iterator[str]:
+    """One accepted result per task and run, and a completed task has it."""
+    accepted = Counter(
+        (r.project, r.task, r.run) for r in _of(rows, Result) if isinstance(r, Result) and r.accepted
+    )
+    for (_, id, run), count in accepted.items():
+        if count > 1:
+            yield f"{id}: {count} accepted results in run {run}"
+    for task in _tasks(rows):
+        if task.state == lifecycle.COMPLETED and not accepted[task.project, task.id, task.run]:
+            yield f"{task.key}: completed without an accepted result in run {task.run}"
+
+
+def _claims(rows: Tables) -> Iterator[str]:
+    """Generations without gap, one nonce each, and one live claim exactly while the task is held."""
+    by_task: dict[tuple[str, str], list[Claim]] = {}
+    for claim in _of(rows, Claim):
+        assert isinstance(claim, Claim)
+        by_task.setdefault((claim.project, claim.task), []).append(claim)
+    for task in _tasks(rows):
+        mine = sorted(by_task.get((task.project, task.id), ()), key=lambda c: c.generation)
+        if [c.generation for c in mine] != list(range(1, task.generation + 1)):
+            yield f"{task.key}: generation {task.generation}, but claims {[c.generation for c in mine]}"
+        if len({c.nonce for c in mine}) != len(mine):
+            yield f"{task.key}: one nonce for two generations"
+        live = [c.generation for c in mine if c.state == "active"]
+        if live != ([task.generation] if claims.is_held(task) else []):
+            yield f"{task.key} is {task.state}, but its live claims are {live}"
+        if not 0 <= task.given_back <= lifecycle.MOST_GIVEN_BACK or task.attempts < 0:
+            yield f"{task.key}: attempts {task.attempts}, given back {task.given_back}"
+
+
+def _limbo(rows: Tables, work: Work) -> Iterator[str]:
+    """Every open task has a next: a dependency, a place in a lane, a lease, a due time, or a person."""
+    for task in _tasks(rows):
+        stamped = settle.stamp(task, work.now)
+        if (stamped.lane, stamped.band) != (task.lane, task.band):
+            yield f"{task.key}: stands in lane {task.lane}, belongs to {stamped.lane}"
+        if task.state in lifecycle.HELD and (task.lease_until is None or task.due_at is None):
+            yield f"{task.key}: held without a lease"
+        if task.state == lifecycle.PENDING and task.unmet == 0 and task.due_at is None:
+            yield f"{task.key}: pending, but waits for nothing"
+        if task.state == lifecycle.RETRYING and task.retry_at is None:
+            yield f"{task.key}: retrying without a time"
+        if task.state == lifecycle.PAUSED and not task.reason:
+            yield f"{task.key}: paused without a reason"
+        if task.due_at is not None and task.due_at <= work.now:
+            yield f"{task.key}: due at {task.due_at}, not settled at {work.now}"
+        if task.state == lifecycle.READY and task.lane is None and task.offer_to is None:
+            holder = rows[Task].get((task.project, task.parked or ""))
+            if not isinstance(holder, Task) or not claims.is_held(holder):
+                yield f"{task.key}: parked under a task that nobody holds"
+
+
+def _graph(rows: Tables) -> Iterator[str]:
+    """Counts of edges are right, nothing is claimable too early, and there is no circle."""
+    tasks = {(t.project, t.id): t for t in _tasks(rows)}
+    unmet: Counter[tuple[str, str]] = Counter()
+    waits: Counter[tuple[str, str]] = Counter()
+    dependents: Counter[tuple[str, str]] = Counter()
+    needs: dict[str, list[str]] = {}
+    for edge in _of(rows, Edge):
+        assert isinstance(edge, Edge)
+        source = tasks[edge.project, edge.needs]
+        unmet[edge.project, edge.task] += not graph.is_met(edge, source.state)
+        waits[edge.project, edge.task] += 1
+        dependents[edge.project, edge.needs] += 1
+        needs.setdefault(edge.task, []).append(edge.needs)
+    for key, task in tasks.items():
+        counted = (task.unmet, task.waits_on, task.dependents)
+        if counted != (unmet[key], waits[key], dependents[key]):
+            yield f"{task.key}: counts {counted}, edges say {(unmet[key], waits[key], dependents[key])}"
+        if task.state == lifecycle.READY and task.unmet:
+            yield f"{task.key}: ready before its dependencies are met"
+    try:
+        graph.check_acyclic(needs, {t.id: t.key for t in tasks.values()})
+    except Cycle as error:
+        yield error.message
+
+
+def _dags(rows: Tables) -> Iterator[str]:
+    parts: dict[tuple[str, str], Counter[str]] = {}
+    for task in _tasks(rows):
+        parts.setdefault((task.project, task.dag), Counter())[graph.part(task)] += 1
+    for dag in _of(rows, Dag):
+        assert isinstance(dag, Dag)
+        mine = parts.get((dag.project, dag.id), Counter())
+        said = {p: getattr(dag, p) for p in ("live", "blocked", "completed", "cancelled", "dead")}
+        if said != {p: mine[p] for p in said} or dag.total != mine.total() or dag.status != graph.status(dag):
+            yield f"{dag.id}: counts {said} of {dag.total} ({dag.status}), tasks say {dict(mine)}"
+
+
+def _letters(rows: Tables) -> Iterator[str]:
+    for task in _tasks(rows):
+        if task.state == lifecycle.DEAD_LETTERED:
+            if not isinstance(rows[DeadLetter].get((task.project, dead_letter_id(task))), DeadLetter):
+                yield f"{task.key}: a dead letter without its record"
+
+
+def _holds(rows: Tables) -> Iterator[str]:
+    """A reservation that belongs to a claim lives as long as that claim."""
+    for held in _of(rows, Reservation):
+        if not isinstance(held, Reservation) or held.task is None:
+            continue
+        task = rows[Task].get((held.project, held.task))
+        if not isinstance(task, Task) or not claims.is_held(task) or task.generation != held.generation:
+            yield f"{held.id}: {held.pattern} is held for {held.task}, whose claim has ended"
+
+
+def _replayed(engine: Engine) -> list[str]:
+    """(task, version) without gap, and the log gives the tables back."""
+    with engine.store.begin(engine.tenant, write=False) as tx:
+        events = []
+        after = 0
+        while page := tx.events({}, after=after, limit=EVENTS_A_PAGE):
+            events += page
+            after = page[-1].sequence
+        stored: Tables = {kind: {(r.project, r.id): r for r in tx.find(kind, {})} for kind in KINDS}
+    found = []
+    versions: Counter[str] = Counter()
+    for event in events:
+        if event.task is not None:
+            versions[event.task] += 1
+            if event.version != versions[event.task]:
+                found.append(f"{event.key}: event {event.sequence} has version {event.version}, not {versions[event.task]}")
+    found += [f"{t.key}: version {t.version}, {versions[t.id]} events" for t in _tasks(stored) if t.version != versions[t.id]]
+    return found + differences(replay(events), stored)

@@ -1,0 +1,178 @@
+"""The log, the store's clock and epoch, and waiting for what is written."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from hypothesis import given, settings
+
+from tenure.core.errors import Conflict
+from tenure.core.events import Event
+from tenure.core.filters import Contains, Prefix, Present, Range
+from tenure.core.records import replace
+from tenure.stores.port import Store
+from tenure.testing.clock import FakeClock
+from tenure.testing.samples import event_of, rows
+from tenure.testing.suites.store_setting import Setting, logged, write
+
+
+class Events(Setting):
+    def test_any_event_comes_back_with_a_sequence(self, store: Store) -> None:
+        @settings(max_examples=40)
+        @given(rows(Event))
+        def comes_back(event: Event) -> None:
+            sequence = 0
+            try:
+                with store.begin("local", write=True) as transaction:
+                    transaction.append([event])
+                    (found,) = transaction.events({})
+                    sequence = found.sequence
+                    raise _Done
+            except _Done:
+                pass
+            assert sequence > 0
+            assert found == replace(event, sequence=sequence)
+
+        comes_back()
+
+    def test_events_keep_the_order_they_were_appended_in(self, store: Store) -> None:
+        for batch in range(4):
+            with store.begin("local", write=True) as transaction:
+                transaction.append([])
+                transaction.append([event_of(id=f"{batch}-{n}") for n in range(3)])
+                transaction.append([event_of(id=f"{batch}-last")])
+        found = logged(store)
+        assert [e.id for e in found] == [f"{b}-{n}" for b in range(4) for n in (0, 1, 2, "last")]
+        sequences = [e.sequence for e in found]
+        assert sequences == sorted(set(sequences))
+        assert store.mark() == sequences[-1]
+
+    def test_events_are_read_from_a_place_on_or_from_the_end(self, store: Store) -> None:
+        write(store, events=[event_of(id=str(n), kind="even" if n % 2 == 0 else "odd") for n in range(10)])
+        marks = [e.sequence for e in logged(store)]
+        with store.begin("local", write=False) as transaction:
+
+            def ids(**how: int) -> str:
+                return "".join(e.id for e in transaction.events({}, **how))  # type: ignore[arg-type]
+
+            assert ids(limit=3) == "012"
+            assert ids(after=marks[3], limit=3) == "456"
+            assert ids(after=marks[9]) == ""
+            assert ids(limit=3, last=True) == "789"
+            assert ids(after=marks[7], limit=3, last=True) == "89"
+            assert ids(limit=0) == ids(limit=0, last=True) == ""
+            even = transaction.events({"kind": "even"}, after=marks[1], limit=2, last=True)
+            assert [e.id for e in even] == ["6", "8"]
+
+    def test_events_are_found_by_what_they_are_about(self, store: Store) -> None:
+        events = [
+            event_of(id="a", project="p", task="t1", version=1, session="s1", kind="task.claimed", time=10),
+            event_of(id="b", project="p", task="t1", version=2, session="s2", kind="task.started", time=20),
+            event_of(id="c", project="p", task="t2", version=1, session="s1", kind="task.claimed", time=30, level="error"),
+            event_of(id="d", project="q", task="t1", version=1, agent="bo", kind="task.claimed", causation_id="c1", time=40),
+            event_of(id="e", project="p", kind="agent.registered", agent="bo", time=50),
+        ]
+        write(store, events=events)
+        cases = [
+            ({"project": "p", "task": "t1"}, "ab"),
+            ({"project": "p", "session": "s1"}, "ac"),
+            ({"kind": ("task.claimed", "task.started"), "project": "p"}, "abc"),
+            ({"kind": Prefix("task.")}, "abcd"),
+            ({"task": Present(False)}, "e"),
+            ({"task": None}, "e"),
+            ({"time": Range(20, 40)}, "bc"),
+            ({"causation_id": "c1"}, "d"),
+            ({"agent": "bo", "project": "p"}, "e"),
+            ({"level": ("warning", "error")}, "c"),
+            ({"version": 1, "project": "p"}, "ac"),
+            ({"kind": ()}, ""),
+        ]
+        with store.begin("local", write=False) as transaction:
+            for where, expected in cases:
+                assert "".join(e.id for e in transaction.events(where)) == expected, where
+        assert Contains  # lists in events are not asked about
+
+    def test_a_version_of_a_task_is_written_once(self, store: Store) -> None:
+        write(store, events=[event_of(id="a", task="t", version=1), event_of(id="b", task="t", version=2)])
+        with pytest.raises(Conflict):
+            write(store, events=[event_of(id="c", task="t", version=3), event_of(id="d", task="t", version=2)])
+        write(store, events=[event_of(id="e", project="q", task="t", version=2)])
+        write(store, events=[event_of(id="f"), event_of(id="g"), event_of(id="h", task="t"), event_of(id="i", task="t")])
+        assert [e.id for e in logged(store)] == list("abefghi")
+
+    def test_sequences_grow_past_what_was_taken_back(self, store: Store) -> None:
+        write(store, events=[event_of(id="a")])
+
+        def take_back() -> None:
+            with store.begin("local", write=True) as transaction:
+                transaction.append([event_of(id="b")])
+                raise _Done
+
+        with pytest.raises(_Done):
+            take_back()
+        mark = store.mark()
+        write(store, events=[event_of(id="c")])
+        assert [e.id for e in logged(store)] == ["a", "c"]
+        assert store.mark() > mark
+
+    def test_now_is_the_clocks_time(self, store: Store, clock: FakeClock) -> None:
+        for write_ in (True, False):
+            clock.advance(5)
+            with store.begin("local", write=write_) as transaction:
+                assert transaction.now == clock.now
+                clock.advance(5)
+                assert transaction.now == clock.now - 5
+
+    def test_now_never_lies_before_the_last_event(self, store: Store, clock: FakeClock) -> None:
+        write(store, events=[event_of(time=clock.now)])
+        last = clock.now
+        clock.advance(-10_000_000)
+        for write_ in (True, False):
+            with store.begin("local", write=write_) as transaction:
+                assert transaction.now == last
+        clock.advance(10_000_001)
+        with store.begin("local", write=True) as transaction:
+            assert transaction.now == last + 1
+
+    def test_the_epoch_stays_until_another_is_set(self, store: Store) -> None:
+        with store.begin("local", write=True) as transaction:
+            first = transaction.epoch
+        assert first
+        with store.begin("local", write=True) as transaction:
+            assert transaction.epoch == first
+            transaction.set_epoch("0badcafe")
+            assert transaction.epoch == "0badcafe"
+        for write_ in (True, False):
+            with store.begin("local", write=write_) as transaction:
+                assert transaction.epoch == "0badcafe"
+
+    def test_waiting_for_what_is_there_already_is_over_at_once(self, store: Store) -> None:
+        assert store.mark() == 0
+        assert store.wait(0, 0) is False
+        write(store, events=[event_of()])
+        assert store.wait(0, 0) is True
+        assert store.wait(store.mark(), 0) is False
+        assert store.wait(store.mark(), 0.001) is False
+
+    def test_everyone_who_waits_is_woken_by_a_commit(self, store: Store) -> None:
+        mark = store.mark()
+        started = threading.Barrier(5)
+        woken: list[bool] = []
+
+        def wait() -> None:
+            started.wait(30)
+            woken.append(store.wait(mark, 30))
+
+        threads = [threading.Thread(target=wait) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        started.wait(30)
+        write(store, events=[event_of()])
+        for thread in threads:
+            thread.join(30)
+        assert woken == [True] * 4
+
+
+class _Done(Exception):  # noqa: N818 - not an error: it ends a block so that nothing stays
+    pass

@@ -1,0 +1,60 @@
+"""What the parts of the store's suite share: how a store is opened, filled and looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from tenure.core.events import Event
+from tenure.core.records import Row
+from tenure.stores.port import Change, Clock, Store
+from tenure.testing.clock import FakeClock
+
+R = TypeVar("R", bound=Row)
+
+
+class Setting:
+    """Every test gets `store`, new and empty, and its `clock`."""
+
+    def open_store(self, tmp_path: Path, clock: Clock) -> Store:
+        """The store of this folder: a new one at first, later the same one again."""
+        raise NotImplementedError
+
+    @pytest.fixture
+    def clock(self) -> FakeClock:
+        return FakeClock()
+
+    @pytest.fixture
+    def store(self, tmp_path: Path, clock: FakeClock) -> Iterator[Store]:
+        store = self.open_store(tmp_path, clock)
+        yield store
+        store.close()
+
+
+def needs(store: Store, feature: str) -> None:
+    if feature not in store.features:
+        pytest.skip(f"does not declare {feature!r}")
+
+
+def write(store: Store, *changes: Change, events: Collection[Event] = ()) -> None:
+    with store.begin("local", write=True) as transaction:
+        transaction.save(changes)
+        transaction.append(list(events))
+
+
+def add(store: Store, *rows: Row) -> None:
+    write(store, *(Change(None, row) for row in rows))
+
+
+def stored(store: Store, kind: type[R]) -> dict[tuple[str, str], R]:
+    """All rows of a kind."""
+    with store.begin("local", write=False) as transaction:
+        return {(row.project, row.id): row for row in transaction.find(kind, {})}
+
+
+def logged(store: Store) -> list[Event]:
+    with store.begin("local", write=False) as transaction:
+        return transaction.events({}, limit=1_000_000)

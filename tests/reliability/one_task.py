@@ -1,0 +1,151 @@
+"""One task as a sequential specification: what each verb answers, and the state it leaves behind.
+
+Written from the chapters on the model and the operations, not from the code; it shares nothing with tenure.core. It
+knows no other task, no priorities and no sweeps (which change no answer). Times are microseconds since the history
+began, and pass only by the verb `advance`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from tests.reliability.checker import Operation
+
+MOST_ATTEMPTS = 2
+RETRY_DELAY = 500_000
+
+DENIALS = {
+    "held": "DENIED_ACTIVE_CLAIM",
+    "retrying": "DENIED_NOT_READY",
+    "completed": "DENIED_COMPLETED",
+    "cancelled": "DENIED_CANCELLED",
+    "dead_lettered": "DENIED_DEAD_LETTERED",
+}
+REFUSALS = {"completed": "TASK_ALREADY_COMPLETED", "cancelled": "TASK_CANCELLED"}
+
+
+class OneTask(NamedTuple):
+    now: int = 0
+    state: str = "ready"
+    receipts: tuple[str, ...] = ()  # of generation 1, 2, …
+    session: str | None = None  # of the last claim
+    until: int = 0  # end of the lease while held
+    ended: str | None = None  # how the last claim ended
+    attempts: int = 0
+    retry_at: int = 0
+    product: str | None = None  # the accepted data
+
+
+def step(task: OneTask, operation: Operation) -> OneTask | None:
+    """The task after the operation; None where it would have answered otherwise."""
+    if operation.verb == "advance":
+        return task._replace(now=task.now + operation.given["by"])
+    task = settled(task)
+    if operation.verb == "sweep":
+        return task
+    answer = operation.answer
+    expected, after = VERBS[operation.verb](task, operation.given)
+    if any(answer.get(field) != value for field, value in expected.items()):
+        return None
+    if expected.get("outcome") == "GRANTED":
+        receipt = answer["receipt"]
+        return None if receipt in task.receipts else after._replace(receipts=(*task.receipts, receipt))
+    return after
+
+
+def settled(task: OneTask) -> OneTask:
+    """What time alone has done."""
+    if task.state == "held" and task.until <= task.now:
+        return task._replace(state="dead_lettered" if task.attempts >= MOST_ATTEMPTS else "ready", ended="EXPIRED")
+    if task.state == "retrying" and task.retry_at <= task.now:
+        return task._replace(state="ready")
+    return task
+
+
+Answered = tuple[dict[str, Any], OneTask]
+
+
+def claim(task: OneTask, given: dict[str, Any]) -> Answered:
+    generation = len(task.receipts)
+    if task.state == "held":
+        yours = task.session == given["session"]
+        return dict(outcome=DENIALS["held"], generation=generation, lease_until=task.until, yours=yours), task
+    if task.state != "ready":
+        return dict(outcome=DENIALS[task.state]), task
+    continues = task.ended == "EXPIRED" and task.session == given["session"]
+    attempts = task.attempts + (not continues)
+    until = task.now + given["lease"]
+    held = task._replace(state="held", session=given["session"], until=until, ended=None, attempts=attempts)
+    return dict(outcome="GRANTED", generation=generation + 1, attempt=attempts, lease_until=until), held
+
+
+def refusal(task: OneTask, receipt: str) -> str | None:
+    """Why the bearer of a receipt may not go on: generation, nonce, then the state."""
+    generation, current = int(receipt.partition("@")[2].partition(":")[0]), len(task.receipts)
+    if generation != current:
+        return "STALE_GENERATION" if generation < current else "FUTURE_GENERATION"
+    if receipt != task.receipts[-1]:
+        return "SESSION_MISMATCH"
+    if task.state == "held":
+        return None
+    return REFUSALS.get(task.state) or ("ALREADY_EXPIRED" if task.ended == "EXPIRED" else "NO_CLAIM")
+
+
+def renew(task: OneTask, given: dict[str, Any]) -> Answered:
+    why = refusal(task, given["receipt"])
+    if why is not None:
+        return dict(outcome=why, current_generation=len(task.receipts)), task
+    until = task.now + given["lease"]
+    return dict(outcome="RENEWED", generation=len(task.receipts), lease_until=until), task._replace(until=until)
+
+
+def submit(task: OneTask, given: dict[str, Any]) -> Answered:
+    receipt, data = given["receipt"], given["data"]
+    why = refusal(task, receipt)
+    accepted = dict(outcome="ACCEPTED", generation=len(task.receipts), work_lost=False)
+    if why == "TASK_ALREADY_COMPLETED" and task.product == data:
+        return accepted | dict(again=True), task
+    if why is None:
+        return accepted | dict(again=False), task._replace(state="completed", ended="COMPLETED", product=data)
+    if why == "ALREADY_EXPIRED":
+        if task.state == "ready":  # nobody has claimed since: the late result is taken
+            return accepted | dict(again=False), task._replace(state="completed", product=data)
+        why = "NO_CLAIM"
+    return dict(outcome=why, current_generation=len(task.receipts), work_lost=receipt in task.receipts), task
+
+
+def fail(task: OneTask, given: dict[str, Any]) -> Answered:
+    dead = task.attempts >= MOST_ATTEMPTS
+    after = task._replace(state="dead_lettered" if dead else "retrying", retry_at=task.now + RETRY_DELAY)
+    return _given_up(task, given["receipt"], "FAILED", after)
+
+
+def release(task: OneTask, given: dict[str, Any]) -> Answered:
+    return _given_up(task, given["receipt"], "VOLUNTARY", task._replace(state="ready", attempts=task.attempts - 1))
+
+
+def _given_up(task: OneTask, receipt: str, reason: str, after: OneTask) -> Answered:
+    why = refusal(task, receipt)
+    if why is None:
+        return dict(outcome="OK", again=False, state=after.state), after._replace(ended=reason)
+    if why in ("NO_CLAIM", *REFUSALS.values()) and task.ended == reason:
+        return dict(outcome="OK", again=True, state=task.state), task
+    return dict(outcome=why, current_generation=len(task.receipts)), task
+
+
+def cancel(task: OneTask, given: dict[str, Any]) -> Answered:
+    if task.state == "cancelled":
+        return dict(outcome="UNCHANGED"), task
+    if task.state == "completed":
+        return dict(outcome="DENIED_STATE"), task
+    ended = "CANCELLED" if task.state == "held" else task.ended
+    return dict(outcome="UPDATED", state="cancelled"), task._replace(state="cancelled", ended=ended)
+
+
+def look(task: OneTask, given: dict[str, Any]) -> Answered:
+    return dict(state=task.state, generation=len(task.receipts)), task
+
+
+VERBS = {
+    "claim": claim, "renew": renew, "submit": submit, "fail": fail, "release": release, "cancel": cancel, "look": look,
+}  # fmt: skip
