@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from tenure.core import commands, inputs, roles
 from tenure.core.commands import Command, Principal
-from tenure.core.errors import Conflict, InvalidInput, StoreError, TenureError, TooLarge
+from tenure.core.errors import Bug, Conflict, InvalidInput, StoreError, TenureError, TooLarge
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Project
 from tenure.engine import requests, upkeep
@@ -16,7 +16,7 @@ from tenure.engine.epochs import begin_epoch
 from tenure.engine.handlers import HANDLERS
 from tenure.engine.settling import PAGE, Report, settle_due, settle_overdue
 from tenure.engine.verifying import verify
-from tenure.engine.work import Chance, Refused, Work
+from tenure.engine.work import OUR_FAULTS, Chance, Refused, Work
 from tenure.stores.port import Store
 
 Answer = Outcome | TenureError
@@ -101,6 +101,11 @@ class Engine:
         except TenureError as error:
             work.undo_to(bookmark)
             return error
+        except OUR_FAULTS as error:
+            work.undo_to(bookmark)
+            bug = Bug(f"{type(command).__name__}: {type(error).__name__}: {error}", "nothing was done; please report this")
+            bug.__cause__ = error
+            return bug
 
     # --- transactions ---
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tenure.core import claims, settle
-from tenure.core.errors import TenureError
 from tenure.core.records import Brief, Claim, Task
 from tenure.engine.effects import spread
-from tenure.engine.work import Work
+from tenure.engine.work import OUR_FAULTS, Work
 
 PAGE = 500  # rows a transaction; more are settled in transactions of their own, before
 
@@ -58,7 +57,7 @@ def settle_apart(work: Work, project: str, id: str, report: Report) -> None:
             settle_task(work, task)
             spread(work)
         report.settled += 1
-    except (TenureError, AssertionError, ValueError, TypeError, KeyError) as error:
+    except OUR_FAULTS as error:
         work.undo_to(bookmark)
         report.failed[id] = f"{type(error).__name__}: {error}"
 

@@ -16,6 +16,7 @@ from msgspec.structs import astuple
 
 from tenure.core import ids, lifecycle
 from tenure.core.commands import Command, Principal
+from tenure.core.errors import Bug
 from tenure.core.events import Event
 from tenure.core.filters import Where, matches
 from tenure.core.outcomes import Outcome
@@ -325,6 +326,10 @@ def _difference(old: Row | None, new: Row) -> dict[str, Any]:
         for f, u, v in zip(kind.__struct_fields__, astuple(old), astuple(new), strict=True)
         if u is not v and u != v and f not in hidden
     }
+
+
+# What a broken rule of ours raises. One command or row is taken back and told of; its neighbours go on.
+OUR_FAULTS = (Bug, AssertionError, ArithmeticError, LookupError, TypeError, ValueError, RecursionError, AttributeError)
 
 
 class Refused(Exception):

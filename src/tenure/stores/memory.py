@@ -14,11 +14,14 @@ from collections.abc import Callable, Collection, Sequence
 from types import TracebackType
 from typing import Any, TypeVar
 
+import msgspec
+
 from tenure.core.errors import Bug, Conflict, InvalidInput, StoreAway, StoreError
 from tenure.core.events import Event
-from tenure.core.filters import Where, matches
+from tenure.core.filters import Contains, Prefix, Present, Where, matches
 from tenure.core.records import KINDS, Row, Task, replace
 from tenure.stores.port import EVENT_UNIQUE, UNIQUE, Change, Clock, Head, Unique
+from tenure.stores.sql.codec import JSON, columns_of
 
 R = TypeVar("R", bound=Row)
 
@@ -136,7 +139,7 @@ class MemoryTransaction:
         limit: int | None = None,
     ) -> list[R]:
         field = order.removeprefix("-")
-        _check(kind, (*where, field))
+        _check(kind, where, field)
         falling = field != order
         rows = [row for row in self._rows(kind).values() if matches(row, where)]
         places = {id(row): _place(getattr(row, field), row.id) for row in rows}
@@ -147,7 +150,7 @@ class MemoryTransaction:
         return rows[:limit]
 
     def count(self, kind: type[Row], where: Where, by: str) -> dict[Any, int]:
-        _check(kind, (*where, by))
+        _check(kind, where, by)
         return dict(Counter(getattr(row, by) for row in self._rows(kind).values() if matches(row, where)))
 
     def tally(self, kind: type[Row], where: Where, most: int) -> int:
@@ -260,18 +263,22 @@ def _place(value: Any, row_id: str) -> tuple[Any, ...]:
     return (value is not None, value if value is not None else 0, row_id)
 
 
-def _check(struct: type[Any], where: Where, *fields: str) -> None:
-    """Refuses what an SQL store could not be asked, so that whoever tests with this one finds out."""
-    types = {column.name: column for column in columns_of(struct)}
-    for field in (*where, *fields):
-        if field not in types:
+def _check(struct: type[msgspec.Struct], where: Where, *sorting: str) -> None:
+    """Refuses what an SQL store would refuse, so that whoever tests with this one finds out."""
+    columns = {column.name: column for column in columns_of(struct)}
+    for field in (*where, *sorting):
+        if field not in columns:
             raise InvalidInput(f"{struct.__name__} has no field {field!r}")
-        wanted = Present() if field in where and isinstance(where[field], Present) else where.get(field)
-        is_list = types[field].annotation.startswith("tuple[")
-        if isinstance(wanted, Contains) != is_list and not isinstance(wanted, Present):
-            raise InvalidInput(f"{field}: only a list can be asked what it contains, and only that")
-        if types[field].type == JSON and field in fields:
-            raise InvalidInput(f"{field} holds a structure: it cannot be sorted by")
+    for field in sorting:
+        if columns[field].type == JSON:
+            raise InvalidInput(f"{field} holds a structure: it can be neither compared nor sorted by")
+    for field, wanted in where.items():
+        if wanted is None or isinstance(wanted, Present):
+            continue
+        if isinstance(wanted, Contains) != columns[field].annotation.startswith("tuple["):
+            raise InvalidInput(f"{field}: a list, and only a list, can be asked what it contains")
+        if isinstance(wanted, Prefix) and columns[field].type != "str":
+            raise InvalidInput(f"{field} is not a text: it has no beginning")
 
 
 def _host_clock() -> int:

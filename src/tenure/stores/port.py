@@ -86,7 +86,11 @@ class Transaction(Protocol):
         after: tuple[Any, str] | None = None,
         limit: int | None = None,
     ) -> list[R]:
-        """Rows that match, by `order` (a field, `-field` for falling) and then id; `after` is the last row's pair of both."""
+        """Rows that match, by `order` and then id, behind the pair (value, id) that `after` gives.
+
+        `order` is a field, or `-field` for falling: the id falls with it. A missing value is less than any other.
+        Across projects ids may repeat, and a page must not end between two of the same value and id.
+        """
 
     def count(self, kind: type[Row], where: Where, by: str) -> dict[Any, int]:
         """How many rows match, for each value of the field `by`."""
@@ -107,13 +111,17 @@ class Transaction(Protocol):
         """The earliest `due_at` in the project."""
 
     def save(self, changes: Sequence[Change]) -> None:
-        """Apply all or nothing; raises Conflict where a row is not as it was loaded, or a unique value is taken."""
+        """Apply all or nothing; raises Conflict where a row is not as it was loaded, or a unique value is taken.
+
+        A store that locks may go by a row's presence, and a task's version and generation. After a failed save or
+        append the transaction cannot commit: its end raises the error again.
+        """
 
     def append(self, events: Sequence[Event]) -> None:
         """Add to the log in this order, giving sequences that only grow."""
 
     def events(self, where: Where, *, after: int = 0, limit: int = 1000, last: bool = False) -> list[Event]:
-        """Events that match with a sequence above `after`, oldest first (`last`: the newest `limit`, still oldest first)."""
+        """Events that match with a sequence above `after`, oldest first; with `last` the newest `limit` of them."""
 
     def lock(self, name: str, projects: Collection[str]) -> None:
         """Hold `claim` or `graph` of these projects until the end. Stores with one writer need do nothing."""

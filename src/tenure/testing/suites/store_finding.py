@@ -14,7 +14,7 @@ from tenure.core.filters import Contains, Prefix, Present, Range, matches
 from tenure.core.records import Agent, Row, Task
 from tenure.stores.port import Change, Store
 from tenure.testing.samples import integers, row_of, rows, texts
-from tenure.testing.suites.store_setting import Setting, add
+from tenure.testing.suites.store_setting import Setting, add, trial
 
 # Few values, so that many rows share them and many questions have answers.
 _few = st.sampled_from(["", "a", "ab", "A", "b", "\x00", "%", "🙂", "\U0010ffff"])
@@ -36,7 +36,10 @@ _questions = st.fixed_dictionaries(
     optional={
         "project": st.sampled_from(["p", "q"]),
         "type": _few | st.lists(_few, max_size=3).map(tuple) | _few.map(Prefix) | st.builds(Range, _few, _few),
-        "region": st.none() | _few | st.lists(st.none() | _few, max_size=3).map(tuple) | st.builds(Present, st.booleans()),
+        "region": st.none()
+        | _few
+        | st.lists(st.none() | _few, max_size=3).map(tuple)
+        | st.builds(Present, st.booleans()),
         "pid": st.builds(Range, st.none() | _numbers, st.none() | _numbers) | st.builds(Present, st.booleans()),
         "last_seen": _numbers | st.builds(Range, st.none() | integers(), st.none() | integers()),
         "capabilities": _few.map(Contains),
@@ -53,14 +56,13 @@ class Finding(Setting):
         @given(st.lists(_agents, max_size=12, unique_by=lambda a: (a.project, a.id)), _questions, _orders)
         def agree(agents: list[Agent], where: dict[str, Any], order: str) -> None:
             expected = _sorted([a for a in agents if matches(a, where)], order)
-            with pytest.raises(_Done), store.begin("local", write=True) as transaction:
+            with trial(store) as transaction:
                 transaction.save([Change(None, agent) for agent in agents])
                 found = transaction.find(Agent, where, order=order)
                 assert _places(found, order) == _places(expected, order)
                 assert {(a.project, a.id) for a in found} == {(a.project, a.id) for a in expected}
                 assert transaction.count(Agent, where, "region") == Counter(a.region for a in expected)
                 assert transaction.tally(Agent, where, 100) == len(expected)
-                raise _Done
 
         agree()
 
@@ -69,7 +71,7 @@ class Finding(Setting):
         @given(st.lists(_agents, max_size=12, unique_by=lambda a: a.id), _orders, st.integers(1, 5))
         def whole(agents: list[Agent], order: str, size: int) -> None:
             field = order.removeprefix("-")
-            with pytest.raises(_Done), store.begin("local", write=True) as transaction:
+            with trial(store) as transaction:
                 transaction.save([Change(None, agent) for agent in agents])
                 found: list[Agent] = []
                 after = None
@@ -78,7 +80,6 @@ class Finding(Setting):
                     assert len(found) <= len(agents)
                     after = (getattr(page[-1], field), page[-1].id)
                 assert found == transaction.find(Agent, {}, order=order) == _sorted(agents, order)
-                raise _Done
 
         whole()
 
@@ -143,15 +144,12 @@ class Finding(Setting):
                     ask()
 
     @pytest.mark.parametrize(
-        "where", [{"capabilities": "a"}, {"capabilities": ("a",)}, {"capabilities": Range("a")}, {"type": Contains("a")}]
+        "where",
+        [{"capabilities": "a"}, {"capabilities": ("a",)}, {"capabilities": Range("a")}, {"type": Contains("a")}],
     )
     def test_a_question_that_does_not_suit_the_field_is_refused(self, store: Store, where: dict[str, Any]) -> None:
         with store.begin("local", write=False) as transaction, pytest.raises(InvalidInput):
             transaction.find(Agent, where)
-
-
-class _Done(Exception):  # noqa: N818 - not an error: it ends a block so that nothing stays
-    pass
 
 
 def _places(agents: list[Agent], order: str) -> list[tuple[Any, str]]:

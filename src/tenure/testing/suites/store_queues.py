@@ -8,11 +8,13 @@ from hypothesis import strategies as st
 from tenure.core.records import Task, replace
 from tenure.stores.port import Change, Head, Store
 from tenure.testing.samples import row_of
-from tenure.testing.suites.store_setting import Setting, add, write
+from tenure.testing.suites.store_setting import Setting, add, trial, write
 
 _small = st.integers(-2, 2)
 _tasks = st.lists(
-    st.tuples(st.sampled_from("pq"), st.sampled_from([None, "L", "M", "é"]), _small, _small, _small, st.none() | _small),
+    st.tuples(
+        st.sampled_from("pq"), st.sampled_from([None, "L", "M", "é"]), _small, _small, _small, st.none() | _small
+    ),
     max_size=15,
 ).map(
     lambda given: [
@@ -30,7 +32,9 @@ class Queues(Setting):
     def test_lanes_are_those_that_have_a_task_to_claim(self, store: Store) -> None:
         tasks = [
             row_of(Task, project=project, id=str(n), ref=str(n), lane=lane)
-            for n, (project, lane) in enumerate([("p", "b"), ("p", "a"), ("p", "a"), ("p", None), ("q", "c"), ("p", "")])
+            for n, (project, lane) in enumerate(
+                [("p", "b"), ("p", "a"), ("p", "a"), ("p", None), ("q", "c"), ("p", "")]
+            )
         ]
         add(store, *tasks)
         with store.begin("local", write=False) as transaction:
@@ -62,15 +66,11 @@ class Queues(Setting):
         def goes_on(tasks: list[Task], size: int) -> None:
             expected = sorted(_head(t) for t in tasks if t.project == "p" and t.lane == "L")
             found: list[Head] = []
-            try:
-                with store.begin("local", write=True) as transaction:
-                    transaction.save([Change(None, task) for task in tasks])
-                    while page := transaction.ready("p", "L", after=found[-1] if found else None, limit=size):
-                        found += page
-                    lanes = transaction.lanes("p")
-                    raise _Done
-            except _Done:
-                pass
+            with trial(store) as transaction:
+                transaction.save([Change(None, task) for task in tasks])
+                while page := transaction.ready("p", "L", after=found[-1] if found else None, limit=size):
+                    found += page
+                lanes = transaction.lanes("p")
             assert found == expected
             assert lanes == sorted({t.lane for t in tasks if t.project == "p" and t.lane is not None})
 
@@ -83,21 +83,13 @@ class Queues(Setting):
             times = {t.id: t.due_at for t in tasks if t.due_at is not None}
             due = sorted((time, i) for i, time in times.items() if time <= until)
             projects = {t.id: t.project for t in tasks}
-            try:
-                with store.begin("local", write=True) as transaction:
-                    transaction.save([Change(None, task) for task in tasks])
-                    everywhere = transaction.due(None, until, limit)
-                    here = transaction.due("p", until, limit)
-                    next_due = transaction.next_due("p")
-                    raise _Done
-            except _Done:
-                pass
+            with trial(store) as transaction:
+                transaction.save([Change(None, task) for task in tasks])
+                everywhere = transaction.due(None, until, limit)
+                here = transaction.due("p", until, limit)
+                next_due = transaction.next_due("p")
             assert [(t.due_at, t.id) for t in everywhere] == due[:limit]
             assert [(t.due_at, t.id) for t in here] == [d for d in due if projects[d[1]] == "p"][:limit]
             assert next_due == min((time for i, time in times.items() if projects[i] == "p"), default=None)
 
         earliest_first()
-
-
-class _Done(Exception):  # noqa: N818 - not an error: it ends a block so that nothing stays
-    pass

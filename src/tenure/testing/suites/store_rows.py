@@ -14,7 +14,7 @@ from tenure.core.records import KINDS, Agent, Brief, Claim, Project, Result, Row
 from tenure.stores.port import BACKUP, DURABLE, TENANTS, Change, Store
 from tenure.testing.clock import FakeClock
 from tenure.testing.samples import BIGGEST, event_of, key_of, row_of, rows
-from tenure.testing.suites.store_setting import Setting, add, logged, needs, stored, write
+from tenure.testing.suites.store_setting import Setting, add, logged, needs, stored, trial, write
 
 every_kind = pytest.mark.parametrize("kind", list(KINDS), ids=lambda kind: kind.__name__)
 
@@ -25,11 +25,10 @@ class Rows(Setting):
         @settings(max_examples=25)
         @given(rows(kind))
         def comes_back(row: Row) -> None:
-            with pytest.raises(_TakeBack), store.begin("local", write=True) as transaction:
+            with trial(store) as transaction:
                 transaction.save([Change(None, row)])
                 assert transaction.load(kind, [key_of(row)]) == [row]
                 assert type(transaction.find(kind, {"id": row.id})[0]) is kind
-                raise _TakeBack
 
         comes_back()
 
@@ -39,11 +38,10 @@ class Rows(Setting):
         @given(rows(kind), rows(kind))
         def becomes(before: Row, after: Row) -> None:
             after = replace(after, project=before.project, id=before.id)
-            with pytest.raises(_TakeBack), store.begin("local", write=True) as transaction:
+            with trial(store) as transaction:
                 transaction.save([Change(None, before)])
                 transaction.save([Change(before, after)])
                 assert transaction.load(kind, [key_of(before)]) == [after]
-                raise _TakeBack
 
         becomes()
 
@@ -295,7 +293,3 @@ class Rows(Setting):
     def test_closing_twice_is_closing(self, store: Store) -> None:
         store.close()
         store.close()
-
-
-class _TakeBack(Exception):  # noqa: N818 - not an error: it ends a block so that nothing stays
-    pass

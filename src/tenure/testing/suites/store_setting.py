@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -10,7 +11,7 @@ import pytest
 
 from tenure.core.events import Event
 from tenure.core.records import Row
-from tenure.stores.port import Change, Clock, Store
+from tenure.stores.port import Change, Clock, Store, Transaction
 from tenure.testing.clock import FakeClock
 
 R = TypeVar("R", bound=Row)
@@ -43,6 +44,18 @@ def write(store: Store, *changes: Change, events: Collection[Event] = ()) -> Non
     with store.begin("local", write=True) as transaction:
         transaction.save(changes)
         transaction.append(list(events))
+
+
+@contextmanager
+def trial(store: Store) -> Iterator[Transaction]:
+    """A write transaction that is taken back at its end, so that one store serves many examples."""
+    with suppress(_TakenBack), store.begin("local", write=True) as transaction:
+        yield transaction
+        raise _TakenBack
+
+
+class _TakenBack(Exception):  # not an error: it ends a block so that nothing stays
+    pass
 
 
 def add(store: Store, *rows: Row) -> None:

@@ -1,0 +1,13 @@
+"""Randomness of the operating system, for the engine."""
+
+from __future__ import annotations
+
+import os
+
+
+class SystemChance:
+    def token(self, size: int) -> bytes:
+        return os.urandom(size)
+
+    def fraction(self) -> float:
+        return int.from_bytes(os.urandom(7), "big") / (1 << 56)

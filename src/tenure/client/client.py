@@ -1,0 +1,354 @@
+"""`Client`: the operations as methods, on a local store."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+from tenure.client.chance import SystemChance
+from tenure.core import commands as c
+from tenure.core.commands import Command, Dependency, NewTask, Principal
+from tenure.core.errors import TenureError
+from tenure.core.outcomes import Outcome
+from tenure.engine import Chance, Engine, reading
+from tenure.engine.waiting import claim_next_or_wait
+from tenure.stores.opening import open_store
+from tenure.stores.port import Clock
+
+__all__ = ["Client"]
+
+
+class Client:
+    """One project of a store, and who speaks: `agent` and `session` are what claims are put down to.
+
+    "Denied" and "stale" come back as outcomes (`outcome.ok` tells); bad input and a store that is away are raised as
+    TenureError. A receipt is the only proof of a claim: keep it, and hand it to whoever shall go on.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        project: str = "default",
+        *,
+        agent: str | None = None,
+        session: str | None = None,
+        role: str = "owner",
+        user: str | None = None,
+        clock: Clock | None = None,
+        chance: Chance | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.store = open_store(url, clock=clock)
+        self.engine = Engine(self.store, chance or SystemChance(), pause=pause)
+        self.project = project
+        self.agent = agent or "me"
+        # identity is per process, never per host or name
+        self.session = session or f"{self.agent}-{os.getpid()}"
+        self.user = user
+        self.principal = Principal(role=role, user=user, agent=agent, session=session)
+        self._monotonic = monotonic
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.store.close()
+
+    def do(self, command: Command) -> Outcome:
+        """Run any command."""
+        return self.engine.do(command, self.principal)
+
+    def batch(self, batch: Sequence[Command]) -> list[Outcome | TenureError]:
+        """Many commands in one transaction, one outcome or error each."""
+        return self.engine.run(batch, self.principal)
+
+    # --- projects ---
+
+    def init(self, **settings: Any) -> Outcome:
+        """Make the project, or change its settings: default_track, boost, agents_may_operate, limits."""
+        return self.do(c.DefineProject(project=self.project, **settings))
+
+    def define_track(self, code: str, name: str, purpose: str = "") -> Outcome:
+        return self.do(c.DefineTrack(project=self.project, code=code, name=name, purpose=purpose))
+
+    def stop_line(self, scope: str = "project:", reason: str = "") -> Outcome:
+        return self.do(c.StopLine(project=self.project, scope=scope, reason=reason))
+
+    def start_line(self, scope: str = "project:") -> Outcome:
+        return self.do(c.StartLine(project=self.project, scope=scope))
+
+    # --- making work ---
+
+    def add(
+        self, title: str, *, after: Iterable[str | Dependency] = (), request_id: str | None = None, **fields: Any
+    ) -> Outcome:
+        """Make one task; `after` names what it depends on, `fields` are those of NewTask."""
+        task = NewTask(title=title, depends_on=tuple(after), **fields)
+        return self.do(c.Add(project=self.project, task=task, request_id=request_id))
+
+    def plan(
+        self, tasks: Iterable[NewTask], *, title: str = "", name: str | None = None, prune: bool = False
+    ) -> Outcome:
+        """Make a whole dag at once; with a name it can be applied again."""
+        return self.do(c.Plan(project=self.project, tasks=tuple(tasks), title=title, name=name, prune=prune))
+
+    def link(self, task: str, needs: str, on_failure: str = "block") -> Outcome:
+        return self.do(c.Link(project=self.project, task=task, needs=needs, on_failure=on_failure))
+
+    def unlink(self, task: str, needs: str) -> Outcome:
+        return self.do(c.Unlink(project=self.project, task=task, needs=needs))
+
+    def publish(self, task: str | None = None, dag: str | None = None) -> Outcome:
+        return self.do(c.Publish(project=self.project, task=task, dag=dag))
+
+    # --- claims ---
+
+    def claim(
+        self,
+        task: str | None = None,
+        *,
+        lease: float | None = None,
+        n: int = 1,
+        wait: float = 0.0,
+        request_id: str | None = None,
+        **filters: Any,
+    ) -> Outcome:
+        """Claim a task by name, or the best that this agent may take; `wait` stays that many seconds for one."""
+        who = {"project": self.project, "agent": self.agent, "session": self.session, "user": self.user}
+        if task is not None:
+            return self.do(c.Claim(**who, task=task, lease=lease, request_id=request_id))  # type: ignore[arg-type]
+        command = c.ClaimNext(**who, lease=lease, n=n, request_id=request_id, **filters)  # type: ignore[arg-type]
+        if wait > 0:
+            return claim_next_or_wait(self.engine, command, wait, self._monotonic, self.principal)
+        return self.do(command)
+
+    def renew(self, receipt: str, lease: float | None = None, *, background: bool = False) -> Outcome:
+        return self.do(c.Renew(project=self.project, receipt=receipt, lease=lease, background=background))
+
+    def start(self, receipt: str) -> Outcome:
+        return self.do(c.Start(project=self.project, receipt=receipt))
+
+    def progress(
+        self, receipt: str, percent: int | None = None, step: str | None = None, done_in: float | None = None
+    ) -> Outcome:
+        return self.do(
+            c.Progress(project=self.project, receipt=receipt, percent=percent, step=step, done_in=done_in)
+        )
+
+    def checkpoint(self, receipt: str, data: Mapping[str, Any]) -> Outcome:
+        return self.do(c.Checkpoint(project=self.project, receipt=receipt, data=dict(data)))
+
+    def submit(self, receipt: str, data: Any = None, summary: str = "", request_id: str | None = None) -> Outcome:
+        return self.do(
+            c.Submit(project=self.project, receipt=receipt, data=data, summary=summary, request_id=request_id)
+        )
+
+    def fail(
+        self,
+        receipt: str,
+        message: str = "",
+        error_class: str = "task",
+        *,
+        retry_after: float | None = None,
+        model: str | None = None,
+    ) -> Outcome:
+        return self.do(
+            c.Fail(
+                project=self.project, receipt=receipt, message=message, error_class=error_class,
+                retry_after=retry_after, model=model,
+            )
+        )  # fmt: skip
+
+    def release(self, receipt: str, reason: str = "") -> Outcome:
+        return self.do(c.Release(project=self.project, receipt=receipt, reason=reason))
+
+    def spawn(self, receipt: str, tasks: Iterable[NewTask], *, wait: bool = False) -> Outcome:
+        return self.do(c.Spawn(project=self.project, receipt=receipt, tasks=tuple(tasks), wait=wait))
+
+    def wait_for_subtasks(self, receipt: str) -> Outcome:
+        return self.do(c.Wait(project=self.project, receipt=receipt))
+
+    def ask(self, receipt: str, question: str) -> Outcome:
+        return self.do(c.Ask(project=self.project, receipt=receipt, question=question))
+
+    # --- persons' verbs ---
+
+    def pause(self, task: str, reason: str = "", *, drain: bool = False) -> Outcome:
+        return self.do(c.Pause(project=self.project, task=task, reason=reason, drain=drain))
+
+    def resume(self, task: str) -> Outcome:
+        return self.do(c.Resume(project=self.project, task=task))
+
+    def answer(self, task: str, text: str) -> Outcome:
+        return self.do(c.Answer(project=self.project, task=task, text=text))
+
+    def cancel(self, task: str, reason: str = "") -> Outcome:
+        return self.do(c.Cancel(project=self.project, task=task, reason=reason))
+
+    def retry(self, task: str, note: str = "", changes: Mapping[str, Any] | None = None) -> Outcome:
+        return self.do(
+            c.Retry(project=self.project, task=task, note=note, changes=None if changes is None else dict(changes))
+        )
+
+    def reset(self, task: str, *, cascade: bool = False) -> Outcome:
+        return self.do(c.Reset(project=self.project, task=task, cascade=cascade))
+
+    def adopt(self, task: str, result: str | None = None, *, supersede: bool = False, note: str = "") -> Outcome:
+        return self.do(c.Adopt(project=self.project, task=task, result=result, supersede=supersede, note=note))
+
+    def archive(self, task: str) -> Outcome:
+        return self.do(c.Archive(project=self.project, task=task))
+
+    def update(self, task: str, version: int | None = None, *, supersede: bool = False, **changes: Any) -> Outcome:
+        """Change fields of a task; with `version` only if nobody has changed it since."""
+        return self.do(
+            c.Edit(project=self.project, task=task, changes=changes, version=version, supersede=supersede)
+        )
+
+    def assign(self, task: str, agent: str, seconds: float = 60.0) -> Outcome:
+        return self.do(c.Assign(project=self.project, task=task, agent=agent, seconds=seconds))
+
+    def reassign(self, task: str, agent: str, seconds: float = 60.0) -> Outcome:
+        return self.do(c.Reassign(project=self.project, task=task, agent=agent, seconds=seconds))
+
+    def recover(self, task: str, reason: str = "") -> Outcome:
+        return self.do(c.Recover(project=self.project, task=task, reason=reason))
+
+    def abort(self, task: str, reason: str = "") -> Outcome:
+        return self.do(c.Abort(project=self.project, task=task, reason=reason))
+
+    def note(self, task: str, text: str) -> Outcome:
+        return self.do(c.Note(project=self.project, task=task, text=text))
+
+    def undo(self, command_id: str) -> Outcome:
+        return self.do(c.Undo(project=self.project, command_id=command_id))
+
+    # --- the team ---
+
+    def register(self, **fields: Any) -> Outcome:
+        """Tell of this agent: type, capabilities, models, tracks, region, max_concurrent_tasks …"""
+        return self.do(c.Register(project=self.project, agent=self.agent, session=self.session, **fields))
+
+    def heartbeat(self, **fields: Any) -> Outcome:
+        return self.do(c.Heartbeat(project=self.project, agent=self.agent, session=self.session, **fields))
+
+    def drain(self, agent: str | None = None) -> Outcome:
+        return self.do(c.Drain(project=self.project, agent=agent or self.agent))
+
+    def terminate(self, agent: str, *, graceful: bool = True) -> Outcome:
+        return self.do(c.Terminate(project=self.project, agent=agent, graceful=graceful))
+
+    def leave(self, session: str | None = None) -> Outcome:
+        return self.do(c.Leave(project=self.project, session=session or self.session))
+
+    def send(self, text: str, to: str = "@all", *, type: str = "chat", reply_to: str | None = None) -> Outcome:
+        return self.do(
+            c.Send(project=self.project, sender=self.agent, text=text, to=to, type=type, reply_to=reply_to)
+        )
+
+    def read(self, messages: Iterable[str] | None = None) -> Outcome:
+        """Unread mail of this agent, marked as read."""
+        wanted = None if messages is None else tuple(messages)
+        return self.do(c.Read(project=self.project, agent=self.agent, messages=wanted))
+
+    def reserve(
+        self, *patterns: str, receipt: str | None = None, mode: str = "exclusive", lease: float | None = None
+    ) -> Outcome:
+        return self.do(
+            c.Reserve(
+                project=self.project, patterns=patterns, agent=self.agent, session=self.session, mode=mode,
+                receipt=receipt, lease=lease,
+            )
+        )  # fmt: skip
+
+    def renew_reservation(self, receipt: str, lease: float | None = None) -> Outcome:
+        return self.do(c.RenewReservation(project=self.project, receipt=receipt, lease=lease))
+
+    def unreserve(self, receipt: str) -> Outcome:
+        return self.do(c.Unreserve(project=self.project, receipt=receipt))
+
+    def lead(self, *, lease: float = 30.0, term: int | None = None) -> Outcome:
+        """Become, or stay, this project's `@leader`."""
+        return self.do(c.Lead(project=self.project, holder=self.agent, agent=True, lease=lease, term=term))
+
+    def step_down(self, term: int) -> Outcome:
+        return self.do(c.StepDown(project=self.project, holder=self.agent, agent=True, term=term))
+
+    # --- looking ---
+
+    def _look(self, look: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        with self.engine.reading((self.project,)) as work:
+            return look(work, self.project, *args, **options)
+
+    def show(self, task: str) -> dict[str, Any]:
+        return self._look(reading.show, task)  # type: ignore[no-any-return]
+
+    def tasks(self, **filters: Any) -> list[dict[str, Any]]:
+        return self._look(reading.tasks, **filters)  # type: ignore[no-any-return]
+
+    def states(self, tasks: Iterable[str]) -> list[dict[str, Any]]:
+        return self._look(reading.states, tasks)  # type: ignore[no-any-return]
+
+    def history(self, task: str) -> list[dict[str, Any]]:
+        return self._look(reading.history, task)  # type: ignore[no-any-return]
+
+    def results(self, task: str) -> list[dict[str, Any]]:
+        return self._look(reading.results, task)  # type: ignore[no-any-return]
+
+    def why(self, task: str) -> dict[str, Any]:
+        return self._look(reading.why, task)  # type: ignore[no-any-return]
+
+    def dag(self, id: str) -> dict[str, Any]:
+        return self._look(reading.dag, id)  # type: ignore[no-any-return]
+
+    def dags(self) -> list[dict[str, Any]]:
+        return self._look(reading.dags)  # type: ignore[no-any-return]
+
+    def dead_letters(self, *, resolved: bool = False) -> list[dict[str, Any]]:
+        return self._look(reading.dead_letters, resolved=resolved)  # type: ignore[no-any-return]
+
+    def agents(self) -> list[dict[str, Any]]:
+        return self._look(reading.agents)  # type: ignore[no-any-return]
+
+    def inbox(self, *, unread: bool = True, sender: str | None = None) -> list[dict[str, Any]]:
+        return self._look(reading.inbox, self.agent, unread=unread, sender=sender)  # type: ignore[no-any-return]
+
+    def reservations(self) -> list[dict[str, Any]]:
+        return self._look(reading.reservations)  # type: ignore[no-any-return]
+
+    def memory(self, session: str | None = None) -> dict[str, Any]:
+        """What a session claimed, did and lost."""
+        return self._look(reading.session, session or self.session)  # type: ignore[no-any-return]
+
+    def status(self) -> dict[str, Any]:
+        return self._look(reading.status)  # type: ignore[no-any-return]
+
+    def log(self, **filters: Any) -> list[dict[str, Any]]:
+        return self._look(reading.log, **filters)  # type: ignore[no-any-return]
+
+    # --- upkeep ---
+
+    def sweep(self) -> int:
+        """Settle what is due, so that events come promptly; how many rows it was."""
+        return self.engine.sweep(self.project).settled
+
+    def verify(self) -> list[str]:
+        """What is wrong with the store; empty when every promise holds."""
+        return [*self.store.check(), *self.engine.verify()]
+
+    def backup(self, target: str) -> None:
+        self.store.backup(target)
+
+    def new_epoch(self, why: str) -> str:
+        return self.engine.new_epoch(why)
+
+
