@@ -45,7 +45,9 @@ def request_id() -> str:
 
 
 def claim_next(agent: int) -> commands.ClaimNext:
-    return commands.ClaimNext(project=PROJECT, agent=f"agent-{agent}", session=f"session-{agent}", request_id=request_id())
+    return commands.ClaimNext(
+        project=PROJECT, agent=f"agent-{agent}", session=f"session-{agent}", request_id=request_id()
+    )
 
 
 def submit(receipt: str) -> commands.Submit:

@@ -11,17 +11,14 @@ import argparse
 import multiprocessing
 import os
 import random
-import shutil
 import sys
 import tempfile
 import threading
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from multiprocessing import sharedctypes
-from pathlib import Path
 from typing import Any
 
 from tenure.core import commands
@@ -185,7 +182,16 @@ def perform(stage: Stage, engine: Engine, history: int, verb: str, given: dict[s
         return {"outcome": error.code, "message": error.message}
     answer = {
         field: getattr(outcome, field)
-        for field in ("outcome", "generation", "attempt", "receipt", "yours", "work_lost", "current_generation", "again")
+        for field in (
+            "outcome",
+            "generation",
+            "attempt",
+            "receipt",
+            "yours",
+            "work_lost",
+            "current_generation",
+            "again",
+        )
     }
     answer["state"] = _state(outcome.state)
     if outcome.lease_until is not None:
@@ -235,7 +241,7 @@ def threads(players: int, histories: int, operations: int, seed: str) -> list[li
 def processes(players: int, histories: int, operations: int, seed: str) -> list[list[Operation]]:
     """Histories on an SQLite file, each player a process with a store and an engine of its own."""
     stage = Stage(FORK, players, histories, operations)
-    with _folder() as folder:
+    with tempfile.TemporaryDirectory(prefix="tenure-race-") as folder:
         pipes, crew = [], []
         for player in range(players):
             ours, theirs = FORK.Pipe(duplex=False)
@@ -279,16 +285,6 @@ def _together(parts: list[Any]) -> list[list[Operation]]:
     if broken:
         raise RuntimeError(broken[0])  # the others only waited for it in vain, or met the same
     return [[operation for part in players for operation in part] for players in zip(*parts, strict=True)]
-
-
-@contextmanager
-def _folder() -> Iterator[str]:
-    """In memory where the host has such a place: this proof is about order, not about disks."""
-    folder = tempfile.mkdtemp(prefix="tenure-race-")
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder)
 
 
 CREWS = {"memory": threads, "sqlite": processes}

@@ -69,14 +69,14 @@ def claim(task: OneTask, given: dict[str, Any]) -> Answered:
     generation = len(task.receipts)
     if task.state == "held":
         yours = task.session == given["session"]
-        return dict(outcome=DENIALS["held"], generation=generation, lease_until=task.until, yours=yours), task
+        return {"outcome": DENIALS["held"], "generation": generation, "lease_until": task.until, "yours": yours}, task
     if task.state != "ready":
-        return dict(outcome=DENIALS[task.state]), task
+        return {"outcome": DENIALS[task.state]}, task
     continues = task.ended == "EXPIRED" and task.session == given["session"]
     attempts = task.attempts + (not continues)
     until = task.now + given["lease"]
     held = task._replace(state="held", session=given["session"], until=until, ended=None, attempts=attempts)
-    return dict(outcome="GRANTED", generation=generation + 1, attempt=attempts, lease_until=until), held
+    return {"outcome": "GRANTED", "generation": generation + 1, "attempt": attempts, "lease_until": until}, held
 
 
 def refusal(task: OneTask, receipt: str) -> str | None:
@@ -94,24 +94,24 @@ def refusal(task: OneTask, receipt: str) -> str | None:
 def renew(task: OneTask, given: dict[str, Any]) -> Answered:
     why = refusal(task, given["receipt"])
     if why is not None:
-        return dict(outcome=why, current_generation=len(task.receipts)), task
+        return {"outcome": why, "current_generation": len(task.receipts)}, task
     until = task.now + given["lease"]
-    return dict(outcome="RENEWED", generation=len(task.receipts), lease_until=until), task._replace(until=until)
+    return {"outcome": "RENEWED", "generation": len(task.receipts), "lease_until": until}, task._replace(until=until)
 
 
 def submit(task: OneTask, given: dict[str, Any]) -> Answered:
     receipt, data = given["receipt"], given["data"]
     why = refusal(task, receipt)
-    accepted = dict(outcome="ACCEPTED", generation=len(task.receipts), work_lost=False)
+    accepted = {"outcome": "ACCEPTED", "generation": len(task.receipts), "work_lost": False}
     if why == "TASK_ALREADY_COMPLETED" and task.product == data:
-        return accepted | dict(again=True), task
+        return accepted | {"again": True}, task
     if why is None:
-        return accepted | dict(again=False), task._replace(state="completed", ended="COMPLETED", product=data)
+        return accepted | {"again": False}, task._replace(state="completed", ended="COMPLETED", product=data)
     if why == "ALREADY_EXPIRED":
         if task.state == "ready":  # nobody has claimed since: the late result is taken
-            return accepted | dict(again=False), task._replace(state="completed", product=data)
+            return accepted | {"again": False}, task._replace(state="completed", product=data)
         why = "NO_CLAIM"
-    return dict(outcome=why, current_generation=len(task.receipts), work_lost=receipt in task.receipts), task
+    return {"outcome": why, "current_generation": len(task.receipts), "work_lost": receipt in task.receipts}, task
 
 
 def fail(task: OneTask, given: dict[str, Any]) -> Answered:
@@ -121,29 +121,30 @@ def fail(task: OneTask, given: dict[str, Any]) -> Answered:
 
 
 def release(task: OneTask, given: dict[str, Any]) -> Answered:
+    """The attempt is given back. (Only ten are in a run; no history has as many.)"""
     return _given_up(task, given["receipt"], "VOLUNTARY", task._replace(state="ready", attempts=task.attempts - 1))
 
 
 def _given_up(task: OneTask, receipt: str, reason: str, after: OneTask) -> Answered:
     why = refusal(task, receipt)
     if why is None:
-        return dict(outcome="OK", again=False, state=after.state), after._replace(ended=reason)
+        return {"outcome": "OK", "again": False, "state": after.state}, after._replace(ended=reason)
     if why in ("NO_CLAIM", *REFUSALS.values()) and task.ended == reason:
-        return dict(outcome="OK", again=True, state=task.state), task
-    return dict(outcome=why, current_generation=len(task.receipts)), task
+        return {"outcome": "OK", "again": True, "state": task.state}, task
+    return {"outcome": why, "current_generation": len(task.receipts)}, task
 
 
 def cancel(task: OneTask, given: dict[str, Any]) -> Answered:
     if task.state == "cancelled":
-        return dict(outcome="UNCHANGED"), task
+        return {"outcome": "UNCHANGED"}, task
     if task.state == "completed":
-        return dict(outcome="DENIED_STATE"), task
+        return {"outcome": "DENIED_STATE"}, task
     ended = "CANCELLED" if task.state == "held" else task.ended
-    return dict(outcome="UPDATED", state="cancelled"), task._replace(state="cancelled", ended=ended)
+    return {"outcome": "UPDATED", "state": "cancelled"}, task._replace(state="cancelled", ended=ended)
 
 
 def look(task: OneTask, given: dict[str, Any]) -> Answered:
-    return dict(state=task.state, generation=len(task.receipts)), task
+    return {"state": task.state, "generation": len(task.receipts)}, task
 
 
 VERBS = {

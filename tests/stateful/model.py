@@ -30,7 +30,7 @@ class World(Fence):
         if not needs.keys() <= self.tasks.keys():
             raise Refused("INVALID_INPUT")
         if parent and self.tasks[parent].state not in ("created", "pending", "ready"):
-            raise Refused("INVALID_INPUT")
+            return {"outcome": "DENIED_STATE"}
         if parent and any(self._reaches(needed, parent) for needed in needs):
             raise Refused("CYCLE")
         task = self._make(name, needs=needs, **fields)

@@ -150,13 +150,13 @@ class Ground:
         task.was = task.state
         if task.held:
             self._end(task, "CANCELLED")
-        task.state, task.cancelled_by, task.answerable = "cancelled", by, False
+        task.state, task.cancelled_by, task.answerable, task.offer = "cancelled", by, False, ("", 0)
         for other in [*self.descendants(task), *self.dependents(task, "cancel")]:
             self._cancel(other, at, by)
         self._look_again(at)
 
     def _complete(self, task: Task, claim: Claim, data: Any) -> None:
-        task.state, task.answerable, task.retry_at = "completed", False, None
+        task.state, task.answerable, task.retry_at, task.offer = "completed", False, None, ("", 0)
         claim.accepted, claim.data = True, data
         self._look_again(self.now)
 

@@ -134,7 +134,8 @@ class Demo:
             say(f"  {claim['generation']:3}  {claim['agent']:5}  {claim['release_reason'] or 'open':10}  {fate}")
         wrong = self.client.verify()
         counts = self.client.status()["tasks"]
-        say(f"\n{counts.get('completed', 0)} of {len(PLAN)} tasks completed once each, in {time.monotonic() - self.started:.1f} s.")
+        took = time.monotonic() - self.started
+        say(f"\n{counts.get('completed', 0)} of {len(PLAN)} tasks completed once each, in {took:.1f} s.")
         say("Every promise checked: " + ("all hold." if not wrong else "; ".join(wrong)))
         self.client.close()
         is_good = not wrong and counts == {"completed": len(PLAN)} and self.answer.startswith("STALE_GENERATION")
@@ -143,5 +144,3 @@ class Demo:
 
 def say(text: str) -> None:
     print(text, flush=True)
-
-

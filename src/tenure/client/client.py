@@ -140,9 +140,7 @@ class Client:
     def progress(
         self, receipt: str, percent: int | None = None, step: str | None = None, done_in: float | None = None
     ) -> Outcome:
-        return self.do(
-            c.Progress(project=self.project, receipt=receipt, percent=percent, step=step, done_in=done_in)
-        )
+        return self.do(c.Progress(project=self.project, receipt=receipt, percent=percent, step=step, done_in=done_in))
 
     def checkpoint(self, receipt: str, data: Mapping[str, Any]) -> Outcome:
         return self.do(c.Checkpoint(project=self.project, receipt=receipt, data=dict(data)))
@@ -210,9 +208,7 @@ class Client:
 
     def update(self, task: str, version: int | None = None, *, supersede: bool = False, **changes: Any) -> Outcome:
         """Change fields of a task; with `version` only if nobody has changed it since."""
-        return self.do(
-            c.Edit(project=self.project, task=task, changes=changes, version=version, supersede=supersede)
-        )
+        return self.do(c.Edit(project=self.project, task=task, changes=changes, version=version, supersede=supersede))
 
     def assign(self, task: str, agent: str, seconds: float = 60.0) -> Outcome:
         return self.do(c.Assign(project=self.project, task=task, agent=agent, seconds=seconds))
@@ -251,9 +247,7 @@ class Client:
         return self.do(c.Leave(project=self.project, session=session or self.session))
 
     def send(self, text: str, to: str = "@all", *, type: str = "chat", reply_to: str | None = None) -> Outcome:
-        return self.do(
-            c.Send(project=self.project, sender=self.agent, text=text, to=to, type=type, reply_to=reply_to)
-        )
+        return self.do(c.Send(project=self.project, sender=self.agent, text=text, to=to, type=type, reply_to=reply_to))
 
     def read(self, messages: Iterable[str] | None = None) -> Outcome:
         """Unread mail of this agent, marked as read."""
@@ -350,5 +344,3 @@ class Client:
 
     def new_epoch(self, why: str) -> str:
         return self.engine.new_epoch(why)
-
-

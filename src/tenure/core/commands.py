@@ -27,6 +27,9 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
         return f"agent:{self.agent or ''}" if self.role == "agent" else f"human:{self.user or ''}"
 
 
+OWNER = Principal()
+
+
 class Command(msgspec.Struct, frozen=True, kw_only=True, tag_field="command", tag=str.lower):
     """`project` says where; `request_id` makes a repeat harmless."""
 

@@ -64,7 +64,7 @@ def _is_star(token: str) -> bool:
 
 
 def _absorbs(star: str, token: str) -> bool:
-    return star.startswith("**") or token != "/"
+    return star.startswith("**") or token not in ("/",)
 
 
 def _same(a: str, b: str) -> bool:

@@ -87,9 +87,9 @@ def settle(
         return Settled(
             "task.offer_ended", replace(task, offer_to=None, offer_until=None), None, at, {"agent": task.offer_to}
         )
-    if task.deadline is not None and not task.missed and task.deadline <= now:
-        if task.state not in (lifecycle.CREATED, *lifecycle.ENDED):
-            return Settled("task.deadline_missed", replace(task, missed=True), None, task.deadline, {})
+    is_open = task.state not in (lifecycle.CREATED, *lifecycle.ENDED)
+    if is_open and task.deadline is not None and not task.missed and task.deadline <= now:
+        return Settled("task.deadline_missed", replace(task, missed=True), None, task.deadline, {})
     return None
 
 

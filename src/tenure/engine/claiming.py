@@ -223,7 +223,8 @@ def _denied_by_generations(work: Work, task: Task, asker: Asker) -> Outcome | No
     work.record("task.failed", task=claims.dead_lettered(task, work.now), level="error", message=message)
     spread(work)
     return Outcome(
-        outcome="DENIED_LIMIT", state=lifecycle.DEAD_LETTERED, message=f"{task.key}: {message}; it is a dead letter now",
+        outcome="DENIED_LIMIT", state=lifecycle.DEAD_LETTERED,
+        message=f"{task.key}: {message}; it is a dead letter now",
         hint="an admin can raise the limit; then a person retries the task",
     )  # fmt: skip
 

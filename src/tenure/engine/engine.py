@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from tenure.core import commands, inputs, roles
-from tenure.core.commands import Command, Principal
+from tenure.core.commands import OWNER, Command, Principal
 from tenure.core.errors import Bug, Conflict, InvalidInput, StoreError, TenureError, TooLarge
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Project
@@ -40,14 +40,14 @@ class Engine:
 
     # --- commands ---
 
-    def do(self, command: Command, principal: Principal = Principal()) -> Outcome:
+    def do(self, command: Command, principal: Principal = OWNER) -> Outcome:
         """The outcome of one command; its error is raised."""
         (answer,) = self.run((command,), principal)
         if isinstance(answer, TenureError):
             raise answer
         return answer
 
-    def run(self, batch: Sequence[Command], principal: Principal = Principal()) -> list[Answer]:
+    def run(self, batch: Sequence[Command], principal: Principal = OWNER) -> list[Answer]:
         """One outcome or error for each command, as if run one by one at one `now`, in one transaction.
 
         An error of one command leaves no trace of it and does not touch the others.
@@ -103,7 +103,9 @@ class Engine:
             return error
         except OUR_FAULTS as error:
             work.undo_to(bookmark)
-            bug = Bug(f"{type(command).__name__}: {type(error).__name__}: {error}", "nothing was done; please report this")
+            bug = Bug(
+                f"{type(command).__name__}: {type(error).__name__}: {error}", "nothing was done; please report this"
+            )
             bug.__cause__ = error
             return bug
 

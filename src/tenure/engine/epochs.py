@@ -13,6 +13,7 @@ from tenure.core.receipts import EPOCH_BYTES
 from tenure.core.records import Reservation, Task
 from tenure.engine.effects import release_reservations, spread
 from tenure.engine.settling import settle_task
+from tenure.engine.upkeep import projects
 from tenure.engine.work import Work
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def begin_epoch(engine: Engine, why: str) -> str:
             release_reservations(work, held.project, [held])
         return epoch
 
-    epoch: str = engine.transact((), decide)
+    # a lease that was over before the epoch has expired, whether or not a sweep has said so
+    epoch: str = engine.transact(projects(engine), decide)
     engine.store.settled_here()
     return epoch

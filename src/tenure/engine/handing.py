@@ -122,5 +122,6 @@ def checkpoint_of(work: Work, task: Task) -> dict[str, Any] | None:
     if kept is None:
         return None
     return {
-        "data": unpacked(work, task.project, kept.data), "generation": kept.generation, "agent": kept.agent, "at": kept.at
+        "data": unpacked(work, task.project, kept.data), "generation": kept.generation, "agent": kept.agent,
+        "at": kept.at
     }  # fmt: skip

@@ -151,7 +151,8 @@ def progress(work: Work, cmd: commands.Progress) -> Outcome:
         "task.progress", message=cmd.step or "",
         task=replace(
             task, percent=task.percent if cmd.percent is None else cmd.percent, step=cmd.step or task.step,
-            progress_at=work.now, done_by=done_by, warned_at=None, wanted=None if task.wanted == "warn" else task.wanted,
+            progress_at=work.now, done_by=done_by, warned_at=None,
+            wanted=None if task.wanted == "warn" else task.wanted,
         ),
         details={"percent": cmd.percent, "step": cmd.step},
     )  # fmt: skip
@@ -228,7 +229,8 @@ def _accepted(work: Work, hold: Hold, cmd: commands.Submit, encoded: bytes, dige
     if agent is not None and agent.troubles:
         work.put(retry.agent_succeeded(agent))
     _model_works(work, claim)
-    done = replace(
+
+       done = replace(
         free, state=COMPLETED, completed_at=work.now, work_product=product, retry_at=None, answerable=False, percent=100,
         reason=None, offer_to=None, offer_until=None, started_at=task.started_at or work.now,
     )  # fmt: skip

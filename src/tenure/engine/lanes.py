@@ -21,13 +21,15 @@ class LaneQueue:
         self.boost = parse_lane(lane).boost
         self.page = first_page
         self.heads: list[Head] = []
+        self.first = 0  # of the heads that are not changed yet
         self.last: Head | None = None
         self.is_drained = False
 
     def __iter__(self) -> Iterator[Head]:
         work, project = self.work, self.project
-        self.heads = [h for h in self.heads if not work.is_changed(Task, project, h.id)]
-        at = 0
+        while self.first < len(self.heads) and work.is_changed(Task, project, self.heads[self.first].id):
+            self.first += 1
+        at = self.first
         while True:
             while at < len(self.heads):
                 head = self.heads[at]

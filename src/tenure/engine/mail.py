@@ -71,7 +71,8 @@ def read(work: Work, cmd: commands.Read) -> Outcome:
 
 def view(message: Message) -> dict[str, Any]:
     return {
-        "id": message.message, "from": message.sender, "to": message.address, "type": message.type, "text": message.text,
+        "id": message.message, "from": message.sender, "to": message.address, "type": message.type,
+        "text": message.text,
         "reply_to": message.reply_to, "sent_at": message.sent_at, "read_at": message.read_at,
     }  # fmt: skip
 

@@ -135,7 +135,8 @@ class Builder:
             priority=priority.parse_priority(new.priority),
             boost=self.project.boost if new.boost is None else priority.parse_boost(new.boost),
             deadline=new.deadline, not_before=new.not_before, tags=tuple(dict.fromkeys(new.tags)),
-            max_attempts=new.max_attempts, created_by=self.created_by, trace_id=work.trace_id, created_at=now, updated_at=now,
+            max_attempts=new.max_attempts, created_by=self.created_by, trace_id=work.trace_id, created_at=now,
+            updated_at=now,
         )  # fmt: skip
         for name in (new.name, new.key, key):
             if name is not None:
@@ -282,7 +283,8 @@ class Builder:
         for edge in self.late_edges:
             parent = self.work.get(Task, self.project.id, edge.task)
             child = self.work.get(Task, self.project.id, edge.needs)
-            assert parent is not None and child is not None
+            assert parent is not None
+            assert child is not None
             connect(self.work, parent, child, edge)
 
     def _brief(self, made: Made) -> Brief:

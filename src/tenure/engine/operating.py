@@ -233,7 +233,8 @@ def adopt(work: Work, cmd: commands.Adopt) -> Outcome:
     if claim is not None:
         rows.append(replace(claim, result_accepted=True, work_product=product))
     done = replace(
-        task, state=COMPLETED, completed_at=work.now, work_product=product, retry_at=None, answerable=False, reason=None,
+        task, state=COMPLETED, completed_at=work.now, work_product=product, retry_at=None, answerable=False,
+        reason=None,
         state_before=None, offer_to=None, offer_until=None,
     )  # fmt: skip
     work.record(

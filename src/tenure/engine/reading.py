@@ -11,7 +11,21 @@ from tenure.core import claims, graph, inputs, lifecycle, priority, team
 from tenure.core.errors import NotFound
 from tenure.core.filters import Contains, Present, Range
 from tenure.core.records import (
-    Agent, Brief, Claim, Dag, DeadLetter, Edge, Leader, Message, Model, Project, Reservation, Result, Session, Task, Track,
+    Agent,
+    Brief,
+    Claim,
+    Dag,
+    DeadLetter,
+    Edge,
+    Leader,
+    Message,
+    Model,
+    Project,
+    Reservation,
+    Result,
+    Session,
+    Task,
+    Track,
 )  # fmt: skip
 from tenure.core.retry import models_for
 from tenure.engine import handing, mail, people
@@ -45,7 +59,9 @@ def show(work: Work, project: str, name: str) -> dict[str, Any]:
     ]
     view["blocked_by"] = list(handing.waits_for(work, task))
     view["blocks"] = sorted(t.key for t in blocks.values())
-    view["subtasks"] = [t.key for t in work.find(Task, {"project": project, "parent": task.id})] if task.children else []
+    view["subtasks"] = (
+        [t.key for t in work.find(Task, {"project": project, "parent": task.id})] if task.children else []
+    )
     result = handing.accepted_result(work, task)
     if result is not None:
         view["result"] = result_view(work, result)
@@ -263,7 +279,9 @@ def agents(work: Work, project: str) -> list[dict[str, Any]]:
     return [people.agent_view(work, a) for a in work.find(Agent, {"project": project})]
 
 
-def inbox(work: Work, project: str, agent: str, *, unread: bool = True, sender: str | None = None) -> list[dict[str, Any]]:
+def inbox(
+    work: Work, project: str, agent: str, *, unread: bool = True, sender: str | None = None
+) -> list[dict[str, Any]]:
     project_of(work, project)
     where: dict[str, Any] = {"project": project, "recipient": agent}
     if unread:
@@ -318,13 +336,16 @@ def session(work: Work, project: str, id: str) -> dict[str, Any]:
     log = [
         {
             "what": _MEMORY[e.kind], "time": e.time, "task": e.key, "track": e.track, "generation": e.generation,
-            "agent": e.agent, "outcome": e.new_state, "work_product": e.details.get("work_product"), "details": e.details,
+            "agent": e.agent, "outcome": e.new_state, "work_product": e.details.get("work_product"),
+            "details": e.details,
         }
         for e in told
         if e.kind in _MEMORY
     ]  # fmt: skip
     renewed = [(c, c.renewals) for c in mine if c.renewals]
-    renewed += [(c, t.renewals) for t in held for c in mine if c.id == claims.claim_id(t.id, t.generation) and t.renewals]
+    renewed += [
+        (c, t.renewals) for t in held for c in mine if c.id == claims.claim_id(t.id, t.generation) and t.renewals
+    ]
     log += [
         {"what": "lease_renewed", "task": c.task, "generation": c.generation, "agent": c.agent, "count": n}
         for c, n in renewed
@@ -377,7 +398,9 @@ def _leader_view(work: Work, leader: Leader | None) -> dict[str, Any] | None:
     return {"holder": leader.holder, "term": leader.term, "since": leader.elected_at, "until": leader.until}
 
 
-def log(work: Work, project: str, *, after: int = 0, limit: int = 100, last: bool = True, **where: Any) -> list[dict[str, Any]]:
+def log(
+    work: Work, project: str, *, after: int = 0, limit: int = 100, last: bool = True, **where: Any
+) -> list[dict[str, Any]]:
     """Events of the project, oldest first, without the patches that only replay needs."""
     project_of(work, project)
     if "task" in where:

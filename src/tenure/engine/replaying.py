@@ -59,12 +59,10 @@ def _work_out(tables: Tables) -> None:
             counts[project, task.root]["lineage"] += 1
     for key, task in tasks.items():
         tasks[key] = msgspec.structs.replace(task, **counts[key])
-    for key, dag in tables[Dag].items():
-        assert isinstance(dag, Dag)
-        for (project, _), task in tasks.items():
-            if (project, task.dag) == key:
-                dag = graph.counted(dag, None, graph.part(task))
-        tables[Dag][key] = dag
+    for (project, _), task in tasks.items():
+        dag = tables[Dag].get((project, task.dag))
+        if isinstance(dag, Dag):
+            tables[Dag][project, task.dag] = graph.counted(dag, None, graph.part(task))
 
 
 def differences(replayed: Tables, stored: Tables) -> list[str]:

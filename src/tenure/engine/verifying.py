@@ -50,9 +50,7 @@ def _tasks(rows: Tables) -> list[Task]:
 
 def _results(rows: Tables) -> Iterator[str]:
     """One accepted result per task and run, and a completed task has it."""
-    accepted = Counter(
-        (r.project, r.task, r.run) for r in _of(rows, Result) if isinstance(r, Result) and r.accepted
-    )
+    accepted = Counter((r.project, r.task, r.run) for r in _of(rows, Result) if isinstance(r, Result) and r.accepted)
     for (_, id, run), count in accepted.items():
         if count > 1:
             yield f"{id}: {count} accepted results in run {run}"
@@ -142,9 +140,9 @@ def _dags(rows: Tables) -> Iterator[str]:
 
 def _letters(rows: Tables) -> Iterator[str]:
     for task in _tasks(rows):
-        if task.state == lifecycle.DEAD_LETTERED:
-            if not isinstance(rows[DeadLetter].get((task.project, dead_letter_id(task))), DeadLetter):
-                yield f"{task.key}: a dead letter without its record"
+        letter = rows[DeadLetter].get((task.project, dead_letter_id(task)))
+        if task.state == lifecycle.DEAD_LETTERED and letter is None:
+            yield f"{task.key}: a dead letter without its record"
 
 
 def _holds(rows: Tables) -> Iterator[str]:
@@ -172,6 +170,10 @@ def _replayed(engine: Engine) -> list[str]:
         if event.task is not None:
             versions[event.task] += 1
             if event.version != versions[event.task]:
-                found.append(f"{event.key}: event {event.sequence} has version {event.version}, not {versions[event.task]}")
-    found += [f"{t.key}: version {t.version}, {versions[t.id]} events" for t in _tasks(stored) if t.version != versions[t.id]]
+                found.append(
+                    f"{event.key}: event {event.sequence} has version {event.version}, not {versions[event.task]}"
+                )
+    found += [
+        f"{t.key}: version {t.version}, {versions[t.id]} events" for t in _tasks(stored) if t.version != versions[t.id]
+    ]
     return found + differences(replay(events), stored)

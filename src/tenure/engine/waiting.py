@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tenure.core.commands import ClaimNext, Principal
+from tenure.core.commands import OWNER, ClaimNext, Principal
 from tenure.core.outcomes import Outcome
 from tenure.engine.engine import Engine
 from tenure.stores.port import WAKE_UPS
@@ -18,7 +18,7 @@ def claim_next_or_wait(
     command: ClaimNext,
     timeout: float,
     monotonic: Callable[[], float],
-    principal: Principal = Principal(),
+    principal: Principal = OWNER,
 ) -> Outcome:
     """As `claim_next`, but stays until there is something to take or `timeout` seconds are over."""
     poll = POLL_WITH_WAKE_UPS if WAKE_UPS in engine.store.features else POLL_WITHOUT

@@ -55,6 +55,7 @@ class Work:
         self._rows: dict[Key, Row | None] = {}
         self._loaded: dict[Key, Row | None] = {}
         self._changed: dict[type[Row], dict[Key, None]] = {}  # keys only, in order of their first change
+        self._changed_by: dict[type[Row], dict[str, dict[Any, set[Key]]]] = {}  # kind → field → value → see _like
         self._journal: list[tuple[Key, Any]] = []
         self.lanes: dict[str, Any] = {}  # project → what lanes.py has read of it
         self.expected_claims = 1  # how many the batch may take: the size of a first page
@@ -123,7 +124,7 @@ class Work:
                 if key not in self._rows:
                     self._keep(row)
                 found[row.id] = self._rows[key]
-        mine = [r for key in changed if (r := self._rows[key]) is not None and matches(r, where)]
+        mine = [r for key in self._like(kind, where) if (r := self._rows[key]) is not None and matches(r, where)]
         if not mine:
             return list(found.values())[:limit]
         field, falling = order.lstrip("-"), order.startswith("-")
@@ -157,6 +158,30 @@ class Work:
             count += (after is not None and matches(after, where)) - (before is not None and matches(before, where))
         return min(most, count)
 
+    def _like(self, kind: type[Row], where: Where) -> Collection[Key]:
+        """Keys of changed rows of which any version had the first text that `where` names: the others cannot match.
+
+        Looking at all of them made a batch quadratic: half of the time at 100 claims.
+        """
+        changed = self._changed.get(kind, {})
+        field = next((f for f, wanted in where.items() if f != "project" and type(wanted) is str), None)
+        if not changed or field is None:
+            return changed
+        fields = self._changed_by.setdefault(kind, {})
+        if field not in fields:
+            fields[field] = {}
+            versions = [*self._journal, *((key, self._rows[key]) for key in changed)]
+            for key, row in versions:
+                if key[0] is kind:
+                    self._note_version(key, row, fields)
+        return fields[field].get(where[field], ())
+
+    @staticmethod
+    def _note_version(key: Key, row: Row | None, fields: dict[str, dict[Any, set[Key]]]) -> None:
+        if row is not None:
+            for field, keys in fields.items():
+                keys.setdefault(getattr(row, field), set()).add(key)
+
     def _keep(self, row: Row) -> None:
         key = (type(row), row.project, row.id)
         self._rows[key] = self._loaded[key] = row
@@ -185,6 +210,10 @@ class Work:
         self._journal.append((key, before))
         self._rows[key] = row
         self._changed.setdefault(key[0], {}).setdefault(key)
+        fields = self._changed_by.get(key[0])
+        if fields:
+            self._note_version(key, before, fields)
+            self._note_version(key, row, fields)
         if key[0] is Task:
             self._enter_lane(before, row)
 

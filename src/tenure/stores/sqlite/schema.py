@@ -41,16 +41,19 @@ def look(link: Link, path: str) -> Found | None:
 
     Raises SchemaMismatch where it is neither.
     """
-    objects = link.all(MASTER)
-    names = {name for _, name, _, _ in objects}
-    if not {"meta", "migration"} <= names:
-        raise SchemaMismatch(
-            f"{path} is a database, but not one of tenure's: it has {_listed(names)}", "Name another file."
-        )
-    steps = link.all(STEPS)
+    link.execute("BEGIN")  # one moment of it, whoever is upgrading
+    try:
+        objects = link.all(MASTER)
+        names = {name for _, name, _, _ in objects}
+        if not {"meta", "migration"} <= names:
+            raise SchemaMismatch(
+                f"{path} is a database, but not one of tenure's: it has {_listed(names)}", "Name another file."
+            )
+        steps, meta = link.all(STEPS), link.all(META)
+    finally:
+        link.execute("ROLLBACK")
     if described(steps, objects) != snapshot() and not _as_migrated(steps, objects, path):
         return None
-    meta = link.all(META)
     if len(meta) != 1 or meta[0][1] != len(steps):
         raise StoreCorrupt(f"{path}: its table meta does not say what schema it has")
     return Found(meta[0][1], meta[0][2])

@@ -323,6 +323,10 @@ class _Ended(Link):
     def __init__(self) -> None:
         self.execute = self.executemany = self._refuse
 
+    @property
+    def connection(self) -> apsw.Connection:  # type: ignore[override]  # there is none to give
+        self._refuse()
+
     def _refuse(self, *_: Any) -> NoReturn:
         raise Bug("this transaction has ended")
 

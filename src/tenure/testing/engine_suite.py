@@ -1,0 +1,16 @@
+"""The engine's suite, put together: subclass it for a store, and all that the engine promises is proven there.
+
+class TestMine(EngineSuite):
+    def open_store(self, tmp_path, clock):
+        return Mine(tmp_path / "store", clock=clock)
+"""
+
+from __future__ import annotations
+
+from tenure.testing.engine.endings import Endings
+from tenure.testing.engine.receipts import Receipts
+from tenure.testing.engine.timelines import Timelines
+
+
+class EngineSuite(Timelines, Endings, Receipts):
+    """Subclass it, name the subclass `Test…`, and define `open_store`."""

@@ -1,0 +1,231 @@
+"""An engine to play with: a store, a clock that is moved by hand, chance that repeats, and short words for commands.
+
+scene = Scene(Memory(clock=clock), clock)
+key = scene.add("Write the parser")
+receipt = scene.take(key, "ann")
+assert scene.do(Submit, receipt=receipt, data="done").outcome == "ACCEPTED"
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import msgspec
+
+from tenure.core import commands as c
+from tenure.core import records
+from tenure.core.claims import claim_id
+from tenure.core.commands import Command, NewTask, Principal
+from tenure.core.errors import TenureError
+from tenure.core.events import Event
+from tenure.core.outcomes import Outcome
+from tenure.core.receipts import Receipt, parse_receipt
+from tenure.core.records import KINDS, Claim, Result, Row, Task
+from tenure.engine import Answer, Engine
+from tenure.engine.naming import task_named
+from tenure.stores.port import Change, Store
+from tenure.testing.clock import FakeClock
+
+PROJECT = "p"
+AGENT = Principal(role="agent", agent="ann")
+MEMBER = Principal(role="member", user="mia")
+OWNER = Principal(role="owner", user="olaf")
+
+
+class Dice:
+    """Chance that gives the same numbers each time; `next_fraction` is what the next roll shows."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.seed = seed
+        self.rolls = 0
+        self.next_fraction = 0.5
+
+    def token(self, size: int) -> bytes:
+        self.rolls += 1
+        return hashlib.shake_256(f"{self.seed}:{self.rolls}".encode()).digest(size)
+
+    def fraction(self) -> float:
+        return self.next_fraction
+
+
+class Scene:
+    """One project on one store. Every verb is a command on the engine; looks are settled and write nothing."""
+
+    def __init__(self, store: Store, clock: FakeClock, seed: int = 0) -> None:
+        self.store, self.clock, self.dice = store, clock, Dice(seed)
+        self.engine = Engine(store, self.dice)
+        self.broken = False  # a test that damages rows says so, and is not verified at its end
+        self.engine.run((c.DefineProject(project=PROJECT),), OWNER)
+
+    # --- commands ---
+
+    def do(self, kind: type[Command], /, *, by: Principal = OWNER, **fields: Any) -> Outcome:
+        """The outcome of one command; its error is raised."""
+        return self.engine.do(kind(**{"project": PROJECT, **fields}), by)
+
+    def try_to(self, kind: type[Command], /, *, by: Principal = OWNER, **fields: Any) -> Answer:
+        """The outcome, or the error as a value."""
+        (answer,) = self.engine.run((kind(**{"project": PROJECT, **fields}),), by)
+        return answer
+
+    def run(self, *batch: Command, by: Principal = OWNER) -> list[Answer]:
+        return self.engine.run(batch, by)
+
+    def add(self, title: str = "work", /, **fields: Any) -> str:
+        """The key of a new task."""
+        outcome = self.do(c.Add, task=NewTask(title=title, **fields))
+        assert outcome.task is not None
+        return str(outcome.task["key"])
+
+    def plan(self, *tasks: NewTask, **fields: Any) -> list[str]:
+        """The keys of a new dag's tasks."""
+        return [str(t["key"]) for t in self.do(c.Plan, tasks=tasks, **fields).tasks or ()]
+
+    def claim(self, task: str, agent: str = "ann", **fields: Any) -> Outcome:
+        return self.do(c.Claim, task=task, agent=agent, **{"session": f"s-{agent}", **fields})
+
+    def take(self, task: str, agent: str = "ann", **fields: Any) -> str:
+        """The receipt of a claim that must be granted."""
+        outcome = self.claim(task, agent, **fields)
+        assert outcome.outcome == "GRANTED", outcome
+        assert outcome.receipt is not None
+        return outcome.receipt
+
+    def next(self, agent: str = "ann", **fields: Any) -> Outcome:
+        return self.do(c.ClaimNext, agent=agent, **{"session": f"s-{agent}", **fields})
+
+    def next_keys(self, count: int, agent: str = "ann", **fields: Any) -> list[str]:
+        """The keys of what is offered, in order, for as long as there is something and at most `count`."""
+        keys = []
+        for _ in range(count):
+            outcome = self.next(agent, **fields)
+            if outcome.task is None:
+                break
+            keys.append(str(outcome.task["key"]))
+        return keys
+
+    def submit(self, receipt: str, data: Any = "done", **fields: Any) -> Outcome:
+        return self.do(c.Submit, receipt=receipt, data=data, **fields)
+
+    def finish(self, *tasks: str, agent: str = "ann") -> None:
+        """Claim and complete each."""
+        for task in tasks:
+            assert self.submit(self.take(task, agent), f"output of {task}").outcome == "ACCEPTED"
+
+    def fail(self, receipt: str, error_class: str = "task", **fields: Any) -> Outcome:
+        return self.do(c.Fail, receipt=receipt, error_class=error_class, **fields)
+
+    def bury(self, task: str, agent: str = "ann") -> None:
+        """Make a dead letter of a task by failing it as often as it may be tried."""
+        while self.state(task) != "dead_lettered":
+            self.fail(self.take(task, agent), retry_after=0)
+
+    def pass_time(self, **duration: float) -> None:
+        """Let seconds, minutes or hours go by."""
+        units = {"seconds": 1, "minutes": 60, "hours": 3600}
+        self.clock.advance(seconds=sum(units[unit] * value for unit, value in duration.items()))
+
+    # --- looks ---
+
+    @property
+    def now(self) -> int:
+        return self.clock.now
+
+    def task(self, name: str, project: str = PROJECT) -> Task:
+        with self.engine.reading((project,)) as work:
+            return task_named(work, project, name)
+
+    def state(self, name: str) -> str:
+        return self.task(name).state
+
+    def states(self, *names: str) -> list[str]:
+        return [self.state(name) for name in names]
+
+    def lineage(self, name: str) -> list[Claim]:
+        """The claims of a task, oldest first."""
+        return self.rows(Claim, task=self.task(name).id, order="generation")
+
+    def last_claim(self, name: str) -> Claim:
+        return self.lineage(name)[-1]
+
+    def results(self, name: str) -> list[Result]:
+        return self.rows(Result, task=self.task(name).id)
+
+    def row(self, kind: type[Any], id: str, project: str = PROJECT) -> Any:
+        with self.engine.reading((project,)) as work:
+            return work.get(kind, project, id)
+
+    def rows(self, kind: type[Any], *, order: str = "id", **where: Any) -> list[Any]:
+        with self.engine.reading((PROJECT,)) as work:
+            return work.find(kind, {"project": PROJECT, **where}, order=order)
+
+    def events(self, **where: Any) -> list[Event]:
+        with self.store.begin("local", write=False) as tx:
+            return tx.events(where, limit=1_000_000)
+
+    def log(self, name: str) -> list[str]:
+        """The kinds of a task's events, oldest first."""
+        return [e.kind for e in self.events(task=self.task(name).id)]
+
+    def tables(self) -> dict[str, list[Row]]:
+        """Everything that is stored, and the log: two dumps are equal when nothing has changed."""
+        with self.store.begin("local", write=False) as tx:
+            dump: dict[str, list[Any]] = {kind.table: tx.find(row, {}) for row, kind in KINDS.items()}
+            dump["event"] = tx.events({}, limit=1_000_000)
+        return dump
+
+    # --- for tests that forge and damage ---
+
+    def put(self, before: Row | None, after: Row | None) -> None:
+        """Change a stored row behind the engine's back."""
+        with self.store.begin("local", write=True) as tx:
+            tx.save([Change(before, after)])
+
+    def stored(self, kind: type[Any], id: str) -> Any:
+        """A row as it lies in the store, not settled."""
+        with self.store.begin("local", write=False) as tx:
+            (row,) = tx.load(kind, ((PROJECT, id),))
+        return row
+
+    def secrets(self) -> list[str]:
+        """Every nonce and token in use, in each spelling in which it could leak."""
+        found = set()
+        for claim in self.rows(Claim):
+            receipt = Receipt("x", claim.generation, claim.epoch, claim.nonce)
+            found |= {claim.nonce.hex(), str(receipt).rpartition(":")[2]}
+        for held in self.rows(records.Reservation):
+            if held.nonce:
+                found |= {held.nonce.hex(), str(Receipt("x", 1, held.epoch, held.nonce)).rpartition(":")[2]}
+        return sorted(found)
+
+
+def forged(receipt: str, **changes: Any) -> str:
+    """The receipt with another name, generation, epoch or nonce."""
+    return str(parse_receipt(receipt)._replace(**changes))
+
+
+def code_of(answer: Answer) -> str:
+    """The outcome's code or the error's: the two are one vocabulary to a caller."""
+    return answer.code if isinstance(answer, TenureError) else answer.outcome
+
+
+def comparable(answer: Answer) -> Any:
+    """The answer without what chance gave it: receipts, and ids made on the way."""
+    if isinstance(answer, TenureError):
+        return (type(answer).__name__, answer.message)
+    return _without_chance(msgspec.to_builtins(answer))
+
+
+_BY_CHANCE = {"receipt", "command_id", "id", "dag", "result", "parent"}
+
+
+def _without_chance(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _without_chance(v) for k, v in value.items() if k not in _BY_CHANCE}
+    if isinstance(value, (list, tuple)):
+        return [_without_chance(v) for v in value]
+    return value
+
+
+__all__ = ["AGENT", "MEMBER", "OWNER", "PROJECT", "Dice", "Scene", "claim_id", "code_of", "comparable", "forged"]

@@ -1,0 +1,12 @@
+"""The engine keeps its promises on a store in an SQLite file."""
+
+from pathlib import Path
+
+from tenure.stores.port import Clock, Store
+from tenure.stores.sqlite import Sqlite
+from tenure.testing.engine_suite import EngineSuite
+
+
+class TestOnSqlite(EngineSuite):
+    def open_store(self, tmp_path: Path, clock: Clock) -> Store:
+        return Sqlite(str(tmp_path / "store.db"), clock=clock)
