@@ -61,8 +61,15 @@ FIELDS = (
     "track", "type", "tags", "priority", "boost", "deadline", "not_before", "requires", "region", "touches",
     "max_attempts", "on_lost", "retry", "idempotency_key", "draft", "parent",
 )  # fmt: skip
+# A history may dwell on something: those verbs are there, and come thrice as often.
+THEMES = (
+    (),
+    ("add", "link", "unlink", "spawn", "wait", "cancel", "retry", "reset"),
+    ("submit", "fail", "renew", "checkpoint", "release", "ask", "pause", "reassign", "abort", "adopt", "edit"),
+    ("claim_next", "register", "drain", "assign", "stop_line", "start_line", "request"),
+)
 WAYS_ON = {"ready": "claim", "claimed": "submit", "running": "fail", "dead_lettered": "retry", "paused": "resume",
-           "completed": "reset", "pending": "unlink"}  # fmt: skip
+           "completed": "reset"}  # fmt: skip
 
 
 class Maker:
@@ -83,9 +90,10 @@ class Maker:
 
     def make(self) -> History:
         dice = self.dice
-        verbs = [verb for verb in WEIGHTS if verb in ALWAYS or dice.often(65)]
+        theme = dice.pick(THEMES)
+        verbs = [verb for verb in WEIGHTS if verb in ALWAYS or verb in theme or dice.often(60)]
         self.fields = {field for field in FIELDS if dice.often(50)}
-        weighted = [verb for verb in verbs for _ in range(WEIGHTS[verb])]
+        weighted = [verb for verb in verbs for _ in range(WEIGHTS[verb] * (3 if verb in theme else 1))]
         if self.fields & {"requires", "region"} and dice.often(80):
             self._turn("do", [("register", {"agent": agent, "capabilities": ("python", "sql"), "region": "eu"})
                               for agent in AGENTS])  # fmt: skip
@@ -176,7 +184,7 @@ class Maker:
         if len(world.tasks) >= MOST_TASKS:
             return self._claim()
         fields: dict[str, Any] = {"name": self._name("t")}
-        if world.tasks and dice.often(45):
+        if world.tasks and dice.often(55):
             names = {self._task() for _ in range(1 + dice.below(2))}
             fields["needs"] = [(name, dice.pick(("block", "block", "cancel", "ignore"))) for name in sorted(names)]
         optional: dict[str, tuple[int, Callable[[], Any]]] = {
@@ -282,7 +290,12 @@ class Maker:
         return verb, {**arguments, "request_id": arguments["receipt"]}
 
     def _link(self) -> Step:
-        return "link", {"task": self._task(), "needs": self._task(),
+        task, needs = self._task(), self._task()
+        children = [t for t in self.world.tasks.values() if t.parent]
+        if children and self.dice.often(30):
+            child = self.dice.pick(children)
+            task, needs = self.dice.pick(((child.name, child.parent), (child.parent, child.name)))
+        return "link", {"task": task, "needs": needs,
                         "on_failure": self.dice.pick(("block", "cancel", "ignore"))}  # fmt: skip
 
     def _unlink(self) -> Step:
@@ -335,6 +348,8 @@ class Maker:
 
     def _start_line(self) -> Step:
         stopped = sorted(self.world.stopped)
+        if not stopped and self.dice.often(80):
+            return self._stop_line()
         return "start_line", {"scope": self.dice.pick(stopped) if stopped else self._scope()}
 
     def _scope(self) -> str:

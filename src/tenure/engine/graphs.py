@@ -10,7 +10,7 @@ from tenure.core.outcomes import Outcome
 from tenure.core.records import Claim, Edge, Row, Task, replace
 from tenure.engine import handing
 from tenure.engine.effects import brief_of, current, spread
-from tenure.engine.holding import done_before, held, judged, keep_started
+from tenure.engine.holding import done_before, judged, keep_started
 from tenure.engine.making import Builder, check_may_wait, connect, lower_height
 from tenure.engine.naming import project_of, task_named
 from tenure.engine.work import Handlers, Work
@@ -107,7 +107,9 @@ def spawn(work: Work, cmd: commands.Spawn) -> Outcome:
     """Subtasks of the held task, keyed by (parent, run, local name): what exists is returned, not made again."""
     if not cmd.tasks:
         raise InvalidInput("spawn: no tasks")
-    hold = held(work, cmd.project, cmd.receipt)
+    hold = judged(work, cmd.project, cmd.receipt)
+    if hold.refusal is not None:
+        return (done_before(hold, "WAITING") if cmd.wait else None) or hold.refusal
     parent = hold.task
     named = [n if n.name else replace(n, name=ids.slug_of(n.title)) for n in cmd.tasks]
     if any(n.parent is not None for n in named):

@@ -22,6 +22,7 @@ from tenure.engine.naming import project_of, task_by_ref
 from tenure.engine.work import Handlers, Refused, Work
 
 MOST_REFUSED = 3  # refused results kept under one generation
+QUESTION = "question"  # in the lineage: the holder asked a person
 
 
 class Hold(NamedTuple):
@@ -88,9 +89,16 @@ def _refusal(task: Task, receipt: Receipt, verdict: Verdict) -> Outcome:
     )  # fmt: skip
 
 
-def done_before(hold: Hold, reason: str) -> Outcome | None:
-    """The same verb once more with the receipt that did it: the same answer, no effect."""
-    if hold.verdict.code in ("NO_CLAIM", "TASK_ALREADY_COMPLETED", "TASK_CANCELLED") and hold.claim.reason == reason:
+def done_before(hold: Hold, reason: str, error_class: str | None = None) -> Outcome | None:
+    """The same verb once more with the receipt that did it: the same answer, no effect.
+
+    A person may have paused the task too: `error_class` tells the holder's own pauses apart.
+    """
+    if (
+        hold.verdict.code in ("NO_CLAIM", "TASK_ALREADY_COMPLETED", "TASK_CANCELLED")
+        and hold.claim.reason == reason
+        and error_class in (None, hold.claim.error_class)
+    ):
         return Outcome(
             outcome="OK",
             again=True,
@@ -166,6 +174,7 @@ def progress(work: Work, cmd: commands.Progress) -> Outcome:
 def checkpoint(work: Work, cmd: commands.Checkpoint) -> Outcome:
     inputs.check_size(cmd.data, "checkpoint", inputs.LARGEST_CHECKPOINT)
     hold = held(work, cmd.project, cmd.receipt, late=True)
+    work.get(Checkpoint, cmd.project, hold.task.id)  # the one it takes the place of
     kept = Checkpoint(
         project=cmd.project, id=hold.task.id, data=handing.packed(work, cmd.project, cmd.data),
         generation=hold.claim.generation, agent=hold.claim.agent, session=hold.claim.session, at=work.now,
@@ -229,10 +238,9 @@ def _accepted(work: Work, hold: Hold, cmd: commands.Submit, encoded: bytes, dige
     if agent is not None and agent.troubles:
         work.put(retry.agent_succeeded(agent))
     _model_works(work, claim)
-
-       done = replace(
-        free, state=COMPLETED, completed_at=work.now, work_product=product, retry_at=None, answerable=False, percent=100,
-        reason=None, offer_to=None, offer_until=None, started_at=task.started_at or work.now,
+    done = replace(
+        free, state=COMPLETED, completed_at=work.now, work_product=product, retry_at=None, answerable=False,
+        percent=100, reason=None, offer_to=None, offer_until=None, started_at=task.started_at or work.now,
     )  # fmt: skip
     kept = work.record(
         "task.completed", *rows, task=done, agent=claim.agent, session=claim.session, generation=claim.generation,
@@ -319,10 +327,12 @@ def fail(work: Work, cmd: commands.Fail) -> Outcome:
     inputs.check_text(cmd.message, "message")
     after = None if cmd.retry_after is None else inputs.micros(cmd.retry_after, "retry_after")
     hold = judged(work, cmd.project, cmd.receipt)
+    if cmd.error_class == retry.BUDGET:
+        if hold.refusal is not None:
+            return done_before(hold, "PAUSED", retry.BUDGET) or hold.refusal
+        return _pause_held(work, hold, "budget exceeded", cmd.message, "task.paused", retry.BUDGET)
     if hold.refusal is not None:
         return done_before(hold, "FAILED") or hold.refusal
-    if cmd.error_class == retry.BUDGET:
-        return _pause_held(work, hold, "budget exceeded", cmd.message)
     task, claim = hold.task, hold.claim
     trouble = cmd.error_class not in retry.COUNTING
     counts = not trouble or retry.counts_after_all(task, claim.agent)
@@ -384,12 +394,13 @@ def ask(work: Work, cmd: commands.Ask) -> Outcome:
     inputs.check_text(cmd.question, "question", required=True)
     hold = judged(work, cmd.project, cmd.receipt)
     if hold.refusal is not None:
-        return done_before(hold, "PAUSED") or hold.refusal
-    return _pause_held(work, hold, f"question: {cmd.question[:200]}", cmd.question, "task.question")
+        return done_before(hold, "PAUSED", QUESTION) or hold.refusal
+    return _pause_held(work, hold, f"question: {cmd.question[:200]}", cmd.question, "task.question", QUESTION)
 
 
-def _pause_held(work: Work, hold: Hold, reason: str, message: str, kind: str = "task.paused") -> Outcome:
+def _pause_held(work: Work, hold: Hold, reason: str, message: str, kind: str, error_class: str) -> Outcome:
     free, over = claims.ended(hold.task, hold.claim, lifecycle.PAUSED_BY, work.now, work.now)
+    over = replace(over, error_class=error_class, error=message)
     free = replace(free, state=lifecycle.PAUSED, state_before=hold.task.state, reason=reason)
     return _gave_up(work, hold, kind, free, over, message)
 

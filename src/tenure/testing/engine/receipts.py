@@ -11,7 +11,7 @@ from tenure.core.commands import NewTask
 from tenure.core.outcomes import CODES, Outcome
 from tenure.core.records import Checkpoint, RetryPolicy
 from tenure.testing.engine.stage import Stage
-from tenure.testing.factories import AGENT, PROJECT, Scene, code_of, forged
+from tenure.testing.factories import AGENT, Scene, code_of, forged
 
 Verb = Callable[[Scene, str], Outcome]
 
@@ -188,8 +188,6 @@ class Receipts(Stage):
         key = scene.add()
         receipt = scene.take(key)
         scene.do(c.Pause, task=key)
-        if verb == "fail_over_budget":
-            return  # asks for what has happened already
         assert unchanged_by(scene, verb, receipt).directive == "pause"
 
     @every_verb
@@ -338,7 +336,7 @@ class Receipts(Stage):
             refused = scene.submit(receipt, number)
             assert (refused.outcome, refused.work_lost) == ("STALE_GENERATION", True)
             assert (refused.result is not None) == (number < 3)
-        assert [r.data for r in scene.results(key)] == [0, 1, 2]
+        assert sorted(r.data for r in scene.results(key)) == [0, 1, 2]
 
     def test_the_same_refused_result_is_kept_once(self, scene: Scene) -> None:
         key = scene.add()
@@ -435,4 +433,3 @@ class Receipts(Stage):
             answer = scene.try_to(c.Renew, receipt=text)
             assert code_of(answer) == "INVALID_INPUT"
             assert "B-003@7:TOKEN" in answer.message
-            assert PROJECT
