@@ -8,9 +8,11 @@ class TestMine(EngineSuite):
 from __future__ import annotations
 
 from tenure.testing.engine.endings import Endings
+from tenure.testing.engine.graphs import Graphs
 from tenure.testing.engine.receipts import Receipts
+from tenure.testing.engine.repeats import Repeats
 from tenure.testing.engine.timelines import Timelines
 
 
-class EngineSuite(Timelines, Endings, Receipts):
+class EngineSuite(Timelines, Endings, Receipts, Repeats, Graphs):
     """Subclass it, name the subclass `Test…`, and define `open_store`."""

@@ -1,0 +1,131 @@
+"""Writes the reference pages from the code; `--check` says which are out of date instead."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import msgspec
+
+from tenure.core import commands, errors, events, lifecycle, outcomes, roles
+
+ROOT = Path(__file__).parents[2]
+REFERENCE = ROOT / "docs" / "reference"
+NOTICE = "<!-- Made from the code by `./x docs`; edit there. -->\n"
+
+
+def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    lines = [" | ".join(head), " | ".join("---" for _ in head), *(" | ".join(row) for row in rows)]
+    return "\n".join(f"| {line} |" for line in lines) + "\n"
+
+
+def ticked(names: tuple[str, ...]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def states() -> str:
+    moves = [(ticked(m.sources), ticked(m.targets), m.by) for m in lifecycle.MOVES]
+    endings = [
+        (e.by, f"`{e.reason}`", e.state, "counts" if e.counts else "given back", "yes" if e.answerable else "")
+        for e in lifecycle.ENDINGS
+    ]
+    arrows = sorted({(s, t) for s, t in lifecycle.ALLOWED if s not in ("cancelled",) and t not in ("cancelled",)})
+    picture = "\n".join(f"    {s} --> {t}" for s, t in arrows)
+    return (
+        "# States and moves\n\n"
+        f"A task is in one of {ticked(lifecycle.STATES)}. It is held while it is {ticked(lifecycle.HELD)}.\n"
+        "Any other move than these is refused.\n\n"
+        + table(("from", "to", "by"), moves)
+        + f"\n```mermaid\nstateDiagram-v2\n{picture}\n```\n(`cancelled` can be reached from every state but the finished ones; it is left out of the picture.)\n"
+        + "\n## How a claim ends\n\n"
+        + table(("by", "reason", "claim", "attempt", "answerable"), endings)
+        + f"\nAt most {lifecycle.MOST_GIVEN_BACK} attempts are given back in a run; later ones count.\n"
+    )
+
+
+def outcome_codes() -> str:
+    rows = [(f"`{name}`", code.kind, code.meaning) for name, code in outcomes.CODES.items()]
+    fields = [(f"`{f.name}`", _type(f.type)) for f in msgspec.structs.fields(outcomes.Outcome)]
+    return (
+        "# Outcomes\n\nEvery command is answered by one outcome, or by an [error](errors.md). Fields that are not set are"
+        " left out.\n\n" + table(("outcome", "kind", "meaning"), rows) + "\n## Fields\n\n" + table(("field", "type"), fields)
+    )
+
+
+def error_codes() -> str:
+    rows = []
+
+    def walk(kind: type[errors.TenureError], depth: int) -> None:
+        effect = "no effect" if kind.definite else "unknown: send again with the same request id"
+        rows.append((f"{'&nbsp;&nbsp;' * depth}`{kind.__name__}`", f"`{kind.code}`", effect))
+        for child in kind.__subclasses__():
+            walk(child, depth + 1)
+
+    walk(errors.TenureError, 0)
+    return "# Errors\n\nRaised by the client; values in a batch's answers.\n\n" + table(("error", "code", "effect"), rows)
+
+
+def event_kinds() -> str:
+    rows = [(f"`{kind}`", meaning) for kind, meaning in events.KINDS.items()]
+    fields = [(f"`{f.name}`", _type(f.type)) for f in msgspec.structs.fields(events.Event)]
+    return (
+        "# Events\n\nOne for each transition, appended in its transaction.\n\n"
+        + table(("kind", "what has happened"), rows)
+        + "\n## Fields\n\n"
+        + table(("field", "type"), fields)
+    )
+
+
+def command_list() -> str:
+    parts = ["# Commands\n\nDurations are seconds, instants microseconds since 1970 in UTC.\n"]
+    for kind, role in roles.NEEDS.items():
+        parts.append(f"\n## `{kind.__struct_config__.tag}` ({role})\n")
+        doc = kind.__doc__ or ""
+        if doc and not doc.startswith(kind.__name__):
+            parts.append(f"\n{' '.join(doc.split())}\n")
+        own = [f for f in msgspec.structs.fields(kind) if f.name not in ("project", "request_id", "trace_id")]
+        rows = [(f"`{f.name}`", _type(f.type), "" if f.required else f"`{_default(f)!r}`") for f in own]
+        parts.append("\n" + table(("field", "type", "default"), rows))
+    new = [(f"`{f.name}`", _type(f.type), "" if f.required else f"`{_default(f)!r}`") for f in msgspec.structs.fields(commands.NewTask)]
+    parts.append("\n## A task to be made\n\n" + table(("field", "type", "default"), new))
+    return "".join(parts)
+
+
+def _default(field: msgspec.structs.FieldInfo) -> object:
+    return field.default if field.default is not msgspec.NODEFAULT else field.default_factory()
+
+
+def _type(kind: object) -> str:
+    text = getattr(kind, "__name__", None) if isinstance(kind, type) and not getattr(kind, "__args__", None) else None
+    text = text or str(kind)
+    for noise in ("tenure.core.commands.", "tenure.core.records.", "tenure.core.outcomes.", "typing.", "ForwardRef('", "')"):
+        text = text.replace(noise, "")
+    return f"`{text}`".replace("|", "\\|")
+
+
+PAGES = {
+    "states.md": states,
+    "outcomes.md": outcome_codes,
+    "errors.md": error_codes,
+    "events.md": event_kinds,
+    "commands.md": command_list,
+}
+
+
+def main(argv: list[str]) -> int:
+    stale = []
+    for name, make in PAGES.items():
+        path, text = REFERENCE / name, NOTICE + make()
+        if "--check" in argv:
+            if not path.exists() or path.read_text() != text:
+                stale.append(f"docs/reference/{name}")
+            continue
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    if stale:
+        print(f"out of date: {', '.join(stale)}; run ./x docs", file=sys.stderr)
+    return 1 if stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
