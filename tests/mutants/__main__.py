@@ -18,10 +18,12 @@ ROOT = Path(__file__).parents[2]
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 
 
-def planted(mutant: Mutant, folder: Path) -> Path:
-    """A copy of the source with the bug in it."""
+def planted(mutant: Mutant | None, folder: Path) -> Path:
+    """A copy of the source with the bug in it; without one, the control."""
     source = folder / "src"
     shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
+    if mutant is None:
+        return source
     path = source / "tenure" / mutant.file
     text = path.read_text()
     found = text.count(mutant.old)
@@ -31,7 +33,7 @@ def planted(mutant: Mutant, folder: Path) -> Path:
     return source
 
 
-def noticed_by(mutant: Mutant, tests: str) -> str | None:
+def noticed_by(mutant: Mutant | None, tests: str) -> str | None:
     """The first test of that place which fails on the mutant, or None when none does."""
     with tempfile.TemporaryDirectory(prefix="tenure-mutant-") as folder:
         source = planted(mutant, Path(folder))
@@ -50,6 +52,11 @@ def main(argv: list[str]) -> int:
     parser.add_argument("names", nargs="*", help="only mutants whose name has one of these words")
     wanted = parser.parse_args(argv).names
     mutants = [m for m in MUTANTS if not wanted or any(w in m.name for w in wanted)]
+    for tests in sorted({tests for m in mutants for tests in m.noticed_by}):
+        failed = noticed_by(None, tests)
+        if failed:
+            print(f"{tests} fails without a mutant, so it can prove nothing: {failed}")
+            return 2
     caught = 0
     for mutant in mutants:
         began = time.monotonic()

@@ -24,6 +24,9 @@ from tests.stateful.model_rows import (
 )  # fmt: skip
 
 
+ENDINGS = ("fail", "budget", "release", "wait", "ask")  # a holder's own words that end its claim
+
+
 class Fence(Ground):
     # --- claiming -----------------------------------------------------------------------------------------
 
@@ -166,7 +169,7 @@ class Fence(Ground):
             code = "FUTURE_GENERATION"
         elif not genuine:
             code = "SESSION_MISMATCH"
-        elif verb in ("fail", "release", "wait", "ask") and last and last.by == verb:
+        elif verb in ENDINGS and last and last.by == verb:
             return task, last, {"outcome": "OK", "again": True}
         elif task.state == "completed":
             code = "TASK_ALREADY_COMPLETED"
@@ -250,12 +253,12 @@ class Fence(Ground):
     ) -> Answer:
         if error_class not in (*COUNTING, *AGENTS_OWN, "rate_limit", "budget_exceeded"):
             raise Refused("INVALID_INPUT")
-        task, claim, refusal = self._check(receipt, "fail")
+        task, claim, refusal = self._check(receipt, "fail" if error_class != "budget_exceeded" else "budget")
         if refusal:
             return refusal
         agent = self.agents[claim.agent]
         if error_class == "budget_exceeded":
-            self._end(task, "PAUSED", back=True, by="fail")
+            self._end(task, "PAUSED", back=True, by="budget")
             task.state, task.before = "paused", "ready"
             return {"outcome": "OK", "state": "paused"}
         self._end(task, "FAILED", by="fail")
@@ -309,7 +312,11 @@ class Fence(Ground):
         return {"outcome": "OK", "state": task.state}
 
     def spawn(self, receipt: Receipt, names: list[str], wait: bool = False) -> Answer:
-        task, claim, refusal = self._check(receipt, "spawn")
+        task, claim, refusal = self._check(receipt, "wait" if wait else "spawn")
+        if refusal and refusal.get("again"):
+            # It is the same spawn once more only if its subtasks are there.
+            there = {t.local_name for t in self.children(task) if t.parent_run == task.run}
+            return refusal if set(names) <= there else self._check(receipt, "spawn")[2] or {}
         if refusal:
             return refusal
         self._go_on(task, claim)

@@ -16,10 +16,12 @@ from tenure.engine.work import Work
 
 def spread(work: Work) -> None:
     """Bring everything that the moves so far touch in line. Every command ends with it."""
+    counted: dict[tuple[str, str], None] = {}
     while work.moved:
         before, after = work.moved.popleft()
         if graph.has_dag_row(after):
             _count_in_dag(work, before, after)
+            counted.setdefault((after.project, after.dag))
         if before is None or before.state == after.state:
             continue
         if after.state == DEAD_LETTERED:
@@ -30,6 +32,10 @@ def spread(work: Work) -> None:
             _tell_dependents(work, before, after)
         if after.guarded and before.state in HELD and after.state not in HELD:
             free_reservations(work, after)
+    for project, id in counted:  # not before all moves are counted: one's end may let another run
+        dag = work.get(Dag, project, id)
+        if dag is not None:
+            announce_end(work, dag)
 
 
 def current(work: Work, task: Task) -> Task:
@@ -45,10 +51,8 @@ def _count_in_dag(work: Work, before: Task | None, after: Task) -> None:
     if left == entered:
         return
     dag = work.get(Dag, after.project, after.dag)
-    if dag is None:
-        return
-    dag = work.put(graph.counted(dag, left, entered))
-    announce_end(work, dag)
+    if dag is not None:
+        work.put(graph.counted(dag, left, entered))
 
 
 def announce_end(work: Work, dag: Dag) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from tenure.core import claims, commands, graph, ids, inputs, lifecycle
-from tenure.core.errors import InvalidInput, NotFound
+from tenure.core.errors import Cycle, InvalidInput, NotFound
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Claim, Edge, Row, Task, replace
 from tenure.engine import handing
 from tenure.engine.effects import brief_of, current, spread
 from tenure.engine.holding import done_before, judged, keep_started
-from tenure.engine.making import Builder, check_may_wait, connect, lower_height
+from tenure.engine.making import Builder, check_may_wait, connect, lower_height, path_between
 from tenure.engine.naming import project_of, task_named
 from tenure.engine.work import Handlers, Work
 
@@ -86,6 +86,8 @@ def publish(work: Work, cmd: commands.Publish) -> Outcome:
     if cmd.task is not None:
         drafts = [task_named(work, cmd.project, cmd.task)]
     else:
+        if not work.find(Task, {"project": cmd.project, "dag": cmd.dag}, limit=1):
+            raise NotFound(f"no dag {(cmd.dag or '')[:80]!r} in project {cmd.project}")
         drafts = work.find(Task, {"project": cmd.project, "dag": cmd.dag, "state": lifecycle.CREATED})
     published = []
     for draft in drafts:
@@ -156,6 +158,9 @@ def _wait(work: Work, parent: Task) -> Outcome:
         id = graph.edge_id(parent.id, child.id)
         if work.get(Edge, parent.project, id) is not None:
             continue
+        path = path_between(work, parent.project, child, parent) if child.waits_on else None
+        if path is not None:
+            raise Cycle("waiting would close a circle: " + " → ".join([parent.key, *path]))
         edge = Edge(project=parent.project, id=id, task=parent.id, needs=child.id, on_failure="ignore", subtask=True)
         edges.append(edge)
         unmet += not graph.is_met(edge, child.state)

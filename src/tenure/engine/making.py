@@ -20,6 +20,9 @@ from tenure.engine.naming import find_task, task_by_ref, task_named
 from tenure.engine.work import Refused, Work
 
 
+KEYS_A_LOOK = 500
+
+
 class Made(NamedTuple):
     """A task being made: what was asked, its row, and what it waits for."""
 
@@ -77,7 +80,7 @@ class Builder:
 
     # --- names, keys, ids ---
 
-    def _check_names(self, new_tasks: Iterable[NewTask]) -> None:
+    def _check_names(self, new_tasks: Sequence[NewTask]) -> None:
         names: set[str] = set()
         for new in new_tasks:
             inputs.check_new_task(new)
@@ -85,6 +88,14 @@ class Builder:
                 if name in names:
                     raise InvalidInput(f"{name[:80]!r} is there twice; names and keys are given once")
                 names.add(name)
+        keys = [new.idempotency_key for new in new_tasks if new.idempotency_key is not None]
+        if len(set(keys)) < len(keys):
+            twice = next(k for k in keys if keys.count(k) > 1)
+            raise InvalidInput(f"idempotency_key {twice[:80]!r} is there twice; each task has its own")
+        for start in range(0, len(keys), KEYS_A_LOOK):
+            where = {"project": self.project.id, "idempotency_key": tuple(keys[start : start + KEYS_A_LOOK])}
+            for taken in self.work.find(Task, where, limit=1):
+                raise InvalidInput(f"idempotency_key {taken.idempotency_key!r:.80} is that of {taken.key}")
 
     @staticmethod
     def _keyed_first(new_tasks: Sequence[NewTask]) -> list[NewTask]:
@@ -168,7 +179,8 @@ class Builder:
         fresh = self.made.get(parent.id)
         parent = fresh.task if fresh else current(self.work, parent)
         root_id = parent.root or parent.id
-        root = parent if root_id == parent.id else self.work.get(Task, parent.project, root_id)
+        new_root = self.made.get(root_id)
+        root = new_root.task if new_root else self.work.get(Task, parent.project, root_id)
         grown = self.grown.get(root_id, 0)
         if parent.depth + 1 > graph.DEEPEST_SUBTASK:
             raise LimitReached(f"{parent.key}: subtasks go at most {graph.DEEPEST_SUBTASK} deep")
@@ -219,7 +231,12 @@ class Builder:
                 needs=made.task.id, subtask=True,
             )  # fmt: skip
             if made.task.parent in self.made:
-                self.made[made.task.parent].edges.append(edge)
+                edges = self.made[made.task.parent].edges
+                declared = next((e for e in edges if e.id == edge.id), None)
+                if declared is not None:  # the parent named it as a dependency too: one edge, with what that says
+                    edges.remove(declared)
+                    edge = replace(edge, on_failure=declared.on_failure)
+                edges.append(edge)
             else:
                 check_may_wait(task_named(self.work, self.project.id, made.task.parent))
                 self.late_edges.append(edge)
