@@ -31,10 +31,11 @@ class Costs:
 
     def __init__(self) -> None:
         self._kept: dict[tuple[int, str, int, str], list[Cost]] = {}
+        self.syncs: list[float] = []  # what the disk took for a sync in each round
 
-    def timed(self, key: tuple[int, str, int, str], count: int, action: Callable[[], Any]) -> Any:
+    def timed(self, key: tuple[int, str, int, str], count: int, action: Callable[..., Any], *given: Any) -> Any:
         wall, cpu = time.perf_counter(), time.process_time()
-        made = action()
+        made = action(*given)
         cost = Cost((time.perf_counter() - wall) / count, (time.process_time() - cpu) / count)
         self._kept.setdefault(key, []).append(cost)
         return made
@@ -51,14 +52,17 @@ class Costs:
 
 def play_slice(costs: Costs, pitch: Pitch, count: int, batch: int, ours_first: bool) -> None:
     """Claim and submit `count` tasks on both sides; the sides take turns in going first."""
+    sides: dict[str, tuple[Any, Any]] = {
+        "ours": (pitch.claim_ours, pitch.submit_ours),
+        "raw": (pitch.claim_raw, pitch.submit_raw),
+    }
     for side in ("ours", "raw") if ours_first else ("raw", "ours"):
-        claim: Any = pitch.claim_ours if side == "ours" else pitch.claim_raw
-        submit: Any = pitch.submit_ours if side == "ours" else pitch.submit_raw
-        held = costs.timed((pitch.size, "claim", batch, side), count, lambda: claim(count, batch))
-        costs.timed((pitch.size, "submit", batch, side), count, lambda: submit(held, batch))
+        claim, submit = sides[side]
+        held = costs.timed((pitch.size, "claim", batch, side), count, claim, count, batch)
+        costs.timed((pitch.size, "submit", batch, side), count, submit, held, batch)
 
 
-def measure(pitches: list[Pitch], rounds: int, count: int, batch: int) -> Costs:
+def measure(folder: Path, pitches: list[Pitch], rounds: int, count: int, batch: int) -> Costs:
     costs = Costs()
     for pitch in pitches:  # agents and sessions become known, statements are prepared
         play_slice(Costs(), pitch, AGENTS, 1, True)
@@ -70,13 +74,19 @@ def measure(pitches: list[Pitch], rounds: int, count: int, batch: int) -> Costs:
             play_slice(costs, pitch, count, 1, number % 2 == 0)
             play_slice(costs, pitch, batch, batch, number % 2 == 0)
             pitch.refill(count + batch)
+        costs.syncs.append(sync_cost(folder))
     for pitch in pitches:
         pitch.verify()
     return costs
 
 
 def figures_of(costs: Costs, sizes: list[int], batch: int, scripts: Scripts) -> list[Figure]:
-    found = []
+    syncs = [seconds * 1e6 for seconds in costs.syncs]
+    found = [
+        Figure("fdatasync, median of the rounds", statistics.median(syncs), "µs"),
+        Figure("fdatasync, fastest round", min(syncs), "µs"),
+        Figure("fdatasync, slowest round", max(syncs), "µs"),
+    ]
     for size in sizes:
         for verb in ("claim", "submit", "pair"):
             ours, raw = (costs.wall(size, verb, 1, side) for side in ("ours", "raw"))
@@ -152,12 +162,10 @@ def main(argv: list[str]) -> int:
                 megabytes = pitch.path.stat().st_size / 1e6
                 _say(f"{size} tasks by {pitch.filled_by} in {pitch.seconds_to_fill:.1f} s, {megabytes:.0f} MB")
                 pitches.append(pitch)
-            found = [Figure("fdatasync, before", sync_cost(folder) * 1e6, "µs")]
-            costs = measure(pitches, given.rounds, given.count, given.batch)
-            found.append(Figure("fdatasync, after", sync_cost(folder) * 1e6, "µs"))
+            costs = measure(folder, pitches, given.rounds, given.count, given.batch)
             for pitch in pitches:
                 pitch.close()
-            found += figures_of(costs, given.sizes, given.batch, scripts)
+            found = figures_of(costs, given.sizes, given.batch, scripts)
             found += together(folder, given.processes, given.seconds)
         except WrongAnswer as wrong:
             _say(f"WRONG: {wrong}")

@@ -96,6 +96,8 @@ class Raw:
 
     def __init__(self, path: str, project: str, lane: str, claim: Script, submit: Script) -> None:
         self._link = connect(path, 10.0)
+        # Plans are kept whatever is bound, or SQLite prepares a statement anew for each value: the bare driver at its best.
+        self._link.connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         self._project, self._lane = project, lane
         self._claim, self._submit = claim, submit
         self._count = 0
@@ -105,7 +107,7 @@ class Raw:
         execute = self._link.execute
         execute("BEGIN IMMEDIATE")
         heads = execute(HEADS, (self._project, self._lane, count)).fetchall()
-        taken = [self._facts(id, ref, key) for id, ref, key in heads]
+        taken = [self._facts(*head) for head in heads]
         self._write(self._claim, taken)
         execute("COMMIT")
         return taken

@@ -68,8 +68,8 @@ def test_a_sound_store_is_found_sound(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("statement", "kind"),
     [
-        ("DELETE FROM claim WHERE rowid = 1", "lost"),
-        ("DELETE FROM claim WHERE rowid = 1", "gap"),
+        ("DELETE FROM claim WHERE id = (SELECT min(id) FROM claim)", "lost"),
+        ("DELETE FROM claim WHERE id = (SELECT min(id) FROM claim)", "gap"),
         ("UPDATE claim SET nonce = x'00'", "gap"),
         ("UPDATE claim SET renewals = 0", "lost"),
         ("UPDATE claim SET generation = generation + 1, id = id || '1'", "gap"),

@@ -281,9 +281,9 @@ def _played(stage: Stage, engine: Engine, player: int, seed: str) -> Any:
 
 
 def _together(parts: list[Any]) -> list[list[Operation]]:
-    broken = [part for part in parts if isinstance(part, str)]
+    broken = sorted((part for part in parts if isinstance(part, str)), key=lambda text: "BrokenBarrier" in text)
     if broken:
-        raise RuntimeError(broken[0])  # the others only waited for it in vain, or met the same
+        raise RuntimeError(broken[0])  # those who only waited for it in vain come last
     return [[operation for part in players for operation in part] for players in zip(*parts, strict=True)]
 
 

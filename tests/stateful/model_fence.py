@@ -240,7 +240,7 @@ class Fence(Ground):
         refusal["work_lost"] = refusal.get("genuine", False)
         if refusal["work_lost"]:
             claim.accepted = bool(claim.accepted)
-            if claim.refused < MOST_REFUSED:
+            if claim.refused < MOST_REFUSED and (claim, data) not in task.kept:
                 claim.refused += 1
                 task.kept.append((claim, data))
         return refusal

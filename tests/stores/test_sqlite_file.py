@@ -67,7 +67,7 @@ def test_a_network_file_system_is_refused(path: Path, kind: str) -> None:
 def test_what_we_make_is_private_whatever_the_umask(tmp_path: Path) -> None:
     old = os.umask(0)
     try:
-        for mask in (0o000, 0o022, 0o077):
+        for mask in (0o000, 0o022, 0o077, 0o277):
             os.umask(mask)
             folder = tmp_path / f"{mask:o}" / "folder"
             store = Sqlite(str(folder / "store.db"))

@@ -109,6 +109,30 @@ def test_a_turn_that_was_given_up_is_not_lost(path: Path) -> None:
                 pass
 
 
+def test_a_writer_that_is_interrupted_while_it_waits_gives_up_its_turn(path: Path) -> None:
+    store, other = Sqlite(str(path), patience=5), Sqlite(str(path))
+    with other.begin("local", write=True):
+        pass
+    files = other.turn._files
+    assert files is not None
+    granted = files._granted
+
+    class Interrupted:
+        def acquire(self, blocking: bool = True, timeout: float | None = None) -> bool:
+            if blocking:
+                raise KeyboardInterrupt
+            return granted.acquire(blocking=False)
+
+        release = granted.release
+
+    files._granted = Interrupted()  # type: ignore[assignment]
+    with store.begin("local", write=True), pytest.raises(KeyboardInterrupt):
+        other.begin("local", write=True).__enter__()
+    for who in (store, other, store):
+        with who.begin("local", write=True):
+            pass
+
+
 def test_writers_get_on_without_the_side_files(store: Sqlite, path: Path) -> None:
     other = Sqlite(str(path))
     add(store, row_of(Agent, project="p", id="1"))
@@ -201,6 +225,7 @@ def test_a_process_killed_before_its_commit_leaves_no_trace(store: Sqlite, path:
     assert store.check() == []
 
 
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # threads of other tests, from 3.12 on
 def test_a_forked_child_is_refused_and_the_parent_goes_on(store: Sqlite, path: Path) -> None:
     add(store, row_of(Agent, project="p", id="1"))
     child = os.fork()

@@ -27,6 +27,9 @@ from tenure.core.records import Claim, LastError, RetryPolicy, Task, replace
 from tenure.core.retry import delay, is_retried
 
 
+LONGEST_UNATTENDED = 2 * 3600 * 1_000_000
+
+
 def claim_id(task: str, generation: int) -> str:
     return f"{task}@{generation}"
 
@@ -174,12 +177,19 @@ def _directive(task: Task) -> str:
 
 
 def renewed(task: Task, lease: int | None, now: int, *, background: bool = False) -> Task:
-    """A renewal sets the end anew, and may shorten it; nobody's word is taken for the time but the store's."""
+    """A renewal sets the end anew, and may shorten it; nobody's word is taken for the time but the store's.
+
+    In the background (a hook speaks for an agent that may long have stopped) it reaches at most two hours beyond the
+    last command that presented the receipt, and shortens nothing.
+    """
     length = lease or task.lease or 0
+    until = now + length
+    if background:
+        until = max(task.lease_until or 0, min(until, (task.presented_at or now) + LONGEST_UNATTENDED))
     return replace(
         task,
         lease=length,
-        lease_until=now + length,
+        lease_until=until,
         renewals=task.renewals + 1,
         presented_at=task.presented_at if background else now,
     )

@@ -116,7 +116,10 @@ def lease_of(seconds: float | None, project: Project, default: float = DEFAULT_L
     low = max(MIN_LEASE, project.limits.get("min_lease", 0))
     high = project.limits.get("max_lease", LONGEST_LEASE)
     if not math.isfinite(wanted) or not low <= wanted <= high:
-        raise InvalidInput(f"lease {wanted} s: from {low:g} to {high:g} seconds in this project")
+        raise InvalidInput(
+            f"lease {wanted:g} s: from {low:g} (min_lease) to {high:g} (max_lease) seconds in this project",
+            "an admin can change the limits" if project.limits else None,
+        )
     return round(wanted * SECOND)
 
 

@@ -11,7 +11,7 @@ from tenure.core.errors import InvalidInput, RequestIdReused
 from tenure.core.outcomes import Outcome
 from tenure.core.priority import Lane
 from tenure.core.receipts import NONCE_BYTES, receipt_of
-from tenure.core.records import Agent, Brief, Claim, Model, Project, Reservation, Task, replace
+from tenure.core.records import Agent, Brief, Claim, LastError, Model, Project, Reservation, Task, replace
 from tenure.engine import handing, people
 from tenure.engine.effects import brief_of, spread
 from tenure.engine.lanes import Lanes
@@ -220,7 +220,9 @@ def _denied_by_generations(work: Work, task: Task, asker: Asker) -> Outcome | No
     if most is None or task.generation < most:
         return None
     message = f"max_generations_per_task = {most} is reached"
-    work.record("task.failed", task=claims.dead_lettered(task, work.now), level="error", message=message)
+    error = LastError(error_class="limit", message=message, generation=task.generation, at=work.now)
+    dead = replace(claims.dead_lettered(task, work.now), last_error=error, failed_at=work.now)
+    work.record("task.failed", task=dead, level="error", message=message)
     spread(work)
     return Outcome(
         outcome="DENIED_LIMIT", state=lifecycle.DEAD_LETTERED,
@@ -351,7 +353,7 @@ class _Search:
             **self.passed_over,
         }
         return Outcome(
-            outcome="NO_TASK", counts=counts, unfinished=unfinished or None, retry_at=work.tx.next_due(project),
+            outcome="NO_TASK", counts=counts, unfinished=unfinished or None, retry_at=work.next_due(project),
             message=f"nothing to claim for agent {self.asker.agent.id}",
         )  # fmt: skip
 

@@ -78,6 +78,10 @@ def apply_changes(work: Work, task: Task, changes: dict[str, Any]) -> tuple[Task
         in_task["missed"] = False
     if any(name in inputs.CLOSES_WINDOW for name in changes):
         in_task["answerable"] = False  # an old text's result never completes a new text
+    if "touches" in changes or "constraints" in changes:
+        in_task["parked"] = None  # it may no longer overlap what it was parked under
+    if "touches" in changes or "constraints" in changes:
+        in_task["parked"] = None  # whether it overlaps is looked at again
     brief = replace(brief, **in_brief)
     task = inputs.constrained(replace(task, **in_task), brief)
     if task.state in (lifecycle.READY, lifecycle.PENDING):

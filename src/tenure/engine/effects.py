@@ -153,7 +153,8 @@ def _write_dead_letter(work: Work, task: Task) -> None:
     if work.get(DeadLetter, task.project, dead_letter_id(task)) is not None:
         return  # undone and back: the record of this run is there already
     tried = [c for c in lineage(work, task) if c.run == task.run]
-    error = task.last_error
+    # an older attempt's error is not what killed it: a lease that runs out leaves none
+    error = task.last_error if task.last_error and task.last_error.generation == task.generation else None
     letter = DeadLetter(
         project=task.project,
         id=dead_letter_id(task),
@@ -185,6 +186,12 @@ def resolved(work: Work, task: Task, resolution: str, note: str) -> list[Row]:
     if task.state != DEAD_LETTERED or letter is None:
         return []
     return [replace(letter, resolution=resolution, note=note, reviewed_by=work.principal.name, reviewed_at=work.now)]
+
+
+def reopened(work: Work, task: Task) -> list[Row]:
+    """The dead letter's record as one that waits for a decision again."""
+    letter = work.get(DeadLetter, task.project, dead_letter_id(task))
+    return [] if letter is None else [replace(letter, resolution=None, note=None, reviewed_by=None, reviewed_at=None)]
 
 
 def _announce_retry(work: Work, task: Task) -> None:

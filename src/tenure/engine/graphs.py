@@ -71,7 +71,8 @@ def disconnect(work: Work, task: Task, edge: Edge) -> Task:
     free = replace(task, waits_on=task.waits_on - 1, unmet=task.unmet - (not graph.is_met(edge, needs.state)))
     if task.state != lifecycle.CREATED:
         free = replace(free, state=claims.waiting_state(free, work.now))
-    kept = work.record("task.unlinked", task=free, removed=[edge], details={"needs": needs.key})
+    details = {"needs": needs.key, "on_failure": edge.on_failure}
+    kept = work.record("task.unlinked", task=free, removed=[edge], details=details)
     if kept.state == task.state:
         work.moved.append((task, kept))  # its part in the dag may have changed with the count
     lower_height(work, needs)

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from tenure.core import lifecycle
+from tenure.core.errors import Ambiguous
 from tenure.core.priority import tier_of
 from tenure.core.records import Body, Brief, Checkpoint, Edge, Result, Task
 from tenure.engine.work import Work
@@ -18,9 +19,9 @@ _REF = "$body"
 
 
 def packed(work: Work, project: str, value: Any) -> Any:
-    """The value as a row may keep it: itself, or a reference to a body where it is large."""
+    """The value as a row may keep it: itself, or a reference to a body where it is large or looks like one."""
     encoded = msgspec.json.encode(value)
-    if len(encoded) <= INLINE:
+    if len(encoded) <= INLINE and not _is_reference(value):
         return value
     name = hashlib.sha256(encoded).hexdigest()
     if work.get(Body, project, name) is None:
@@ -28,8 +29,12 @@ def packed(work: Work, project: str, value: Any) -> Any:
     return {_REF: name}
 
 
+def _is_reference(value: Any) -> bool:
+    return isinstance(value, dict) and len(value) == 1 and _REF in value
+
+
 def unpacked(work: Work, project: str, value: Any) -> Any:
-    if isinstance(value, dict) and len(value) == 1 and _REF in value:
+    if _is_reference(value):
         body = work.get(Body, project, str(value[_REF]))
         return msgspec.json.decode(body.content) if body else None
     return value
@@ -93,7 +98,10 @@ def inputs_of(work: Work, task: Task, brief: Brief) -> dict[str, Any]:
         if ref.startswith("task:") and ref.endswith(":output"):
             from tenure.engine.naming import find_task
 
-            named = find_task(work, task.project, ref[len("task:") : -len(":output")])
+            try:
+                named = find_task(work, task.project, ref[len("task:") : -len(":output")])
+            except Ambiguous:
+                continue  # as one that is unknown: no reason to keep everybody from the claim
             if named is not None:
                 wanted[named.id] = named
     handed: dict[str, Any] = {}

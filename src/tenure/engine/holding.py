@@ -15,7 +15,7 @@ from tenure.core.errors import InvalidInput, RequestIdReused, TooLarge
 from tenure.core.lifecycle import COMPLETED, RETRYING
 from tenure.core.outcomes import CODES, Outcome
 from tenure.core.receipts import Receipt, parse_receipt
-from tenure.core.records import Agent, Checkpoint, Claim, Model, Project, Result, Row, Task, replace
+from tenure.core.records import Agent, Checkpoint, Claim, Model, Project, Result, Row, Session, Task, replace
 from tenure.engine import handing, people
 from tenure.engine.effects import brief_of, spread
 from tenure.engine.naming import project_of, task_by_ref
@@ -70,6 +70,9 @@ def _sign_of_life(work: Work, project: Project, claim: Claim) -> None:
     agent = work.get(Agent, project.id, claim.agent)
     if agent is not None:
         people.seen(work, agent)
+    session = work.get(Session, project.id, claim.session)
+    if session is not None:
+        people.active(work, session)
 
 
 def _refusal(task: Task, receipt: Receipt, verdict: Verdict) -> Outcome:
@@ -118,7 +121,7 @@ def renew(work: Work, cmd: commands.Renew) -> Outcome:
     task = _started(work, claims.renewed(hold.task, lease, work.now, background=cmd.background), hold.task)
     directive = task.wanted or "continue"
     return Outcome(
-        outcome="RENEWED", lease_until=task.lease_until, lease=(task.lease or 0) / inputs.SECOND,
+        outcome="RENEWED", lease_until=task.lease_until, lease=((task.lease_until or 0) - work.now) / inputs.SECOND,
         generation=task.generation, state=task.state, directive=directive,
         directive_text="no sign of progress past the estimated completion" if directive == "warn" else None,
         mail=people.unread(work, cmd.project, hold.claim.agent),

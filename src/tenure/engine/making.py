@@ -6,7 +6,7 @@ point at existing ones, so a circle can close only among the new ones or through
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tenure.core import claims, graph, ids, inputs, lifecycle, priority
@@ -317,9 +317,14 @@ class Builder:
 # --- edges between tasks that exist -------------------------------------------------------------------------
 
 
+def may_wait(task: Task) -> bool:
+    """A dependency may be added to a task that nobody holds and that has not ended."""
+    return task.state in (lifecycle.CREATED, lifecycle.PENDING, lifecycle.READY)
+
+
 def check_may_wait(task: Task) -> None:
-    """A dependency may be added to a task that nobody holds and that has not ended; Refused otherwise."""
-    if task.state not in (lifecycle.CREATED, lifecycle.PENDING, lifecycle.READY):
+    """Refused where a dependency may not be added."""
+    if not may_wait(task):
         hint = "its holder can spawn subtasks and wait for them" if claims.is_held(task) else None
         message = f"{task.key} is {task.state}: its dependencies can change only before it is claimed"
         raise Refused(Outcome(outcome="DENIED_STATE", state=task.state, message=message, hint=hint))

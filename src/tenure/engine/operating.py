@@ -8,19 +8,20 @@ from tenure.core import claims, commands, inputs, lifecycle, settle
 from tenure.core.errors import NotFound
 from tenure.core.lifecycle import CANCELLED, COMPLETED, DEAD_LETTERED, FINISHED, PAUSED, READY, RETRYING, Ending
 from tenure.core.outcomes import Outcome
-from tenure.core.records import Claim, Edge, Result, Task, replace
+from tenure.core.records import Agent, Claim, Edge, Result, Task, replace
 from tenure.engine.editing import apply_changes
 from tenure.engine.effects import (
     brief_of,
     cancel_task,
     cascade_reason,
     current,
+    reopened,
     resolved,
     spread,
 )  # fmt: skip
 from tenure.engine.naming import project_of, task_named
 from tenure.engine.people import known_agent
-from tenure.engine.work import Handlers, Work
+from tenure.engine.work import Handlers, Refused, Work
 
 
 def named(work: Work, cmd: commands.Command) -> Task:
@@ -142,7 +143,8 @@ def retry(work: Work, cmd: commands.Retry) -> Outcome:
         return denied(task, "retry")
     fresh = claims.new_run(task, work.now)
     rows = resolved(work, task, "modify_and_retry" if cmd.changes else "retry", cmd.note)
-    details: dict[str, object] = {"run": fresh.run, "before": {"run": task.run, "attempts": task.attempts}}
+    before_it = {f: getattr(task, f) for f in ("run", "attempts", "given_back", "dead_lettered_at")}
+    details: dict[str, object] = {"run": fresh.run, "before": before_it}
     if cmd.changes:
         fresh, brief, before = apply_changes(work, fresh, inputs.check_changes(cmd.changes))
         rows.append(brief)
@@ -175,7 +177,8 @@ def uncancel(work: Work, task: Task) -> Task:
     else:
         state = claims.waiting_state(task, work.now)
     reason = "it was paused before it was cancelled" if state == PAUSED else None
-    kept = work.record("task.uncancelled", task=replace(task, state=state, state_before=None, reason=reason))
+    rows = reopened(work, task) if state == DEAD_LETTERED else []
+    kept = work.record("task.uncancelled", *rows, task=replace(task, state=state, state_before=None, reason=reason))
     spread(work)
     return current(work, kept)
 
@@ -276,7 +279,8 @@ def assign(work: Work, cmd: commands.Assign) -> Outcome:
 
 
 def _offered(work: Work, task: Task, agent: str, until: int, kind: str) -> Outcome:
-    known_agent(work, task.project, agent)
+    if work.get(Agent, task.project, agent) is None:  # one that is known has given no sign of life by this
+        known_agent(work, task.project, agent)
     work.record(
         kind, task=replace(task, offer_to=agent, offer_until=work.now + until),
         details={"agent": agent, "until": work.now + until},
@@ -291,7 +295,7 @@ def reassign(work: Work, cmd: commands.Reassign) -> Outcome:
     if claims.is_held(task):
         task = end_held(work, task, lifecycle.SUPERSEDED_BY, "task.reassigned", f"for agent {cmd.agent}")
     if task.state != READY:
-        return denied(task, "reassign")
+        raise Refused(denied(task, "reassign"))  # the claim goes on where the task cannot be offered
     return _offered(work, replace(task, answerable=False), cmd.agent, seconds, "task.offered")
 
 

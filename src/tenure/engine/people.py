@@ -25,7 +25,8 @@ def known_agent(work: Work, project: str, name: str) -> Agent:
 
 def seen(work: Work, agent: Agent) -> Agent:
     if agent.left_at is not None or agent.stale:
-        agent = replace(agent, left_at=None, stale=False, draining=False, last_seen=work.now)
+        draining = agent.draining and agent.left_at is None  # silence alone does not end it
+        agent = replace(agent, left_at=None, stale=False, draining=draining, last_seen=work.now)
         work.record("agent.recovered", agent, project=agent.project, agent=agent.id)
     elif work.now - agent.last_seen >= team.PRESENCE:
         agent = work.put(replace(agent, last_seen=work.now))
@@ -35,15 +36,29 @@ def seen(work: Work, agent: Agent) -> Agent:
 def known_session(work: Work, project: Project, id: str, agent: str, user: str | None) -> Session:
     """The session's row, made on first sight."""
     session = work.get(Session, project.id, id)
-    if session is None or session.ended_at is not None:
+    if session is None or _is_over(work, session):
         ids.check_name(id, "session")
         _check_session_limit(work, project)
         began = session.created_at if session else work.now
         session = Session(project=project.id, id=id, agent=agent, user=user, created_at=began, last_activity=work.now)
         work.record("session.started", session, project=project.id, agent=agent, session=id)
-    elif work.now - session.last_activity >= team.PRESENCE:
+        return session
+    return active(work, session)
+
+
+def active(work: Work, session: Session) -> Session:
+    """A sign of life, written at most every 15 s like an agent's."""
+    if session.ended_at is None and work.now - session.last_activity >= team.PRESENCE:
         session = work.put(replace(session, last_activity=work.now))
     return session
+
+
+def _is_over(work: Work, session: Session) -> bool:
+    """As the sweep will say, or has said."""
+    if session.ended_at is not None:
+        return True
+    idle = work.now - session.last_activity >= team.SESSION_IDLE
+    return idle and team.is_over(session, _holds(work, session), work.now)
 
 
 def _check_session_limit(work: Work, project: Project) -> None:
@@ -51,7 +66,7 @@ def _check_session_limit(work: Work, project: Project) -> None:
     if most is None:
         return
     open_ = work.find(Session, {"project": project.id, "ended_at": Present(False)})
-    if sum(not team.is_over(s, _holds(work, s), work.now) for s in open_) >= most:
+    if sum(not _is_over(work, s) for s in open_) >= most:
         raise LimitReached(
             f"project {project.id} has max_active_sessions = {most} sessions",
             "end one, or ask an admin to raise the limit",

@@ -38,6 +38,8 @@ def plan(work: Work, cmd: commands.Plan) -> Outcome:
         made = Builder(work, project, work.principal.name).build(cmd.tasks, dag=dag)
         return _answer(work, "CREATED", made, (), (), ())
     ids.check_name(cmd.name, "plan")
+    if ":" in cmd.name:
+        raise InvalidInput(f"plan {cmd.name!r}: a name without ':', which ends it in the keys of its tasks")
     return _apply(work, cmd, project)
 
 

@@ -99,16 +99,18 @@ def _alone(work: Work, cmd: commands.Reserve, lease: int, patterns: list[str]) -
 
 def _group(work: Work, project: str, receipt: Receipt) -> list[Reservation]:
     """The rows behind a standalone receipt, judged like a claim's; Refused where they are not its own."""
-    rows = work.find(Reservation, {"project": project, "id": Prefix(receipt.name + "-")})
+    found = work.find(Reservation, {"project": project, "id": Prefix(receipt.name + "-")})
+    rows = [r for r in found if (r.until or 0) > work.now]  # what has run out is gone, swept or not
     if not rows:
-        raise Refused(Outcome(outcome="NOT_FOUND", message=f"no reservation {receipt.name} in project {project}"))
+        message = f"no reservation {receipt.name} in project {project}, or its lease ran out"
+        raise Refused(Outcome(outcome="NOT_FOUND", message=message, hint="reserve again"))
     code = None
     if receipt.epoch != work.epoch:
         code = "STALE_EPOCH"
+    elif receipt.generation != rows[0].generation:
+        code = "STALE_GENERATION" if receipt.generation < rows[0].generation else "FUTURE_GENERATION"
     elif not hmac.compare_digest(rows[0].nonce, receipt.nonce):
         code = "SESSION_MISMATCH"
-    elif (rows[0].until or 0) <= work.now:
-        code = "ALREADY_EXPIRED"
     if code is not None:
         raise Refused(Outcome(outcome=code, directive="abort", message=CODES[code].meaning, hint="reserve again"))
     return rows

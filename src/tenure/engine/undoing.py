@@ -10,14 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tenure.core import commands, inputs, lifecycle
+from tenure.core import commands, graph, inputs, lifecycle
 from tenure.core.errors import NotAllowed, NotFound
 from tenure.core.events import Event
 from tenure.core.outcomes import Outcome
-from tenure.core.records import DeadLetter, Task, replace
+from tenure.core.records import Edge, Task, replace
 from tenure.engine.editing import apply_changes
-from tenure.engine.effects import cancel_task, current, dead_letter_id, spread
-from tenure.engine.naming import project_of
+from tenure.engine.effects import cancel_task, current, reopened, spread
+from tenure.engine.graphs import disconnect
+from tenure.engine.making import connect, may_wait
+from tenure.engine.naming import project_of, task_named
 from tenure.engine.operating import uncancel
 from tenure.engine.work import Handlers, Work
 
@@ -31,7 +33,7 @@ def undo(work: Work, cmd: commands.Undo) -> Outcome:
     if not told:
         raise NotFound(f"no command {cmd.command_id[:80]!r} changed a task in project {cmd.project}")
     steps = [e for e in told if e.kind in _OPPOSITES]
-    if not steps:
+    if not steps or any(e.kind in _FINAL for e in told):
         return _refused(f"{told[0].kind} cannot be undone", ())
     if work.principal.role not in ("admin", "owner") and told[0].user != work.principal.user:
         raise NotAllowed("undo: the command was another's; that needs the role admin")
@@ -83,12 +85,8 @@ def _retry_undone(work: Work, task: Task, event: Event) -> None:
     if "changes" in event.details:
         _unedit(work, task, event.details["changes"])
         task = current(work, task)
-    dead = replace(
-        task, state=lifecycle.DEAD_LETTERED, run=before["run"], attempts=before["attempts"], dead_lettered_at=work.now
-    )
-    letter = work.get(DeadLetter, task.project, dead_letter_id(dead))
-    rows = [] if letter is None else [replace(letter, resolution=None, note=None, reviewed_by=None, reviewed_at=None)]
-    work.record("task.retry_undone", *rows, task=dead)
+    dead = replace(task, state=lifecycle.DEAD_LETTERED, **before)
+    work.record("task.retry_undone", *reopened(work, dead), task=dead)
 
 
 def _unedited(work: Work, task: Task, event: Event) -> None:
@@ -96,8 +94,25 @@ def _unedited(work: Work, task: Task, event: Event) -> None:
 
 
 def _unedit(work: Work, task: Task, old: dict[str, object]) -> None:
-    edited, brief, _ = apply_changes(work, task, inputs.check_changes(old))
-    work.record("task.edited", brief, task=edited, details={"changes": list(old), "undo": True})
+    edited, brief, before = apply_changes(work, task, inputs.check_changes(old))
+    work.record("task.edited", brief, task=edited, details={"changes": list(old), "before": before, "undo": True})
+
+
+def _unlinked(work: Work, task: Task, event: Event) -> None:
+    needs = task_named(work, task.project, event.details["needs"])
+    edge = work.get(Edge, task.project, graph.edge_id(task.id, needs.id))
+    if edge is not None and may_wait(task):
+        disconnect(work, task, edge)
+
+
+def _linked_again(work: Work, task: Task, event: Event) -> None:
+    needs = task_named(work, task.project, event.details["needs"])
+    edge = Edge(
+        project=task.project, id=graph.edge_id(task.id, needs.id), task=task.id, needs=needs.id,
+        on_failure=event.details["on_failure"],
+    )  # fmt: skip
+    if may_wait(task) and work.get(Edge, task.project, edge.id) is None:
+        connect(work, task, needs, edge)
 
 
 def _unmade(work: Work, task: Task, event: Event) -> None:
@@ -112,6 +127,10 @@ _OPPOSITES: dict[str, Callable[[Work, Task, Event], None]] = {
     "task.retried": _retry_undone,
     "task.edited": _unedited,
     "task.created": _unmade,
+    "task.linked": _unlinked,
+    "task.unlinked": _linked_again,
 }
+# An undo that started something over again has no opposite of its own: the first command can be given once more.
+_FINAL = ("task.reset_undone", "task.retry_undone")
 
 HANDLERS: Handlers = {commands.Undo: undo}

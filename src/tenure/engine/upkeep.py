@@ -46,9 +46,10 @@ def _tidy(work: Work, project: str) -> None:
     for agent in work.find(Agent, {"project": project, "stale": False, "left_at": Present(False)}):
         if team.is_stale(agent, work.now):
             work.record("agent.stale", replace(agent, stale=True), project=project, agent=agent.id, level="warning")
-    for session in work.find(Session, {"project": project, "ended_at": Present(False)}, limit=PAGE):
-        idle = work.now - session.last_activity >= team.SESSION_IDLE
-        if idle and not work.find(Task, {"project": project, "session": session.id}, limit=1):
+    silent = Range(high=work.now - team.SESSION_IDLE + 1)
+    idle = {"project": project, "ended_at": Present(False), "last_activity": silent}
+    for session in work.find(Session, idle, limit=PAGE):
+        if not work.find(Task, {"project": project, "session": session.id}, limit=1):
             ended = replace(session, ended_at=session.last_activity + team.SESSION_IDLE)
             work.record("session.ended", ended, project=project, agent=session.agent, session=session.id)
     for held in work.find(Reservation, {"project": project, "until": Range(high=work.now + 1)}, limit=PAGE):

@@ -27,6 +27,7 @@ from tenure.stores.port import Change, Transaction
 R = TypeVar("R", bound=Row)
 Key = tuple[type[Row], str, str]
 _UNREAD: Any = object()
+FOREVER = (1 << 62) - 1
 
 
 class Chance(Protocol):
@@ -181,6 +182,19 @@ class Work:
         if row is not None:
             for field, keys in fields.items():
                 keys.setdefault(getattr(row, field), set()).add(key)
+
+    def next_due(self, project: str) -> int | None:
+        """When something in the project next falls due, as far as is known by now."""
+        changed = self._changed.get(Task, {})
+        if not changed:
+            return self.tx.next_due(project)
+        stored = self.tx.due(project, FOREVER, len(changed) + 1)
+        times = [t.due_at for t in stored if (Task, project, t.id) not in changed]
+        for key in changed:
+            mine = self._rows[key]
+            if mine is not None and mine.project == project:
+                times.append(mine.due_at)  # type: ignore[attr-defined]  # a task's key
+        return min((t for t in times if t is not None), default=None)
 
     def _keep(self, row: Row) -> None:
         key = (type(row), row.project, row.id)

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from tenure.testing.engine.endings import Endings
 from tenure.testing.engine.graphs import Graphs
+from tenure.testing.engine.operators import Operators, Undo
+from tenure.testing.engine.order import Order
 from tenure.testing.engine.receipts import Receipts
 from tenure.testing.engine.repeats import Repeats
+from tenure.testing.engine.team import Team
 from tenure.testing.engine.timelines import Timelines
 
 
-class EngineSuite(Timelines, Endings, Receipts, Repeats, Graphs):
+class EngineSuite(Timelines, Endings, Receipts, Repeats, Graphs, Order, Team, Operators, Undo):
     """Subclass it, name the subclass `Test…`, and define `open_store`."""

@@ -57,8 +57,7 @@ class Codec(Generic[S]):
         self.columns = columns_of(struct)
         self.by_name = {column.name: column for column in self.columns}
         self.position = {column.name: n for n, column in enumerate(self.columns)}
-        self._json = tuple(n for n, column in enumerate(self.columns) if column.type == JSON)
-        self._by_identity = frozenset(n for n, column in enumerate(self.columns) if column.type in (JSON, "float"))
+        self._json = frozenset(n for n, column in enumerate(self.columns) if column.type == JSON)
         self._positions = range(len(self.columns))
         self.decode = _decoder(struct, self.columns)
 
@@ -77,12 +76,16 @@ class Codec(Generic[S]):
         the same object is compared by value, except JSON, where `1 == True` would hide a change.
         """
         old, new = astuple(before), astuple(after)
-        by_identity = self._by_identity
-        positions = tuple(
-            n for n in compress(self._positions, map(is_not, old, new)) if n in by_identity or old[n] != new[n]
-        )
-        json = self._json
-        return positions, [to_json(new[n]) if n in json and new[n] is not None else new[n] for n in positions]
+        json, positions, values = self._json, [], []
+        for n in compress(self._positions, map(is_not, old, new)):
+            value = new[n]
+            if n in json:
+                positions.append(n)
+                values.append(None if value is None else to_json(value))
+            elif old[n] != value:
+                positions.append(n)
+                values.append(value)
+        return tuple(positions), values
 
 
 def to_json(value: Any) -> str:

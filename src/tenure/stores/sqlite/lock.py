@@ -14,8 +14,10 @@ import fcntl
 import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 from tenure.core.errors import StoreAway
+from tenure.stores.sqlite.place import make_private
 
 _NOW = fcntl.LOCK_EX | fcntl.LOCK_NB
 
@@ -142,7 +144,11 @@ class _Files:
 
 def _open(path: str) -> int:
     try:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            return os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            with suppress(FileExistsError):
+                make_private(path)
+            return os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except OSError as error:
         raise StoreAway(f"{path}: cannot be opened: {error.strerror}") from error
-    return handle

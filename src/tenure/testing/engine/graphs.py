@@ -95,7 +95,9 @@ class Graphs(Stage):
     def test_a_parent_that_would_wait_for_itself_is_refused(self, scene: Scene) -> None:
         before = scene.tables()
         with pytest.raises(Cycle):
-            scene.plan(new("p", "q"), new("q", "child"), NewTask(title="x", name="child", parent="p", depends_on=("p",)))
+            scene.plan(
+                new("p", "q"), new("q", "child"), NewTask(title="x", name="child", parent="p", depends_on=("p",))
+            )
         with pytest.raises(Cycle):
             scene.plan(NewTask(title="a", name="a", parent="b"), NewTask(title="b", name="b", parent="a"))
         assert scene.tables() == before

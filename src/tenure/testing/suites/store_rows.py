@@ -224,6 +224,9 @@ class Rows(Setting):
             assert transaction.epoch == epoch
             transaction.save([Change(None, row_of(Task, project="p", id="four", ref="9"))])
             transaction.append([event_of(task="one", version=1)])
+        for ref in ("1", "2"):  # taken again by those who had them
+            with pytest.raises(Conflict):
+                add(store, row_of(Task, project="p", id="five", ref=ref))
 
     def test_a_transaction_sees_what_it_has_written(self, store: Store) -> None:
         with store.begin("local", write=True) as transaction:

@@ -1,0 +1,565 @@
+"""What persons do with work, how it is undone, who may do it; dead letters; plans applied again; limits."""
+
+from __future__ import annotations
+
+import pytest
+
+from tenure.core import commands as c
+from tenure.core import roles
+from tenure.core.commands import NewTask, Principal
+from tenure.core.errors import NotAllowed, NotFound
+from tenure.core.records import DeadLetter, Task
+from tenure.testing.engine.graphs import new
+from tenure.testing.engine.stage import Stage
+from tenure.testing.factories import AGENT, MEMBER, OWNER, PROJECT, Scene, code_of
+
+HOUR = 3_600_000_000
+
+
+class Operators(Stage):
+    # --- pause and resume -----------------------------------------------------------------------------------------
+
+    def test_a_drained_holder_gets_the_directive_and_keeps_its_claim(self, scene: Scene) -> None:
+        key = scene.add()
+        receipt = scene.take(key)
+        scene.do(c.Pause, task=key, drain=True, reason="deploying")
+        assert scene.state(key) == "claimed"
+        assert scene.do(c.Renew, receipt=receipt).directive == "pause"
+        assert scene.do(c.Progress, receipt=receipt, percent=3).directive == "pause"
+        assert scene.submit(receipt).outcome == "ACCEPTED"
+
+    def test_what_nobody_holds_is_paused_where_it_stands(self, scene: Scene) -> None:
+        ready, waiting = scene.add(), scene.add(not_before=scene.now + HOUR)
+        retrying = scene.add()
+        scene.fail(scene.take(retrying), retry_after=600)
+        for key in (ready, waiting, retrying):
+            assert scene.do(c.Pause, task=key).state == "paused"
+            assert scene.do(c.Pause, task=key).outcome == "UNCHANGED"
+        assert scene.next().outcome == "NO_TASK"
+        assert [scene.do(c.Resume, task=k).state for k in (ready, waiting, retrying)] == ["ready", "pending", "retrying"]
+        scene.pass_time(minutes=10)
+        assert scene.state(retrying) == "ready"
+
+    def test_a_delay_that_ended_during_the_pause_is_over(self, scene: Scene) -> None:
+        key = scene.add()
+        scene.fail(scene.take(key), retry_after=60)
+        scene.do(c.Pause, task=key)
+        scene.pass_time(minutes=2)
+        assert scene.state(key) == "paused"
+        assert scene.do(c.Resume, task=key).state == "ready"
+
+    def test_only_what_can_be_paused_or_resumed_is(self, scene: Scene) -> None:
+        draft, done = scene.add(draft=True), scene.add()
+        scene.finish(done)
+        for key in (draft, done):
+            assert scene.do(c.Pause, task=key).outcome == "DENIED_STATE"
+            assert scene.do(c.Resume, task=key).outcome == "DENIED_STATE"
+            assert scene.do(c.Answer, task=key, text="x").outcome == "DENIED_STATE"
+
+    def test_a_note_leaves_everything_as_it_is(self, scene: Scene) -> None:
+        key = scene.add()
+        receipt = scene.take(key)
+        scene.do(c.Note, task=key, text="look at the logs")
+        assert scene.events(task=scene.task(key).id)[-1].message == "look at the logs"
+        assert scene.submit(receipt).outcome == "ACCEPTED"
+
+    # --- states that refuse ---------------------------------------------------------------------------------------
+
+    @pytest.mark.parametrize(
+        ("verb", "allowed"),
+        [
+            (c.Cancel, {"created", "pending", "ready", "claimed", "running", "paused", "retrying", "dead_lettered"}),
+            (c.Retry, {"dead_lettered"}),
+            (c.Reset, {"completed"}),
+            (c.Archive, {"completed", "cancelled"}),
+            (c.Recover, {"claimed", "running"}),
+            (c.Abort, {"claimed", "running"}),
+            (c.Resume, {"paused"}),
+        ],
+    )
+    def test_a_verb_works_from_its_states_and_is_denied_elsewhere(
+        self, scene: Scene, verb: type[c.Command], allowed: set[str]
+    ) -> None:
+        keys = one_of_each(scene)
+        for state, key in keys.items():
+            before = scene.tables()
+            answer = scene.do(verb, task=key)
+            if state in allowed:
+                assert answer.outcome == "UPDATED", state
+                assert answer.command_id
+            else:
+                assert answer.outcome in ("DENIED_STATE", "UNCHANGED"), state
+                assert answer.state == state
+                assert scene.tables() == before
+
+    # --- edit -----------------------------------------------------------------------------------------------------
+
+    def test_an_edit_of_an_older_version_is_refused(self, scene: Scene) -> None:
+        key = scene.add()
+        version = scene.task(key).version
+        assert scene.do(c.Edit, task=key, changes={"title": "new"}, version=version).outcome == "UPDATED"
+        conflict = scene.do(c.Edit, task=key, changes={"title": "newer"}, version=version)
+        assert (conflict.outcome, conflict.version) == ("VERSION_CONFLICT", version + 1)
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"title": "x"}, {"description": "x" * 5000}, {"tags": ["a", "b"]}, {"priority": "low"},
+            {"deadline": 1_800_000_000_000_000}, {"metadata": {"a": [1]}}, {"boost": 1}, {"max_attempts": 7},
+            {"retry": {"strategy": "fixed"}}, {"on_lost": "hold"},
+        ],
+    )  # fmt: skip
+    def test_some_fields_are_edited_under_the_holder(self, scene: Scene, changes: dict[str, object]) -> None:
+        key = scene.add()
+        receipt = scene.take(key)
+        assert scene.do(c.Edit, task=key, changes=changes).outcome == "UPDATED"
+        assert scene.do(c.Renew, receipt=receipt).outcome == "RENEWED"
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"spec": {"prompt": "x"}}, {"output": {"type": "json"}}, {"constraints": {"region": "eu"}},
+            {"touches": ["a"]}, {"type": "review"}, {"not_before": 1},
+        ],
+    )  # fmt: skip
+    def test_others_only_when_nobody_holds_it(self, scene: Scene, changes: dict[str, object]) -> None:
+        key = scene.add()
+        receipt = scene.take(key)
+        before = scene.tables()
+        denied = scene.do(c.Edit, task=key, changes={"title": "x", **changes})
+        assert (denied.outcome, denied.holder) == ("DENIED_STATE", "ann")
+        assert scene.tables() == before
+        scene.do(c.Release, receipt=receipt)
+        assert scene.do(c.Edit, task=key, changes=changes).outcome == "UPDATED"
+        scene.finish(scene.add())
+        scene.do(c.Cancel, task=key)
+        assert scene.do(c.Edit, task=key, changes=changes).outcome == "DENIED_STATE"
+
+    def test_an_edited_constraint_decides_the_next_claim(self, scene: Scene) -> None:
+        key = scene.add()
+        scene.do(c.Edit, task=key, changes={"constraints": {"required_capabilities": ["gpu"], "max_duration": 60}})
+        assert scene.next("ann").outcome == "NO_TASK"
+        assert scene.claim(key, "ann").outcome == "DENIED_CAPABILITY"
+
+    # --- dead letters ---------------------------------------------------------------------------------------------
+
+    def test_a_dead_letter_tells_the_whole_history(self, scene: Scene) -> None:
+        key = scene.add()
+        scene.fail(scene.take(key, "ann"), "crash", message="boom", retry_after=0)
+        scene.take(key, "bo", lease=60)
+        scene.pass_time(seconds=61)
+        scene.do(c.Release, receipt=scene.take(key, "cy"))
+        scene.fail(scene.take(key, "bo"), "task", message="cannot")
+        (letter,) = scene.rows(DeadLetter)
+        assert (letter.error_class, letter.error, letter.run, letter.poison_pill) == ("task", "cannot", 1, True)
+        assert [(h["attempt"], h["agent"], h["error_class"], h["error"], h["counted"]) for h in letter.history] == [
+            (1, "ann", "crash", "boom", True),
+            (2, "bo", "lease_expired", None, True),
+            (3, "cy", None, None, False),
+            (3, "bo", "task", "cannot", True),
+        ]
+        assert letter.history[1]["duration"] == 60_000_000
+        assert letter.dag == scene.task(key).dag
+
+    def test_the_dead_letters_error_is_that_of_its_last_attempt(self, scene: Scene) -> None:
+        key = scene.add(max_attempts=2)
+        scene.fail(scene.take(key, "ann"), "crash", message="boom", retry_after=0)
+        scene.take(key, "bo", lease=60)
+        scene.pass_time(seconds=61)
+        (letter,) = scene.rows(DeadLetter)
+        assert letter.error_class == "lease_expired"
+        assert letter.dead_lettered_at == scene.now - 1_000_000
+
+    def test_one_agent_alone_makes_no_poison(self, scene: Scene) -> None:
+        key = scene.add(max_attempts=3)
+        scene.bury(key, "ann")
+        assert scene.rows(DeadLetter)[0].poison_pill is False
+
+    def test_there_is_one_dead_letter_a_run(self, scene: Scene) -> None:
+        key = scene.add(max_attempts=1)
+        for run in (1, 2, 3):
+            scene.bury(key)
+            assert [d.run for d in scene.rows(DeadLetter)] == list(range(1, run + 1))
+            assert scene.log(key).count("task.dead_lettered") == run
+            assert scene.claim(key).outcome == "DENIED_DEAD_LETTERED"
+            scene.do(c.Retry, task=key, note=f"try {run}")
+        letters = scene.rows(DeadLetter)
+        assert [(d.resolution, d.note, d.reviewed_by) for d in letters] == [
+            ("retry", f"try {n}", "human:olaf") for n in (1, 2, 3)
+        ]
+
+    def test_each_way_out_of_a_dead_letter_is_written_on_it(self, scene: Scene) -> None:
+        keys = [scene.add(max_attempts=1) for _ in range(4)]
+        for key in keys:
+            receipt = scene.take(key)
+            scene.fail(receipt)
+            scene.submit(receipt, "too late")
+        scene.do(c.Retry, task=keys[0])
+        scene.do(c.Retry, task=keys[1], changes={"max_attempts": 5})
+        scene.do(c.Cancel, task=keys[2])
+        scene.do(c.Adopt, task=keys[3])
+        assert [scene.row(DeadLetter, f"{scene.task(k).id}#1").resolution for k in keys] == [
+            "retry",
+            "modify_and_retry",
+            "cancel",
+            "adopt",
+        ]
+        assert scene.states(*keys) == ["ready", "ready", "cancelled", "completed"]
+        assert scene.task(keys[1]).max_attempts == 5
+
+    def test_adopting_takes_the_newest_or_the_named_result(self, scene: Scene) -> None:
+        key = scene.add(max_attempts=2)
+        for agent in ("ann", "bo"):
+            receipt = scene.take(key, agent)
+            scene.fail(receipt, retry_after=0)
+            scene.submit(receipt, agent)
+            scene.pass_time(seconds=1)
+        first = next(r for r in scene.results(key) if r.data == "ann")
+        with pytest.raises(NotFound, match="no kept result"):
+            scene.do(c.Adopt, task=key, result="nothing")
+        undone = scene.do(c.Adopt, task=key, result=first.id)
+        assert [r.data for r in scene.results(key) if r.accepted] == ["ann"]
+        assert undone.work_product == scene.task(key).work_product
+        scene.do(c.Reset, task=key)
+        scene.do(c.Adopt, task=key)
+        assert sorted((r.run, r.data) for r in scene.results(key) if r.accepted) == [(1, "ann"), (2, "bo")]
+
+    def test_a_task_with_nothing_kept_cannot_adopt(self, scene: Scene) -> None:
+        key = scene.add()
+        with pytest.raises(NotFound, match="no kept result"):
+            scene.do(c.Adopt, task=key)
+
+    # --- limits ---------------------------------------------------------------------------------------------------
+
+    def test_claims_of_a_project_are_limited(self, scene: Scene) -> None:
+        for _ in range(3):
+            scene.add()
+        scene.do(c.DefineProject, limits={"max_concurrent_claims": 2})
+        granted = scene.next(n=3)
+        assert len(granted.claims or ()) == 2
+        denied = scene.claim("A-003", "bo")
+        assert denied.outcome == "DENIED_LIMIT"
+        assert "max_concurrent_claims = 2" in denied.message
+        assert denied.hint
+        scene.submit((granted.claims or ())[0].receipt or "")
+        assert scene.claim("A-003", "bo").outcome == "GRANTED"
+
+    def test_leases_are_limited(self, scene: Scene) -> None:
+        key = scene.add()
+        scene.do(c.DefineProject, limits={"min_lease": 30, "max_lease": 3600})
+        for lease, name in ((29, "min_lease"), (3601, "max_lease")):
+            answer = scene.try_to(c.Claim, task=key, agent="ann", session="s", lease=lease)
+            assert code_of(answer) == "INVALID_INPUT"
+            assert name in answer.message
+        receipt = scene.take(key, lease=30)
+        assert code_of(scene.try_to(c.Renew, receipt=receipt, lease=3601)) == "INVALID_INPUT"
+        assert scene.do(c.Renew, receipt=receipt, lease=3600).outcome == "RENEWED"
+
+    @pytest.mark.parametrize("by_name", [True, False])
+    def test_a_task_over_its_generations_is_a_dead_letter_and_wedges_nobody(self, scene: Scene, by_name: bool) -> None:
+        key = scene.add(priority=1)
+        scene.do(c.DefineProject, limits={"max_generations_per_task": 2})
+        for _ in range(2):
+            scene.do(c.Release, receipt=scene.take(key))
+        other = scene.add()
+        if by_name:
+            denied = scene.claim(key, "bo")
+            assert (denied.outcome, denied.state) == ("DENIED_LIMIT", "dead_lettered")
+            assert "max_generations_per_task = 2" in denied.message
+        assert scene.next_keys(2, "bo") == [other]
+        assert scene.state(key) == "dead_lettered"
+        (letter,) = scene.rows(DeadLetter)
+        assert "max_generations_per_task" in letter.error
+
+    def test_results_are_limited(self, scene: Scene) -> None:
+        receipt = scene.take(scene.add())
+        scene.do(c.DefineProject, limits={"max_result_size": 10})
+        answer = scene.try_to(c.Submit, receipt=receipt, data="x" * 9)
+        assert code_of(answer) == "TOO_LARGE"
+        assert "max_result_size is 10" in answer.message
+        assert scene.submit(receipt, "x" * 8).outcome == "ACCEPTED"
+
+    # --- roles ----------------------------------------------------------------------------------------------------
+
+    def test_each_command_asks_for_its_role(self, scene: Scene) -> None:
+        key = scene.add()
+        before = scene.tables()
+        for kind, needed in roles.NEEDS.items():
+            for role in roles.ROLES:
+                if roles.ROLES.index(role) < roles.ROLES.index(needed):
+                    command = some_command(kind, key)
+                    (answer,) = scene.run(command, by=Principal(role=role))
+                    assert isinstance(answer, NotAllowed), (kind, role)
+                    assert needed in answer.message
+                    assert role in answer.message
+        (answer,) = scene.run(c.Note(project=PROJECT, task=key, text="x"), by=Principal(role="root"))
+        assert isinstance(answer, NotAllowed)
+        assert scene.tables() == before
+
+    def test_agents_operate_only_where_the_project_lets_them(self, scene: Scene) -> None:
+        key = scene.add()
+        assert isinstance(scene.try_to(c.Cancel, task=key, by=AGENT), NotAllowed)
+        scene.do(c.DefineProject, agents_may_operate=True)
+        assert scene.do(c.Cancel, task=key, by=AGENT).outcome == "UPDATED"
+        assert isinstance(scene.try_to(c.StopLine, scope="project:", by=AGENT), NotAllowed)
+        assert isinstance(scene.try_to(c.DefineProject, boost=1, by=AGENT), NotAllowed)
+
+    # --- plans applied again --------------------------------------------------------------------------------------
+
+    def test_the_same_plan_again_changes_nothing(self, scene: Scene) -> None:
+        tasks = (new("a", track="B", tags=("x",), priority="high"), new("b", "a", description="d" * 9000))
+        first = scene.do(c.Plan, name="release", tasks=tasks)
+        assert (first.outcome, len(first.tasks or ())) == ("CREATED", 2)
+        before = scene.tables()
+        again = scene.do(c.Plan, name="release", tasks=tasks)
+        assert (again.outcome, again.tasks, again.changed) == ("UNCHANGED", (), None)
+        assert scene.tables() == before
+
+    def test_new_tasks_are_made_changed_ones_edited_started_ones_left(self, scene: Scene) -> None:
+        a, b, d = scene.plan(new("a"), new("b", "a"), new("d"), name="release")
+        receipt = scene.take(d)
+        again = scene.do(
+            c.Plan,
+            name="release",
+            tasks=(new("a", priority=20), new("b", "a", "e"), new("d", priority=20), new("e", "a")),
+        )
+        assert again.outcome == "UPDATED"
+        assert [t["title"] for t in again.tasks or ()] == ["e"]
+        assert (again.changed, again.left) == ((a, b), (d,))
+        assert scene.task(a).priority == 20
+        e = str((again.tasks or ())[0]["key"])
+        assert scene.task(e).dag == scene.task(a).dag
+        scene.submit(receipt)
+        scene.finish(a)
+        assert scene.claim(b).waits_for == (e,)
+        scene.finish(e, b)
+
+    def test_a_dependency_that_left_the_plan_is_removed(self, scene: Scene) -> None:
+        _, b = scene.plan(new("a"), new("b", "a"), name="release")
+        scene.plan(new("a"), new("b"), name="release")
+        assert scene.state(b) == "ready"
+
+    def test_a_dependency_whose_edge_changed_is_changed(self, scene: Scene) -> None:
+        a, b = scene.plan(new("a"), new("b", "a"), name="release")
+        scene.plan(new("a"), new("b", "a", on_failure="cancel"), name="release")
+        scene.do(c.Cancel, task=a)
+        assert scene.state(b) == "cancelled"
+
+    def test_what_left_the_plan_is_told_or_pruned(self, scene: Scene) -> None:
+        _, b, started = scene.plan(new("a"), new("b"), new("started"), name="release")
+        scene.take(started)
+        told = scene.do(c.Plan, name="release", tasks=(new("a"),))
+        assert b in told.message
+        assert started in told.message
+        assert scene.states(b, started) == ["ready", "claimed"]
+        pruned = scene.do(c.Plan, name="release", tasks=(new("a"),), prune=True)
+        assert pruned.changed == (b,)
+        assert scene.states(b, started) == ["cancelled", "claimed"]
+
+    def test_two_plans_do_not_take_each_others_tasks(self, scene: Scene) -> None:
+        (one,) = scene.plan(new("a"), name="one")
+        scene.plan(new("a"), name="two")
+        answer = scene.try_to(c.Plan, name="one:two", tasks=(new("b"),))
+        if not isinstance(answer, Exception):
+            scene.do(c.Plan, name="one", tasks=(new("a"),), prune=True)
+            assert {t.state for t in scene.rows(Task)} == {"ready"}
+        assert scene.state(one) == "ready"
+
+    def test_a_plan_that_would_close_a_circle_is_refused_whole(self, scene: Scene) -> None:
+        scene.plan(new("a"), new("b", "a"), name="release")
+        before = scene.tables()
+        answer = scene.try_to(c.Plan, name="release", tasks=(new("a", "b"), new("b", "a"), new("more")))
+        assert code_of(answer) == "CYCLE"
+        assert scene.tables() == before
+
+
+def one_of_each(scene: Scene) -> dict[str, str]:
+    """A task in each state that a person may find."""
+    keys = {state: scene.add(state) for state in ("ready", "claimed", "running", "completed", "cancelled", "paused")}
+    keys["created"] = scene.add(draft=True)
+    keys["pending"] = scene.add(not_before=scene.now + HOUR)
+    keys["retrying"] = scene.add()
+    keys["dead_lettered"] = scene.add(max_attempts=1)
+    scene.take(keys["claimed"])
+    scene.do(c.Start, receipt=scene.take(keys["running"]))
+    scene.finish(keys["completed"])
+    scene.do(c.Cancel, task=keys["cancelled"])
+    scene.do(c.Pause, task=keys["paused"])
+    scene.fail(scene.take(keys["retrying"]))
+    scene.bury(keys["dead_lettered"])
+    assert {state: scene.state(key) for state, key in keys.items()} == {state: state for state in keys}
+    return keys
+
+
+def some_command(kind: type[c.Command], key: str) -> c.Command:
+    """A command of that kind that a person could send about the task."""
+    fields = {
+        "task": key, "agent": "ann", "session": "s", "receipt": "A-001@1:" + "0" * 32, "needs": key, "text": "x",
+        "question": "x", "data": {}, "tasks": (NewTask(title="x"),), "changes": {"title": "x"}, "sender": "ann",
+        "patterns": ("a",), "holder": "ann", "term": 1, "scope": "project:", "code": "Q", "name": "x",
+        "command_id": "cmd_x",
+    }  # fmt: skip
+    wanted = {f: fields[f] for f in kind.__struct_fields__ if f in fields}
+    if kind is c.Add:
+        wanted["task"] = NewTask(title="x")
+    if kind in (c.Lead, c.StepDown):
+        wanted["agent"] = True
+    return kind(project=PROJECT, **wanted)
+
+
+class Undo(Stage):
+    @pytest.mark.parametrize("state", ["created", "pending", "ready", "paused", "retrying", "dead_lettered"])
+    def test_a_cancelled_task_goes_back_to_where_it_was(self, scene: Scene, state: str) -> None:
+        key = one_of_each(scene)[state]
+        cancelled = scene.do(c.Cancel, task=key)
+        undone = scene.do(c.Undo, command_id=cancelled.command_id)
+        assert (undone.outcome, undone.changed, scene.state(key)) == ("UPDATED", (key,), state)
+        if state == "dead_lettered":
+            letter = scene.rows(DeadLetter)[0]
+            assert (letter.resolution, letter.reviewed_by) == (None, None)
+
+    def test_a_cancelled_claim_does_not_come_back(self, scene: Scene) -> None:
+        key = scene.add()
+        receipt = scene.take(key)
+        scene.do(c.Undo, command_id=scene.do(c.Cancel, task=key).command_id)
+        assert scene.state(key) == "ready"
+        assert scene.do(c.Renew, receipt=receipt).outcome == "NO_CLAIM"
+
+    def test_what_was_cancelled_along_comes_back_along(self, scene: Scene) -> None:
+        parent = scene.add()
+        child = scene.add("child", parent=parent)
+        dependent = scene.add("dependent", depends_on=(c.Dependency(task=parent, on_failure="cancel"),))
+        cancelled = scene.do(c.Cancel, task=parent)
+        assert scene.states(parent, child, dependent) == ["cancelled"] * 3
+        undone = scene.do(c.Undo, command_id=cancelled.command_id)
+        assert sorted(undone.changed or ()) == sorted((parent, child, dependent))
+        assert scene.states(parent, child, dependent) == ["pending", "ready", "pending"]
+        scene.finish(child, parent, dependent)
+
+    def test_an_archived_task_is_shown_again(self, scene: Scene) -> None:
+        key = scene.add()
+        scene.finish(key)
+        archived = scene.do(c.Archive, task=key)
+        assert scene.task(key).archived_at is not None
+        scene.do(c.Undo, command_id=archived.command_id)
+        assert scene.task(key).archived_at is None
+
+    @pytest.mark.parametrize("cascade", [True, False])
+    def test_after_an_undone_reset_the_old_result_stands_again(self, scene: Scene, cascade: bool) -> None:
+        a, b, waiting = scene.plan(new("a"), new("b", "a"), new("w", "a"))
+        scene.finish(a, b)
+        old = scene.task(a)
+        reset = scene.do(c.Reset, task=a, cascade=cascade)
+        scene.do(c.Undo, command_id=reset.command_id)
+        task = scene.task(a)
+        assert (task.state, task.run, task.work_product) == ("completed", 1, old.work_product)
+        assert (task.attempts, task.given_back, task.completed_at) == (old.attempts, old.given_back, old.completed_at)
+        assert scene.states(b, waiting) == ["completed", "ready"]
+        granted = scene.claim(waiting)
+        assert granted.inputs is not None
+        assert granted.inputs[a]["data"] == f"output of {a}"
+
+    @pytest.mark.parametrize("changes", [None, {"max_attempts": 9, "title": "easier"}])
+    def test_after_an_undone_retry_it_is_a_dead_letter_again(
+        self, scene: Scene, changes: dict[str, object] | None
+    ) -> None:
+        a, victim = scene.plan(new("a", max_attempts=2), new("v", "a", on_failure="cancel"))
+        scene.do(c.Release, receipt=scene.take(a))
+        scene.bury(a)
+        old = scene.task(a)
+        retried = scene.do(c.Retry, task=a, changes=changes, note="again")
+        assert scene.states(a, victim) == ["ready", "pending"]
+        scene.do(c.Undo, command_id=retried.command_id)
+        task = scene.task(a)
+        assert (task.state, task.run, task.attempts, task.given_back) == ("dead_lettered", 1, 2, old.given_back)
+        assert (task.max_attempts, task.dead_lettered_at) == (2, old.dead_lettered_at)
+        assert scene.state(victim) == "cancelled"
+        (letter,) = scene.rows(DeadLetter)
+        assert (letter.resolution, letter.note) == (None, None)
+        assert scene.log(a).count("task.dead_lettered") == 1
+        scene.do(c.Retry, task=a)
+        scene.finish(a)
+
+    def test_edited_fields_get_their_old_values(self, scene: Scene) -> None:
+        deadline = scene.now + HOUR
+        old = {
+            "title": "old", "description": "d" * 5000, "tags": ["x"], "priority": 33, "deadline": deadline,
+            "metadata": {"a": 1}, "boost": 1.0, "max_attempts": 4, "spec": {"prompt": "p"}, "touches": ["src/**"],
+            "constraints": {"region": "eu"}, "output": {"type": "json"}, "on_lost": "hold", "type": "review",
+        }  # fmt: skip
+        key = scene.add("old", **{k: tuple(v) if isinstance(v, list) else v for k, v in old.items() if k != "title"})
+        was = scene.task(key)
+        edited = scene.do(
+            c.Edit,
+            task=key,
+            changes={
+                "title": "new", "description": "", "tags": [], "priority": 1, "deadline": None, "metadata": {},
+                "boost": 0, "max_attempts": 1, "spec": {}, "touches": [], "constraints": {}, "output": {},
+                "on_lost": "retry", "type": "code",
+            },
+        )  # fmt: skip
+        scene.do(c.Undo, command_id=edited.command_id)
+        now = scene.task(key)
+        same = ("priority", "boost", "deadline", "max_attempts", "region", "tags", "type", "guarded", "lane", "state")
+        assert [getattr(now, f) for f in same] == [getattr(was, f) for f in same]
+        view = scene.do(c.Register, agent="ann", region="eu").outcome and (scene.claim(key).task or {})
+        assert [view[k] for k in ("title", "description", "spec", "metadata", "output")] == [
+            old[k] for k in ("title", "description", "spec", "metadata", "output")
+        ]
+
+    def test_an_undone_edit_can_be_undone_in_turn(self, scene: Scene) -> None:
+        key = scene.add(priority=50)
+        edited = scene.do(c.Edit, task=key, changes={"priority": 20})
+        undone = scene.do(c.Undo, command_id=edited.command_id)
+        assert scene.task(key).priority == 50
+        assert scene.do(c.Undo, command_id=undone.command_id).outcome == "UPDATED"
+        assert scene.task(key).priority == 20
+
+    def test_what_a_plan_made_is_cancelled_and_what_it_changed_restored(self, scene: Scene) -> None:
+        a, b = scene.plan(new("a", priority=50), new("b"), name="release")
+        applied = scene.do(c.Plan, name="release", tasks=(new("a", priority=10), new("b", "a"), new("e", "a")))
+        e = str((applied.tasks or ())[0]["key"])
+        scene.do(c.Undo, command_id=applied.command_id)
+        assert scene.states(a, b, e) == ["ready", "ready", "cancelled"]
+        assert scene.task(a).priority == 50
+
+    def test_an_undo_says_what_changed_and_does_nothing(self, scene: Scene) -> None:
+        a, b = scene.add(), scene.add()
+        edited = scene.do(c.Edit, task=a, changes={"title": "x"})
+        scene.do(c.Note, task=a, text="since")
+        before = scene.tables()
+        refused = scene.do(c.Undo, command_id=edited.command_id)
+        assert (refused.outcome, refused.changed) == ("CANNOT_UNDO", (a,))
+        assert a in refused.message
+        assert scene.tables() == before
+        cancelled = scene.do(c.Cancel, task=b)
+        assert scene.do(c.Undo, command_id=cancelled.command_id).outcome == "UPDATED"
+        assert scene.do(c.Undo, command_id=cancelled.command_id).outcome == "CANNOT_UNDO"
+
+    def test_what_has_no_opposite_is_not_undone(self, scene: Scene) -> None:
+        key = scene.add()
+        paused = scene.do(c.Pause, task=key)
+        assert scene.do(c.Undo, command_id=paused.command_id).outcome == "CANNOT_UNDO"
+        assert scene.state(key) == "paused"
+
+    def test_an_unknown_command_is_not_found(self, scene: Scene) -> None:
+        with pytest.raises(NotFound, match="cmd_nothing"):
+            scene.do(c.Undo, command_id="cmd_nothing")
+
+    def test_a_member_undoes_its_own_and_an_admin_everybodys(self, scene: Scene) -> None:
+        key = scene.add()
+        theirs = scene.do(c.Cancel, task=key, by=OWNER)
+        assert isinstance(scene.try_to(c.Undo, command_id=theirs.command_id, by=MEMBER), NotAllowed)
+        admin = Principal(role="admin", user="ada")
+        assert scene.do(c.Undo, command_id=theirs.command_id, by=admin).outcome == "UPDATED"
+        own = scene.do(c.Cancel, task=key, by=MEMBER)
+        assert scene.do(c.Undo, command_id=own.command_id, by=MEMBER).outcome == "UPDATED"
+
+    def test_an_undo_writes_new_events_and_takes_none_away(self, scene: Scene) -> None:
+        key = scene.add()
+        cancelled = scene.do(c.Cancel, task=key)
+        before = scene.events()
+        scene.do(c.Undo, command_id=cancelled.command_id)
+        after = scene.events()
+        assert after[: len(before)] == before
+        assert [e.kind for e in after[len(before) :]] == ["task.uncancelled", "command.undone"]
