@@ -13,10 +13,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench import many
-from bench.ground import Pitch, Scripts, WrongAnswer, read_scripts, sync_cost
+from bench.ground import AGENTS, Pitch, Scripts, WrongAnswer, read_scripts, sync_cost
 from bench.report import Figure, rate, ratio_of, show
-
-AGENTS = 100  # as many claims as one slice may hold at once, each by an agent that holds nothing else
 
 
 class Cost(NamedTuple):
@@ -105,9 +103,9 @@ def figures_of(costs: Costs, sizes: list[int], batch: int, scripts: Scripts) -> 
     least, most = min(sizes), max(sizes)
     if least != most:
         few, lots = (costs.wall(size, "claim", 1, "ours") for size in (least, most))
-        raw = ratio_of(costs.wall(most, "claim", 1, "raw"), costs.wall(least, "claim", 1, "raw"))
+        bare = ratio_of(costs.wall(most, "claim", 1, "raw"), costs.wall(least, "claim", 1, "raw"))
         cost = ratio_of(lots, few)
-        found.append(Figure(f"cost of a claim, {most} ready / {least} ready", cost, "×", raw, cost, "≤ 1.5"))
+        found.append(Figure(f"cost of a claim, {most} ready / {least} ready", cost, "×", bare, cost, "≤ 1.5"))
     for verb, traced in (("claim", scripts.claim_traced), ("submit", scripts.submit_traced)):
         found.append(Figure(f"statements of a {verb}", len(traced.statements), "", 2 + len(traced.writes)))
     return found

@@ -24,6 +24,7 @@ from tenure.stores.port import Change
 PROJECT = "bench"
 TITLE = "Measure what a claim costs"
 RESULT = {"ok": True, "files": ["src/one.py", "src/two.py"], "tests": 42}
+AGENTS = 100  # as many claims as may be held at once, each by an agent that holds nothing else
 BY_ENGINE = 100_000  # more than that is filled by rows: see `fill`
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import statistics
 import sys
 import tempfile
 import time
@@ -17,7 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from bench.ground import check, claim_next, fill, open_engine, submit
+from bench.ground import AGENTS, check, claim_next, fill, open_engine, submit
 
 # (module, function or Class.method, part). A name that is no longer there is told and left out.
 PARTS = (
@@ -93,9 +94,12 @@ class Meter:
 
         return timed
 
-    def clear(self) -> None:
+    def take(self) -> dict[str, tuple[float, int]]:
+        """Seconds and calls of each part since the last look."""
+        taken = {name: (seconds, self.calls[name]) for name, seconds in self.own.items()}
         self.own.clear()
         self.calls.clear()
+        return taken
 
 
 def _named(part: str, given: tuple[Any, ...]) -> str:
@@ -127,10 +131,17 @@ def install(meter: Meter) -> None:
                     value.update({k: new for k, v in value.items() if v is old})
 
 
-def show(what: str, meter: Meter, count: int) -> None:
-    print(f"\n{what}: {sum(meter.own.values()) / count * 1e6:.0f} µs")
-    for name, seconds in sorted(meter.own.items(), key=lambda item: -item[1]):
-        print(f"  {seconds / count * 1e6:7.1f} µs  {meter.calls[name] / count:4.1f} calls  {name}")
+def show(what: str, operations: list[dict[str, tuple[float, int]]]) -> None:
+    """The median operation, part by part: what a neighbour on the machine did to some does not count."""
+    names = {name for operation in operations for name in operation}
+    rows = []
+    for name in names:
+        seconds, calls = zip(*(operation.get(name, (0.0, 0)) for operation in operations), strict=True)
+        rows.append((statistics.median(seconds) * 1e6, statistics.median(calls), name))
+    print(f"\n{what}: {sum(row[0] for row in rows):.0f} µs")
+    for micros, calls, name in sorted(rows, reverse=True):
+        if calls:
+            print(f"  {micros:7.1f} µs  {calls:4.0f} calls  {name}")
 
 
 def main(argv: list[str]) -> int:
@@ -139,28 +150,19 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--count", type=int, default=1000, help="claims and submits")
     parser.add_argument("--folder", type=Path, help="where the file goes; /dev/shm leaves the disk out")
     given = parser.parse_args(argv)
+    claims, submits = [], []
     with tempfile.TemporaryDirectory(prefix="tenure-bench-", dir=given.folder) as folder:
         engine = open_engine(Path(folder) / "parts.db")
         fill(engine, given.ready, "rows")
-        meters = {"claim": Meter(), "submit": Meter()}
         meter = Meter()
         install(meter)
-        for start in range(-100, given.count, 100):
-            grants = [engine.do(claim_next(n)) for n in range(100)]
-            _add(meter, meters["claim"], start)
-            answers = [engine.do(submit(grant.receipt or "")) for grant in grants]
-            _add(meter, meters["submit"], start)
-            check(answers, "ACCEPTED")
+        for number in range(-AGENTS, given.count):
+            meter.take()
+            grant = engine.do(claim_next(number % AGENTS))
+            claims.append(meter.take())
+            check([engine.do(submit(grant.receipt or ""))], "ACCEPTED")
+            submits.append(meter.take())
         engine.store.close()
-    for what, kept in meters.items():
-        show(what, kept, given.count)
+    show("claim", claims[AGENTS:])  # the first ones make agents known
+    show("submit", submits[AGENTS:])
     return 0
-
-
-def _add(meter: Meter, total: Meter, start: int) -> None:
-    """Move what was measured to its verb; the first hundred, which make agents known, are thrown away."""
-    if start >= 0:
-        for name, seconds in meter.own.items():
-            total.own[name] = total.own.get(name, 0.0) + seconds
-            total.calls[name] = total.calls.get(name, 0) + meter.calls[name]
-    meter.clear()

@@ -11,13 +11,15 @@ import random
 import re
 import time
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tests.stateful.actors import History
 from tests.stateful.histories import Dice, Maker
-from tests.stateful.playing import Divergence, new_bench, play, shortened, told
+from tests.stateful.playing import Divergence, new_bench, parting_of, play, shortened, told
 
 CHUNK = 50  # histories that share one store file
+OTHER_WAYS = 10  # every so many-th is played in these ways too, and must give the same answers
+WAYS: tuple[dict[str, Any], ...] = ({"sweeps": "never"}, {"sweeps": "always"}, {"batches": False})
 JITTERS = (0.5, 0.0, 0.25, 0.75)
 
 
@@ -43,6 +45,10 @@ def run_chunk(work: tuple[str, int, int]) -> Count:
             steps += played.steps
             if played.divergence:
                 findings.append((seed, kind_of(played.divergence)))
+            elif seed % OTHER_WAYS == 0:
+                others = (play(history, bench, jitter=jitter, **way) for way in WAYS)
+                if parting := parting_of(played, *others):
+                    findings.append((seed, f"another way: {kind_of(parting)}"))
         if not findings:
             findings += [(first, f"verify: {without_names(finding)}") for finding in bench.engine.verify()]
     return Count(histories, steps, findings)
@@ -57,7 +63,7 @@ def kind_of(divergence: Divergence) -> str:
     if divergence.step is None:
         return f"rows: {divergence.what.rpartition(' ')[2]}"
     expected, got = divergence.expected, divergence.got
-    if divergence.what == "outcome":
+    if divergence.what == "outcome" and isinstance(got, dict):
         expected, got = expected.get("outcome", expected.get("error")), got["outcome"]
         return f"{divergence.step[0]}: {expected}, not {got}"
     return f"{divergence.step[0]}: {divergence.what}"

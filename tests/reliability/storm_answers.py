@@ -146,6 +146,8 @@ class Answers:
             there = kept is not None and kept.accepted and kept.data == asked.command["data"]
             there = there and (kept.task, kept.generation) == (task.id, claim.generation)
             self.result.expect(there, "lost", f"{where}: there is no such result")
+            open_still = claim.reason in ("COMPLETED", "EXPIRED")
+            self.result.expect(open_still, "stale", f"{where}, though the claim had ended by {claim.reason}")
             return
         self.result.counts["submissions refused"] += 1
         if "result" in answer:

@@ -122,8 +122,9 @@ class Worker:
             if not outcome.ok:
                 break  # lost: hand in what there is, and be refused
         word = self.last_word(receipt)
+        if not isinstance(word, commands.Submit) and self.dice.random() < 0.5:
+            self.later[receipt] = self.some_time()  # hand something in all the same, later
         if word is None:
-            self.later[receipt] = self.some_time()
             return None
         if self.dice.random() < 0.3:
             return self.ask(word, self.claim())[1]
@@ -165,11 +166,11 @@ class Worker:
         """How it ends; None: it walks away with the receipt in its pocket."""
         held: dict[str, Any] = {"project": PROJECT, "receipt": receipt, "request_id": self.new_id()}
         fate = self.dice.random()
-        if fate < 0.65:
+        if fate < 0.60:
             return self.submission(receipt)
-        if fate < 0.76:
+        if fate < 0.74:
             return commands.Fail(**held, error_class="task", message="as the dice would have it")
-        if fate < 0.80 and self.troubles < MOST_TROUBLES:
+        if fate < 0.78 and self.troubles < MOST_TROUBLES:
             self.troubles += 1
             return commands.Fail(**held, error_class="environment", message="not the task's fault")
         return commands.Release(**held) if fate < 0.88 else None

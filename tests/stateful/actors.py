@@ -174,6 +174,8 @@ class Clerk:
                 constraints["required_capabilities"] = value
             elif field == "region":
                 constraints["region"] = value
+            elif field == "max_duration":
+                constraints["max_duration"] = value // SECOND
             elif field == "touches":
                 new["touches"] = tuple(pattern for pattern in value if ":" not in pattern)
                 constraints["needs"] = [pattern for pattern in value if ":" in pattern]

@@ -59,6 +59,7 @@ WANTS = dict.fromkeys((*RECEIPTED, "abort", "recover"), HELD) | {
 }  # fmt: skip
 FIELDS = (
     "track", "type", "tags", "priority", "boost", "deadline", "not_before", "requires", "region", "touches",
+    "max_duration",
     "max_attempts", "on_lost", "retry", "idempotency_key", "draft", "parent",
 )  # fmt: skip
 # A history may dwell on something: those verbs are there, and come thrice as often.
@@ -201,6 +202,7 @@ class Maker:
                 60,
                 lambda: dice.pick((("src/a.py",), ("src/*",), ("src/b.py", "docs/a.md"), ("env:staging",))),
             ),
+            "max_duration": (40, lambda: dice.pick((20, 45, 300)) * SECOND),
             "max_attempts": (70, lambda: dice.pick((1, 2, 5))),
             "on_lost": (60, lambda: dice.pick(("back_off", "hold"))),
             "retry": (50, self._policy),

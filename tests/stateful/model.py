@@ -228,10 +228,7 @@ class World(Fence):
         wanted = self._named(task)
         if not wanted.held:
             return {"outcome": "DENIED_STATE"}
-        self._end(wanted, "SUPERSEDED")
-        self._failed(wanted, "timeout")
-        if wanted.priority > 10:
-            wanted.priority = max(10, wanted.priority - 10)  # offered sooner, never made critical
+        self._abort(wanted, self.now)
         return {"outcome": "UPDATED", "state": wanted.state}
 
     def stop_line(self, scope: str) -> Answer:

@@ -23,8 +23,8 @@ from tests.stateful.model_rows import (
     overlap,
 )  # fmt: skip
 
-
 ENDINGS = ("fail", "budget", "release", "wait", "ask")  # a holder's own words that end its claim
+NOBODYS = Claim(0, 0, 0, "", 0, "", "", 0, 0, 0)
 
 
 class Fence(Ground):
@@ -62,7 +62,7 @@ class Fence(Ground):
         goes_on = last and last.reason == "EXPIRED" and last.session == session and last.run == task.run
         task.attempts += 0 if goes_on else 1
         task.claims.append(
-            Claim(task.generation + 1, task.run, task.attempts, receipt, self.epoch, agent, session, lease,
+            Claim(task.generation + 1, task.run, task.attempts, receipt, self.epoch, agent, session, self.now, lease,
                   self.now + lease)
         )  # fmt: skip
         task.state, task.answerable, task.offer = "claimed", False, ("", 0)
@@ -155,7 +155,7 @@ class Fence(Ground):
         name, generation, nonce, epoch = receipt
         task = self.tasks.get(name or "")
         if task is None:
-            return Task("", "", "", 0, "", 0), Claim(0, 0, 0, "", 0, "", "", 0, 0), {"outcome": "NOT_FOUND"}
+            return Task("", "", "", 0, "", 0), NOBODYS, {"outcome": "NOT_FOUND"}
         claim = task.claims[generation - 1] if 0 < generation <= task.generation else None
         genuine = claim is not None and (claim.nonce, claim.epoch) == (nonce, epoch)
         last = task.claims[-1] if task.claims else None
@@ -190,7 +190,7 @@ class Fence(Ground):
                 refusal["directive"] = "abort"
             elif task.state == "paused":
                 refusal["directive"] = "pause"
-        return task, claim or Claim(0, 0, 0, "", 0, "", "", 0, 0), refusal
+        return task, claim or NOBODYS, refusal
 
     @staticmethod
     def is_answerable(task: Task) -> bool:
@@ -278,7 +278,7 @@ class Fence(Ground):
             task.cool_offs[claim.agent] = self.now + 10 * MINUTE
             self._open(task, self.now)
             return {"outcome": "OK", "state": task.state}
-        self._failed(task, error_class, retry_after)
+        self._failed(task, error_class, self.now, retry_after)
         return {"outcome": "OK", "state": task.state, "retry_at": task.retry_at}
 
     def release(self, receipt: Receipt) -> Answer:

@@ -50,7 +50,7 @@ class Ground:
         """Instant, whether others suffer by it (their own dues of the same instant come first), task."""
         for task in self.tasks.values():
             if task.held:
-                yield task.claims[-1].until, task.attempts >= task.max_attempts, task.name
+                yield self._held_until(task), task.attempts >= task.max_attempts, task.name
             elif task.state == "retrying":
                 yield task.retry_at or 0, False, task.name
             elif task.state == "pending" and not self.unmet(task):
@@ -59,6 +59,9 @@ class Ground:
     def _come_due(self, task: Task, at: int) -> None:
         if not task.held:
             self._open(task, at)
+            return
+        if at < task.claims[-1].until:
+            self._abort(task, at)
             return
         self._end(task, "EXPIRED")
         if task.attempts >= task.max_attempts:
@@ -70,14 +73,26 @@ class Ground:
         else:
             self._open(task, at)
 
-    def _failed(self, task: Task, error_class: str, retry_after: int | None = None) -> None:
-        """A counted attempt has failed now: another follows after a delay, unless they are used up or not wanted."""
+    @staticmethod
+    def _held_until(task: Task) -> int:
+        claim = task.claims[-1]
+        return min(claim.until, claim.at + (task.max_duration or claim.until))
+
+    def _abort(self, task: Task, at: int) -> None:
+        """Taken away: counts as a timed-out attempt, and is offered sooner then, but never made critical."""
+        self._end(task, "SUPERSEDED")
+        self._failed(task, "timeout", at)
+        if task.priority > 10:
+            task.priority = max(10, task.priority - 10)
+
+    def _failed(self, task: Task, error_class: str, at: int, retry_after: int | None = None) -> None:
+        """A counted attempt has failed: another follows after a delay, unless they are used up or not wanted."""
         allowed, never = task.retry.get("retry_on", ()), task.retry.get("no_retry_on", ())
         if task.attempts >= task.max_attempts or error_class in never or (allowed and error_class not in allowed):
-            self._dead_letter(task, self.now)
+            self._dead_letter(task, at)
         else:
             wait = self._delay(task) if retry_after is None else retry_after
-            task.state, task.retry_at = "retrying", self.now + wait
+            task.state, task.retry_at = "retrying", at + wait
 
     def _delay(self, task: Task) -> int:
         policy = {"strategy": "exponential", "initial_delay": 10 * SECOND, "multiplier": 2.0, "cap": 300 * SECOND,

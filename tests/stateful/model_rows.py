@@ -38,6 +38,7 @@ class Claim:
     epoch: int
     agent: str
     session: str
+    at: int
     lease: int
     until: int
     reason: str | None = None  # how it ended; None while it is live
@@ -69,6 +70,7 @@ class Task:
     region: str | None = None
     touches: tuple[str, ...] = ()
     max_attempts: int = 3
+    max_duration: int | None = None
     retry: dict[str, Any] = field(default_factory=dict)
     on_lost: str = "retry"
     idempotency_key: str | None = None

@@ -160,7 +160,7 @@ def new_bench(store: str) -> Iterator[Bench]:
 
 class Played(NamedTuple):
     steps: int
-    answers: list[Any]  # in the order of the steps, for comparing one way of playing with another
+    answers: list[tuple[int, Step, dict[str, Any]]]  # turn, step, answer: to compare ways of playing
     rows: dict[str, Any]
     divergence: Divergence | None
 
@@ -182,7 +182,7 @@ def play(
     project = bench.new_project()
     player = Player(World(bench.clock.now, jitter))
     clerk = Clerk(project, bench.clock.now, lambda name: player.world.tasks[name].ref if name != "nobody" else "Q-404")
-    answers: list[Any] = []
+    answers: list[tuple[int, Step, dict[str, Any]]] = []
 
     for index, turn in enumerate(history):
         expected = list(player.play(turn))
@@ -206,7 +206,7 @@ def play(
         for (step, answer), outcome in zip(expected, got, strict=True):
             if isinstance(outcome, Outcome):
                 clerk.learn(step, outcome)
-            answers.append(without_ids(outcome, player.start))
+            answers.append((index, step, without_ids(outcome, player.start)))
             for what, wanted, found in differences(answer, outcome):
                 return Played(len(answers), answers, {}, Divergence(index, step, what, wanted, found))
         if sweeps == "always":
@@ -226,6 +226,8 @@ def without_ids(outcome: Outcome | TenureError, start: int) -> dict[str, Any]:
     seen["claims"] = [without_ids(claim, start) for claim in seen.get("claims", ()) if claim is not outcome]
     for field in ("retry_at", "lease_until"):
         seen[field] = since(start, seen.get(field))
+    if seen.get("checkpoint"):
+        seen["checkpoint"] = seen["checkpoint"] | {"at": since(start, seen["checkpoint"]["at"])}
     kept = (
         "outcome", "again", "task", "tasks", "claims", "generation", "attempt", "holder", "yours", "waits_for",
         "conflict", "counts", "directive", "current_generation", "work_lost", "state", "left", "models", "checkpoint",
@@ -297,6 +299,18 @@ def row_differences(expected: dict[str, Any], got: dict[str, Any]) -> Iterator[t
         for field, wanted in expected[ref].items():
             if got[ref][field] != wanted:
                 yield f"{ref} {field}", wanted, got[ref][field]
+
+
+def parting_of(one: Played, *others: Played) -> Divergence | None:
+    """Where the answers or rows of the same history, played in several ways, are not equal."""
+    for other in others:
+        for (turn, step, answer), (_, _, found) in zip(one.answers, other.answers, strict=False):
+            for field in answer.keys() | found.keys():
+                if answer.get(field) != found.get(field):
+                    return Divergence(turn, step, field, answer.get(field), found.get(field))
+        for what, wanted, row in row_differences(one.rows, other.rows):
+            return Divergence(len(one.answers), None, what, wanted, row)
+    return None
 
 
 # --- making small -------------------------------------------------------------------------------------------

@@ -52,6 +52,7 @@ class Task(Row, frozen=True, kw_only=True):
     state: str
     state_before: str | None = None  # of a paused or cancelled task
     reason: str | None = None  # why it is paused or cancelled
+    answers: tuple[dict[str, Any], ...] = ()  # what people have answered to its holders' questions
     run: int = 1
     generation: int = 0
     attempts: int = 0

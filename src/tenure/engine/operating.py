@@ -23,6 +23,8 @@ from tenure.engine.naming import project_of, task_named
 from tenure.engine.people import known_agent
 from tenure.engine.work import Handlers, Refused, Work
 
+MOST_ANSWERS = 20  # kept with a task for whoever claims it next; the log has all
+
 
 def named(work: Work, cmd: commands.Command) -> Task:
     project_of(work, cmd.project)
@@ -100,6 +102,8 @@ def answer(work: Work, cmd: commands.Answer) -> Outcome:
     task = named(work, cmd)
     if task.state != PAUSED:
         return denied(task, "answer")
+    said = {"question": task.reason, "answer": cmd.text, "by": work.principal.name, "at": work.now}
+    task = replace(task, answers=(*task.answers[-MOST_ANSWERS + 1 :], said))
     return updated(work, _resumed(work, task, "task.answered", cmd.text))
 
 

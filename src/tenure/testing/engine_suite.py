@@ -15,7 +15,8 @@ from tenure.testing.engine.receipts import Receipts
 from tenure.testing.engine.repeats import Repeats
 from tenure.testing.engine.team import Team
 from tenure.testing.engine.timelines import Timelines
+from tenure.testing.engine.upkeep import Upkeep
 
 
-class EngineSuite(Timelines, Endings, Receipts, Repeats, Graphs, Order, Team, Operators, Undo):
+class EngineSuite(Timelines, Endings, Receipts, Repeats, Graphs, Order, Team, Operators, Undo, Upkeep):
     """Subclass it, name the subclass `Test…`, and define `open_store`."""

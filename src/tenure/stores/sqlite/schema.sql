@@ -1,4 +1,4 @@
--- 0001_initial 931cb5366534241d2639eb2f3d46f63d227033e34502f66590465a3993f42671 since 0.1.0
+-- 0001_initial be702cce6058ab4399ebb0fd8ae9ed65bdee640588c90abd1b665ed5316009da since 0.1.0
 
 -- table agent of agent
 CREATE TABLE agent (
@@ -414,6 +414,7 @@ CREATE TABLE task (
     state TEXT NOT NULL,
     state_before TEXT,
     reason TEXT,
+    answers TEXT NOT NULL,
     run INTEGER NOT NULL,
     generation INTEGER NOT NULL,
     attempts INTEGER NOT NULL,

@@ -11,7 +11,7 @@ from tenure.core.errors import NotFound, RequestIdReused
 from tenure.core.records import Request, Session, Task
 from tenure.testing.engine.receipts import VERBS
 from tenure.testing.engine.stage import Stage
-from tenure.testing.factories import MEMBER, OWNER, PROJECT, Scene, code_of, comparable
+from tenure.testing.factories import MEMBER, OWNER, PROJECT, Scene, code_of
 
 
 class Repeats(Stage):
@@ -176,7 +176,7 @@ class Repeats(Stage):
             c.StopLine(project=PROJECT, scope="track:B", request_id="r8"),
         ]
         first = scene.run(*commands)
-        assert [comparable(a) for a in first] == [a for a in map(comparable, first) if not isinstance(a, tuple)]
+        assert [a for a in first if isinstance(a, Exception)] == []
         before = scene.tables()
         again = scene.run(*commands)
         assert scene.tables() == before

@@ -43,6 +43,7 @@ CREATE TABLE task (
     state TEXT NOT NULL,
     state_before TEXT,
     reason TEXT,
+    answers TEXT NOT NULL,
     run INTEGER NOT NULL,
     generation INTEGER NOT NULL,
     attempts INTEGER NOT NULL,

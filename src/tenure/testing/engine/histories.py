@@ -1,0 +1,308 @@
+"""Long mixed histories, drawn from a seed, that can be played again on other stores, in batches, or with sweeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from random import Random
+from typing import Any
+
+from tenure.core import commands as c
+from tenure.core.commands import Command, Dependency, NewTask
+from tenure.core.records import RetryPolicy, Task
+from tenure.core.retry import CLASSES
+from tenure.engine import Answer
+from tenure.testing.factories import PROJECT, Scene, comparable
+
+AGENTS = ("ann", "bo", "cy")
+WAITS = (0, 1, 20, 31, 61, 100, 301, 660, 3601, 90_000)
+GLOBS = ("src/**", "src/a.py", "docs/*", "env:staging")
+
+
+class Player:
+    """A scene in which a history is played: what its steps may refer to by number."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+        self.receipts: list[str] = []
+        self.holds: list[str] = []
+        self.undoable: list[str] = []
+        self.messages: list[str] = []
+
+    def learn(self, command: Command, answer: Answer) -> None:
+        if isinstance(answer, Exception):
+            return
+        for claim in (answer, *(answer.claims or ())):
+            if claim.receipt is not None and not claim.again:
+                (self.holds if isinstance(command, c.Reserve) else self.receipts).append(claim.receipt)
+        if answer.command_id is not None and not answer.again:
+            self.undoable.append(answer.command_id)
+
+    def keys(self) -> list[str]:
+        """Every task, in the order in which they were made; read as stored, so that looking settles nothing."""
+        with self.scene.store.begin("local", write=False) as tx:
+            tasks = tx.find(Task, {"project": PROJECT})
+        return [t.key for t in sorted(tasks, key=lambda t: (t.created_at, t.track, t.sequence, t.ref))]
+
+
+Step = Callable[[Player], Command]
+
+
+class History:
+    """Steps from a seed. A step is made into a command when it is its turn, by what the player knows by then."""
+
+    def __init__(self, seed: int, length: int) -> None:
+        self.dice = Random(seed)  # noqa: S311 - a history, not a secret
+        self.length = length
+
+    def __iter__(self) -> Iterator[Step | float]:
+        """Commands to be, and seconds that pass."""
+        for _ in range(6):
+            yield self._add()
+        for _ in range(self.length):
+            if self.dice.random() < 0.2:
+                yield self.dice.choice(WAITS)
+            else:
+                yield self.dice.choices(MAKERS, WEIGHTS)[0](self)
+
+    def number(self) -> int:
+        return self.dice.randrange(1 << 30)
+
+    def recent(self) -> Callable[[list[str]], str]:
+        """One of a list, more often one of the newest."""
+        number, newest = self.number(), self.dice.random() < 0.7
+
+        def pick(items: list[str]) -> str:
+            some = items[-4:] if newest else items
+            return some[number % len(some)] if some else "A-999@1:" + "0" * 32
+
+        return pick
+
+    def agent(self) -> dict[str, str]:
+        name = self.dice.choice(AGENTS)
+        return {"agent": name, "session": f"{name}-{self.dice.randrange(2)}"}
+
+    # --- makers of steps ---
+
+    def _new_task(self, title: str) -> Callable[[Player], NewTask]:
+        dice = self.dice
+        needs = [(self.number(), dice.choice(("block", "cancel", "ignore"))) for _ in range(dice.choice((0, 0, 1, 2)))]
+        fields: dict[str, Any] = {
+            "priority": dice.choice((5, 20, 50, 90)),
+            "boost": dice.choice((None, 0, 1)),
+            "max_attempts": dice.choice((1, 2, 3)),
+            "on_lost": dice.choice(("retry", "retry", "back_off", "hold")),
+            "touches": (dice.choice(GLOBS),) if dice.random() < 0.3 else (),
+            "track": dice.choice(("A", "B")),
+            "draft": dice.random() < 0.1,
+            "constraints": dice.choice(({}, {}, {"max_duration": 200}, {"model_preferences": ["opus"]})),
+            "retry": dice.choice((RetryPolicy(), RetryPolicy(strategy="immediate"))),
+        }
+        deadline, later = dice.choice((None, None, 50, 9000)), dice.choice((None, None, None, 40))
+
+        def make(player: Player) -> NewTask:
+            keys, now = player.keys(), player.scene.clock.now
+            edges = {keys[n % len(keys)]: on_failure for n, on_failure in needs} if keys else {}
+            times = {
+                "deadline": None if deadline is None else now + deadline * 1_000_000,
+                "not_before": None if later is None else now + later * 1_000_000,
+            }
+            return NewTask(
+                title=title, depends_on=tuple(Dependency(task=k, on_failure=f) for k, f in edges.items()), **fields, **times
+            )
+
+        return make
+
+    def _add(self) -> Step:
+        make, key = self._new_task("added"), self.dice.choice((None, None, "k1", "k2"))
+        return lambda p: c.Add(project=PROJECT, task=replaced(make(p), idempotency_key=key))
+
+    def _subtask(self) -> Step:
+        make, pick = self._new_task("subtask"), self.recent()
+        return lambda p: c.Add(project=PROJECT, task=replaced(make(p), parent=pick(p.keys()), track=None))
+
+    def _plan(self) -> Step:
+        makers = [self._new_task(f"t{n}") for n in range(self.dice.randrange(1, 4))]
+        name, prune = self.dice.choice((None, "release")), self.dice.random() < 0.3
+
+        def plan(p: Player) -> Command:
+            tasks = [replaced(make(p), name=f"t{n}") for n, make in enumerate(makers)]
+            tasks[-1] = replaced(tasks[-1], depends_on=(*tasks[-1].depends_on, *(f"t{n}" for n in range(len(tasks) - 1))))
+            return c.Plan(project=PROJECT, tasks=tuple(tasks), name=name, prune=prune)
+
+        return plan
+
+    def _claim(self) -> Step:
+        pick, who, lease = self.recent(), self.agent(), self.dice.choice((30, 60, 600))
+        request = self.dice.choice((None, None, f"r{self.dice.randrange(20)}"))
+        return lambda p: c.Claim(project=PROJECT, task=pick(p.keys()), lease=lease, request_id=request, **who)
+
+    def _claim_next(self) -> Step:
+        who, lease, n = self.agent(), self.dice.choice((30, 60, 600)), self.dice.choice((1, 1, 2, 3))
+        return lambda p: c.ClaimNext(project=PROJECT, lease=lease, n=n, **who)  # type: ignore[arg-type]  # its own
+
+    def _receipted(self, make: Callable[[str], Command]) -> Step:
+        pick = self.recent()
+        return lambda p: make(pick(p.receipts))
+
+    def _renew(self) -> Step:
+        lease = self.dice.choice((None, 45))
+        return self._receipted(lambda r: c.Renew(project=PROJECT, receipt=r, lease=lease))
+
+    def _progress(self) -> Step:
+        percent, done_in = self.dice.randrange(101), self.dice.choice((None, 0, 100))
+        return self._receipted(lambda r: c.Progress(project=PROJECT, receipt=r, percent=percent, done_in=done_in))
+
+    def _checkpoint(self) -> Step:
+        data = {"next": "x" * self.dice.choice((3, 5000))}
+        return self._receipted(lambda r: c.Checkpoint(project=PROJECT, receipt=r, data=data))
+
+    def _submit(self) -> Step:
+        data = self.dice.choice(("a", {"b": 1}, "c" * 5000))
+        return self._receipted(lambda r: c.Submit(project=PROJECT, receipt=r, data=data))
+
+    def _fail(self) -> Step:
+        error_class, after = self.dice.choice(CLASSES), self.dice.choice((None, 0, 15))
+        return self._receipted(
+            lambda r: c.Fail(project=PROJECT, receipt=r, error_class=error_class, retry_after=after, message="no")
+        )
+
+    def _release(self) -> Step:
+        return self._receipted(lambda r: c.Release(project=PROJECT, receipt=r))
+
+    def _ask(self) -> Step:
+        return self._receipted(lambda r: c.Ask(project=PROJECT, receipt=r, question="Why?"))
+
+    def _spawn(self) -> Step:
+        name, wait = self.dice.choice(("x", "y")), self.dice.random() < 0.5
+        return self._receipted(
+            lambda r: c.Spawn(project=PROJECT, receipt=r, tasks=(NewTask(title="part", name=name),), wait=wait)
+        )
+
+    def _wait(self) -> Step:
+        return self._receipted(lambda r: c.Wait(project=PROJECT, receipt=r))
+
+    def _reserve(self) -> Step:
+        pattern, who, pick = self.dice.choice(GLOBS), self.agent(), self.recent()
+        if self.dice.random() < 0.5:
+            return lambda p: c.Reserve(project=PROJECT, patterns=(pattern,), lease=60, **who)
+        return lambda p: c.Reserve(project=PROJECT, patterns=(pattern,), receipt=pick(p.receipts), **who)
+
+    def _keep_reserved(self) -> Step:
+        pick, kind = self.recent(), self.dice.choice((c.RenewReservation, c.Unreserve))
+        return lambda p: kind(project=PROJECT, receipt=pick(p.holds))
+
+    def _operate(self) -> Step:
+        kind = self.dice.choice(
+            (c.Pause, c.Pause, c.Resume, c.Resume, c.Cancel, c.Retry, c.Retry, c.Reset, c.Adopt, c.Archive, c.Recover,
+             c.Abort, c.Publish)
+        )  # fmt: skip
+        pick = self.recent()
+        return lambda p: kind(project=PROJECT, task=pick(p.keys()))
+
+    def _cascading_reset(self) -> Step:
+        pick = self.recent()
+        return lambda p: c.Reset(project=PROJECT, task=pick(p.keys()), cascade=True)
+
+    def _edit(self) -> Step:
+        pick, supersede = self.recent(), self.dice.random() < 0.5
+        changes = self.dice.choice(
+            ({"priority": 7}, {"spec": {"prompt": "x"}}, {"touches": ["docs/*"]}, {"title": "new"}, {"on_lost": "retry"})
+        )
+        return lambda p: c.Edit(project=PROJECT, task=pick(p.keys()), changes=changes, supersede=supersede)
+
+    def _offer(self) -> Step:
+        pick, agent, kind = self.recent(), self.dice.choice(AGENTS), self.dice.choice((c.Assign, c.Reassign))
+        return lambda p: kind(project=PROJECT, task=pick(p.keys()), agent=agent)
+
+    def _link(self) -> Step:
+        one, other, kind = self.recent(), self.recent(), self.dice.choice((c.Link, c.Link, c.Unlink))
+        return lambda p: kind(project=PROJECT, task=one(p.keys()), needs=other(p.keys()))
+
+    def _undo(self) -> Step:
+        pick = self.recent()
+        return lambda p: c.Undo(project=PROJECT, command_id=pick(p.undoable))
+
+    def _line(self) -> Step:
+        kind, scope = self.dice.choice((c.StopLine, c.StartLine, c.StartLine)), self.dice.choice(("track:B", "agent:bo"))
+        return lambda p: kind(project=PROJECT, scope=scope)
+
+    def _people(self) -> Step:
+        who = self.agent()
+        command = self.dice.choice(
+            (
+                c.Register(project=PROJECT, stale_after=300, max_concurrent_tasks=self.dice.choice((None, 2)), **who),  # type: ignore[arg-type]  # names
+                c.Heartbeat(project=PROJECT, **who),  # type: ignore[arg-type]  # names
+                c.Leave(project=PROJECT, session=who["session"]),
+                c.Terminate(project=PROJECT, agent=who["agent"], graceful=False),
+                c.Send(project=PROJECT, sender=who["agent"], text="hi", to=self.dice.choice(("@all", "@idle", "bo"))),
+                c.Read(project=PROJECT, agent=who["agent"]),
+                c.Lead(project=PROJECT, holder=who["agent"], agent=True, lease=30),
+            )
+        )
+        return lambda p: command
+
+
+def replaced(new: NewTask, **changes: Any) -> NewTask:
+    return NewTask(**{f: getattr(new, f) for f in new.__struct_fields__} | changes)
+
+
+_WEIGHTS: dict[Callable[[History], Step], int] = {
+    History._add: 5, History._subtask: 2, History._plan: 3, History._claim: 8, History._claim_next: 8, History._renew: 4,
+    History._progress: 3, History._checkpoint: 2, History._submit: 8, History._fail: 7, History._release: 2,
+    History._ask: 1, History._spawn: 3, History._wait: 1, History._reserve: 2, History._keep_reserved: 1,
+    History._operate: 12, History._cascading_reset: 1, History._edit: 3, History._offer: 2, History._link: 3,
+    History._undo: 3, History._line: 1, History._people: 4,
+}  # fmt: skip
+MAKERS, WEIGHTS = list(_WEIGHTS), list(_WEIGHTS.values())
+
+
+def play(
+    scene: Scene, seed: int, length: int, *, before_each: Callable[[int], object] = lambda turn: None
+) -> list[Any]:
+    """The answers of a history, one command at a time, without what chance gave them."""
+    player, answers = Player(scene), []
+    for turn, step in enumerate(History(seed, length)):
+        if not callable(step):
+            scene.clock.advance(seconds=step)
+            continue
+        before_each(turn)
+        command = step(player)
+        (answer,) = scene.run(command)
+        player.learn(command, answer)
+        answers.append((turn, type(command).__name__, comparable(answer)))
+    return answers
+
+
+def play_in_batches(scene: Scene, seed: int, length: int, size: int, *, one_by_one: bool) -> list[Any]:
+    """The same, with the commands between two waits made beforehand, and sent together or each alone."""
+    player, answers = Player(scene), []
+    batch: list[Command] = []
+
+    def send() -> None:
+        got = [a for command in batch for a in scene.run(command)] if one_by_one else scene.run(*batch)
+        for command, answer in zip(batch, got, strict=True):
+            player.learn(command, answer)
+            answers.append((type(command).__name__, comparable(answer)))
+        batch.clear()
+
+    for step in History(seed, length):
+        if not callable(step):
+            send()
+            scene.clock.advance(seconds=step)
+            continue
+        batch.append(step(player))
+        if len(batch) == size:
+            send()
+    send()
+    return answers
+
+
+def standing(scene: Scene) -> list[tuple[Any, ...]]:
+    """Where every task stands, without what chance gave it."""
+    shown = (
+        "key", "state", "state_before", "run", "generation", "attempts", "given_back", "priority", "retry_at", "agent",
+        "session", "lease_until", "answerable", "unmet", "waits_on", "dependents", "children", "height", "offer_to",
+        "work_product", "band", "rank", "due_at", "version", "ready_at", "started_at", "completed_at", "failed_at",
+        "dead_lettered_at", "missed",
+    )  # fmt: skip
+    return sorted(tuple(getattr(t, f) for f in shown) for t in scene.rows(Task))
