@@ -63,9 +63,9 @@ def play_slice(costs: Costs, pitch: Pitch, count: int, batch: int, ours_first: b
 def measure(folder: Path, pitches: list[Pitch], rounds: int, count: int, batch: int) -> Costs:
     costs = Costs()
     for pitch in pitches:  # agents and sessions become known, statements are prepared
-        play_slice(Costs(), pitch, AGENTS, 1, True)
-        play_slice(Costs(), pitch, AGENTS, min(batch, AGENTS), True)
-        pitch.refill(2 * AGENTS)
+        play_slice(Costs(), pitch, max(count, batch), 1, True)
+        play_slice(Costs(), pitch, batch, batch, True)
+        pitch.refill(max(count, batch) + batch)
     gc.collect()
     for number in range(rounds):
         for pitch in pitches:
@@ -102,10 +102,9 @@ def figures_of(costs: Costs, sizes: list[int], batch: int, scripts: Scripts) -> 
             )  # fmt: skip
     least, most = min(sizes), max(sizes)
     if least != most:
-        few, lots = (costs.wall(size, "claim", 1, "ours") for size in (least, most))
-        bare = ratio_of(costs.wall(most, "claim", 1, "raw"), costs.wall(least, "claim", 1, "raw"))
-        cost = ratio_of(lots, few)
-        found.append(Figure(f"cost of a claim, {most} ready / {least} ready", cost, "×", bare, cost, "≤ 1.5"))
+        for what, of in (("cost", costs.wall), ("CPU", costs.cpu)):
+            grown, bare = (ratio_of(of(most, "claim", 1, s), of(least, "claim", 1, s)) for s in ("ours", "raw"))
+            found.append(Figure(f"{what} of a claim, {most} ready / {least} ready", grown, "×", bare, grown, "≤ 1.5"))
     for verb, traced in (("claim", scripts.claim_traced), ("submit", scripts.submit_traced)):
         found.append(Figure(f"statements of a {verb}", len(traced.statements), "", 2 + len(traced.writes)))
     return found
@@ -143,8 +142,9 @@ def arguments_of(argv: list[str]) -> argparse.Namespace:
     given.sizes = sorted({int(size) for size in given.sizes.split(",")})
     if not (0 < given.count <= AGENTS and 0 < given.batch <= AGENTS and given.rounds > 0):
         parser.error(f"count and batch are 1 to {AGENTS}, rounds at least 1")
-    if given.sizes[0] < 5 * AGENTS:
-        parser.error(f"a size is at least {5 * AGENTS}")
+    most = 2 * max(given.count, given.batch)
+    if given.sizes[0] < most:
+        parser.error(f"a size is at least {most}: as many are claimed before the next ones are added")
     return given
 
 

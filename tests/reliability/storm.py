@@ -69,8 +69,8 @@ class Storm:
                 self.kill()
             if time.monotonic() - told_at > 10:
                 told_at = time.monotonic()
-                kills, stops = self.counts["kills"], self.counts["stops"]
-                print(f"{kills} kills, {stops} stops, {kills / (told_at - began):.1f} kills a second", flush=True)
+                done, stops = self.counts["kills"], self.counts["stops"]
+                print(f"{done} kills, {stops} stops, {done / (told_at - began):.1f} kills a second", flush=True)
 
     def pause(self, seconds: float) -> None:
         """Wait, and meanwhile start anew what ended without being killed."""

@@ -9,7 +9,7 @@ task of which nobody knows what comes next.
 from __future__ import annotations
 
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from itertools import pairwise
 from pathlib import Path
 
@@ -38,10 +38,19 @@ def verdict(folder: Path) -> Verdict:
     for path in sorted((folder / "logs").iterdir()):
         answers.compare_log(path)
     answers.compare_totals()
-    for finding in engine.verify():
-        result.find("verify", str(finding))
+    verify(engine, result)
     engine.store.close()
     return result
+
+
+def verify(engine: Engine, result: Verdict) -> None:
+    """What the product itself would say."""
+    try:
+        findings = engine.verify()
+    except Exception as error:  # noqa: BLE001  # what breaks the verifier is a finding, and the others still count
+        findings = [f"{type(error).__name__}: {error}"]
+    for finding in findings:
+        result.find("verify", finding)
 
 
 # --- the end of the storm -----------------------------------------------------------------------------------
@@ -105,9 +114,9 @@ def drain(folder: Path, result: Verdict) -> None:
 
 def check_rows(rows: Rows, result: Verdict) -> None:
     result.counts["claims"] = len(rows.claims)
-    nonces = Counter(claim.nonce for claim in rows.claims.values())
-    result.expect(max(nonces.values()) == 1, "gap", "a nonce was given out twice")
-    result.expect(len({c.epoch for c in rows.claims.values()}) == 1, "gap", "the epoch changed")
+    nonces = {claim.nonce for claim in rows.claims.values()}
+    result.expect(len(nonces) == len(rows.claims), "gap", "a nonce was given out twice")
+    result.expect(len({c.epoch for c in rows.claims.values()}) <= 1, "gap", "the epoch changed")
     result.expect(
         len(rows.claim_by_request) == sum(c.request_id is not None for c in rows.claims.values()),
         "double", "one request to claim was granted twice",

@@ -206,7 +206,8 @@ class World(Fence):
 
     def reassign(self, task: str, agent: str) -> Answer:
         wanted = self._named(task)
-        if wanted.state != "ready" and not wanted.held:
+        offerable = wanted.state == "ready" or wanted.held
+        if not offerable or self.unmet(wanted) or wanted.not_before > self.now:
             return {"outcome": "DENIED_STATE"}
         if wanted.held:
             self._end(wanted, "SUPERSEDED", back=True)

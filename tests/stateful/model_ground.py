@@ -40,21 +40,21 @@ class Ground:
 
     def settle(self) -> None:
         while dues := [due for due in self._dues() if due[0] <= self.now]:
-            at, _, name = min(dues)
-            self._come_due(self.tasks[name], at)
+            at, _, task = min(dues, key=lambda due: due[:2])
+            self._come_due(task, at)
 
     def next_due(self) -> int | None:
         return min((at for at, _, _ in self._dues()), default=None)
 
-    def _dues(self) -> Iterator[tuple[int, bool, str]]:
-        """Instant, whether others suffer by it (their own dues of the same instant come first), task."""
-        for task in self.tasks.values():
+    def _dues(self) -> Iterator[tuple[int, int, Task]]:
+        """What will come due: the instant, and the task's age to choose between those of the same instant."""
+        for age, task in enumerate(self.tasks.values()):
             if task.held:
-                yield self._held_until(task), task.attempts >= task.max_attempts, task.name
+                yield self._held_until(task), age, task
             elif task.state == "retrying":
-                yield task.retry_at or 0, False, task.name
+                yield task.retry_at or 0, age, task
             elif task.state == "pending" and not self.unmet(task):
-                yield task.not_before, False, task.name
+                yield task.not_before, age, task
 
     def _come_due(self, task: Task, at: int) -> None:
         if not task.held:

@@ -268,6 +268,9 @@ def rows_of(bench: Bench, project: str, start: int) -> dict[str, Any]:
     with bench.store.begin("local", write=False) as tx:
         tasks = tx.find(records.Task, {"project": project})
         claims = tx.find(records.Claim, {"project": project})
+        void = {claim.task for claim in claims if claim.epoch != tx.epoch} - {
+            claim.task for claim in claims if claim.epoch == tx.epoch
+        }
     return {
         task.ref: {
             "state": task.state,
@@ -279,7 +282,7 @@ def rows_of(bench: Bench, project: str, start: int) -> dict[str, Any]:
             "retry_at": since(start, task.retry_at) if task.state == "retrying" else None,
             "holder": (task.agent, task.session) if task.agent else None,
             "lease_until": since(start, task.lease_until),
-            "answerable": task.answerable and task.state in ("ready", "retrying", "paused"),
+            "answerable": task.answerable and task.state in ("ready", "retrying", "paused") and task.id not in void,
             "priority": task.priority,
             "archived": task.archived_at is not None,
             "claims": sorted(

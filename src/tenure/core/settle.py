@@ -39,8 +39,7 @@ def due_at(task: Task, now: int) -> int | None:
         times.append(task.not_before or now)
     elif task.state == READY:
         times += [task.offer_until, priority.next_urgency(task.deadline, now)]
-    if not task.missed and task.state not in (lifecycle.CREATED, *lifecycle.ENDED):
-        times.append(task.deadline)
+    times.append(_missed_at(task))
     return min((t for t in times if t is not None), default=None)
 
 
@@ -68,28 +67,38 @@ def settle(
     task: Task, claim: Claim | None, brief: Brief | None, epoch: str, now: int, fraction: float
 ) -> Settled | None:
     """The earliest thing due on this row, or None. `claim` and `brief` are needed while it is held."""
+    due = _settle_state(task, claim, brief, epoch, now, fraction)
+    missed = _missed_at(task)
+    if missed is not None and missed <= now and (due is None or missed <= due.at):
+        return Settled("task.deadline_missed", replace(task, missed=True), None, missed, {})
+    return due
+
+
+def _missed_at(task: Task) -> int | None:
+    """When the deadline passes, for a task that can still miss it."""
+    return None if task.missed or task.state in (lifecycle.CREATED, *lifecycle.ENDED) else task.deadline
+
+
+def _settle_state(
+    task: Task, claim: Claim | None, brief: Brief | None, epoch: str, now: int, fraction: float
+) -> Settled | None:
     if task.state in lifecycle.HELD and claim is not None and brief is not None:
         if task.claim_epoch != epoch:
             free, over = claims.ended(task, claim, ERROR_BY, now, now)
             return Settled("task.epoch_ended", free, over, now, {})
-        held = _settle_held(task, claim, brief, now, fraction)
-        if held is not None:
-            return held
-    elif task.state == RETRYING and task.retry_at is not None and task.retry_at <= now:
+        return _settle_held(task, claim, brief, now, fraction)
+    if task.state == RETRYING and task.retry_at is not None and task.retry_at <= now:
         at = task.retry_at
-        waiting = replace(task, retry_at=None, state=claims.waiting_state(task, now))
+        waiting = replace(task, retry_at=None, state=claims.waiting_state(task, at))
         return Settled("task.retry_due", _ready(waiting, at), None, at, {})
-    elif task.state == PENDING and task.unmet == 0 and (task.not_before is None or task.not_before <= now):
+    if task.state == PENDING and task.unmet == 0 and (task.not_before is None or task.not_before <= now):
         at = task.not_before or now
         return Settled("task.ready", _ready(replace(task, state=READY), at), None, at, {})
-    elif task.state == READY and task.offer_until is not None and task.offer_until <= now:
+    if task.state == READY and task.offer_until is not None and task.offer_until <= now:
         at = task.offer_until
         return Settled(
             "task.offer_ended", replace(task, offer_to=None, offer_until=None), None, at, {"agent": task.offer_to}
         )
-    is_open = task.state not in (lifecycle.CREATED, *lifecycle.ENDED)
-    if is_open and task.deadline is not None and not task.missed and task.deadline <= now:
-        return Settled("task.deadline_missed", replace(task, missed=True), None, task.deadline, {})
     return None
 
 
@@ -101,14 +110,14 @@ def _settle_held(task: Task, claim: Claim, brief: Brief, now: int, fraction: flo
     if first is None or first > now:
         return None
     if first == lease:
-        return _expired(task, claim, brief, first, now, fraction)
+        return _expired(task, claim, brief, first, fraction)
     if first == abort:
-        return aborted(task, claim, brief, first, now, fraction, "no progress, or over its allowed time")
+        return aborted(task, claim, brief, first, fraction, "no progress, or over its allowed time")
     return Settled("task.warned", replace(task, warned_at=first, wanted="warn"), None, first, {})
 
 
-def _expired(task: Task, claim: Claim, brief: Brief, at: int, now: int, fraction: float) -> Settled:
-    free, over = claims.ended(task, claim, EXPIRED_BY, now, at)
+def _expired(task: Task, claim: Claim, brief: Brief, at: int, fraction: float) -> Settled:
+    free, over = claims.ended(task, claim, EXPIRED_BY, at, at)
     if free.attempts >= free.max_attempts:
         free = claims.dead_lettered(free, at)
     elif brief.on_lost == "back_off":
@@ -118,9 +127,9 @@ def _expired(task: Task, claim: Claim, brief: Brief, at: int, now: int, fraction
     return Settled("task.lease_expired", _ready(free, at), over, at, {"lease_until": task.lease_until})
 
 
-def aborted(task: Task, claim: Claim, brief: Brief, at: int, now: int, fraction: float, why: str) -> Settled:
+def aborted(task: Task, claim: Claim, brief: Brief, at: int, fraction: float, why: str) -> Settled:
     """The claim is taken away and the attempt counts; what comes next is offered sooner, but never made critical."""
-    free, over = claims.ended(task, claim, ABORTED_BY, now, at, error_class="timeout", error=why)
+    free, over = claims.ended(task, claim, ABORTED_BY, at, at, error_class="timeout", error=why)
     free = claims.after_failure(free, brief.retry, "timeout", at, fraction)
     if free.priority > priority.TIERS["high"][0]:
         free = replace(free, priority=max(priority.TIERS["high"][0], free.priority - RAISE_PRIORITY))

@@ -60,7 +60,7 @@ def announce_end(work: Work, dag: Dag) -> None:
     end = f"{dag.run}:{dag.status}"
     if dag.status == "open" or end in dag.fired:
         return
-    done = replace(dag, fired=(*dag.fired, end), ended_at=work.now)
+    done = replace(dag, fired=(*dag.fired, end), ended_at=work.instant)
     work.record(
         f"dag.{dag.status}", done, project=dag.project, details={"dag": dag.id, "title": dag.title, "run": dag.run}
     )
@@ -89,9 +89,9 @@ def _tell_dependents(work: Work, before: Task, after: Task) -> None:
 def unmet_changed(work: Work, task: Task, change: int, because: Task) -> Task:
     """One dependency more or less to wait for; the task moves where that puts it."""
     updated = replace(task, unmet=task.unmet + change)
-    target = claims.waiting_state(updated, work.now)
+    target = claims.waiting_state(updated, work.instant)
     if updated.state == PENDING and target == READY:
-        updated = replace(updated, state=READY, ready_at=work.now)
+        updated = replace(updated, state=READY, ready_at=work.instant)
         return work.record("task.ready", task=updated, details={"after": because.key})
     if updated.state == READY and target == PENDING:
         updated = replace(updated, state=PENDING)
@@ -115,7 +115,7 @@ def cancel_task(work: Work, task: Task, reason: str, message: str) -> Task:
     if claims.is_held(task):
         claim = work.get(Claim, task.project, claims.claim_id(task.id, task.generation))
         assert claim is not None
-        ended, over = claims.ended(task, claim, lifecycle.CANCELLED_BY, work.now, work.now)
+        ended, over = claims.ended(task, claim, lifecycle.CANCELLED_BY, work.instant, work.instant)
         rows.append(over)
     ended = replace(
         ended,
@@ -165,7 +165,7 @@ def _write_dead_letter(work: Work, task: Task) -> None:
         error=error.message if error else "the lease ran out",
         history=retry.failure_history(tried),
         poison_pill=retry.is_poison(tried),
-        dead_lettered_at=task.dead_lettered_at or work.now,
+        dead_lettered_at=task.dead_lettered_at or work.instant,
     )
     details: dict[str, Any] = {
         "error_class": letter.error_class,
@@ -202,7 +202,7 @@ def _announce_retry(work: Work, task: Task) -> None:
     work.record(
         "task.retry_scheduled", task=now_is,
         details={
-            "retry_at": now_is.retry_at, "backoff_ms": (now_is.retry_at - work.now) // 1000,
+            "retry_at": now_is.retry_at, "backoff_ms": (now_is.retry_at - work.instant) // 1000,
             "attempt": now_is.attempts, "error_class": error.error_class if error else "lease_expired",
         },
     )  # fmt: skip

@@ -12,7 +12,7 @@ from tenure.core import lifecycle
 from tenure.core.receipts import EPOCH_BYTES
 from tenure.core.records import Reservation, Task
 from tenure.engine.effects import release_reservations, spread
-from tenure.engine.settling import settle_task
+from tenure.engine.settling import settle_once
 from tenure.engine.upkeep import projects
 from tenure.engine.work import Work
 
@@ -29,7 +29,7 @@ def begin_epoch(engine: Engine, why: str) -> str:
         work.epoch = epoch
         work.record("epoch.started", project="", level="warning", message=why, details={"epoch": epoch})
         for task in work.find(Task, {"state": lifecycle.HELD}):
-            settle_task(work, task)
+            settle_once(work, task)
         # a claim that ended earlier is not answerable across epochs: its receipt is stale by its epoch already
         spread(work)
         for held in work.find(Reservation, {}):

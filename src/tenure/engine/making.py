@@ -19,7 +19,6 @@ from tenure.engine.effects import cancel_task, cascade_reason, current, spread
 from tenure.engine.naming import find_task, task_by_ref, task_named
 from tenure.engine.work import Refused, Work
 
-
 KEYS_A_LOOK = 500
 
 

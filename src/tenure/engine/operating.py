@@ -317,9 +317,7 @@ def abort(work: Work, cmd: commands.Abort) -> Outcome:
     if not claims.is_held(task):
         return denied(task, "abort")
     why = cmd.reason or f"aborted by {work.principal.name}"
-    done = settle.aborted(
-        task, current_claim(work, task), brief_of(work, task), work.now, work.now, work.chance.fraction(), why
-    )
+    done = settle.aborted(task, current_claim(work, task), brief_of(work, task), work.now, work.chance.fraction(), why)
     assert done.claim is not None
     work.record(
         done.kind, done.claim, task=done.task, message=why, details=done.details, agent=task.agent, session=task.session

@@ -47,8 +47,8 @@ def known_session(work: Work, project: Project, id: str, agent: str, user: str |
 
 
 def active(work: Work, session: Session) -> Session:
-    """A sign of life, written at most every 15 s like an agent's."""
-    if session.ended_at is None and work.now - session.last_activity >= team.PRESENCE:
+    """A sign of life, written at most every 15 s like an agent's; one that is over stays so."""
+    if work.now - session.last_activity >= team.PRESENCE and not _is_over(work, session):
         session = work.put(replace(session, last_activity=work.now))
     return session
 
@@ -159,14 +159,14 @@ def leave(work: Work, cmd: commands.Leave) -> Outcome:
     session = work.get(Session, cmd.project, cmd.session)
     if session is None:
         raise NotFound(f"no session {cmd.session[:80]!r} in project {cmd.project}")
-    if session.ended_at is not None:
+    if _is_over(work, session):
         return Outcome(outcome="UNCHANGED")
     freed = give_back(work, {"project": cmd.project, "session": session.id}, lifecycle.RELEASED_BY, "task.released")
     rows: list[Row] = [replace(session, ended_at=work.now)]
     others = work.find(Session, {"project": cmd.project, "agent": session.agent, "ended_at": Present(False)})
     work.record("session.ended", *rows, project=cmd.project, agent=session.agent, session=session.id)
     agent = work.get(Agent, cmd.project, session.agent)
-    if agent is not None and all(s.id == session.id for s in others):
+    if agent is not None and all(s.id == session.id or _is_over(work, s) for s in others):
         work.record("agent.left", replace(agent, left_at=work.now), project=cmd.project, agent=agent.id)
     return Outcome(outcome="OK", changed=freed, command_id=work.command_id)
 

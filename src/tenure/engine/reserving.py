@@ -60,16 +60,12 @@ def _with_claim(
         for pattern in patterns
         if pattern not in mine
     ]  # fmt: skip
-    kept = keep_started(work, replace(task, guarded=True))
+    kept = keep_started(work, task)
     if rows:
-        work.record(
-            "reservation.taken",
-            *rows,
-            project=task.project,
-            agent=agent,
-            session=session,
+        kept = work.record(
+            "reservation.taken", *rows, task=replace(kept, guarded=True), agent=agent, session=session,
             details={"patterns": patterns},
-        )
+        )  # fmt: skip
     return Outcome(outcome="GRANTED", generation=kept.generation, lease_until=kept.lease_until, changed=tuple(patterns))
 
 

@@ -45,6 +45,7 @@ class Work:
         self.tx = tx
         self.chance = chance
         self.now = tx.now
+        self.instant = tx.now  # the moment that a change is of: earlier than `now` while settling what fell due before
         self.epoch = tx.epoch
         self.events: list[Event] = []
         self.moved: deque[tuple[Task | None, Task]] = deque()  # transitions whose effects on others are still to come
@@ -263,7 +264,7 @@ class Work:
             before = self._rows.get((Task, project, task.id))  # type: ignore[assignment]  # a task under a task's key
             if before is not None:
                 lifecycle.check_move(task.key, before.state, task.state)
-            task = self.put(replace(task, version=(before.version if before else 0) + 1, updated_at=self.now))
+            task = self.put(replace(task, version=(before.version if before else 0) + 1, updated_at=self.instant))
             patch.append((KINDS[Task].table, task.id, _difference(before, task)))
         for row in rows:
             old = self._rows.get((type(row), row.project, row.id))
@@ -288,16 +289,15 @@ class Work:
         *,
         level: str = "info",
         message: str = "",
-        at: int | None = None,
         details: dict[str, Any] | None = None,
         agent: str | None = None,
         session: str | None = None,
         generation: int | None = None,
     ) -> None:
-        """Append the event. `at` is the instant at which a thing fell due, where that lies before `now`."""
+        """Append the event; where the thing fell due before `now` the details say at which instant."""
         details = details or {}
-        if at is not None and at != self.now:
-            details = details | {"at": at}
+        if self.instant != self.now:
+            details = details | {"at": self.instant}
         who = self.principal
         agent, session = agent or who.agent, session or who.session
         about: dict[str, Any] = {}

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from tenure.testing.engine.endings import Endings
 from tenure.testing.engine.graphs import Graphs
-from tenure.testing.engine.operators import Operators, Undo
+from tenure.testing.engine.operators import Operators
 from tenure.testing.engine.order import Order
 from tenure.testing.engine.receipts import Receipts
 from tenure.testing.engine.repeats import Repeats
 from tenure.testing.engine.team import Team
 from tenure.testing.engine.timelines import Timelines
+from tenure.testing.engine.undo import Undo
 from tenure.testing.engine.upkeep import Upkeep
 
 

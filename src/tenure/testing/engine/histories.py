@@ -57,7 +57,7 @@ class History:
     def __iter__(self) -> Iterator[Step | float]:
         """Commands to be, and seconds that pass."""
         for _ in range(6):
-            yield self._add()
+            yield self.add()
         for _ in range(self.length):
             if self.dice.random() < 0.2:
                 yield self.dice.choice(WAITS)
@@ -77,7 +77,7 @@ class History:
 
         return pick
 
-    def agent(self) -> dict[str, str]:
+    def agent(self) -> dict[str, Any]:
         name = self.dice.choice(AGENTS)
         return {"agent": name, "session": f"{name}-{self.dice.randrange(2)}"}
 
@@ -102,96 +102,96 @@ class History:
         def make(player: Player) -> NewTask:
             keys, now = player.keys(), player.scene.clock.now
             edges = {keys[n % len(keys)]: on_failure for n, on_failure in needs} if keys else {}
-            times = {
+            times: dict[str, Any] = {
                 "deadline": None if deadline is None else now + deadline * 1_000_000,
                 "not_before": None if later is None else now + later * 1_000_000,
             }
-            return NewTask(
-                title=title, depends_on=tuple(Dependency(task=k, on_failure=f) for k, f in edges.items()), **fields, **times
-            )
+            depends_on = tuple(Dependency(task=k, on_failure=f) for k, f in edges.items())
+            return NewTask(title=title, depends_on=depends_on, **fields, **times)
 
         return make
 
-    def _add(self) -> Step:
+    def add(self) -> Step:
         make, key = self._new_task("added"), self.dice.choice((None, None, "k1", "k2"))
         return lambda p: c.Add(project=PROJECT, task=replaced(make(p), idempotency_key=key))
 
-    def _subtask(self) -> Step:
+    def subtask(self) -> Step:
         make, pick = self._new_task("subtask"), self.recent()
         return lambda p: c.Add(project=PROJECT, task=replaced(make(p), parent=pick(p.keys()), track=None))
 
-    def _plan(self) -> Step:
+    def plan(self) -> Step:
         makers = [self._new_task(f"t{n}") for n in range(self.dice.randrange(1, 4))]
         name, prune = self.dice.choice((None, "release")), self.dice.random() < 0.3
 
         def plan(p: Player) -> Command:
             tasks = [replaced(make(p), name=f"t{n}") for n, make in enumerate(makers)]
-            tasks[-1] = replaced(tasks[-1], depends_on=(*tasks[-1].depends_on, *(f"t{n}" for n in range(len(tasks) - 1))))
+            needs = (*tasks[-1].depends_on, *(f"t{n}" for n in range(len(tasks) - 1)))
+            tasks[-1] = replaced(tasks[-1], depends_on=needs)
             return c.Plan(project=PROJECT, tasks=tuple(tasks), name=name, prune=prune)
 
         return plan
 
-    def _claim(self) -> Step:
+    def claim(self) -> Step:
         pick, who, lease = self.recent(), self.agent(), self.dice.choice((30, 60, 600))
         request = self.dice.choice((None, None, f"r{self.dice.randrange(20)}"))
         return lambda p: c.Claim(project=PROJECT, task=pick(p.keys()), lease=lease, request_id=request, **who)
 
-    def _claim_next(self) -> Step:
+    def claim_next(self) -> Step:
         who, lease, n = self.agent(), self.dice.choice((30, 60, 600)), self.dice.choice((1, 1, 2, 3))
-        return lambda p: c.ClaimNext(project=PROJECT, lease=lease, n=n, **who)  # type: ignore[arg-type]  # its own
+        return lambda p: c.ClaimNext(project=PROJECT, lease=lease, n=n, **who)
 
     def _receipted(self, make: Callable[[str], Command]) -> Step:
         pick = self.recent()
         return lambda p: make(pick(p.receipts))
 
-    def _renew(self) -> Step:
+    def renew(self) -> Step:
         lease = self.dice.choice((None, 45))
         return self._receipted(lambda r: c.Renew(project=PROJECT, receipt=r, lease=lease))
 
-    def _progress(self) -> Step:
+    def progress(self) -> Step:
         percent, done_in = self.dice.randrange(101), self.dice.choice((None, 0, 100))
         return self._receipted(lambda r: c.Progress(project=PROJECT, receipt=r, percent=percent, done_in=done_in))
 
-    def _checkpoint(self) -> Step:
+    def checkpoint(self) -> Step:
         data = {"next": "x" * self.dice.choice((3, 5000))}
         return self._receipted(lambda r: c.Checkpoint(project=PROJECT, receipt=r, data=data))
 
-    def _submit(self) -> Step:
+    def submit(self) -> Step:
         data = self.dice.choice(("a", {"b": 1}, "c" * 5000))
         return self._receipted(lambda r: c.Submit(project=PROJECT, receipt=r, data=data))
 
-    def _fail(self) -> Step:
+    def fail(self) -> Step:
         error_class, after = self.dice.choice(CLASSES), self.dice.choice((None, 0, 15))
         return self._receipted(
             lambda r: c.Fail(project=PROJECT, receipt=r, error_class=error_class, retry_after=after, message="no")
         )
 
-    def _release(self) -> Step:
+    def release(self) -> Step:
         return self._receipted(lambda r: c.Release(project=PROJECT, receipt=r))
 
-    def _ask(self) -> Step:
+    def ask(self) -> Step:
         return self._receipted(lambda r: c.Ask(project=PROJECT, receipt=r, question="Why?"))
 
-    def _spawn(self) -> Step:
+    def spawn(self) -> Step:
         name, wait = self.dice.choice(("x", "y")), self.dice.random() < 0.5
         return self._receipted(
             lambda r: c.Spawn(project=PROJECT, receipt=r, tasks=(NewTask(title="part", name=name),), wait=wait)
         )
 
-    def _wait(self) -> Step:
+    def wait(self) -> Step:
         return self._receipted(lambda r: c.Wait(project=PROJECT, receipt=r))
 
-    def _reserve(self) -> Step:
+    def reserve(self) -> Step:
         pattern, who, pick = self.dice.choice(GLOBS), self.agent(), self.recent()
         if self.dice.random() < 0.5:
             return lambda p: c.Reserve(project=PROJECT, patterns=(pattern,), lease=60, **who)
         return lambda p: c.Reserve(project=PROJECT, patterns=(pattern,), receipt=pick(p.receipts), **who)
 
-    def _keep_reserved(self) -> Step:
+    def keep_reserved(self) -> Step:
         pick, kind = self.recent(), self.dice.choice((c.RenewReservation, c.Unreserve))
         return lambda p: kind(project=PROJECT, receipt=pick(p.holds))
 
-    def _operate(self) -> Step:
+    def operate(self) -> Step:
         kind = self.dice.choice(
             (c.Pause, c.Pause, c.Resume, c.Resume, c.Cancel, c.Retry, c.Retry, c.Reset, c.Adopt, c.Archive, c.Recover,
              c.Abort, c.Publish)
@@ -199,39 +199,40 @@ class History:
         pick = self.recent()
         return lambda p: kind(project=PROJECT, task=pick(p.keys()))
 
-    def _cascading_reset(self) -> Step:
+    def cascading_reset(self) -> Step:
         pick = self.recent()
         return lambda p: c.Reset(project=PROJECT, task=pick(p.keys()), cascade=True)
 
-    def _edit(self) -> Step:
+    def edit(self) -> Step:
         pick, supersede = self.recent(), self.dice.random() < 0.5
         changes = self.dice.choice(
-            ({"priority": 7}, {"spec": {"prompt": "x"}}, {"touches": ["docs/*"]}, {"title": "new"}, {"on_lost": "retry"})
+            ({"priority": 7}, {"spec": {"prompt": "x"}}, {"touches": ["docs/*"]}, {"title": "x"}, {"on_lost": "retry"})
         )
         return lambda p: c.Edit(project=PROJECT, task=pick(p.keys()), changes=changes, supersede=supersede)
 
-    def _offer(self) -> Step:
+    def offer(self) -> Step:
         pick, agent, kind = self.recent(), self.dice.choice(AGENTS), self.dice.choice((c.Assign, c.Reassign))
         return lambda p: kind(project=PROJECT, task=pick(p.keys()), agent=agent)
 
-    def _link(self) -> Step:
+    def link(self) -> Step:
         one, other, kind = self.recent(), self.recent(), self.dice.choice((c.Link, c.Link, c.Unlink))
         return lambda p: kind(project=PROJECT, task=one(p.keys()), needs=other(p.keys()))
 
-    def _undo(self) -> Step:
+    def undo(self) -> Step:
         pick = self.recent()
         return lambda p: c.Undo(project=PROJECT, command_id=pick(p.undoable))
 
-    def _line(self) -> Step:
-        kind, scope = self.dice.choice((c.StopLine, c.StartLine, c.StartLine)), self.dice.choice(("track:B", "agent:bo"))
+    def line(self) -> Step:
+        kind = self.dice.choice((c.StopLine, c.StartLine, c.StartLine))
+        scope = self.dice.choice(("track:B", "agent:bo"))
         return lambda p: kind(project=PROJECT, scope=scope)
 
-    def _people(self) -> Step:
+    def people(self) -> Step:
         who = self.agent()
         command = self.dice.choice(
             (
-                c.Register(project=PROJECT, stale_after=300, max_concurrent_tasks=self.dice.choice((None, 2)), **who),  # type: ignore[arg-type]  # names
-                c.Heartbeat(project=PROJECT, **who),  # type: ignore[arg-type]  # names
+                c.Register(project=PROJECT, stale_after=300, max_concurrent_tasks=self.dice.choice((None, 2)), **who),
+                c.Heartbeat(project=PROJECT, **who),
                 c.Leave(project=PROJECT, session=who["session"]),
                 c.Terminate(project=PROJECT, agent=who["agent"], graceful=False),
                 c.Send(project=PROJECT, sender=who["agent"], text="hi", to=self.dice.choice(("@all", "@idle", "bo"))),
@@ -247,25 +248,32 @@ def replaced(new: NewTask, **changes: Any) -> NewTask:
 
 
 _WEIGHTS: dict[Callable[[History], Step], int] = {
-    History._add: 5, History._subtask: 2, History._plan: 3, History._claim: 8, History._claim_next: 8, History._renew: 4,
-    History._progress: 3, History._checkpoint: 2, History._submit: 8, History._fail: 7, History._release: 2,
-    History._ask: 1, History._spawn: 3, History._wait: 1, History._reserve: 2, History._keep_reserved: 1,
-    History._operate: 12, History._cascading_reset: 1, History._edit: 3, History._offer: 2, History._link: 3,
-    History._undo: 3, History._line: 1, History._people: 4,
+    History.add: 5, History.subtask: 2, History.plan: 3, History.claim: 8, History.claim_next: 8, History.renew: 4,
+    History.progress: 3, History.checkpoint: 2, History.submit: 8, History.fail: 7, History.release: 2, History.ask: 1,
+    History.spawn: 3, History.wait: 1, History.reserve: 2, History.keep_reserved: 1, History.operate: 12,
+    History.cascading_reset: 1, History.edit: 3, History.offer: 2, History.link: 3, History.undo: 3, History.line: 1,
+    History.people: 4,
 }  # fmt: skip
 MAKERS, WEIGHTS = list(_WEIGHTS), list(_WEIGHTS.values())
 
 
-def play(
-    scene: Scene, seed: int, length: int, *, before_each: Callable[[int], object] = lambda turn: None
-) -> list[Any]:
-    """The answers of a history, one command at a time, without what chance gave them."""
+def play(scene: Scene, seed: int, length: int, *, sweeps: int = 0) -> list[Any]:
+    """The answers of a history, one command at a time, without what chance gave them.
+
+    With `sweeps` each wait is cut into so many parts of different length, with a sweep at the end of each.
+    """
     player, answers = Player(scene), []
+    dice = Random(seed)  # noqa: S311 - a history, not a secret
     for turn, step in enumerate(History(seed, length)):
         if not callable(step):
-            scene.clock.advance(seconds=step)
+            until = scene.clock.now + round(step * 1_000_000)
+            for moment in sorted(dice.randint(scene.clock.now, until) for _ in range(sweeps - 1)):
+                scene.clock.now = moment
+                scene.engine.sweep()
+            scene.clock.now = until
+            if sweeps:
+                scene.engine.sweep()
             continue
-        before_each(turn)
         command = step(player)
         (answer,) = scene.run(command)
         player.learn(command, answer)

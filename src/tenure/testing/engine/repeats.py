@@ -1,4 +1,4 @@
-"""Sent again: one effect and the same answer, by request id, by receipt, by key. And what belongs to another project."""
+"""Sent again: one effect and the same answer, by request id, receipt or key. And what belongs to another project."""
 
 from __future__ import annotations
 
