@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from tenure.core import claims, graph, lifecycle, settle
 from tenure.core.errors import Cycle
 from tenure.core.records import KINDS, Claim, Dag, DeadLetter, Edge, Reservation, Result, Row, Task
@@ -176,4 +178,7 @@ def _replayed(engine: Engine) -> list[str]:
     found += [
         f"{t.key}: version {t.version}, {versions[t.id]} events" for t in _tasks(stored) if t.version != versions[t.id]
     ]
-    return found + differences(replay(events), stored)
+    try:
+        return found + differences(replay(events), stored)
+    except (msgspec.ValidationError, KeyError) as error:
+        return [*found, f"the log cannot be replayed: {error}"]

@@ -96,14 +96,16 @@ class SqliteTransaction:
         link = None
         try:
             link = store.connections.take()
+            now = store.clock()  # a reader's snapshot is not older than its time: no lease looks over that was renewed
             link.execute("BEGIN IMMEDIATE" if self._write else "BEGIN")
+            if self._write:
+                now = store.clock()  # with the lock in hand, however long it took
             ((self.epoch, schema, last),) = link.execute(HEAD).fetchall()
             if schema != store.schema:
                 raise SchemaMismatch(
                     f"{store.path} was brought to schema {schema} while this process ran with {store.schema}",
                     "Start it again with the newer version.",
                 )
-            now = store.clock()
         except BaseException as error:
             if link is not None:
                 self._end(link, "ROLLBACK")
