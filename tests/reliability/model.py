@@ -60,6 +60,8 @@ def without_names(finding: str) -> str:
 
 def kind_of(divergence: Divergence) -> str:
     """Divergences of one kind are most likely one mistake."""
+    if divergence.what == "raised":
+        return f"raised: {divergence.got.strip().splitlines()[-1].partition(':')[0]}"
     if divergence.step is None:
         return f"rows: {divergence.what.rpartition(' ')[2]}"
     expected, got = divergence.expected, divergence.got

@@ -80,17 +80,13 @@ class Clerk:
         self.refs = refs
         self.receipts: dict[str, str] = {}
 
-    def command(self, verb: str, arguments: dict[str, Any]) -> commands.Command | None:
-        """None where it needs a receipt that this engine has not given, though the model would have."""
+    def command(self, verb: str, arguments: dict[str, Any]) -> commands.Command:
         made = dict(arguments)
         for field in ("lease", "retry_after"):
             if field in made:
                 made[field] = made[field] / SECOND
         if "receipt" in made and verb != "claim":
-            text = self._receipt(*made["receipt"])
-            if text is None:
-                return None
-            made["receipt"] = text
+            made["receipt"] = self._receipt(*made["receipt"])
         if "task" in made:
             made["task"] = self.refs(made["task"])
         writer = getattr(self, f"_{verb}", None)
@@ -107,9 +103,9 @@ class Clerk:
                 if claim.receipt:
                     self.receipts[name] = claim.receipt
 
-    def _receipt(self, name: str, forgery: str) -> str | None:
-        text = self.receipts.get(name)
-        if text is None or not forgery:
+    def _receipt(self, name: str, forgery: str) -> str:
+        text = self.receipts[name]
+        if not forgery:
             return text
         task, generation, token = re.split("[@]|:(?=[^:]*$)", text)
         if forgery == "future":

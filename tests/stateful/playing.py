@@ -122,9 +122,8 @@ class Bench:
         self.engine = Engine(self.store, self.chance)
 
     def open_again(self) -> None:
-        """Nobody says goodbye to the old engine; a store that lives only in this process is kept."""
+        """Nobody says goodbye to the old store or engine; a store that lives only in this process is kept."""
         if DURABLE in self.store.features:
-            self.store.close()
             self.store = self._open_store(self.clock)
         self.engine = Engine(self.store, self.chance)
 
@@ -183,41 +182,42 @@ def play(
     player = Player(World(bench.clock.now, jitter))
     clerk = Clerk(project, bench.clock.now, lambda name: player.world.tasks[name].ref if name != "nobody" else "Q-404")
     answers: list[tuple[int, Step, dict[str, Any]]] = []
+    rows: dict[str, Any] = {}
 
-    for index, turn in enumerate(history):
-        expected = list(player.play(turn))
-        if turn[0] == "advance":
-            bench.clock.now += turn[1]
-        elif turn[0] == "crash":
-            bench.open_again()
-        elif turn[0] == "new_epoch":
-            bench.engine.new_epoch("the history says so")
-        elif turn[0] == "sweep" and sweeps == "as told":
-            bench.sweep(project)
-        asked = [clerk.command(*step) for step, _ in expected]
-        assert None not in asked, "a receipt that the model gave and the engine did not"
-        got: list[Any] = []
-        for batch in [asked] if batches else [[command] for command in asked]:
-            try:
+    def partings() -> Iterator[Divergence]:
+        for index, turn in enumerate(history):
+            expected = list(player.play(turn))
+            if turn[0] == "advance":
+                bench.clock.now += turn[1]
+            elif turn[0] == "crash":
+                bench.open_again()
+            elif turn[0] == "new_epoch":
+                bench.engine.new_epoch("the history says so")
+            elif turn[0] == "sweep" and sweeps == "as told":
+                bench.sweep(project)
+            asked = [clerk.command(*step) for step, _ in expected]
+            got: list[Outcome | TenureError] = []
+            for batch in [asked] if batches else [[command] for command in asked]:
                 got += bench.engine.run(batch) if batch else []
-            except Exception as error:  # noqa: BLE001  # whatever it is, the history that led to it is what we want
-                raised = "".join(traceback.format_exception(error)[-3:])
-                return Played(len(answers), answers, {}, Divergence(index, expected[0][0], "raised", "", raised))
-        for (step, answer), outcome in zip(expected, got, strict=True):
-            if isinstance(outcome, Outcome):
-                clerk.learn(step, outcome)
-            answers.append((index, step, without_ids(outcome, player.start)))
-            for what, wanted, found in differences(answer, outcome):
-                return Played(len(answers), answers, {}, Divergence(index, step, what, wanted, found))
-        if sweeps == "always":
-            bench.sweep(project)
+            for (step, answer), outcome in zip(expected, got, strict=True):
+                if isinstance(outcome, Outcome):
+                    clerk.learn(step, outcome)
+                answers.append((index, step, without_ids(outcome, player.start)))
+                for difference in differences(answer, outcome):
+                    yield Divergence(index, step, *difference)
+            if sweeps == "always":
+                bench.sweep(project)
+        player.world.settle()
+        bench.sweep(project)
+        rows.update(rows_of(bench, project, player.start))
+        for difference in row_differences(expected_rows(player.world, player.start), rows):
+            yield Divergence(len(history), None, *difference)
 
-    player.world.settle()
-    bench.sweep(project)
-    rows = rows_of(bench, project, player.start)
-    for what, wanted, found in row_differences(expected_rows(player.world, player.start), rows):
-        return Played(len(answers), answers, rows, Divergence(len(history), None, what, wanted, found))
-    return Played(len(answers), answers, rows, None)
+    try:
+        first = next(partings(), None)
+    except Exception as error:  # noqa: BLE001  # whatever it is, the history that led to it is what we want
+        first = Divergence(len(history), None, "raised", None, "".join(traceback.format_exception(error)[-3:]))
+    return Played(len(answers), answers, rows, first)
 
 
 def without_ids(outcome: Outcome | TenureError, start: int) -> dict[str, Any]:

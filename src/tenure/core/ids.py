@@ -14,8 +14,8 @@ CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _VALUE = {c: i for i, c in enumerate(CROCKFORD)} | {c: i for i, c in enumerate(CROCKFORD.lower())}
 
 SLUG_LENGTH = 50
-_KEY = re.compile(r"([A-Z]+)-(\d{3,})(?:-([A-Za-z0-9_-]+?))?((?:::\d+)*)")
-_TRACK = re.compile(r"[A-Z]+")
+_KEY = re.compile(r"([A-Z]+)-([0-9]{3,18})(?:-([A-Za-z0-9_-]+?))?((?:::[0-9]{1,18})*)")
+_TRACK = re.compile(r"[A-Z]{1,32}")
 _NAME = re.compile(r"[^\s/@|\x00-\x1f]{1,128}")
 
 
@@ -100,7 +100,7 @@ def parse_key(text: str) -> Key | None:
 
 def check_track_code(code: str) -> str:
     if not _TRACK.fullmatch(code):
-        raise InvalidInput(f"track {code!r}: a track code is one or more capital letters, as in B or CORE")
+        raise InvalidInput(f"track {code[:40]!r}: a track code is 1 to 32 capital letters, as in B or CORE")
     return code
 
 

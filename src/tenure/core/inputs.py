@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from tenure.core import graph, ids, priority, retry
+from tenure.core import graph, ids, priority, reservations, retry
 from tenure.core.commands import Command, NewTask
 from tenure.core.errors import InvalidInput, TooLarge
 from tenure.core.records import Brief, Project, RetryPolicy, Task, replace
@@ -32,11 +32,21 @@ LARGEST_DESCRIPTION = 64 * KIB
 LARGEST_SPEC = 256 * KIB
 LARGEST_TEXT = 64 * KIB  # of a message, note, question or error
 LONGEST_TITLE = 255
+LONGEST_NAME = 255
+LARGEST_NUMBER = (1 << 63) - 1
+DEEPEST = 100  # lists and objects within one another
 MOST_LISTED = 100  # tags, touches, capabilities …
 DEFAULT_LEASE = 300.0
 LONGEST_LEASE = 30 * 24 * 3600.0
 MIN_LEASE = 1.0
 
+# Fields that name something, whatever the command: short, since rows are found by them.
+NAMES = frozenset(
+    {
+        "request_id", "trace_id", "task", "needs", "parent", "dag", "user", "host", "boot", "region", "model", "scope",
+        "type", "command_id", "result", "reply_to", "to", "code",
+    }
+)  # fmt: skip
 ON_LOST = ("retry", "back_off", "hold")
 OUTPUT_TYPES = ("code", "markdown", "json", "artifact")
 VALIDATIONS = ("none",)  # the others come with the validators
@@ -77,6 +87,7 @@ class Checked(NamedTuple):
 
 def validated(command: Command) -> Checked:
     """The command with every type proven, or InvalidInput that names the field."""
+    _check_values(command)
     try:
         encoded = msgspec.json.encode(command)
     except UnicodeEncodeError:
@@ -93,6 +104,36 @@ def validated(command: Command) -> Checked:
         return Checked(_decoder(type(command)).decode(encoded), encoded)
     except msgspec.ValidationError as error:
         raise InvalidInput(f"{_name(command)}: {error}") from None
+
+
+_PLAIN = (str, int, bool, type(None))
+_CONTAINERS = (dict, list, tuple, set, frozenset, msgspec.Struct)
+
+
+def _check_values(command: Command) -> None:
+    """What JSON would lose or a column cannot hold: numbers that are none, integers beyond 64 bits, deep nesting."""
+    verb = _name(command)
+    todo: list[tuple[Any, str, int]] = [(command, verb, 1)]
+    while todo:
+        value, where, depth = todo.pop()
+        if depth > DEEPEST:
+            raise InvalidInput(f"{where}: nested more than {DEEPEST} deep", "put it into a file and hand in its name")
+        is_struct = isinstance(value, msgspec.Struct)
+        if is_struct:
+            items: Any = zip(value.__struct_fields__, msgspec.structs.astuple(value), strict=True)
+        else:
+            items = ((where, item) for item in (value.values() if isinstance(value, dict) else value))
+        for name, item in items:
+            kind = type(item)
+            place = f"{verb}: {name}" if is_struct else where
+            if kind is float and not math.isfinite(item):
+                raise InvalidInput(f"{place} {item}: not a finite number")
+            if is_struct and kind is int and not -LARGEST_NUMBER <= item <= LARGEST_NUMBER:
+                raise InvalidInput(f"{place}: a number beyond 64 bits")
+            if is_struct and kind is str and name in NAMES and len(item) > LONGEST_NAME:
+                raise TooLarge(f"{place}: {len(item)} characters; at most {LONGEST_NAME}")
+            if kind not in _PLAIN and isinstance(item, _CONTAINERS):
+                todo.append((item, place, depth + 1))
 
 
 def _name(command: Command) -> str:
@@ -177,8 +218,11 @@ def check_limits(limits: Mapping[str, int]) -> dict[str, int]:
     for name, value in limits.items():
         if name not in LIMITS:
             raise InvalidInput(f"limit {name[:60]!r}: unknown{suggestion(name, LIMITS)}; known: {', '.join(LIMITS)}")
-        if value < 1:
-            raise InvalidInput(f"limit {name} {value}: at least 1")
+        if not 1 <= value <= LARGEST_NUMBER:
+            raise InvalidInput(f"limit {name} {value}: at least 1, at most {LARGEST_NUMBER}")
+    low, high = limits.get("min_lease", 1), limits.get("max_lease", LONGEST_LEASE)
+    if low > min(high, LONGEST_LEASE):
+        raise InvalidInput(f"limit min_lease {low}: no lease could be between it and max_lease {high:g}")
     return dict(limits)
 
 
@@ -211,7 +255,8 @@ def check_new_task(new: NewTask) -> NewTask:
     check_brief(new.description, new.spec, new.metadata, new.output, new.constraints)
     check_list(new.tags, "tag")
     check_list((new.type,), "type")
-    check_list(new.touches, "touches")
+    for pattern in check_list(new.touches, "touches"):
+        reservations.normalised(pattern)
     check_retry(new.retry)
     check_choice(new.on_lost, ON_LOST, "on_lost")
     priority.parse_priority(new.priority)
@@ -256,7 +301,8 @@ def check_brief(
 ) -> None:  # fmt: skip
     check_text(description, "description", LARGEST_DESCRIPTION)
     check_size(spec, "spec", LARGEST_SPEC)
-    check_size(metadata, "metadata", LARGEST_DESCRIPTION)
+    for what, value in (("metadata", metadata), ("output", output), ("constraints", constraints)):
+        check_size(value, what, LARGEST_DESCRIPTION)
     check_keys(output, OUTPUT, "output")
     if "validation" in output:
         check_choice(output["validation"], VALIDATIONS, "output.validation")
@@ -265,6 +311,8 @@ def check_brief(
     check_keys(constraints, CONSTRAINTS, "constraints")
     for name in ("required_capabilities", "model_preferences", "fallback_models", "needs"):
         check_list(constraints.get(name, ()), f"constraints.{name}")
+    for pattern in constraints.get("needs", ()):
+        reservations.normalised(pattern)
     if "region" in constraints:
         check_list((constraints["region"],), "constraints.region")
     if "max_duration" in constraints:

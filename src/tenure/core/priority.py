@@ -31,11 +31,11 @@ def parse_priority(value: int | str) -> int:
     if isinstance(value, str):
         if value in TIERS:
             return TIERS[value][1]
-        if not value.isascii() or not value.isdigit():
+        if not value.isascii() or not value.isdigit() or len(value) > 3:
             raise InvalidInput(
                 f"priority {value[:40]!r}: a number from 0 (critical) to 100, or one of {', '.join(TIERS)}"
             )
-        value = int(value[:4])
+        value = int(value)
     if isinstance(value, bool) or not 0 <= value <= 100:
         raise InvalidInput(f"priority {value}: from 0 (critical) to 100 (background)")
     return value

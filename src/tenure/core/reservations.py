@@ -14,17 +14,17 @@ from tenure.core.records import Reservation
 
 MODES = ("exclusive", "shared")
 _NAMED = re.compile(r"[a-z][a-z0-9_-]*:.+")
-_TOKEN = re.compile(r"\*\*/?|\*|\?|\[[^\]]*\]|.", re.DOTALL)
+_TOKEN = re.compile(r"\*\*/?|\*|\?|\[!?\]?[^\]]*\]|.", re.DOTALL)  # in a class a leading ] stands for itself
 
 
 def normalised(pattern: str) -> str:
     """The pattern as it is kept; raises for one that leaves the tree."""
     if _NAMED.fullmatch(pattern):
         return pattern
-    path = re.sub(r"/+", "/", pattern).removeprefix("./")
-    if not path or path.startswith("/") or ".." in path.split("/"):
+    parts = [part for part in pattern.split("/") if part not in ("", ".")]
+    if not parts or pattern.startswith("/") or ".." in parts:
         raise InvalidInput(f"pattern {pattern[:80]!r}: a path inside the project, or name:thing as in port:8080")
-    return path + "**" if path.endswith("/") else path
+    return "/".join(parts) + ("/**" if pattern.endswith("/") else "")
 
 
 def overlap(a: str, b: str) -> bool:

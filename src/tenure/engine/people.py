@@ -106,6 +106,7 @@ def heartbeat(work: Work, cmd: commands.Heartbeat) -> Outcome:
     """A sign of life; renews no lease, brings back how much mail waits."""
     project = project_of(work, cmd.project)
     inputs.check_choice(cmd.health, team.HEALTH, "health")
+    inputs.check_text(cmd.step or "", "step", 1000)
     agent = known_agent(work, cmd.project, cmd.agent)
     work.put(
         replace(

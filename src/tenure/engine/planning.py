@@ -137,9 +137,7 @@ def _differences(
         id = graph.edge_id(task.id, needs.id)
         edges[id] = Edge(project=task.project, id=id, task=task.id, needs=needs.id, on_failure=dependency.on_failure)
     have = {e.id: e for e in work.find(Edge, {"project": task.project, "task": task.id})}
-    for id, edge in have.items():
-        if edge.subtask:
-            edges[id] = edge  # it waits for its subtasks, whatever the plan says
+    edges |= {i: e for i, e in have.items() if e.subtask}  # it waits for its subtasks, whatever the plan says
     added = [e for i, e in edges.items() if have.get(i) != e]
     removed = [e for i, e in have.items() if edges.get(i) != e]
     return changes, added, removed

@@ -116,7 +116,8 @@ def settle_once(work: Work, task: Task) -> Task | None:
     if settle.needs_claim(task):
         claim = work.get(Claim, task.project, claims.claim_id(task.id, task.generation))
         brief = work.get(Brief, task.project, task.id)
-        assert claim is not None and brief is not None, f"{task.key} is held without its claim"
+        assert claim is not None, f"{task.key} is held without its claim"
+        assert brief is not None, f"{task.key} has no brief"
     due = settle.settle(task, claim, brief, work.epoch, work.now, work.chance.fraction())
     if due is None:
         if task.due_at is not None and task.due_at <= work.now:  # its place in the order has changed
