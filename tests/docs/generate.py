@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -36,7 +37,8 @@ def states() -> str:
         f"A task is in one of {ticked(lifecycle.STATES)}. It is held while it is {ticked(lifecycle.HELD)}.\n"
         "Any other move than these is refused.\n\n"
         + table(("from", "to", "by"), moves)
-        + f"\n```mermaid\nstateDiagram-v2\n{picture}\n```\n(`cancelled` can be reached from every state but the finished ones; it is left out of the picture.)\n"
+        + f"\n```mermaid\nstateDiagram-v2\n{picture}\n```\n"
+        + "(`cancelled` can be reached from every state but the finished ones; it is left out of the picture.)\n"
         + "\n## How a claim ends\n\n"
         + table(("by", "reason", "claim", "attempt", "answerable"), endings)
         + f"\nAt most {lifecycle.MOST_GIVEN_BACK} attempts are given back in a run; later ones count.\n"
@@ -47,8 +49,11 @@ def outcome_codes() -> str:
     rows = [(f"`{name}`", code.kind, code.meaning) for name, code in outcomes.CODES.items()]
     fields = [(f"`{f.name}`", _type(f.type)) for f in msgspec.structs.fields(outcomes.Outcome)]
     return (
-        "# Outcomes\n\nEvery command is answered by one outcome, or by an [error](errors.md). Fields that are not set are"
-        " left out.\n\n" + table(("outcome", "kind", "meaning"), rows) + "\n## Fields\n\n" + table(("field", "type"), fields)
+        "# Outcomes\n\nEvery command is answered by one outcome, or by an [error](errors.md). "
+        "Fields that are not set are left out.\n\n"
+        + table(("outcome", "kind", "meaning"), rows)
+        + "\n## Fields\n\n"
+        + table(("field", "type"), fields)
     )
 
 
@@ -62,7 +67,8 @@ def error_codes() -> str:
             walk(child, depth + 1)
 
     walk(errors.TenureError, 0)
-    return "# Errors\n\nRaised by the client; values in a batch's answers.\n\n" + table(("error", "code", "effect"), rows)
+    head = "# Errors\n\nRaised by the client; values in a batch's answers.\n\n"
+    return head + table(("error", "code", "effect"), rows)
 
 
 def event_kinds() -> str:
@@ -83,12 +89,15 @@ def command_list() -> str:
         doc = kind.__doc__ or ""
         if doc and not doc.startswith(kind.__name__):
             parts.append(f"\n{' '.join(doc.split())}\n")
-        own = [f for f in msgspec.structs.fields(kind) if f.name not in ("project", "request_id", "trace_id")]
-        rows = [(f"`{f.name}`", _type(f.type), "" if f.required else f"`{_default(f)!r}`") for f in own]
-        parts.append("\n" + table(("field", "type", "default"), rows))
-    new = [(f"`{f.name}`", _type(f.type), "" if f.required else f"`{_default(f)!r}`") for f in msgspec.structs.fields(commands.NewTask)]
-    parts.append("\n## A task to be made\n\n" + table(("field", "type", "default"), new))
+        parts.append("\n" + _fields(kind))
+    parts.append("\n## A task to be made\n\n" + _fields(commands.NewTask))
     return "".join(parts)
+
+
+def _fields(kind: type[msgspec.Struct]) -> str:
+    own = [f for f in msgspec.structs.fields(kind) if f.name not in ("project", "request_id", "trace_id")]
+    rows = [(f"`{f.name}`", _type(f.type), "" if f.required else f"`{_default(f)!r}`") for f in own]
+    return table(("field", "type", "default"), rows)
 
 
 def _default(field: msgspec.structs.FieldInfo) -> object:
@@ -98,8 +107,7 @@ def _default(field: msgspec.structs.FieldInfo) -> object:
 def _type(kind: object) -> str:
     text = getattr(kind, "__name__", None) if isinstance(kind, type) and not getattr(kind, "__args__", None) else None
     text = text or str(kind)
-    for noise in ("tenure.core.commands.", "tenure.core.records.", "tenure.core.outcomes.", "typing.", "ForwardRef('", "')"):
-        text = text.replace(noise, "")
+    text = re.sub(r"tenure\.core\.\w+\.|typing\.|ForwardRef\('|'\)", "", text)
     return f"`{text}`".replace("|", "\\|")
 
 

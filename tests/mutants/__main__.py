@@ -28,7 +28,7 @@ def planted(mutant: Mutant | None, folder: Path) -> Path:
     text = path.read_text()
     found = text.count(mutant.old)
     if found != 1:
-        raise SystemExit(f"{mutant.name}: its place in {mutant.file} was found {found} times; mend tests/mutants/seeds.py")
+        raise SystemExit(f"{mutant.name}: found {found} times in {mutant.file}; mend tests/mutants/seeds.py")
     path.write_text(text.replace(mutant.old, mutant.new))
     return source
 

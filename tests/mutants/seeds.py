@@ -53,7 +53,10 @@ MUTANTS = (
         "attempts = task.attempts",
     ),
     Mutant(
-        "attempt given back twice", "core/claims.py", "attempts=task.attempts - back,", "attempts=task.attempts - 2 * back,"
+        "attempt given back twice",
+        "core/claims.py",
+        "attempts=task.attempts - back,",
+        "attempts=task.attempts - 2 * back,",
     ),
     Mutant(
         "attempts given back without end",

@@ -26,7 +26,6 @@ from tenure.core.receipts import Receipt, is_genuine
 from tenure.core.records import Claim, LastError, RetryPolicy, Task, replace
 from tenure.core.retry import delay, is_retried
 
-
 LONGEST_UNATTENDED = 2 * 3600 * 1_000_000
 
 

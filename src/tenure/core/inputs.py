@@ -264,16 +264,7 @@ def check_new_task(new: NewTask) -> NewTask:
         priority.parse_boost(new.boost)
     check_instant(new.deadline, "deadline")
     check_instant(new.not_before, "not_before")
-    if new.track is not None:
-        ids.check_track_code(new.track)
-    if new.key is not None:
-        key = ids.parse_key(new.key)
-        if key is None or not key.slug or key.path or key.sequence == 0 or key.sequence >= 1 << 31:
-            raise InvalidInput(f"key {new.key[:80]!r}: TRACK-SEQ-slug as in B-003-implement-repositories")
-        if len(key.slug) > ids.SLUG_LENGTH:
-            raise InvalidInput(f"key {new.key[:80]!r}: the slug has at most {ids.SLUG_LENGTH} characters")
-        if new.track is not None and new.track != key.track:
-            raise InvalidInput(f"key {new.key}: its track is {key.track}, but track = {new.track} is given")
+    _check_key(new)
     if not 1 <= new.max_attempts <= 1000:
         raise InvalidInput(f"max_attempts {new.max_attempts}: from 1 to 1000")
     if len(new.depends_on) > 1000:
@@ -287,6 +278,20 @@ def check_new_task(new: NewTask) -> NewTask:
         if value is not None and not 1 <= len(value) <= 255:
             raise InvalidInput(f"{name}: 1 to 255 characters")
     return new
+
+
+def _check_key(new: NewTask) -> None:
+    if new.track is not None:
+        ids.check_track_code(new.track)
+    if new.key is None:
+        return
+    key = ids.parse_key(new.key)
+    if key is None or not key.slug or key.path or key.sequence == 0 or key.sequence >= 1 << 31:
+        raise InvalidInput(f"key {new.key[:80]!r}: TRACK-SEQ-slug as in B-003-implement-repositories")
+    if len(key.slug) > ids.SLUG_LENGTH:
+        raise InvalidInput(f"key {new.key[:80]!r}: the slug has at most {ids.SLUG_LENGTH} characters")
+    if new.track is not None and new.track != key.track:
+        raise InvalidInput(f"key {new.key}: its track is {key.track}, but track = {new.track} is given")
 
 
 def check_title(title: str) -> str:
