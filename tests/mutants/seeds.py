@@ -114,8 +114,8 @@ MUTANTS = (
     Mutant(
         "a sweep changes an answer",
         "core/settle.py",
-        'free = claims.after_failure(free, brief.retry, "lease_expired", at, fraction)',
-        'free = claims.after_failure(free, brief.retry, "lease_expired", now, fraction)',
+        "retry_at=at + delay(brief.retry, free.attempts, fraction)",
+        "retry_at=now + delay(brief.retry, free.attempts, fraction)",
     ),
     Mutant(
         "commands do not settle first",

@@ -130,6 +130,7 @@ class World(Fence):
 
     def _come_back(self, task: Task) -> None:
         """To the state before it was cancelled; what was held then has no holder now."""
+        task.archived = False
         if task.was in ("created", "paused", "dead_lettered"):
             task.state = task.was
         elif task.was == "retrying" and (task.retry_at or 0) > self.now:

@@ -285,9 +285,13 @@ class Fence(Ground):
         task, claim, refusal = self._check(receipt, "release")
         if refusal:
             return refusal
+        exhausted = task.given_back >= MOST_GIVEN_BACK and task.attempts >= task.max_attempts
         self._end(task, "VOLUNTARY", back=True, by="release")
         task.cool_offs[claim.agent] = self.now + 5 * MINUTE
-        self._open(task, self.now)
+        if exhausted:
+            self._dead_letter(task, self.now)
+        else:
+            self._open(task, self.now)
         return {"outcome": "OK", "state": task.state}
 
     def ask(self, receipt: Receipt) -> Answer:

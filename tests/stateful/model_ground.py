@@ -177,6 +177,7 @@ class Ground:
 
     def _start_over(self, task: Task) -> None:
         task.run += 1
+        task.archived = False
         task.attempts = task.given_back = 0
         task.answerable = False
         task.troubled, task.cool_offs = set(), {}

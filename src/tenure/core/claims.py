@@ -300,5 +300,6 @@ def new_run(task: Task, now: int) -> Task:
         dead_lettered_at=None,
         percent=None,
         step=None,
+        archived_at=None,
     )
     return replace(fresh, state=waiting_state(fresh, now))

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from tenure.core import claims, lifecycle, priority
 from tenure.core.lifecycle import ABORTED_BY, ERROR_BY, EXPIRED_BY, PAUSED, PENDING, READY, RETRYING
 from tenure.core.records import Brief, Claim, Task, replace
+from tenure.core.retry import delay
 
 MINUTE = 60_000_000
 HUNG_AFTER = 30 * MINUTE  # past the estimated completion: warn
@@ -121,7 +122,7 @@ def _expired(task: Task, claim: Claim, brief: Brief, at: int, fraction: float) -
     if free.attempts >= free.max_attempts:
         free = claims.dead_lettered(free, at)
     elif brief.on_lost == "back_off":
-        free = claims.after_failure(free, brief.retry, "lease_expired", at, fraction)
+        free = replace(free, state=RETRYING, retry_at=at + delay(brief.retry, free.attempts, fraction))
     elif brief.on_lost == "hold":
         free = replace(free, state=PAUSED, state_before=task.state, reason="lease lost; on_lost = hold")
     return Settled("task.lease_expired", _ready(free, at), over, at, {"lease_until": task.lease_until})

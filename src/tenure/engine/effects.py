@@ -6,6 +6,7 @@ stack. Each effect reads the rows as they are by then and applies a difference, 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from tenure.core import claims, graph, lifecycle, retry
@@ -109,8 +110,29 @@ def cascade_reason(source: Task) -> str:
     return f"cascade:{source.id}"
 
 
+def parent_reason(parent: Task) -> str:
+    """Why a subtask was cancelled; bringing the parent back finds its subtasks by it."""
+    return f"parent:{parent.id}"
+
+
+def descendants(work: Work, task: Task) -> Iterator[Task]:
+    """Subtasks at any depth, as they are by now."""
+    if task.children:
+        for child in work.find(Task, {"project": task.project, "parent": task.id}):
+            yield child
+            yield from descendants(work, child)
+
+
 def cancel_task(work: Work, task: Task, reason: str, message: str) -> Task:
-    """Cancel, whoever holds it; open subtasks go along."""
+    """Cancel, whoever holds it; open subtasks go along, also those below a finished one."""
+    kept = _cancel_one(work, task, reason, message)
+    for child in list(descendants(work, task)):
+        if child.state not in lifecycle.FINISHED:
+            _cancel_one(work, child, parent_reason(task), f"{task.key}, of which it is a subtask, was cancelled")
+    return kept
+
+
+def _cancel_one(work: Work, task: Task, reason: str, message: str) -> Task:
     ended, rows = task, resolved(work, task, "cancel", message)
     if claims.is_held(task):
         claim = work.get(Claim, task.project, claims.claim_id(task.id, task.generation))
@@ -126,15 +148,10 @@ def cancel_task(work: Work, task: Task, reason: str, message: str) -> Task:
         offer_to=None,
         offer_until=None,
     )
-    kept = work.record(
+    return work.record(
         "task.cancelled", *rows, task=ended, message=message, agent=task.agent, session=task.session,
         details={"reason": reason, "before": {"state": task.state, "reason": task.reason}},
     )  # fmt: skip
-    if task.children:
-        for child in work.find(Task, {"project": task.project, "parent": task.id}):
-            if child.state not in lifecycle.FINISHED:
-                cancel_task(work, child, f"parent:{task.id}", f"its parent {task.key} was cancelled")
-    return kept
 
 
 # --- dead letters, retries ----------------------------------------------------------------------------------
@@ -162,7 +179,7 @@ def _write_dead_letter(work: Work, task: Task) -> None:
         run=task.run,
         dag=task.dag,
         error_class=error.error_class if error else "lease_expired",
-        error=error.message if error else "the lease ran out",
+        error=error.message if error else "attempts used up without a result",
         history=retry.failure_history(tried),
         poison_pill=retry.is_poison(tried),
         dead_lettered_at=task.dead_lettered_at or work.instant,

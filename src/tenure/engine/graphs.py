@@ -11,7 +11,7 @@ from tenure.core.records import Claim, Edge, Row, Task, replace
 from tenure.engine import handing
 from tenure.engine.effects import brief_of, current, spread
 from tenure.engine.holding import done_before, judged, keep_started
-from tenure.engine.making import Builder, check_may_wait, connect, lower_height, path_between
+from tenure.engine.making import Builder, check_may_wait, connect, lower_height, path_between, raise_height
 from tenure.engine.naming import project_of, task_named
 from tenure.engine.work import Handlers, Work
 
@@ -110,14 +110,15 @@ def spawn(work: Work, cmd: commands.Spawn) -> Outcome:
     """Subtasks of the held task, keyed by (parent, run, local name): what exists is returned, not made again."""
     if not cmd.tasks:
         raise InvalidInput("spawn: no tasks")
-    hold = judged(work, cmd.project, cmd.receipt)
-    if hold.refusal is not None:
-        return (done_before(hold, "WAITING") if cmd.wait else None) or hold.refusal
-    parent = hold.task
     named = [n if n.name else replace(n, name=ids.slug_of(n.title)) for n in cmd.tasks]
+    hold = judged(work, cmd.project, cmd.receipt)
+    existing = {t.local_name: t for t in spawned(work, hold.task)}
+    if hold.refusal is not None:
+        is_repeat = cmd.wait and all(n.name in existing for n in named)
+        return (done_before(hold, "WAITING") if is_repeat else None) or hold.refusal
+    parent = hold.task
     if any(n.parent is not None for n in named):
         raise InvalidInput("spawn: the parent is the held task; leave `parent` out")
-    existing = {t.local_name: t for t in spawned(work, parent)}
     missing = [n for n in named if n.name not in existing]
     made = {}
     if missing:
@@ -166,6 +167,7 @@ def _wait(work: Work, parent: Task) -> Outcome:
         edges.append(edge)
         unmet += not graph.is_met(edge, child.state)
         work.put(replace(child, dependents=child.dependents + 1))
+        raise_height(work, current(work, child), parent.height + 1)
     waiting = replace(parent, waits_on=parent.waits_on + len(edges), unmet=parent.unmet + unmet)
     free, over = claims.ended(waiting, claim, lifecycle.WAITING_BY, work.now, work.now)
     kept = work.record(

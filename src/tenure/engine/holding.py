@@ -268,22 +268,21 @@ def _model_works(work: Work, claim: Claim) -> None:
 
 
 def _accepted_before(work: Work, hold: Hold, cmd: commands.Submit, digest: str) -> Outcome | None:
-    """The receipt whose result was accepted gets the same answer for the same data."""
+    """The receipt whose result was accepted in this run gets the same answer for the same data."""
     claim = hold.claim
-    if not hold.verdict.genuine or not claim.result_accepted:
+    if hold.verdict.code != "TASK_ALREADY_COMPLETED" or not claim.result_accepted:
         return None
-    where = {"project": claim.project, "task": claim.task, "generation": claim.generation, "accepted": True}
-    found = work.find(Result, where, limit=1)
-    if not found:
+    result = handing.accepted_result(work, hold.task)
+    if result is None or result.generation != claim.generation:
         return None
-    if cmd.request_id is not None and found[0].request_id == cmd.request_id and found[0].digest != digest:
-        raise RequestIdReused(f"request id {cmd.request_id[:80]!r} was used for another result")
-    if found[0].digest != digest or hold.verdict.code not in ("TASK_ALREADY_COMPLETED",):
+    if result.digest != digest:
+        if cmd.request_id is not None and result.request_id == cmd.request_id:
+            raise RequestIdReused(f"request id {cmd.request_id[:80]!r} was used for another result")
         return None
     return Outcome(
-        outcome="ACCEPTED", again=True, work_product=found[0].work_product, result=found[0].id,
+        outcome="ACCEPTED", again=True, work_product=result.work_product, result=result.id,
         generation=claim.generation, current_generation=hold.task.generation, work_lost=False, state=hold.task.state,
-        message=f"{hold.task.key}: accepted before as {found[0].work_product}",
+        message=f"{hold.task.key}: accepted before as {result.work_product}",
     )  # fmt: skip
 
 
@@ -318,8 +317,8 @@ def _refused(work: Work, hold: Hold, cmd: commands.Submit, encoded: bytes, diges
 def _is_kept(work: Work, claim: Claim, digest: str) -> bool:
     if not claim.refused:
         return False
-    where = {"project": claim.project, "task": claim.task, "generation": claim.generation, "digest": digest}
-    return bool(work.find(Result, where, limit=1))
+    where = {"project": claim.project, "task": claim.task, "generation": claim.generation, "accepted": False}
+    return any(r.digest == digest for r in work.find(Result, where))
 
 
 # --- giving up ----------------------------------------------------------------------------------------------
@@ -378,6 +377,8 @@ def release(work: Work, cmd: commands.Release) -> Outcome:
     task, claim = hold.task, hold.claim
     free, over = claims.ended(task, claim, lifecycle.RELEASED_BY, work.now, work.now)
     free = replace(free, cool_offs=retry.cooled(task, claim.agent, work.now, retry.RELEASE_COOL_OFF))
+    if over.counted and free.attempts >= free.max_attempts:  # given back ten times before: it would go on for ever
+        free = claims.dead_lettered(free, work.now)
     return _gave_up(work, hold, "task.released", free, over, cmd.reason)
 
 

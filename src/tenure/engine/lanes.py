@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Iterator
+from heapq import heapify, heappop, heapreplace, merge
 
-from tenure.core.priority import Lane, Place, parse_lane
+from tenure.core.priority import Lane, Place, parse_lane, place
 from tenure.core.records import Task
 from tenure.engine.work import Work
 from tenure.stores.port import Head
@@ -16,34 +16,39 @@ LARGEST_PAGE = 256
 class LaneQueue:
     """The stored part of one lane, read page by page; rows that the batch has changed are dropped for good."""
 
-    def __init__(self, work: Work, project: str, lane: str, first_page: int) -> None:
-        self.work, self.project, self.lane = work, project, lane
-        self.boost = parse_lane(lane).boost
-        self.page = first_page
-        self.heads: list[Head] = []
-        self.first = 0  # of the heads that are not changed yet
-        self.last: Head | None = None
-        self.is_drained = False
+    def __init__(self, work: Work, project: str, name: str, first_page: int) -> None:
+        self.work, self.project, self.name = work, project, name
+        self.lane = parse_lane(name)
+        self.places: list[Place] = []
+        self._page = first_page
+        self._first = 0  # all before it are changed
+        self._last: Head | None = None
+        self._is_drained = False
 
-    def __iter__(self) -> Iterator[Head]:
-        work, project = self.work, self.project
-        while self.first < len(self.heads) and work.is_changed(Task, project, self.heads[self.first].id):
-            self.first += 1
-        at = self.first
+    def first(self) -> int | None:
+        found = self.seek(self._first)
+        self._first = len(self.places) if found is None else found
+        return found
+
+    def seek(self, at: int) -> int | None:
+        """Where in `places` the next unchanged one stands, at or behind `at`."""
         while True:
-            while at < len(self.heads):
-                head = self.heads[at]
+            while at < len(self.places):
+                if not self.work.is_changed(Task, self.project, self.places[at].id):
+                    return at
                 at += 1
-                if not work.is_changed(Task, project, head.id):
-                    yield head
-            if self.is_drained:
-                return
-            found = work.tx.ready(project, self.lane, after=self.last, limit=self.page)
-            self.is_drained = len(found) < self.page
-            self.page = min(LARGEST_PAGE, self.page * 8)
-            if found:
-                self.last = found[-1]
-                self.heads += found
+            if self._is_drained:
+                return None
+            self._read_on()
+
+    def _read_on(self) -> None:
+        found = self.work.tx.ready(self.project, self.name, after=self._last, limit=self._page)
+        self._is_drained = len(found) < self._page
+        self._page = min(LARGEST_PAGE, self._page * 8)
+        if found:
+            self._last = found[-1]
+            aged = self.lane.boost * self.work.now
+            self.places += [Place(h.band, h.rank - aged, h.sequence, h.id) for h in found]
 
 
 class Lanes:
@@ -51,32 +56,40 @@ class Lanes:
 
     def __init__(self, work: Work, project: str, expected: int = 1) -> None:
         self.work, self.project = work, project
-        self.expected = max(1, min(expected, LARGEST_PAGE))
-        self.stored = {lane: LaneQueue(work, project, lane, self.expected) for lane in work.tx.lanes(project)}
-
-    def names(self) -> list[str]:
-        """Every lane that may have something to claim."""
-        changed = (
-            lane for (project, lane), tasks in self.work.lane_entries.items() if project == self.project and tasks
-        )
-        return list(dict.fromkeys((*self.stored, *changed)))
+        names = work.tx.lanes(project)
+        page = max(1, min(LARGEST_PAGE, expected // len(names))) if names else 1
+        self.stored = [LaneQueue(work, project, name, page) for name in names]
 
     def offer(self, fits: Callable[[Lane], bool]) -> Iterator[Task]:
         """Claimable tasks of the lanes that fit, best first."""
-        streams = [self._places(lane) for lane in self.names() if fits(parse_lane(lane))]
-        for place in heapq.merge(*streams) if len(streams) > 1 else (streams[0] if streams else ()):
-            task = self.work.get(Task, self.project, place.id)
+        stored, entered = self._stored(fits), self._entered(fits)
+        for best in merge(stored, entered) if entered else stored:
+            task = self.work.get(Task, self.project, best.id)
             if task is not None and task.lane is not None:
                 yield task
 
-    def _places(self, lane: str) -> Iterator[Place]:
-        aged = parse_lane(lane).boost * self.work.now
-        queue = self.stored.get(lane)
-        entered = sorted(
-            Place(t.band, t.rank - aged, t.sequence, t.id)
-            for t in self.work.lane_entries.get((self.project, lane), {}).values()
+    def _stored(self, fits: Callable[[Lane], bool]) -> Iterator[Place]:
+        """One place of each lane in a heap: a lane is read on only when its turn has come."""
+        heap = [
+            (queue.places[at], at, queue)
+            for queue in self.stored
+            if fits(queue.lane) and (at := queue.first()) is not None
+        ]
+        heapify(heap)
+        while heap:
+            best, at, queue = heap[0]
+            yield best
+            following = queue.seek(at + 1)
+            if following is None:
+                heappop(heap)
+            else:
+                heapreplace(heap, (queue.places[following], following, queue))
+
+    def _entered(self, fits: Callable[[Lane], bool]) -> list[Place]:
+        """Tasks that the batch itself has made claimable."""
+        return sorted(
+            place(task, self.work.now)
+            for (project, name), tasks in self.work.lane_entries.items()
+            if tasks and project == self.project and fits(parse_lane(name))
+            for task in tasks.values()
         )
-        if queue is None:
-            return iter(entered)
-        stored = (Place(h.band, h.rank - aged, h.sequence, h.id) for h in queue)
-        return heapq.merge(stored, entered) if entered else stored

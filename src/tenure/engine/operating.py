@@ -15,6 +15,8 @@ from tenure.engine.effects import (
     cancel_task,
     cascade_reason,
     current,
+    descendants,
+    parent_reason,
     reopened,
     resolved,
     spread,
@@ -169,6 +171,10 @@ def bring_back(work: Work, source: Task) -> None:
             if victim is not None and victim.state == CANCELLED and victim.reason == cascade_reason(cause):
                 uncancel(work, victim)
                 todo.append(victim)
+                for child in list(descendants(work, victim)):
+                    if child.state == CANCELLED and child.reason == parent_reason(victim):
+                        uncancel(work, child)
+                        todo.append(child)
 
 
 def uncancel(work: Work, task: Task) -> Task:
@@ -182,7 +188,9 @@ def uncancel(work: Work, task: Task) -> Task:
         state = claims.waiting_state(task, work.now)
     reason = "it was paused before it was cancelled" if state == PAUSED else None
     rows = reopened(work, task) if state == DEAD_LETTERED else []
-    kept = work.record("task.uncancelled", *rows, task=replace(task, state=state, state_before=None, reason=reason))
+    kept = work.record(
+        "task.uncancelled", *rows, task=replace(task, state=state, state_before=None, reason=reason, archived_at=None)
+    )
     spread(work)
     return current(work, kept)
 

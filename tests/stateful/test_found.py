@@ -1,0 +1,131 @@
+"""Histories in which engine and model once parted, each cut down to what it took. They never part again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.stateful.actors import Step, Turn
+from tests.stateful.playing import new_bench, play, told
+
+LEASE = 300_000_000
+
+
+def do(*steps: Step) -> Turn:
+    return ("do", list(steps))
+
+
+def add(name: str, **fields: Any) -> Step:
+    return "add", {"name": name, **fields}
+
+
+def claim(task: str, receipt: str = "r", session: str = "s1", agent: str = "ann") -> Step:
+    return "claim", {"task": task, "agent": agent, "session": session, "receipt": receipt}
+
+
+def by(receipt: str, verb: str, **fields: Any) -> Step:
+    return verb, {"receipt": (receipt, ""), **fields}
+
+
+def to(task: str, verb: str, **fields: Any) -> Step:
+    return verb, {"task": task, **fields}
+
+
+HELD = [do(add("t")), do(claim("t"))]
+COMPLETED = [*HELD, do(by("r", "submit", data=1))]
+
+FOUND: dict[str, list[Turn]] = {
+    "a second checkpoint takes the place of the first": [*HELD, do(by("r", "checkpoint")), do(by("r", "checkpoint"))],
+    "a failure of the budget told twice is one failure": [
+        *HELD,
+        do(by("r", "fail", error_class="budget_exceeded")),
+        do(by("r", "fail", error_class="budget_exceeded")),
+    ],
+    "who asks after a person's pause has not asked": [*HELD, do(to("t", "pause")), do(by("r", "ask"))],
+    "a lost lease backs off whatever classes the policy names": [
+        do(add("t", on_lost="back_off", retry={"retry_on": ("timeout",)})),
+        do(claim("t")),
+        ("advance", LEASE),
+    ],
+    "a subtask that is waited for has its parent's weight": [
+        do(add("a"), add("b", type="review")),
+        do(claim("b")),
+        do(by("r", "spawn", names=["x"], wait=True)),
+        do(("claim_next", {"agent": "bo", "session": "s2", "receipts": ["q"]})),
+    ],
+    "a draining agent that went stale still drains": [
+        do(add("t"), add("u")),
+        do(claim("t")),
+        do(("drain", {"agent": "ann"})),
+        ("advance", 200_000_000),
+        ("sweep",),
+        do(claim("u", "q")),
+    ],
+    "a lease that was over before the epoch has expired": [
+        *HELD,
+        ("advance", LEASE),
+        ("new_epoch",),
+        do(claim("t", "q", "s2", "bo")),
+    ],
+    "a refused reassign leaves the claim": [
+        *COMPLETED,
+        do(add("u", needs=[("t", "block")])),
+        do(claim("u", "q")),
+        do(to("t", "reset")),
+        do(to("u", "reassign", agent="bo")),
+    ],
+    "a retried dead letter brings back its victims' subtasks": [
+        do(add("t", max_attempts=1), add("victim", needs=[("t", "cancel")]), add("child", parent="victim")),
+        do(claim("t")),
+        do(by("r", "fail")),
+        do(to("t", "retry")),
+    ],
+    "the receipt of an adopted result is told so again": [
+        *COMPLETED,
+        do(by("r", "submit", data=2)),
+        do(to("t", "reset"), to("t", "adopt")),
+        do(by("r", "submit", data=2)),
+    ],
+    "cancelling reaches open subtasks below a completed one": [
+        *HELD,
+        do(by("r", "spawn", names=["x"])),
+        do(claim("t/x#1", "q")),
+        do(by("q", "spawn", names=["x"])),
+        do(by("q", "submit", data=1)),
+        do(to("t", "cancel")),
+    ],
+    "nobody waits for a subtask that waits for them": [
+        *HELD,
+        do(by("r", "spawn", names=["x"])),
+        do(("link", {"task": "t/x#1", "needs": "t"})),
+        do(by("r", "wait")),
+    ],
+    "a spawn is not told as done when its subtasks were never made": [
+        *HELD,
+        do(by("r", "wait")),
+        do(by("r", "spawn", names=["x"], wait=True)),
+    ],
+    "a refused result is kept though an older run accepted its like": [
+        *COMPLETED,
+        do(to("t", "reset")),
+        do(by("r", "submit", data=2)),
+        do(claim("t", "q", "s2")),
+        do(to("t", "abort"), by("q", "submit", data=2)),
+        do(by("r", "submit", data=1)),
+        do(to("t", "adopt")),
+    ],
+    "a task that was reset is not archived from where it now is": [
+        *COMPLETED,
+        do(to("t", "archive")),
+        do(to("t", "reset")),
+        do(to("t", "archive")),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_never_again(name: str) -> None:
+    with new_bench("sqlite") as bench:
+        divergence = play(FOUND[name], bench).divergence
+    assert divergence is None, told(FOUND[name], divergence)

@@ -1,0 +1,64 @@
+"""What starts fast stays fast: the hot path imports nothing that costs more than it is worth."""
+
+import subprocess
+import sys
+
+import pytest
+
+# Each costs tens of milliseconds, or belongs to an interface that the embedded path does not use.
+HEAVY = {
+    "asyncio", "click", "concurrent.futures", "email", "http", "httpx", "importlib.metadata", "logging", "mcp",
+    "multiprocessing", "psycopg", "pydantic", "rich", "sqlalchemy", "sqlite3", "ssl", "unittest", "urllib.request",
+}  # fmt: skip
+
+
+def imported_by(*modules: str) -> set[str]:
+    """What a fresh interpreter has loaded after importing these, beyond what it starts with."""
+    script = "import sys; before = set(sys.modules)\n"
+    script += "".join(f"import {module}\n" for module in modules)
+    script += "print('\\n'.join(sorted(set(sys.modules) - before)))"
+    run = subprocess.run([sys.executable, "-S", "-c", PATH + script], capture_output=True, text=True, check=True)
+    return set(run.stdout.split())
+
+
+# -S leaves out what site-packages' own .pth files import; the path is handed in instead.
+PATH = f"import sys; sys.path[:] = {sys.path!r}\n"
+
+
+@pytest.mark.parametrize(
+    "modules",
+    [
+        ("tenure.engine", "tenure.stores.sqlite"),
+        ("tenure.engine", "tenure.stores.opening", "tenure.stores.sqlite"),
+        ("tenure.client",),
+        ("tenure",),
+    ],
+)
+def test_the_embedded_path_imports_nothing_heavy(modules: tuple[str, ...]) -> None:
+    loaded = imported_by(*modules)
+    assert loaded & {"tenure", "tenure.core.ids"}
+    heavy = {name for name in loaded if name in HEAVY or name.split(".")[0] in HEAVY}
+    assert heavy == set()
+
+
+def test_opening_a_store_and_claiming_imports_nothing_heavy(tmp_path: object) -> None:
+    script = f"""
+from tenure.core import commands as c
+from tenure.engine import Engine
+from tenure.stores.opening import open_store
+import os
+class Chance:
+    def token(self, size): return os.urandom(size)
+    def fraction(self): return 0.5
+engine = Engine(open_store({str(tmp_path)!r} + "/store.db"), Chance())
+engine.do(c.DefineProject(project="p"))
+engine.do(c.Add(project="p", task=c.NewTask(title="x")))
+granted = engine.do(c.ClaimNext(project="p", agent="ann", session="s"))
+assert engine.do(c.Submit(project="p", receipt=granted.receipt, data=1)).outcome == "ACCEPTED"
+import sys
+print("\\n".join(sys.modules))
+"""
+    run = subprocess.run([sys.executable, "-S", "-c", PATH + script], capture_output=True, text=True, check=True)
+    loaded = set(run.stdout.split())
+    assert "apsw" in loaded
+    assert {name for name in loaded if name in HEAVY or name.split(".")[0] in HEAVY} == set()
