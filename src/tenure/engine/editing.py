@@ -15,7 +15,7 @@ from tenure.engine.naming import project_of, task_named
 from tenure.engine.work import Handlers, Work
 
 _IN_TASK = ("type", "tags", "priority", "boost", "deadline", "not_before", "max_attempts")
-_PACKED = ("description", "spec")
+PACKED = ("description", "spec")
 
 
 def edit(work: Work, cmd: commands.Edit) -> Outcome:
@@ -59,9 +59,9 @@ def edit(work: Work, cmd: commands.Edit) -> Outcome:
 
 
 def apply_changes(work: Work, task: Task, changes: dict[str, Any]) -> tuple[Task, Brief, dict[str, Any]]:
-    """Both rows with checked changes in them, and the old values as they were asked for."""
+    """Both rows with checked changes in them, and the old values as rows keep them: large ones by reference."""
     brief = brief_of(work, task)
-    old = {name: current_value(work, task, brief, name) for name in changes}
+    old = {name: getattr(brief, name) if name in PACKED else current_value(work, task, brief, name) for name in changes}
     in_task: dict[str, Any] = {}
     in_brief: dict[str, Any] = {}
     for name, value in changes.items():
@@ -73,15 +73,13 @@ def apply_changes(work: Work, task: Task, changes: dict[str, Any]) -> tuple[Task
         elif name in _IN_TASK:
             in_task[name] = value
         else:
-            in_brief[name] = handing.packed(work, task.project, value) if name in _PACKED else value
+            in_brief[name] = handing.packed(work, task.project, value) if name in PACKED else value
     if "deadline" in changes:
         in_task["missed"] = False
     if any(name in inputs.CLOSES_WINDOW for name in changes):
         in_task["answerable"] = False  # an old text's result never completes a new text
     if "touches" in changes or "constraints" in changes:
         in_task["parked"] = None  # it may no longer overlap what it was parked under
-    if "touches" in changes or "constraints" in changes:
-        in_task["parked"] = None  # whether it overlaps is looked at again
     brief = replace(brief, **in_brief)
     task = inputs.constrained(replace(task, **in_task), brief)
     if task.state in (lifecycle.READY, lifecycle.PENDING):
@@ -96,7 +94,7 @@ def current_value(work: Work, task: Task, brief: Brief, name: str) -> Any:
     if name in _IN_TASK:
         return getattr(task, name)
     value = getattr(brief, name)
-    if name in _PACKED:
+    if name in PACKED:
         value = handing.unpacked(work, task.project, value)
     return msgspec.to_builtins(value)
 

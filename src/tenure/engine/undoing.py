@@ -15,7 +15,8 @@ from tenure.core.errors import NotAllowed, NotFound
 from tenure.core.events import Event
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Edge, Task, replace
-from tenure.engine.editing import apply_changes
+from tenure.engine import handing
+from tenure.engine.editing import PACKED, apply_changes
 from tenure.engine.effects import cancel_task, current, reopened, spread
 from tenure.engine.graphs import disconnect
 from tenure.engine.making import connect, may_wait
@@ -94,7 +95,8 @@ def _unedited(work: Work, task: Task, event: Event) -> None:
 
 
 def _unedit(work: Work, task: Task, old: dict[str, object]) -> None:
-    edited, brief, before = apply_changes(work, task, inputs.check_changes(old))
+    values = {n: handing.unpacked(work, task.project, v) if n in PACKED else v for n, v in old.items()}
+    edited, brief, before = apply_changes(work, task, inputs.check_changes(values))
     work.record("task.edited", brief, task=edited, details={"changes": list(old), "before": before, "undo": True})
 
 

@@ -11,6 +11,7 @@ from tenure.stores.port import WAKE_UPS
 
 POLL_WITH_WAKE_UPS = 30.0
 POLL_WITHOUT = 5.0
+SHORTEST = 0.05  # a row that no rule can settle stays due, and must not keep everybody spinning
 
 
 def claim_next_or_wait(
@@ -32,5 +33,5 @@ def claim_next_or_wait(
         wait = min(left, poll)
         if outcome.retry_at is not None:
             with engine.store.begin(engine.tenant, write=False) as tx:
-                wait = min(wait, max(0.0, (outcome.retry_at - tx.now) / 1e6))
+                wait = min(wait, max(SHORTEST, (outcome.retry_at - tx.now) / 1e6))
         engine.store.wait(mark, wait)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from base64 import b64encode
 from typing import Any
 
 import msgspec
@@ -196,12 +197,11 @@ class Scene:
     def secrets(self) -> list[str]:
         """Every nonce and token in use, in each spelling in which it could leak."""
         found = set()
-        for claim in self.rows(Claim):
-            receipt = Receipt("x", claim.generation, claim.epoch, claim.nonce)
-            found |= {claim.nonce.hex(), str(receipt).rpartition(":")[2]}
-        for held in self.rows(records.Reservation):
-            if held.nonce:
-                found |= {held.nonce.hex(), str(Receipt("x", 1, held.epoch, held.nonce)).rpartition(":")[2]}
+        for row in (*self.rows(Claim), *self.rows(records.Reservation)):
+            if row.nonce:
+                receipt = Receipt("x", row.generation, row.epoch, row.nonce)
+                base64 = b64encode(row.nonce).decode()  # as JSON spells bytes
+                found |= {row.nonce.hex(), base64, str(receipt).rpartition(":")[2]}
         return sorted(found)
 
 

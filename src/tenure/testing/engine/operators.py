@@ -318,6 +318,13 @@ class Operators(Stage):
         assert (again.outcome, again.tasks, again.changed) == ("UNCHANGED", (), None)
         assert scene.tables() == before
 
+    def test_a_plan_with_subtasks_again_leaves_their_parent_waiting(self, scene: Scene) -> None:
+        tasks = (new("parent"), NewTask(title="child", name="child", parent="parent"))
+        parent, child = scene.plan(*tasks, name="release")
+        assert scene.do(c.Plan, name="release", tasks=tasks).outcome == "UNCHANGED"
+        assert scene.state(parent) == "pending"
+        scene.finish(child, parent)
+
     def test_new_tasks_are_made_changed_ones_edited_started_ones_left(self, scene: Scene) -> None:
         a, b, d = scene.plan(new("a"), new("b", "a"), new("d"), name="release")
         receipt = scene.take(d)

@@ -394,6 +394,11 @@ class Team(Stage):
         assert scene.do(c.StepDown, holder="two", agent=agent, term=2).outcome == "OK"
         assert scene.do(c.Lead, holder="two", agent=agent).term == 3
 
+    @pytest.mark.parametrize("agent", [True, False])
+    def test_who_never_led_cannot_step_down(self, scene: Scene, agent: bool) -> None:
+        refused = scene.do(c.StepDown, holder="one", agent=agent, term=1)
+        assert (refused.outcome, refused.directive) == ("STALE_TERM", "abort")
+
     def test_a_namesake_without_the_term_is_not_the_leader(self, scene: Scene) -> None:
         scene.do(c.Lead, holder="one")
         assert scene.do(c.Lead, holder="one").outcome == "DENIED_LEADER"
@@ -404,6 +409,7 @@ class Team(Stage):
         scene.pass_time(seconds=30)
         again = scene.do(c.Lead, holder="one", lease=30, term=1)
         assert (again.outcome, again.term) == ("ELECTED", 2)
+        assert scene.do(c.StepDown, holder="one", term=1).outcome == "STALE_TERM"
 
     def test_the_coordinator_is_the_stores_and_not_a_projects(self, scene: Scene) -> None:
         scene.do(c.DefineProject, project="q")

@@ -115,6 +115,16 @@ class Undo(Stage):
             old[k] for k in ("title", "description", "spec", "metadata", "output")
         ]
 
+    def test_old_texts_that_are_large_come_back_and_stand_in_no_event(self, scene: Scene) -> None:
+        spec = {"prompt": "p" * 100_000}
+        key = scene.add(spec=spec, description="d" * 60_000)
+        edited = scene.do(c.Edit, task=key, changes={"spec": {"$body": "x"}, "description": "short"})
+        undone = scene.do(c.Undo, command_id=edited.command_id)
+        scene.do(c.Undo, command_id=scene.do(c.Undo, command_id=undone.command_id).command_id)
+        view = scene.claim(key).task or {}
+        assert (view["spec"], view["description"]) == (spec, "d" * 60_000)
+        assert all(len(str(event)) < 20_000 for event in scene.events())
+
     def test_an_undone_edit_can_be_undone_in_turn(self, scene: Scene) -> None:
         key = scene.add(priority=50)
         edited = scene.do(c.Edit, task=key, changes={"priority": 20})
