@@ -78,4 +78,3 @@ def test_a_backup_that_is_restored_begins_an_epoch(original: Path, tmp_path: Pat
     assert len(again.events(kind="epoch.started")) == 1
     assert again.rows(Project)[0].id == PROJECT
     again.store.close()
-

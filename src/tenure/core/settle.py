@@ -114,7 +114,8 @@ def _settle_held(task: Task, claim: Claim, brief: Brief, now: int, fraction: flo
         return _expired(task, claim, brief, first, fraction)
     if first == abort:
         return aborted(task, claim, brief, first, fraction, "no progress, or over its allowed time")
-    return Settled("task.warned", replace(task, warned_at=first, wanted="warn"), None, first, {})
+    warned = replace(task, warned_at=first, wanted=task.wanted or "warn")  # a pause that was asked for goes before
+    return Settled("task.warned", warned, None, first, {})
 
 
 def _expired(task: Task, claim: Claim, brief: Brief, at: int, fraction: float) -> Settled:

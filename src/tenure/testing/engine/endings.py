@@ -439,6 +439,15 @@ class Endings(Stage):
         scene.engine.sweep()
         assert [k for k in scene.log(key) if k in ("task.warned", "task.aborted")] == ["task.warned", "task.aborted"]
 
+    def test_a_warning_does_not_take_the_place_of_a_pause(self, scene: Scene) -> None:
+        key = scene.add()
+        receipt = scene.take(key, lease=7200)
+        scene.do(c.Progress, receipt=receipt, done_in=0)
+        scene.do(c.Pause, task=key, drain=True)
+        scene.pass_time(minutes=31)
+        assert scene.do(c.Renew, receipt=receipt).directive == "pause"
+        assert scene.do(c.Progress, receipt=receipt, percent=1).directive == "pause"
+
     def test_progress_after_the_warning_saves_the_claim(self, scene: Scene) -> None:
         key = scene.add()
         receipt = scene.take(key, lease=7200)

@@ -238,6 +238,18 @@ class Graphs(Stage):
         assert scene.states(a, b, d, e) == ["ready", "pending", "pending", "cancelled"]
         scene.finish(a, b, d)
 
+    def test_what_was_cancelled_with_its_parent_in_a_cascade_comes_back_with_it(self, scene: Scene) -> None:
+        a, b, child = scene.plan(
+            new("a", max_attempts=1),
+            new("b", "a", on_failure="cancel"),
+            NewTask(title="child", name="child", parent="b"),
+        )
+        scene.bury(a)
+        assert scene.states(b, child) == ["cancelled", "cancelled"]
+        scene.do(c.Retry, task=a)
+        assert scene.states(b, child) == ["pending", "ready"]
+        scene.finish(a, child, b)
+
     def test_a_blocked_task_goes_on_when_the_dead_letter_is_retried(self, scene: Scene) -> None:
         a, b = scene.plan(new("a", max_attempts=1), new("b", "a"))
         scene.bury(a)

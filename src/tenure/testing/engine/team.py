@@ -66,8 +66,11 @@ class Team(Stage):
         beat = scene.do(c.Heartbeat, agent="ann", health="degraded", step="thinking", memory_mb=12, cpu_percent=99)
         assert (beat.outcome, beat.mail, beat.directive) == ("OK", 1, "continue")
         assert scene.task(key).lease_until == until
+        scene.pass_time(seconds=10)
+        scene.do(c.Heartbeat, agent="ann", health="degraded", step="thinking", memory_mb=12, cpu_percent=99)
         agent: Agent = scene.row(Agent, "ann")
         assert (agent.health, agent.step, agent.memory_mb, agent.cpu_percent) == ("degraded", "thinking", 12, 99)
+        assert agent.last_seen == scene.now
         scene.do(c.Pause, task=key, drain=True)
         assert scene.do(c.Heartbeat, agent="ann").directive == "pause"
 
@@ -110,6 +113,15 @@ class Team(Stage):
             scene.do(c.Renew, receipt=receipt)
             scene.engine.sweep()
         assert "agent.stale" not in kinds_of(scene, "ann")
+
+    def test_signs_of_life_close_together_are_written_once(self, scene: Scene) -> None:
+        receipt = scene.take(scene.add(), "ann")
+        for seconds, seen in ((14, 0), (1, 15), (14, 15), (1, 30)):
+            scene.pass_time(seconds=seconds)
+            scene.do(c.Renew, receipt=receipt)
+            began = scene.row(Agent, "ann").registered_at
+            assert scene.row(Agent, "ann").last_seen == began + seen * 1_000_000
+            assert scene.row(Session, "s-ann").last_activity == began + seen * 1_000_000
 
     def test_a_terminated_agent_is_offline_until_it_is_heard_of_again(self, scene: Scene) -> None:
         scene.take(scene.add(), "ann")
