@@ -42,6 +42,8 @@ def lead(work: Work, cmd: commands.Lead) -> Outcome:
 
 
 def step_down(work: Work, cmd: commands.StepDown) -> Outcome:
+    if cmd.agent:
+        project_of(work, cmd.project)
     project, name = _place(cmd)
     refusal = check_term(work, project, name, cmd.holder, cmd.term)
     if refusal is not None:

@@ -6,9 +6,11 @@ import msgspec
 import pytest
 
 from tenure.core import commands as c
+from tenure.core import roles
 from tenure.core.commands import Command, NewTask, Principal
 from tenure.core.errors import NotFound, RequestIdReused
-from tenure.core.records import Request, Session, Task
+from tenure.core.records import Request, Session, Task, replace
+from tenure.testing.engine.operators import some_command
 from tenure.testing.engine.receipts import VERBS
 from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import MEMBER, OWNER, PROJECT, Scene, code_of
@@ -292,21 +294,13 @@ class Repeats(Stage):
         scene.do(c.StopLine, scope="project:")
         assert scene.do(c.ClaimNext, project="q", agent="ann", session="s").outcome == "GRANTED"
 
-    def test_an_unknown_project_is_not_found(self, scene: Scene) -> None:
+    def test_an_unknown_project_is_not_found_by_any_command(self, scene: Scene) -> None:
         before = scene.tables()
-        for command in (
-            c.Add(project="nowhere", task=NewTask(title="x")),
-            c.Claim(project="nowhere", task="A-001", agent="a", session="s"),
-            c.ClaimNext(project="nowhere", agent="a", session="s"),
-            c.Register(project="nowhere", agent="a"),
-            c.Renew(project="nowhere", receipt="A-001@1:" + "0" * 32),
-            c.Send(project="nowhere", sender="a", text="x"),
-            c.Lead(project="nowhere", holder="a", agent=True),
-            c.StopLine(project="nowhere", scope="project:"),
-        ):
-            (answer,) = scene.run(command)
-            assert isinstance(answer, NotFound), command
-            assert "nowhere" in answer.message
+        for kind in roles.NEEDS:
+            if kind is not c.DefineProject:
+                (answer,) = scene.run(replace(some_command(kind, "A-001"), project="nowhere"))
+                assert isinstance(answer, NotFound), kind
+                assert "nowhere" in answer.message
         assert scene.tables() == before
 
     def test_the_repeat_of_one_principal_is_not_anothers(self, scene: Scene) -> None:
