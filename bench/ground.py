@@ -96,12 +96,12 @@ def _multiply(engine: Engine, count: int) -> None:
     models = [msgspec.json.encode(row).decode() for row in (task, brief, replace(event, sequence=0))]
     kinds: list[type[Any]] = [Task, Brief, Event]
     readers = [msgspec.json.Decoder(kind) for kind in kinds]
-    number = int.from_bytes(os.urandom(9), "big")
+    ids_of = ids.IdMaker(task.created_at + 1_000_000, os.urandom(ids.IdMaker.RANDOM_BYTES))
     for start in range(0, count, 5000):
         changes, events = [], []
         for n in range(start, min(start + 5000, count)):
             sequence = task.sequence + 1 + n
-            own = ids.new_id("", task.created_at + 1_000_000, number + n).removeprefix("_")
+            own = ids_of.next("").removeprefix("_")
             ref = ids.ref_of(task.track, sequence)
             made = [
                 read.decode(
@@ -112,7 +112,7 @@ def _multiply(engine: Engine, count: int) -> None:
                 for read, model in zip(readers, models, strict=True)
             ]
             changes += [Change(None, made[0]), Change(None, made[1])]
-            events.append(replace(made[2], id=ids.new_id("evt", task.created_at + 1_000_000, number + n)))
+            events.append(replace(made[2], id=f"evt_{own}"))
         after = replace(track, last_sequence=task.sequence + start + len(events))
         with engine.store.begin("local", write=True) as tx:
             tx.save([*changes, Change(track, after)])

@@ -8,20 +8,26 @@ from tenure.core import ids
 from tenure.core.errors import InvalidInput
 
 times = st.integers(0, (1 << 48) * 1000 - 1)
-randoms = st.integers(0, (1 << ids.RANDOM_BITS) - 1)
+randoms = st.binary(min_size=ids.IdMaker.RANDOM_BYTES, max_size=ids.IdMaker.RANDOM_BYTES)
 
 
-@given(st.tuples(times, randoms), st.tuples(times, randoms))
-def test_ids_sort_by_time_and_then_by_number(one: tuple[int, int], other: tuple[int, int]) -> None:
-    a, b = ids.new_id("task", *one), ids.new_id("task", *other)
+@given(times, times, randoms, randoms)
+def test_ids_sort_by_time(one: int, other: int, chance: bytes, other_chance: bytes) -> None:
+    a, b = ids.IdMaker(one, chance).next("task"), ids.IdMaker(other, other_chance).next("task")
     assert len(a) == len(b) == len("task_") + 26
-    first, second = (one[0] // 1000, one[1]), (other[0] // 1000, other[1])
-    assert (a < b) == (first < second)
-    assert (a == b) == (first == second)
+    if one // 1000 != other // 1000:
+        assert (a < b) == (one < other)
+
+
+@given(times, randoms)
+def test_ids_of_one_transaction_sort_in_the_order_of_their_making(now: int, chance: bytes) -> None:
+    maker = ids.IdMaker(now, chance)
+    made = [maker.next("evt") for _ in range(40)]
+    assert made == sorted(set(made))
 
 
 def test_ids_are_ulids() -> None:
-    assert ids.new_id("task", 1469918176385 * 1000, 0) == "task_01ARYZ6S410000000000000000"
+    assert ids.IdMaker(1469918176385 * 1000, bytes(10)).next("task") == "task_01ARYZ6S410000000000000001"
 
 
 @given(st.binary(max_size=40))

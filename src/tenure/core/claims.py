@@ -24,7 +24,7 @@ from tenure.core.lifecycle import (
 )  # fmt: skip
 from tenure.core.receipts import Receipt, is_genuine
 from tenure.core.records import Claim, LastError, RetryPolicy, Task, replace
-from tenure.core.retry import delay, is_retried
+from tenure.core.retry import delay, is_retried, models_for
 
 LONGEST_UNATTENDED = 2 * 3600 * 1_000_000
 
@@ -70,6 +70,8 @@ def granted(
     now: int,
     nonce: bytes,
     epoch: str,
+    request_id: str | None = None,
+    request_hash: str | None = None,
 ) -> tuple[Task, Claim]:
     """The task held, and the new claim. The attempt counts here, so that a crash counts.
 
@@ -124,6 +126,9 @@ def granted(
         acquired_at=now,
         lease=lease,
         continues=continues,
+        model=next(iter(models_for(task, attempts)), None),
+        request_id=request_id,
+        request_hash=request_hash,
     )
     return held, claim
 

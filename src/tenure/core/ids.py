@@ -11,7 +11,12 @@ from typing import NamedTuple
 from tenure.core.errors import InvalidInput
 
 CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-_VALUE = {c: i for i, c in enumerate(CROCKFORD)} | {c: i for i, c in enumerate(CROCKFORD.lower())}
+# From Crockford's digits to those that `int` reads; what `int` would let pass beyond them becomes unreadable.
+_TO_PYTHON = {
+    **{ord(c): "!" for c in map(chr, range(128))},
+    **{ord(c): p for c, p in zip(CROCKFORD, "0123456789abcdefghijklmnopqrstuv", strict=True)},
+    **{ord(c.lower()): p for c, p in zip(CROCKFORD, "0123456789abcdefghijklmnopqrstuv", strict=True)},
+}
 
 SLUG_LENGTH = 50
 _KEY = re.compile(r"([A-Z]+)-([0-9]{3,18})(?:-([A-Za-z0-9_-]+?))?((?:::[0-9]{1,18})*)")
@@ -19,13 +24,24 @@ _TRACK = re.compile(r"[A-Z]{1,32}")
 _NAME = re.compile(r"[^\s/@|\x00-\x1f]{1,128}")
 
 
-RANDOM_BITS = 80
+class IdMaker:
+    """Ids of one transaction, `task_01J…`: they sort by time, and among each other in the order of their making.
 
+    48 bits of milliseconds, then 80 handed-in random bits of which the last 30 count up from where they began; the
+    counter starts in its lower half, so that it never runs over.
+    """
 
-def new_id(prefix: str, now: int, random: int) -> str:
-    """`task_01J…`: 48 bits of milliseconds and 80 random bits, so that ids sort by creation time."""
-    number = ((now // 1000) & 0xFFFF_FFFF_FFFF) << RANDOM_BITS | random & ((1 << RANDOM_BITS) - 1)
-    return f"{prefix}_{_digits(number, 26)}"
+    RANDOM_BYTES = 10
+
+    def __init__(self, now: int, random: bytes) -> None:
+        number = int.from_bytes(random, "big")
+        time_and_chance = ((now // 1000) & 0xFFFF_FFFF_FFFF) << 50 | number >> 30
+        self._head = _digits(time_and_chance, 20)
+        self._count = number & 0x1FFF_FFFF
+
+    def next(self, prefix: str) -> str:
+        self._count += 1
+        return f"{prefix}_{self._head}{_digits(self._count, 6)}"
 
 
 def encode_base32(data: bytes) -> str:
@@ -39,11 +55,12 @@ def decode_base32(text: str, size: int) -> bytes | None:
     """The bytes behind `text`, or None where it is not Crockford base32 of exactly `size` bytes."""
     bits = size * 8
     length = -(-bits // 5)
-    if len(text) != length or any(c not in _VALUE for c in text):
+    if len(text) != length:
         return None
-    number = 0
-    for c in text:
-        number = number << 5 | _VALUE[c]
+    try:
+        number = int(text.translate(_TO_PYTHON) or "0", 32)
+    except ValueError:
+        return None
     spare = length * 5 - bits
     if number & ((1 << spare) - 1):
         return None  # one token has one spelling

@@ -106,7 +106,6 @@ def validated(command: Command) -> Checked:
         raise InvalidInput(f"{_name(command)}: {error}") from None
 
 
-_PLAIN = (str, int, bool, type(None))
 _CONTAINERS = (dict, list, tuple, set, frozenset, msgspec.Struct)
 
 
@@ -125,15 +124,17 @@ def _check_values(command: Command) -> None:
             items = ((where, item) for item in (value.values() if isinstance(value, dict) else value))
         for name, item in items:
             kind = type(item)
-            place = f"{verb}: {name}" if is_struct else where
-            if kind is float and not math.isfinite(item):
-                raise InvalidInput(f"{place} {item}: not a finite number")
-            if is_struct and kind is int and not -LARGEST_NUMBER <= item <= LARGEST_NUMBER:
-                raise InvalidInput(f"{place}: a number beyond 64 bits")
-            if is_struct and kind is str and name in NAMES and len(item) > LONGEST_NAME:
-                raise TooLarge(f"{place}: {len(item)} characters; at most {LONGEST_NAME}")
-            if kind not in _PLAIN and isinstance(item, _CONTAINERS):
-                todo.append((item, place, depth + 1))
+            if kind is str:
+                if is_struct and len(item) > LONGEST_NAME and name in NAMES:
+                    raise TooLarge(f"{verb}: {name}: {len(item)} characters; at most {LONGEST_NAME}")
+            elif kind is int:
+                if is_struct and not -LARGEST_NUMBER <= item <= LARGEST_NUMBER:
+                    raise InvalidInput(f"{verb}: {name}: a number beyond 64 bits")
+            elif kind is float:
+                if not math.isfinite(item):
+                    raise InvalidInput(f"{f'{verb}: {name}' if is_struct else where} {item}: not a finite number")
+            elif item and isinstance(item, _CONTAINERS):
+                todo.append((item, f"{verb}: {name}" if is_struct else where, depth + 1))
 
 
 def _name(command: Command) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -16,6 +15,7 @@ from tenure.engine import handing, people
 from tenure.engine.effects import brief_of, spread
 from tenure.engine.lanes import Lanes
 from tenure.engine.naming import project_of, task_named
+from tenure.engine.requests import command_digest
 from tenure.engine.work import Handlers, Work
 
 MOST_AT_ONCE = 100
@@ -83,7 +83,8 @@ def claim_next(work: Work, cmd: commands.ClaimNext) -> Outcome:
             break
     if not granted:
         return search.nothing(unfinished)
-    granted[0] = _with(granted[0], unfinished=unfinished or None)
+    if unfinished:
+        granted[0] = replace(granted[0], unfinished=unfinished)
     return _several(granted, cmd.n)
 
 
@@ -92,10 +93,6 @@ def _several(granted: list[Outcome], n: int) -> Outcome:
         return granted[0]
     first = granted[0]
     return Outcome(outcome="GRANTED", claims=tuple(granted), unfinished=first.unfinished, again=first.again)
-
-
-def _with(outcome: Outcome, **changes: Any) -> Outcome:
-    return replace(outcome, **changes)
 
 
 # --- repeats ------------------------------------------------------------------------------------------------
@@ -112,14 +109,10 @@ def _repeat(work: Work, cmd: commands.Claim | commands.ClaimNext) -> tuple[str |
     return digest, found
 
 
-def command_digest(cmd: commands.Command) -> str:
-    return hashlib.sha256(inputs.validated(replace(cmd, trace_id=None)).encoded).hexdigest()[:32]
-
-
 def _granted_again(work: Work, claim: Claim) -> Outcome:
     task = work.get(Task, claim.project, claim.task)
     assert task is not None
-    return _with(_outcome(work, task, claim), again=True)
+    return replace(_outcome(work, task, claim), again=True)
 
 
 # --- denials ------------------------------------------------------------------------------------------------
@@ -365,10 +358,8 @@ def _grant(work: Work, task: Task, asker: Asker) -> Outcome:
     last = work.get(Claim, task.project, claims.claim_id(task.id, task.generation)) if task.generation else None
     held, new = claims.granted(
         task, last, agent=asker.agent.id, session=asker.session.id, user=asker.user, lease=asker.lease, now=work.now,
-        nonce=work.chance.token(NONCE_BYTES), epoch=work.epoch,
+        nonce=work.chance.token(NONCE_BYTES), epoch=work.epoch, request_id=asker.request_id, request_hash=asker.digest,
     )  # fmt: skip
-    models = retry.models_for(task, held.attempts)
-    new = replace(new, request_id=asker.request_id, request_hash=asker.digest, model=models[0] if models else None)
     reserved = _reserve(work, held, asker) if task.guarded else ()
     kept = work.record(
         "task.claimed", new, *reserved, task=held,

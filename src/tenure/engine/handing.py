@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -49,11 +50,13 @@ _SHOWN = (
 )  # fmt: skip
 
 
+_shown_of = attrgetter(*_SHOWN)
+
+
 def task_view(work: Work, task: Task, brief: Brief) -> dict[str, Any]:
     """The task as people and programs see it: both rows in one, unset fields left out."""
     view: dict[str, Any] = {"title": brief.title}
-    for name in _SHOWN:
-        value = getattr(task, name)
+    for name, value in zip(_SHOWN, _shown_of(task), strict=True):
         if value is not None and value != ():
             view[name] = value
     view["tier"] = tier_of(task.priority)

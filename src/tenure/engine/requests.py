@@ -37,8 +37,9 @@ def _row_id(item: Checked, principal: Principal) -> str:
     return f"{principal.name}|{item.command.request_id}"
 
 
-def _digest(item: Checked) -> str:
-    return hashlib.sha256(msgspec.json.encode(replace(item.command, trace_id=None))).hexdigest()[:32]
+def command_digest(command: c.Command) -> str:
+    """What a request asks for, whoever traces it."""
+    return hashlib.sha256(msgspec.json.encode(replace(command, trace_id=None))).hexdigest()[:32]
 
 
 def remembered(work: Work, item: Checked, principal: Principal) -> Outcome | None:
@@ -47,7 +48,7 @@ def remembered(work: Work, item: Checked, principal: Principal) -> Outcome | Non
     row = work.get(Request, item.command.project, _row_id(item, principal))
     if row is None or row.at + KEPT <= work.now:
         return None
-    if row.digest != _digest(item):
+    if row.digest != command_digest(item.command):
         raise RequestIdReused(
             f"request id {item.command.request_id[:80]!r} was used for another command",
             "take a new id for a new request",
@@ -60,7 +61,7 @@ def remember(work: Work, item: Checked, principal: Principal, outcome: Outcome) 
     if _is_remembered(item) and outcome.ok and outcome.outcome != "UNCHANGED":
         work.put(
             Request(
-                project=item.command.project, id=_row_id(item, principal), digest=_digest(item),
+                project=item.command.project, id=_row_id(item, principal), digest=command_digest(item.command),
                 outcome=msgspec.to_builtins(outcome), at=work.now,
             )
         )  # fmt: skip

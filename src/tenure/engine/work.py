@@ -53,7 +53,7 @@ class Work:
         self.principal = Principal()
         self.trace_id: str | None = None
         self._command_id: str | None = None
-        self._id_number: int | None = None
+        self._ids: ids.IdMaker | None = None
         self._rows: dict[Key, Row | None] = {}
         self._loaded: dict[Key, Row | None] = {}
         self._changed: dict[type[Row], dict[Key, None]] = {}  # keys only, in order of their first change
@@ -78,11 +78,9 @@ class Work:
 
     def new_id(self, prefix: str) -> str:
         """Ids of one transaction sort in the order in which they were made."""
-        if self._id_number is None:
-            # the top bit stays free, so that counting up never carries into the time
-            self._id_number = int.from_bytes(self.chance.token(10), "big") >> 1
-        self._id_number += 1
-        return ids.new_id(prefix, self.now, self._id_number)
+        if self._ids is None:
+            self._ids = ids.IdMaker(self.now, self.chance.token(ids.IdMaker.RANDOM_BYTES))
+        return self._ids.next(prefix)
 
     # --- reading ---
 

@@ -55,6 +55,9 @@ def conditions(codec: Codec[Any], where: Where, dialect: Dialect) -> tuple[list[
             clauses.append(f"{_quoted(column)} IS {'NOT ' if wanted.yes else ''}NULL")
         elif wanted is None:
             clauses.append(f"{_quoted(column)} IS NULL")
+        elif isinstance(wanted, bool):
+            # written out, so that a partial index over it can be seen to fit
+            clauses.append(f"{_comparable(column)} = {int(wanted)}")
         else:
             clauses.append(f"{_comparable(column)} = ?")
             values.append(wanted)

@@ -27,6 +27,7 @@ from tenure.stores.sql.clauses import (
 from tenure.stores.sql.codec import Codec
 
 R = TypeVar("R", bound=Row)
+_PLAIN = (str, int)  # and not bool, which is written into the text
 
 Statement = tuple[str, list[Any]]
 
@@ -49,6 +50,7 @@ class Table(Generic[R]):
         self._this_row = " AND ".join(f'"{name}" = ?' for name in ("tenant", "project", "id", *self._guards))
         self.delete = f'DELETE FROM "{self.name}" WHERE {self._this_row}'
         self._updates: dict[tuple[int, ...], str] = {}
+        self._finds: dict[tuple[Any, ...], str] = {}
 
     def inserting(self, tenant: str, row: R) -> Statement:
         return self.insert, [tenant, *self.codec.encode(row)]
@@ -94,6 +96,8 @@ class Table(Generic[R]):
         self, tenant: str, where: Where, order: str, after: tuple[Any, str] | None, limit: int | None
     ) -> Statement | None:
         """None where nothing can match."""
+        if after is None and all(type(value) in _PLAIN for value in where.values()):
+            return self._finding_plain(tenant, where, order, limit)
         by = order_of(self.codec, order)
         found = conditions(self.codec, where, self.dialect)
         if found is None:
@@ -108,6 +112,23 @@ class Table(Generic[R]):
             text += " LIMIT ?"
             values.append(limit)
         return text, [tenant, *values]
+
+    def _finding_plain(self, tenant: str, where: Where, order: str, limit: int | None) -> Statement:
+        """The hot shape, equality alone: its text is composed once."""
+        shape = (*where, order, limit is None)
+        text = self._finds.get(shape)
+        if text is None:
+            by = order_of(self.codec, order)
+            found = conditions(self.codec, where, self.dialect)
+            assert found is not None
+            text = f"{self.select} WHERE {_joined(found[0])} ORDER BY {order_by(by)}" + (
+                "" if limit is None else " LIMIT ?"
+            )
+            self._finds[shape] = text
+        values = [tenant, *where.values()]
+        if limit is not None:
+            values.append(limit)
+        return text, values
 
     def counting(self, tenant: str, where: Where, by: str) -> Statement | None:
         """Gives pairs (value of `by`, number); None where nothing can match."""

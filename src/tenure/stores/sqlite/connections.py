@@ -20,6 +20,8 @@ _SETTINGS = (
     (apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0),
     (apsw.SQLITE_DBCONFIG_DQS_DML, 0),  # a misspelt "column" is an error, not a text
     (apsw.SQLITE_DBCONFIG_DQS_DDL, 0),
+    # One plan a text, whatever is bound: without it half of a claim's time went into planning again (425 of 835 µs).
+    (apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1),
 )
 
 # FULL: NORMAL loses acknowledged writes in a power cut. fullfsync is for macOS, where fsync does not reach the disk.

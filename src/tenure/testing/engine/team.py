@@ -341,7 +341,8 @@ class Team(Stage):
         other = scene.do(c.Reserve, patterns=("port:8081", "port:8080"), agent="bo", session="t")
         assert (other.outcome, other.holder, other.conflict) == ("DENIED_CONFLICT", "ann", "port:8080")
         scene.pass_time(seconds=59)
-        assert scene.do(c.RenewReservation, receipt=held.receipt).outcome == "RENEWED"
+        renewed = scene.do(c.RenewReservation, receipt=held.receipt)
+        assert (renewed.outcome, renewed.lease) == ("RENEWED", 60.0)
         scene.pass_time(seconds=59)
         assert scene.claim(task, "bo").outcome == "DENIED_CONFLICT"
         assert scene.do(c.Unreserve, receipt=held.receipt).outcome == "OK"
