@@ -235,7 +235,7 @@ class Fence(Ground):
             self.agents[claim.agent].troubles = 0
             self.agents[claim.agent].cool_until = 0
             return {"outcome": "ACCEPTED", "generation": claim.generation}
-        if refusal["outcome"] == "TASK_ALREADY_COMPLETED" and claim.accepted and claim.data == data:
+        if refusal["outcome"] == "TASK_ALREADY_COMPLETED" and claim.accepted_run == task.run and claim.data == data:
             return {"outcome": "ACCEPTED", "generation": claim.generation, "again": True}
         refusal["work_lost"] = refusal.get("genuine", False)
         if refusal["work_lost"]:
@@ -306,10 +306,16 @@ class Fence(Ground):
         task, _, refusal = self._check(receipt, "wait")
         return refusal or self._wait(task)
 
-    def _wait(self, task: Task) -> Answer:
-        spawned = [t for t in self.children(task) if t.local_name and t.parent_run == task.run]
-        if any(self._reaches(child.name, task.name) for child in spawned):
+    def _spawned(self, task: Task) -> list[Task]:
+        return [t for t in self.children(task) if t.local_name and t.parent_run == task.run]
+
+    def _check_may_wait(self, task: Task) -> None:
+        if any(self._reaches(child.name, task.name) for child in self._spawned(task)):
             raise Refused("CYCLE")
+
+    def _wait(self, task: Task) -> Answer:
+        self._check_may_wait(task)
+        spawned = self._spawned(task)
         self._end(task, "WAITING", back=True, by="wait")
         task.needs |= dict.fromkeys((child.name for child in spawned), "ignore")
         self._open(task, self.now)
@@ -323,6 +329,8 @@ class Fence(Ground):
             return refusal if set(names) <= there else self._check(receipt, "spawn")[2] or {}
         if refusal:
             return refusal
+        if wait:
+            self._check_may_wait(task)  # a refused command makes no subtask either
         self._go_on(task, claim)
         there = {t.local_name: t for t in self.children(task) if t.parent_run == task.run}
         made = [there.get(name) or self._make_child(task, name) for name in names]

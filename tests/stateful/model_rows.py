@@ -45,6 +45,7 @@ class Claim:
     by: str | None = None  # the holder's own verb that ended it
     accepted: bool | None = None
     data: Any = None  # of its accepted result
+    accepted_run: int = 0
     refused: int = 0
 
 
