@@ -20,6 +20,7 @@ from tenure.engine.work import Handlers, Work
 
 MOST_AT_ONCE = 100
 COUNTED = 1000  # NO_TASK counts no further
+MOST_NAMED = 3  # unfinished tasks that a session is reminded of
 
 
 class Asker:
@@ -70,9 +71,8 @@ def claim_next(work: Work, cmd: commands.ClaimNext) -> Outcome:
             outcome="NO_TASK", retry_at=cooling,
             message=f"agent {asker.agent.id} cools off after {asker.agent.troubles} failures of its own in a row",
         )  # fmt: skip
-    unfinished = tuple(
-        t.key for t in work.find(Task, {"project": cmd.project, "session": cmd.session}, limit=10) if claims.is_held(t)
-    )
+    held = work.find(Task, {"project": cmd.project, "session": cmd.session}, limit=MOST_NAMED)
+    unfinished = tuple(t.key for t in held if claims.is_held(t))
     search = _Search(work, cmd, asker)
     granted = []
     for task in search:

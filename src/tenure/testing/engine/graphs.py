@@ -190,6 +190,19 @@ class Graphs(Stage):
         scene.do(c.Link, task=blocked, needs=dead)
         assert scene.states(cancelled, ignoring, blocked) == ["cancelled", "ready", "pending"]
 
+    def test_a_new_task_whose_dependency_has_failed_does_what_its_edge_says_at_once(self, scene: Scene) -> None:
+        dead = scene.add(max_attempts=1)
+        scene.bury(dead)
+        made = scene.plan(
+            new("blocked", dead),
+            new("cancelled", dead, on_failure="cancel"),
+            new("ignoring", dead, on_failure="ignore"),
+            new("below", "cancelled", on_failure="cancel"),
+        )
+        assert scene.states(*made) == ["pending", "cancelled", "ready", "cancelled"]
+        scene.do(c.Retry, task=dead)
+        assert scene.states(*made) == ["pending", "pending", "pending", "pending"]
+
     # --- failed dependencies --------------------------------------------------------------------------------------
 
     @pytest.mark.parametrize("how", ["cancelled", "dead_lettered"])

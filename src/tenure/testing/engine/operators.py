@@ -10,7 +10,7 @@ from tenure.core import commands as c
 from tenure.core import roles
 from tenure.core.commands import NewTask, Principal
 from tenure.core.errors import NotAllowed, NotFound
-from tenure.core.records import DeadLetter, Task
+from tenure.core.records import DeadLetter, Task, Track
 from tenure.testing.engine.graphs import new
 from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import AGENT, PROJECT, Scene, code_of
@@ -220,9 +220,10 @@ class Operators(Stage):
         first = next(r for r in scene.results(key) if r.data == "ann")
         with pytest.raises(NotFound, match="no kept result"):
             scene.do(c.Adopt, task=key, result="nothing")
-        undone = scene.do(c.Adopt, task=key, result=first.id)
+        adopted = scene.do(c.Adopt, task=key, result=first.id)
         assert [r.data for r in scene.results(key) if r.accepted] == ["ann"]
-        assert undone.work_product == scene.task(key).work_product
+        assert adopted.work_product == scene.task(key).work_product
+        assert [(x.agent, x.result_accepted) for x in scene.lineage(key)] == [("ann", True), ("bo", False)]
         scene.do(c.Reset, task=key)
         scene.do(c.Adopt, task=key)
         assert sorted((r.run, r.data) for r in scene.results(key) if r.accepted) == [(1, "ann"), (2, "bo")]
@@ -281,6 +282,15 @@ class Operators(Stage):
         assert code_of(answer) == "TOO_LARGE"
         assert "max_result_size is 10" in answer.message
         assert scene.submit(receipt, "x" * 8).outcome == "ACCEPTED"
+
+    def test_a_project_may_have_tracks_of_its_own(self, scene: Scene) -> None:
+        assert scene.do(c.DefineTrack, code="CORE", name="Core", purpose="the heart").outcome == "CREATED"
+        assert scene.add("beat", track="CORE") == "CORE-001-beat"
+        assert scene.do(c.DefineTrack, code="CORE", name="The core", purpose="it beats").outcome == "UPDATED"
+        track: Track = scene.row(Track, "CORE")
+        assert (track.name, track.purpose, track.last_sequence) == ("The core", "it beats", 1)
+        scene.do(c.DefineProject, default_track="CORE")
+        assert scene.add("again") == "CORE-002-again"
 
     # --- roles ----------------------------------------------------------------------------------------------------
 
