@@ -64,7 +64,7 @@ def test_ending_a_claim_frees_the_task_and_gives_back_once(
     task = task_in(
         "running", attempts=attempts + 1, given_back=given_back, unmet=unmet, agent="ann", session="s", lease_until=9
     )
-    free, over = claims.ended(task, claim_of(), ending, 5, 5)  # type: ignore[arg-type]
+    free, over = claims.ended(task, claim_of(), ending, 5)  # type: ignore[arg-type]
     back = not ending.counts and given_back < 10  # type: ignore[attr-defined]
     assert (free.attempts, free.given_back) == (attempts + 1 - back, given_back + back)
     assert over.counted == (not back)

@@ -114,8 +114,8 @@ MUTANTS = (
     Mutant(
         "a sweep changes an answer",
         "core/settle.py",
-        "retry_at=at + delay(brief.retry, free.attempts, fraction)",
-        "retry_at=now + delay(brief.retry, free.attempts, fraction)",
+        "claims.retried_later(free, at + delay(brief.retry, free.attempts, fraction))",
+        "claims.retried_later(free, now + delay(brief.retry, free.attempts, fraction))",
     ),
     Mutant(
         "commands do not settle first",

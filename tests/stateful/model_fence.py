@@ -235,7 +235,7 @@ class Fence(Ground):
             self.agents[claim.agent].troubles = 0
             self.agents[claim.agent].cool_until = 0
             return {"outcome": "ACCEPTED", "generation": claim.generation}
-        if refusal["outcome"] == "TASK_ALREADY_COMPLETED" and claim.accepted_run == task.run and claim.data == data:
+        if refusal.get("genuine") and data in claim.accepted_data:
             return {"outcome": "ACCEPTED", "generation": claim.generation, "again": True}
         refusal["work_lost"] = refusal.get("genuine", False)
         if refusal["work_lost"]:

@@ -172,7 +172,8 @@ class Ground:
 
     def _complete(self, task: Task, claim: Claim, data: Any) -> None:
         task.state, task.answerable, task.retry_at, task.offer = "completed", False, None, ("", 0)
-        claim.accepted, claim.data, claim.accepted_run = True, data, task.run
+        claim.accepted = True
+        claim.accepted_data.append(data)
         self._look_again(self.now)
 
     def _start_over(self, task: Task) -> None:

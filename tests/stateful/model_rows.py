@@ -44,8 +44,7 @@ class Claim:
     reason: str | None = None  # how it ended; None while it is live
     by: str | None = None  # the holder's own verb that ended it
     accepted: bool | None = None
-    data: Any = None  # of its accepted result
-    accepted_run: int = 0
+    accepted_data: list[Any] = field(default_factory=list)
     refused: int = 0
 
 

@@ -226,7 +226,6 @@ def ended(
     task: Task,
     claim: Claim,
     ending: Ending,
-    now: int,
     at: int,
     *,
     error_class: str | None = None,
@@ -235,7 +234,7 @@ def ended(
     """Task and claim after the hold is over, at instant `at`; the task is where it waits for anybody.
 
     An attempt that does not count is given back, at most ten times a run. The caller moves the task on from there
-    where the ending asks for another state.
+    where the ending asks for another state. A task that was to be drained is paused, unless a person took it away.
     """
     back = not ending.counts and task.given_back < MOST_GIVEN_BACK
     free = replace(
@@ -255,7 +254,10 @@ def ended(
         warned_at=None,
         answerable=ending.answerable,
     )
-    free = replace(free, state=waiting_state(free, now))
+    if task.wanted == "pause" and ending is not lifecycle.SUPERSEDED_BY:
+        free = replace(free, state=PAUSED, state_before=READY, reason="drained: paused when its holder let go")
+    else:
+        free = replace(free, state=waiting_state(free, at))
     if error_class is not None:
         free = replace(
             free,
@@ -282,7 +284,14 @@ def after_failure(
     if task.attempts >= task.max_attempts or not is_retried(policy, error_class):
         return dead_lettered(task, at)
     wait = delay(policy, task.attempts, fraction) if retry_after is None else retry_after
-    return replace(task, state=RETRYING, retry_at=at + wait)
+    return retried_later(task, at + wait)
+
+
+def retried_later(task: Task, at: int) -> Task:
+    """A free task that waits until `at`; one that was drained stays paused and waits from there."""
+    if task.state == PAUSED:
+        return replace(task, state_before=RETRYING, retry_at=at)
+    return replace(task, state=RETRYING, retry_at=at)
 
 
 def dead_lettered(task: Task, at: int) -> Task:

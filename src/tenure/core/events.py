@@ -20,6 +20,7 @@ KINDS: dict[str, str] = {
     "project.started": "claiming goes on there",
     "track.defined": "a track was made or changed",
     "dag.created": "a dag was made from a plan or call",
+    "dag.reopened": "it goes on after its end: a task was reset, retried or added",
     "dag.completed": "every task of the dag is completed or cancelled",
     "dag.failed": "a task is dead-lettered and nothing else in the dag can run",
     "dag.cancelled": "every task of the dag is cancelled",

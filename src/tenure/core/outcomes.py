@@ -99,6 +99,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     messages: tuple[dict[str, Any], ...] | None = None
     left: tuple[str, ...] | None = None  # what was reported and left alone
     changed: tuple[str, ...] | None = None
+    missing: tuple[str, ...] | None = None  # tasks of a plan that it no longer names
 
     @property
     def ok(self) -> bool:

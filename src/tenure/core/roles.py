@@ -29,8 +29,23 @@ NEEDS: dict[type[Command], str] = {
 }  # fmt: skip
 
 
+def _is_coordination(command: Command) -> bool:
+    """The store's own leader; a project's `@leader` is any agent that the project chose."""
+    return isinstance(command, (c.Lead, c.StepDown)) and not command.agent
+
+
+def check_own(principal: Principal, command: Command) -> None:
+    """An agent speaks for its own session and mailbox alone, as far as it is known who it is."""
+    if principal.role != "agent":
+        return
+    if isinstance(command, c.Leave) and principal.session not in (None, command.session):
+        raise NotAllowed(f"leave: session {command.session} is another's", "ask a person to do it")
+    if isinstance(command, c.Read) and principal.agent not in (None, command.agent):
+        raise NotAllowed(f"read: the mail is for agent {command.agent}")
+
+
 def check_role(principal: Principal, command: Command, *, agents_may_operate: bool) -> None:
-    needed = NEEDS[type(command)]
+    needed = "admin" if _is_coordination(command) else NEEDS[type(command)]
     role = principal.role
     if role == "agent" and agents_may_operate:
         role = "member"
@@ -40,3 +55,4 @@ def check_role(principal: Principal, command: Command, *, agents_may_operate: bo
             f"{verb}: needs the role {needed}; you are {principal.role}",
             "ask a person to do it" if principal.role == "agent" else None,
         )
+    check_own(principal, command)

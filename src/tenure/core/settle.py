@@ -85,7 +85,7 @@ def _settle_state(
 ) -> Settled | None:
     if task.state in lifecycle.HELD and claim is not None and brief is not None:
         if task.claim_epoch != epoch:
-            free, over = claims.ended(task, claim, ERROR_BY, now, now)
+            free, over = claims.ended(task, claim, ERROR_BY, now)
             return Settled("task.epoch_ended", free, over, now, {})
         return _settle_held(task, claim, brief, now, fraction)
     if task.state == RETRYING and task.retry_at is not None and task.retry_at <= now:
@@ -119,11 +119,11 @@ def _settle_held(task: Task, claim: Claim, brief: Brief, now: int, fraction: flo
 
 
 def _expired(task: Task, claim: Claim, brief: Brief, at: int, fraction: float) -> Settled:
-    free, over = claims.ended(task, claim, EXPIRED_BY, at, at)
+    free, over = claims.ended(task, claim, EXPIRED_BY, at)
     if free.attempts >= free.max_attempts:
         free = claims.dead_lettered(free, at)
     elif brief.on_lost == "back_off":
-        free = replace(free, state=RETRYING, retry_at=at + delay(brief.retry, free.attempts, fraction))
+        free = claims.retried_later(free, at + delay(brief.retry, free.attempts, fraction))
     elif brief.on_lost == "hold":
         free = replace(free, state=PAUSED, state_before=task.state, reason="lease lost; on_lost = hold")
     return Settled("task.lease_expired", _ready(free, at), over, at, {"lease_until": task.lease_until})
@@ -131,7 +131,7 @@ def _expired(task: Task, claim: Claim, brief: Brief, at: int, fraction: float) -
 
 def aborted(task: Task, claim: Claim, brief: Brief, at: int, fraction: float, why: str) -> Settled:
     """The claim is taken away and the attempt counts; what comes next is offered sooner, but never made critical."""
-    free, over = claims.ended(task, claim, ABORTED_BY, at, at, error_class="timeout", error=why)
+    free, over = claims.ended(task, claim, ABORTED_BY, at, error_class="timeout", error=why)
     free = claims.after_failure(free, brief.retry, "timeout", at, fraction)
     if free.priority > priority.TIERS["high"][0]:
         free = replace(free, priority=max(priority.TIERS["high"][0], free.priority - RAISE_PRIORITY))

@@ -39,7 +39,7 @@ def edit(work: Work, cmd: commands.Edit) -> Outcome:
             )  # fmt: skip
         claim = work.get(Claim, task.project, claims.claim_id(task.id, task.generation))
         assert claim is not None
-        task, over = claims.ended(task, claim, lifecycle.SUPERSEDED_BY, work.now, work.now)
+        task, over = claims.ended(task, claim, lifecycle.SUPERSEDED_BY, work.now)
         rows.append(over)
     elif task.state in lifecycle.FINISHED and guarded:
         return Outcome(

@@ -57,9 +57,14 @@ def _count_in_dag(work: Work, before: Task | None, after: Task) -> None:
 
 
 def announce_end(work: Work, dag: Dag) -> None:
-    """The end of a dag is told once for each (dag, run, status)."""
+    """The end of a dag is told once for each (dag, run, status); one that goes on after its end begins a new run."""
+    if dag.status == "open":
+        if dag.ended_at is not None:
+            reopened_dag = replace(dag, run=dag.run + 1, ended_at=None)
+            work.record("dag.reopened", reopened_dag, project=dag.project, details={"dag": dag.id, "run": dag.run + 1})
+        return
     end = f"{dag.run}:{dag.status}"
-    if dag.status == "open" or end in dag.fired:
+    if end in dag.fired:
         return
     done = replace(dag, fired=(*dag.fired, end), ended_at=work.instant)
     work.record(
@@ -137,7 +142,7 @@ def _cancel_one(work: Work, task: Task, reason: str, message: str) -> Task:
     if claims.is_held(task):
         claim = work.get(Claim, task.project, claims.claim_id(task.id, task.generation))
         assert claim is not None
-        ended, over = claims.ended(task, claim, lifecycle.CANCELLED_BY, work.instant, work.instant)
+        ended, over = claims.ended(task, claim, lifecycle.CANCELLED_BY, work.instant)
         rows.append(over)
     ended = replace(
         ended,

@@ -169,7 +169,7 @@ def _wait(work: Work, parent: Task) -> Outcome:
         work.put(replace(child, dependents=child.dependents + 1))
         raise_height(work, current(work, child), parent.height + 1)
     waiting = replace(parent, waits_on=parent.waits_on + len(edges), unmet=parent.unmet + unmet)
-    free, over = claims.ended(waiting, claim, lifecycle.WAITING_BY, work.now, work.now)
+    free, over = claims.ended(waiting, claim, lifecycle.WAITING_BY, work.now)
     kept = work.record(
         "task.waiting", over, *edges, task=free, agent=parent.agent, session=parent.session,
         details={"waits_for": handing.waits_for(work, free)},

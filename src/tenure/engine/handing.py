@@ -55,10 +55,9 @@ _shown_of = attrgetter(*_SHOWN)
 
 def task_view(work: Work, task: Task, brief: Brief) -> dict[str, Any]:
     """The task as people and programs see it: both rows in one, unset fields left out."""
+    shown = zip(_SHOWN, _shown_of(task), strict=True)
     view: dict[str, Any] = {"title": brief.title}
-    for name, value in zip(_SHOWN, _shown_of(task), strict=True):
-        if value is not None and value != ():
-            view[name] = value
+    view |= {name: value for name, value in shown if value is not None and value != ()}
     view["tier"] = tier_of(task.priority)
     if brief.description:
         view["description"] = unpacked(work, task.project, brief.description)

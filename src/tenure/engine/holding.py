@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from tenure.core import claims, commands, inputs, lifecycle, retry
 from tenure.core.claims import Verdict
 from tenure.core.errors import InvalidInput, RequestIdReused, TooLarge
-from tenure.core.lifecycle import COMPLETED, RETRYING
+from tenure.core.lifecycle import COMPLETED
 from tenure.core.outcomes import CODES, Outcome
 from tenure.core.receipts import Receipt, parse_receipt
 from tenure.core.records import Agent, Checkpoint, Claim, Model, Project, Result, Row, Session, Task, replace
@@ -235,7 +235,7 @@ def _accepted(work: Work, hold: Hold, cmd: commands.Submit, encoded: bytes, dige
         free = task
         over = claim  # it keeps the reason by which it ended
     else:
-        free, over = claims.ended(task, claim, lifecycle.COMPLETED_BY, work.now, work.now)
+        free, over = claims.ended(task, claim, lifecycle.COMPLETED_BY, work.now)
     rows.append(replace(over, result_accepted=True, work_product=product))
     agent = work.get(Agent, task.project, claim.agent)
     if agent is not None and agent.troubles:
@@ -268,15 +268,15 @@ def _model_works(work: Work, claim: Claim) -> None:
 
 
 def _accepted_before(work: Work, hold: Hold, cmd: commands.Submit, digest: str) -> Outcome | None:
-    """The receipt whose result was accepted in this run gets the same answer for the same data."""
+    """The receipt whose result was accepted gets the same answer for the same data, whatever has happened since."""
     claim = hold.claim
-    if hold.verdict.code != "TASK_ALREADY_COMPLETED" or not claim.result_accepted:
+    if not hold.verdict.genuine or not claim.result_accepted:
         return None
-    result = handing.accepted_result(work, hold.task)
-    if result is None or result.generation != claim.generation:
-        return None
-    if result.digest != digest:
-        if cmd.request_id is not None and result.request_id == cmd.request_id:
+    where = {"project": claim.project, "task": claim.task, "generation": claim.generation, "accepted": True}
+    accepted = work.find(Result, where)
+    result = next((r for r in accepted if r.digest == digest), None)
+    if result is None:
+        if cmd.request_id is not None and any(r.request_id == cmd.request_id for r in accepted):
             raise RequestIdReused(f"request id {cmd.request_id[:80]!r} was used for another result")
         return None
     return Outcome(
@@ -339,7 +339,7 @@ def fail(work: Work, cmd: commands.Fail) -> Outcome:
     trouble = cmd.error_class not in retry.COUNTING
     counts = not trouble or retry.counts_after_all(task, claim.agent)
     ending = lifecycle.FAILED_COUNTING if counts else lifecycle.FAILED_GIVEN_BACK
-    free, over = claims.ended(task, claim, ending, work.now, work.now, error_class=cmd.error_class, error=cmd.message)
+    free, over = claims.ended(task, claim, ending, work.now, error_class=cmd.error_class, error=cmd.message)
     if trouble:
         free = replace(free, troubled=tuple(dict.fromkeys((*task.troubled, claim.agent))))
         _cool_down(work, hold, cmd, after)
@@ -349,7 +349,7 @@ def fail(work: Work, cmd: commands.Fail) -> Outcome:
         )
     elif cmd.error_class == retry.RATE_LIMIT:
         wait = retry.RATE_LIMIT_DELAY if after is None else after
-        free = replace(free, state=RETRYING, retry_at=work.now + wait)
+        free = claims.retried_later(free, work.now + wait)
     else:
         free = replace(free, cool_offs=retry.cooled(task, claim.agent, work.now, retry.AGENT_TASK_COOL_OFF))
     return _gave_up(work, hold, "task.failed", free, over, cmd.message, error_class=cmd.error_class)
@@ -375,7 +375,7 @@ def release(work: Work, cmd: commands.Release) -> Outcome:
     if hold.refusal is not None:
         return done_before(hold, "VOLUNTARY") or hold.refusal
     task, claim = hold.task, hold.claim
-    free, over = claims.ended(task, claim, lifecycle.RELEASED_BY, work.now, work.now)
+    free, over = claims.ended(task, claim, lifecycle.RELEASED_BY, work.now)
     free = replace(free, cool_offs=retry.cooled(task, claim.agent, work.now, retry.RELEASE_COOL_OFF))
     if over.counted and free.attempts >= free.max_attempts:  # given back ten times before: it would go on for ever
         free = claims.dead_lettered(free, work.now)
@@ -403,7 +403,7 @@ def ask(work: Work, cmd: commands.Ask) -> Outcome:
 
 
 def _pause_held(work: Work, hold: Hold, reason: str, message: str, kind: str, error_class: str) -> Outcome:
-    free, over = claims.ended(hold.task, hold.claim, lifecycle.PAUSED_BY, work.now, work.now)
+    free, over = claims.ended(hold.task, hold.claim, lifecycle.PAUSED_BY, work.now)
     over = replace(over, error_class=error_class, error=message)
     free = replace(free, state=lifecycle.PAUSED, state_before=hold.task.state, reason=reason)
     return _gave_up(work, hold, kind, free, over, message)

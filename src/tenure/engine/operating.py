@@ -60,7 +60,7 @@ def current_claim(work: Work, task: Task) -> Claim:
 
 def end_held(work: Work, task: Task, ending: Ending, kind: str, message: str = "", **changes: Any) -> Task:
     """End the live claim by a person's word; the holder's next command is refused."""
-    free, over = claims.ended(task, current_claim(work, task), ending, work.now, work.now)
+    free, over = claims.ended(task, current_claim(work, task), ending, work.now)
     kept = work.record(
         kind, over, task=replace(free, **changes), message=message, agent=task.agent, session=task.session
     )

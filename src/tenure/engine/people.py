@@ -180,7 +180,7 @@ def give_back(work: Work, where: dict[str, str], ending: lifecycle.Ending, kind:
             continue
         claim = work.get(Claim, task.project, claims.claim_id(task.id, task.generation))
         assert claim is not None
-        free, over = claims.ended(task, claim, ending, work.now, work.now)
+        free, over = claims.ended(task, claim, ending, work.now)
         work.record(kind, over, task=free, agent=task.agent, session=task.session)
         freed.append(task.key)
     spread(work)

@@ -112,7 +112,7 @@ def _answer(work: Work, code: str, made: Any, edited: Any, left: Any, gone: Any)
         tasks=tuple(handing.task_view(work, t, brief_of(work, t)) for t in made),
         changed=tuple(edited) or None,
         left=tuple(left) or None,
-        waits_for=None,
+        missing=tuple(gone) or None,
         message=f"{len(made)} made, {len(edited)} changed"
         + (f", {len(left)} changed in the plan but already claimed: {', '.join(left[:5])}" if left else "")
         + (f", {len(gone)} no longer in the plan: {', '.join(gone[:5])}" if gone else ""),

@@ -331,6 +331,18 @@ class Graphs(Stage):
         scene.engine.sweep()
         assert dag_events(scene) == ["dag.completed"]
 
+    def test_a_dag_that_goes_on_after_its_end_begins_a_new_run(self, scene: Scene) -> None:
+        (key,) = scene.plan(NewTask(title="a"))
+        for run in (1, 2, 3):
+            scene.finish(key)
+            dag = scene.rows(Dag)[0]
+            assert (dag.run, dag.status, dag.ended_at) == (run, "completed", scene.now)
+            scene.pass_time(seconds=1)
+            scene.do(c.Reset, task=key)
+            assert scene.rows(Dag)[0].ended_at is None
+        assert [e.details["run"] for e in scene.events(kind="dag.completed")] == [1, 2, 3]
+        assert [e.details["run"] for e in scene.events(kind="dag.reopened")] == [2, 3, 4]
+
     def test_a_dag_is_cancelled_when_all_of_it_is(self, scene: Scene) -> None:
         a, b = scene.plan(new("a"), new("b"))
         scene.do(c.Cancel, task=a)

@@ -365,12 +365,57 @@ class Operators(Stage):
         scene.do(c.Cancel, task=a)
         assert scene.state(b) == "cancelled"
 
+    @pytest.mark.parametrize("let_go", ["release", "fail", "environment", "rate_limit", "lease over", "wait"])
+    def test_a_drained_task_is_paused_however_its_holder_lets_go(self, scene: Scene, let_go: str) -> None:
+        key = scene.add()
+        receipt = scene.take(key, lease=60)
+        scene.do(c.Pause, task=key, drain=True)
+        assert scene.do(c.Renew, receipt=receipt).directive == "pause"
+        if let_go == "lease over":
+            scene.pass_time(seconds=60)
+        elif let_go in ("release", "wait"):
+            scene.do(c.Release if let_go == "release" else c.Wait, receipt=receipt)
+        else:
+            scene.fail(receipt, "task" if let_go == "fail" else let_go)
+        assert scene.claim(key, "bo").outcome == "DENIED_PAUSED"
+        scene.pass_time(seconds=3600)
+        assert scene.do(c.Resume, task=key).state == "ready"
+        assert scene.claim(key, "bo").outcome == "GRANTED"
+
+    def test_a_drained_task_that_is_handed_in_is_completed(self, scene: Scene) -> None:
+        key = scene.add()
+        receipt = scene.take(key)
+        scene.do(c.Pause, task=key, drain=True)
+        assert scene.submit(receipt).outcome == "ACCEPTED"
+        assert scene.state(key) == "completed"
+
+    def test_a_drained_task_that_a_person_takes_away_goes_where_they_say(self, scene: Scene) -> None:
+        key = scene.add()
+        scene.take(key)
+        scene.do(c.Pause, task=key, drain=True)
+        assert scene.do(c.Reassign, task=key, agent="bo").outcome == "UPDATED"
+        assert scene.claim(key, "bo").outcome == "GRANTED"
+
+    def test_an_agent_ends_no_others_session_and_reads_no_others_mail(self, scene: Scene) -> None:
+        scene.take(scene.add(), "bo")
+        scene.do(c.Send, sender="x", to="bo", text="secret")
+        ann = Principal(role="agent", agent="ann", session="s-ann")
+        assert code_of(scene.try_to(c.Leave, session="s-bo", by=ann)) == "NOT_ALLOWED"
+        assert code_of(scene.try_to(c.Read, agent="bo", by=ann)) == "NOT_ALLOWED"
+        bo = Principal(role="agent", agent="bo", session="s-bo")
+        assert scene.do(c.Read, agent="bo", by=bo).mail == 1
+        assert scene.do(c.Leave, session="s-bo", by=bo).outcome == "OK"
+
+    def test_coordinating_the_store_is_for_admins(self, scene: Scene) -> None:
+        ann = Principal(role="agent", agent="ann")
+        assert code_of(scene.try_to(c.Lead, holder="ann", by=ann)) == "NOT_ALLOWED"
+        assert scene.do(c.Lead, holder="ann", agent=True, by=ann).outcome == "ELECTED"
+
     def test_what_left_the_plan_is_told_or_pruned(self, scene: Scene) -> None:
         _, b, started = scene.plan(new("a"), new("b"), new("started"), name="release")
         scene.take(started)
         told = scene.do(c.Plan, name="release", tasks=(new("a"),))
-        assert b in told.message
-        assert started in told.message
+        assert told.missing == (b, started)
         assert scene.states(b, started) == ["ready", "claimed"]
         pruned = scene.do(c.Plan, name="release", tasks=(new("a"),), prune=True)
         assert pruned.changed == (b,)

@@ -303,6 +303,26 @@ class Repeats(Stage):
                 assert "nowhere" in answer.message
         assert scene.tables() == before
 
+    @pytest.mark.parametrize("since", ["nothing", "reset", "a later claim", "a new epoch", "a later result"])
+    def test_an_accepted_result_sent_again_is_never_called_lost(self, scene: Scene, since: str) -> None:
+        key = scene.add()
+        receipt = scene.take(key)
+        first = scene.submit(receipt, {"a": 1})
+        if since in ("reset", "a later claim", "a later result"):
+            scene.do(c.Reset, task=key)
+        if since in ("a later claim", "a later result"):
+            later = scene.take(key, "bo")
+            if since == "a later result":
+                scene.submit(later, {"a": 2})
+        if since == "a new epoch":
+            scene.engine.new_epoch("a failover")
+        before = scene.tables()
+        again = scene.submit(receipt, {"a": 1})
+        assert (again.outcome, again.again, again.work_lost) == ("ACCEPTED", True, False)
+        assert again.work_product == first.work_product
+        assert scene.tables() == before
+        assert scene.submit(receipt, {"a": "other"}).outcome != "ACCEPTED"
+
     def test_the_repeat_of_one_principal_is_not_anothers(self, scene: Scene) -> None:
         key = scene.add()
         held = scene.do(c.Reserve, patterns=("env:x",), agent="ann", session="s", request_id="r1")
