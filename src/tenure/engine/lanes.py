@@ -16,14 +16,14 @@ LARGEST_PAGE = 256
 class LaneQueue:
     """The stored part of one lane, read page by page; rows that the batch has changed are dropped for good."""
 
-    def __init__(self, work: Work, project: str, name: str, first_page: int) -> None:
+    def __init__(self, work: Work, project: str, name: str, head: Head, page: int) -> None:
         self.work, self.project, self.name = work, project, name
         self.lane = parse_lane(name)
         self.places: list[Place] = []
-        self._page = first_page
+        self._page = page
         self._first = 0  # all before it are changed
-        self._last: Head | None = None
         self._is_drained = False
+        self._add([head])
 
     def first(self) -> int | None:
         found = self.seek(self._first)
@@ -46,9 +46,12 @@ class LaneQueue:
         self._is_drained = len(found) < self._page
         self._page = min(LARGEST_PAGE, self._page * 8)
         if found:
-            self._last = found[-1]
-            aged = self.lane.boost * self.work.now
-            self.places += [Place(h.band, h.rank - aged, h.sequence, h.id) for h in found]
+            self._add(found)
+
+    def _add(self, found: list[Head]) -> None:
+        self._last = found[-1]
+        aged = self.lane.boost * self.work.now
+        self.places += [Place(h.band, h.rank - aged, h.sequence, h.id) for h in found]
 
 
 class Lanes:
@@ -56,9 +59,9 @@ class Lanes:
 
     def __init__(self, work: Work, project: str, expected: int = 1) -> None:
         self.work, self.project = work, project
-        names = work.tx.lanes(project)
-        page = max(1, min(LARGEST_PAGE, expected // len(names))) if names else 1
-        self.stored = [LaneQueue(work, project, name, page) for name in names]
+        heads = work.tx.lanes(project)
+        page = max(8, min(LARGEST_PAGE, expected // len(heads))) if heads else 8
+        self.stored = [LaneQueue(work, project, name, head, page) for name, head in heads.items()]
 
     def offer(self, fits: Callable[[Lane], bool]) -> Iterator[Task]:
         """Claimable tasks of the lanes that fit, best first."""

@@ -156,8 +156,9 @@ class MemoryTransaction:
     def tally(self, kind: type[Row], where: Where, most: int) -> int:
         return len(self.find(kind, where, limit=most))
 
-    def lanes(self, project: str) -> list[str]:
-        return sorted({t.lane for t in self._rows(Task).values() if t.project == project and t.lane is not None})
+    def lanes(self, project: str) -> dict[str, Head]:
+        names = sorted({t.lane for t in self._rows(Task).values() if t.project == project and t.lane is not None})
+        return {name: self.ready(project, name)[0] for name in names}
 
     def ready(self, project: str, lane: str, *, after: Head | None = None, limit: int = 1) -> list[Head]:
         heads = [

@@ -98,8 +98,8 @@ class Transaction(Protocol):
     def tally(self, kind: type[Row], where: Where, most: int) -> int:
         """How many rows match, counted no further than `most`."""
 
-    def lanes(self, project: str) -> list[str]:
-        """The lanes of the project in which at least one task can be claimed; cost grows with lanes, not with tasks."""
+    def lanes(self, project: str) -> dict[str, Head]:
+        """Each lane in which a task can be claimed, by name, with its first; cost grows with lanes, not with tasks."""
 
     def ready(self, project: str, lane: str, *, after: Head | None = None, limit: int = 1) -> list[Head]:
         """The next claimable tasks of a lane, in order, behind `after`; from a covering index, never sorted."""

@@ -36,15 +36,18 @@ HEAD = """
 SELECT epoch, schema, (SELECT time FROM event ORDER BY sequence DESC LIMIT 1) FROM meta
 """
 
-# A loose index scan: one step into task_ready for each lane, however many tasks wait in it.
+# A loose index scan: one step in task_ready from each lane's first task to the next lane's, however many wait behind it.
 LANES = """
-WITH RECURSIVE found (lane) AS (
-    SELECT min(lane) FROM task WHERE tenant = ?1 AND project = ?2 AND lane IS NOT NULL
+WITH RECURSIVE found (row) AS (
+    SELECT (SELECT rowid FROM task WHERE tenant = ?1 AND project = ?2 AND lane IS NOT NULL
+            ORDER BY lane, band, rank, sequence, id LIMIT 1)
     UNION ALL
-    SELECT (SELECT min(lane) FROM task WHERE tenant = ?1 AND project = ?2 AND lane > found.lane)
-    FROM found WHERE found.lane IS NOT NULL
+    SELECT (SELECT rowid FROM task WHERE tenant = ?1 AND project = ?2
+            AND lane > (SELECT lane FROM task WHERE rowid = found.row)
+            ORDER BY lane, band, rank, sequence, id LIMIT 1)
+    FROM found WHERE found.row IS NOT NULL
 )
-SELECT lane FROM found WHERE lane IS NOT NULL
+SELECT lane, band, rank, sequence, id FROM found JOIN task ON task.rowid = found.row
 """
 
 # Both are answered by task_ready alone.
@@ -179,8 +182,8 @@ class SqliteTransaction:
         ((number,),) = self._read(statement)
         return int(number)
 
-    def lanes(self, project: str) -> list[str]:
-        return [lane for (lane,) in self._read((LANES, [self._tenant, project]))]
+    def lanes(self, project: str) -> dict[str, Head]:
+        return {row[0]: Head(*row[1:]) for row in self._read((LANES, [self._tenant, project]))}
 
     def ready(self, project: str, lane: str, *, after: Head | None = None, limit: int = 1) -> list[Head]:
         if after is None:

@@ -38,11 +38,12 @@ class Queues(Setting):
         ]
         add(store, *tasks)
         with store.begin("local", write=False) as transaction:
-            assert transaction.lanes("p") == ["", "a", "b"]
-            assert (transaction.lanes("q"), transaction.lanes("r")) == (["c"], [])
+            assert transaction.lanes("p") == {"": _head(tasks[5]), "a": _head(tasks[1]), "b": _head(tasks[0])}
+            assert list(transaction.lanes("p")) == ["", "a", "b"]
+            assert (transaction.lanes("q"), transaction.lanes("r")) == ({"c": _head(tasks[4])}, {})
         write(store, Change(tasks[0], replace(tasks[0], lane=None)))
         with store.begin("local", write=False) as transaction:
-            assert transaction.lanes("p") == ["", "a"]
+            assert list(transaction.lanes("p")) == ["", "a"]
 
     def test_ready_gives_band_before_rank_before_sequence_before_id(self, store: Store) -> None:
         places = [(1, 0, 0), (0, 9, 9), (0, 9, 1), (0, -5, 4), (2, -9, 0), (0, 9, 1)]
@@ -72,7 +73,8 @@ class Queues(Setting):
                     found += page
                 lanes = transaction.lanes("p")
             assert found == expected
-            assert lanes == sorted({t.lane for t in tasks if t.project == "p" and t.lane is not None})
+            assert list(lanes) == sorted({t.lane for t in tasks if t.project == "p" and t.lane is not None})
+            assert lanes.get("L") == (expected[0] if expected else None)
 
         goes_on()
 

@@ -235,7 +235,7 @@ class Rows(Setting):
             transaction.append([event_of()])
             assert transaction.find(Task, {"project": "p"}) == [task]
             assert [head.id for head in transaction.ready("p", "L")] == ["one"]
-            assert (transaction.lanes("p"), transaction.next_due("p")) == (["L"], 5)
+            assert (list(transaction.lanes("p")), transaction.next_due("p")) == (["L"], 5)
             assert len(transaction.events({})) == 1
 
     def test_a_reading_transaction_cannot_write(self, store: Store) -> None:
