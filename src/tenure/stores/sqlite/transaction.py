@@ -36,7 +36,7 @@ HEAD = """
 SELECT epoch, schema, (SELECT time FROM event ORDER BY sequence DESC LIMIT 1) FROM meta
 """
 
-# A loose index scan: one step in task_ready from each lane's first task to the next lane's, however many wait behind it.
+# A loose index scan: one step in task_ready from each lane's first task to the next lane's, however many wait behind.
 LANES = """
 WITH RECURSIVE found (row) AS (
     SELECT (SELECT rowid FROM task WHERE tenant = ?1 AND project = ?2 AND lane IS NOT NULL
