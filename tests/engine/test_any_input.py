@@ -1,11 +1,8 @@
 """Any input at all: commands with odd values, and never more than an outcome or a typed error. On real SQLite."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import msgspec
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -16,23 +13,10 @@ from tenure.core.errors import Bug, TenureError
 from tenure.core.outcomes import Outcome
 from tenure.core.receipts import Receipt
 from tenure.core.records import Claim, Project, RetryPolicy
-from tenure.stores.sqlite import Sqlite
-from tenure.testing.clock import FakeClock
 from tenure.testing.factories import PROJECT, Scene
 from tenure.testing.samples import texts, values
 
 NAN, INFINITE = float("nan"), float("inf")
-
-
-@pytest.fixture
-def scene(tmp_path: Path) -> Iterator[Scene]:
-    clock = FakeClock()
-    scene = Scene(Sqlite(str(tmp_path / "store.db"), clock=clock), clock)
-    scene.add("first")
-    scene.add("second")
-    yield scene
-    assert scene.engine.verify() == []
-    scene.store.close()
 
 
 KEYS = st.integers(1, 15).map(lambda n: f"A-{n:03d}") | st.sampled_from(["A-00", "A-999", "task_", "A-001::1", "dag_x"])

@@ -1,6 +1,5 @@
 """Bad input: a typed error that names what and where, and not a byte stored. On real SQLite."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +17,6 @@ from tenure.testing.factories import PROJECT, Scene, forged
 
 KIB = 1024
 NAN, INFINITE = float("nan"), float("inf")
-
-
-@pytest.fixture
-def scene(tmp_path: Path) -> Iterator[Scene]:
-    clock = FakeClock()
-    scene = Scene(Sqlite(str(tmp_path / "store.db"), clock=clock), clock)
-    scene.add("first")
-    scene.add("second")
-    yield scene
-    assert scene.engine.verify() == []
-    scene.store.close()
 
 
 def refused(scene: Scene, command: Command, code: str, *words: str) -> TenureError:

@@ -4,6 +4,23 @@ May import everything below the interfaces. `suites` holds one suite for each po
 yours. To add one: a module in `suites`, one test for each sentence of the port's contract.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from tenure.testing.clock import FakeClock
 
-__all__ = ["FakeClock"]
+if TYPE_CHECKING:
+    from tenure.testing.engine_suite import EngineSuite
+    from tenure.testing.suites.store import StoreSuite
+
+__all__ = ["EngineSuite", "FakeClock", "StoreSuite"]
+
+_HOMES = {"EngineSuite": "tenure.testing.engine_suite", "StoreSuite": "tenure.testing.suites.store"}
+
+
+def __getattr__(name: str) -> Any:
+    """The suites need pytest, which only those who run them have."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'tenure.testing' has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(_HOMES[name]), name)
