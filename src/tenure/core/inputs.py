@@ -97,7 +97,9 @@ def validated(command: Command) -> Checked:
     except (TypeError, ValueError, RecursionError, OverflowError) as error:
         raise InvalidInput(f"{_name(command)}: cannot be written as JSON: {error}") from None
     if len(encoded) > LARGEST_BATCH:
-        raise TooLarge(f"{_name(command)}: {len(encoded)} bytes; a command has at most {LARGEST_BATCH}")
+        raise TooLarge(
+            f"{_name(command)}: {len(encoded)} bytes; a command has at most {LARGEST_BATCH}", "send it in several parts"
+        )
     if b"\\u0000" in encoded and _has_nul(msgspec.json.decode(encoded)):
         raise InvalidInput(f"{_name(command)}: text with a NUL character")
     try:

@@ -14,7 +14,7 @@ SHORTEST_BEGINNING = 3
 def project_of(work: Work, name: str) -> Project:
     project = work.get(Project, name, name)
     if project is None:
-        raise NotFound(f"no project {name[:80]!r} here")
+        raise NotFound(f"no project {name[:80]!r} here", "init makes one; or name another")
     return project
 
 
