@@ -166,7 +166,8 @@ def test_why_explains_each_reason_to_wait(team: Team) -> None:
         return " / ".join(ann.why(task)["reasons"])
 
     assert "no known agent can take it" in why("A-001")
-    assert ann.why("A-001")["agents"] == [{"agent": "ann", "why_not": ["lacks rust", "the line is stopped"]}]
+    why_not = ["lacks rust", "the line is stopped for track:A: broken build"]
+    assert ann.why("A-001")["agents"] == [{"agent": "ann", "why_not": why_not}]
     assert "waits for A-001-first" in why("A-002")
     assert "may not start before" in why("A-003")
     assert "publish it" in why("A-004")
@@ -199,7 +200,7 @@ def test_why_tells_of_dead_letters_retries_offers_and_cool_offs(team: Team) -> N
     ann.assign("A-002", "bo")
     why = ann.why("A-002")
     assert "held out to agent bo" in why["reasons"]
-    assert {"agent": "ann", "why_not": ["cools off", "it is held out to another"]} in why["agents"]
+    assert {"agent": "ann", "why_not": ["is not bo, to whom it is held out", "cools off on this task"]} in why["agents"]
 
 
 def test_a_dag_shows_edges_counts_and_the_critical_path(team: Team) -> None:

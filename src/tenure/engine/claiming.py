@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from tenure.core import claims, commands, inputs, lifecycle, priority, reservations, retry
+from tenure.core import claims, commands, eligibility, inputs, lifecycle, priority, reservations, retry
 from tenure.core.errors import InvalidInput, RequestIdReused
 from tenure.core.outcomes import Outcome
 from tenure.core.priority import Lane
@@ -30,6 +30,7 @@ class Asker:
         self.project: Project = project_of(work, cmd.project)
         self.lease = inputs.lease_of(cmd.lease, self.project)
         self.agent: Agent = people.known_agent(work, cmd.project, cmd.agent)
+        self.profile = eligibility.profile_of(self.agent, self.project.stopped)
         self.session = people.known_session(work, self.project, cmd.session, cmd.agent, cmd.user)
         self.user = cmd.user
         self.request_id = cmd.request_id
@@ -46,7 +47,7 @@ def claim(work: Work, cmd: commands.Claim) -> Outcome:
         _denied_by_state(work, task, asker)
         or _denied_by_line(task, asker)
         or _denied_by_offer(task, asker)
-        or _denied_by_skill(task, asker.agent, asker.agent.capabilities, asker.agent.region)
+        or _denied_by_skill(task, asker)
         or _denied_by_limit(work, asker)
         or _denied_by_generations(work, task, asker)
         or _denied_by_conflict(work, task, asker)
@@ -145,15 +146,8 @@ def _because(task: Task) -> str:
 
 
 def _denied_by_line(task: Task, asker: Asker) -> Outcome | None:
-    for scope, why in asker.project.stopped.items():
-        if scope in stops(task, asker.agent.id):
-            return Outcome(outcome="DENIED_PAUSED", state=task.state, message=f"the line is stopped for {scope}: {why}")
-    return None
-
-
-def stops(task: Task, agent: str) -> tuple[str, ...]:
-    """The scopes whose stop keeps this agent from this task."""
-    return ("project:", f"track:{task.track}", f"dag:{task.dag}", f"agent:{agent}", f"type:{task.type}")
+    stop = eligibility.stop_of(asker.profile, *eligibility.scopes_of(task, asker.agent.id))
+    return stop and Outcome(outcome="DENIED_PAUSED", state=task.state, message=stop.sentence)
 
 
 def _denied_by_offer(task: Task, asker: Asker) -> Outcome | None:
@@ -165,19 +159,10 @@ def _denied_by_offer(task: Task, asker: Asker) -> Outcome | None:
     )  # fmt: skip
 
 
-def _denied_by_skill(task: Task, agent: Agent, capabilities: Iterable[str], region: str | None) -> Outcome | None:
-    missing = set(task.requires) - set(capabilities)
-    if missing:
-        return Outcome(
-            outcome="DENIED_CAPABILITY", state=task.state,
-            message=f"{task.key} asks for {', '.join(sorted(missing))}, which agent {agent.id} did not register",
-        )  # fmt: skip
-    if task.region and task.region != region:
-        return Outcome(
-            outcome="DENIED_CAPABILITY", state=task.state,
-            message=f"{task.key} must run in region {task.region}; agent {agent.id} is in {region or 'none'}",
-        )  # fmt: skip
-    return None
+def _denied_by_skill(task: Task, asker: Asker) -> Outcome | None:
+    lack = eligibility.lacks_skill(asker.profile, eligibility.lane_of_task(task))
+    message = f"{task.key} is not for agent {asker.agent.id}, which {lack.sentence}" if lack else ""
+    return lack and Outcome(outcome="DENIED_CAPABILITY", state=task.state, message=message)
 
 
 def _denied_by_limit(work: Work, asker: Asker) -> Outcome | None:
@@ -258,79 +243,48 @@ class _Search:
 
     def __init__(self, work: Work, cmd: commands.ClaimNext, asker: Asker) -> None:
         self.work, self.cmd, self.asker = work, cmd, asker
-        agent = asker.agent
-        self.capabilities = frozenset(agent.capabilities if cmd.capabilities is None else cmd.capabilities)
-        self.tracks = cmd.tracks or agent.tracks
-        self.region = cmd.region or agent.region
-        self.stopped = asker.project.stopped
+        own = asker.profile
+        self.profile = own._replace(
+            capabilities=own.capabilities if cmd.capabilities is None else frozenset(cmd.capabilities),
+            tracks=cmd.tracks or own.tracks, region=cmd.region or own.region, types=cmd.types, tags=cmd.tags,
+        )  # fmt: skip
         self.passed_over: dict[str, int] = {}
-        self.lanes_unfit = 0
 
     def __iter__(self) -> Iterator[Task]:
-        if not self._is_stopped(("project:", f"agent:{self.asker.agent.id}")):
-            yield from self._offered()
-            yield from self._from_lanes()
-
-    def _is_stopped(self, scopes: Iterable[str]) -> bool:
-        return bool(self.stopped) and any(scope in self.stopped for scope in scopes)
-
-    def _offered(self) -> Iterator[Task]:
         where = {"project": self.cmd.project, "offer_to": self.asker.agent.id, "state": lifecycle.READY}
-        offers = self.work.find(Task, where)
-        for task in sorted(offers, key=lambda t: priority.place(t, self.work.now)):
-            if self._fits(priority.parse_lane(priority.lane_of(task))) and self._may_take(task):
-                yield task
+        offers = sorted(self.work.find(Task, where), key=lambda t: priority.place(t, self.work.now))
+        yield from (t for t in offers if self._fits(eligibility.lane_of_task(t)) and self._may_take(t))
+        yield from (t for t in self._lanes().offer(self._fits) if self._may_take(t))
 
-    def _from_lanes(self) -> Iterator[Task]:
-        lanes = self.work.lanes.get(self.cmd.project)
+    def _lanes(self) -> Lanes:
+        lanes: Lanes | None = self.work.lanes.get(self.cmd.project)
         if lanes is None:
             lanes = self.work.lanes[self.cmd.project] = Lanes(self.work, self.cmd.project, self.work.expected_claims)
-        for task in lanes.offer(self._fits):
-            if self._may_take(task):
-                yield task
+        return lanes
 
     def _fits(self, lane: Lane) -> bool:
-        fits = (
-            self.capabilities.issuperset(lane.requires)
-            and (not self.tracks or lane.track in self.tracks)
-            and (not self.cmd.types or lane.type in self.cmd.types)
-            and (not lane.region or lane.region == self.region)
-            and not self._is_stopped((f"track:{lane.track}", f"type:{lane.type}"))
-        )
-        self.lanes_unfit += not fits
-        return fits
+        return next(eligibility.lane_obstacles(self.profile, lane), None) is None
 
     def _may_take(self, task: Task) -> bool:
-        why = self._why_not(task)
+        obstacle = next(eligibility.task_obstacles(self.profile, task, self.work.now, self._is_limited), None)
+        why = obstacle.word if obstacle else self._taken_back(task)
         if why is not None:
             self.passed_over[why] = self.passed_over.get(why, 0) + 1
         return why is None
 
-    def _why_not(self, task: Task) -> str | None:
-        work, agent = self.work, self.asker.agent
-        if self.cmd.tags and not set(self.cmd.tags) <= set(task.tags):
-            return "other_tags"
-        if self._is_stopped((f"dag:{task.dag}",)):
-            return "stopped"
-        if task.cool_offs.get(agent.id, 0) > work.now:
-            return "cooling"
-        if task.models and all(self._is_limited(m) for m in retry.models_for(task, task.attempts + 1)):
-            return "model_cooling"
-        most = self.asker.project.limits.get("max_generations_per_task")
-        if most is not None and task.generation >= most:
-            _denied_by_generations(work, task, self.asker)
+    def _taken_back(self, task: Task) -> str | None:
+        """What takes a task out of the lanes: its generations are used up, or another claim is in the way."""
+        if _denied_by_generations(self.work, task, self.asker) is not None:
             return "limit"
-        if task.guarded:
-            other = _in_the_way(work, task, self.asker.session.id)
-            if other is not None:
-                if other.task is not None:
-                    work.put(replace(task, parked=other.task))  # until that claim ends nobody need look again
-                return "conflicting"
-        return None
+        other = _in_the_way(self.work, task, self.asker.session.id)
+        if other is None:
+            return None
+        if other.task is not None:
+            self.work.put(replace(task, parked=other.task))  # until that claim ends nobody need look again
+        return "conflicting"
 
     def _is_limited(self, name: str) -> bool:
-        model = self.work.get(Model, self.cmd.project, name)
-        return model is not None and (model.cool_until or 0) > self.work.now
+        return is_limited(self.work, self.cmd.project, name)
 
     def nothing(self, unfinished: tuple[str, ...]) -> Outcome:
         """NO_TASK, and how many tasks stand where; counts end at a thousand so that the answer stays cheap."""
@@ -349,6 +303,12 @@ class _Search:
             outcome="NO_TASK", counts=counts, unfinished=unfinished or None, retry_at=work.next_due(project),
             message=f"nothing to claim for agent {self.asker.agent.id}",
         )  # fmt: skip
+
+
+def is_limited(work: Work, project: str, name: str) -> bool:
+    """Is the model rate limited now?"""
+    model = work.get(Model, project, name)
+    return model is not None and (model.cool_until or 0) > work.now
 
 
 # --- granting -----------------------------------------------------------------------------------------------

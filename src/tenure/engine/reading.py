@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from tenure.core import claims, graph, inputs, lifecycle, priority, team
+from tenure.core import claims, eligibility, graph, inputs, lifecycle, priority, team
 from tenure.core.errors import NotFound
 from tenure.core.filters import Contains, Present, Range
 from tenure.core.records import (
@@ -19,7 +19,6 @@ from tenure.core.records import (
     Edge,
     Leader,
     Message,
-    Model,
     Project,
     Reservation,
     Result,
@@ -27,9 +26,8 @@ from tenure.core.records import (
     Task,
     Track,
 )  # fmt: skip
-from tenure.core.retry import models_for
 from tenure.engine import handing, mail, people
-from tenure.engine.claiming import stops
+from tenure.engine.claiming import is_limited
 from tenure.engine.effects import brief_of, lineage
 from tenure.engine.leading import COORDINATOR, PROJECT_LEADER
 from tenure.engine.naming import dag_named, project_of, task_named
@@ -193,7 +191,9 @@ def why(work: Work, project: str, name: str) -> dict[str, Any]:
     if task.parked is not None:
         other = work.get(Task, project, task.parked)
         reasons.append(f"would overlap what {other.key if other else task.parked} holds")
-    reasons += [f"the line is stopped for {s}: {r}" for s, r in settings.stopped.items() if s in stops(task, "")]
+    reasons += [
+        f"the line is stopped for {s}: {r}" for s, r in settings.stopped.items() if s in eligibility.scopes_of(task, "")
+    ]
     if task.state == lifecycle.READY:
         said["agents"] = _who_could(work, settings, task)
         if not any(not a["why_not"] for a in said["agents"]):
@@ -203,27 +203,19 @@ def why(work: Work, project: str, name: str) -> dict[str, Any]:
 
 
 def _who_could(work: Work, settings: Project, task: Task) -> list[dict[str, Any]]:
+    """For each known agent why it cannot take the task; nothing there means that it can."""
     out = []
     for agent in work.find(Agent, {"project": task.project, "left_at": Present(False)}):
-        why_not = []
-        missing = set(task.requires) - set(agent.capabilities)
-        if missing:
-            why_not.append(f"lacks {', '.join(sorted(missing))}")
-        if task.region and task.region != agent.region:
-            why_not.append(f"is not in region {task.region}")
-        if agent.tracks and task.track not in agent.tracks:
-            why_not.append(f"works on {', '.join(agent.tracks)} only")
+        profile = eligibility.profile_of(agent, settings.stopped)
+        obstacles = [
+            *eligibility.lane_obstacles(profile, eligibility.lane_of_task(task)),
+            *eligibility.task_obstacles(profile, task, work.now, lambda m: is_limited(work, task.project, m)),
+        ]
+        why_not = [o.sentence for o in obstacles]
         if agent.draining:
             why_not.append("is draining")
-        if (agent.cool_until or 0) > work.now or task.cool_offs.get(agent.id, 0) > work.now:
-            why_not.append("cools off")
-        if task.offer_to not in (None, agent.id):
-            why_not.append("it is held out to another")
-        if any(scope in settings.stopped for scope in stops(task, agent.id)):
-            why_not.append("the line is stopped")
-        models = [work.get(Model, task.project, m) for m in models_for(task, task.attempts + 1)]
-        if models and all(m is not None and (m.cool_until or 0) > work.now for m in models):
-            why_not.append("its models are rate limited")
+        if (agent.cool_until or 0) > work.now:
+            why_not.append("cools off after failures of its own")
         out.append({"agent": agent.id, "why_not": why_not})
     return out
 
