@@ -10,8 +10,10 @@ import msgspec
 
 from tenure.core import lifecycle
 from tenure.core.errors import Ambiguous
+from tenure.core.graph import is_met
 from tenure.core.priority import tier_of
 from tenure.core.records import Body, Brief, Checkpoint, Edge, Result, Task
+from tenure.engine.naming import find_task
 from tenure.engine.work import Work
 
 INLINE = 4 * 1024  # a larger value is a row of its own, named by its hash
@@ -82,8 +84,6 @@ def dependencies(work: Work, task: Task) -> list[tuple[Edge, Task]]:
 
 def waits_for(work: Work, task: Task) -> tuple[str, ...]:
     """Keys of the dependencies that hold the task back."""
-    from tenure.core.graph import is_met
-
     return tuple(sorted(t.key for e, t in dependencies(work, task) if not is_met(e, t.state)))
 
 
@@ -99,8 +99,6 @@ def inputs_of(work: Work, task: Task, brief: Brief) -> dict[str, Any]:
     spec = unpacked(work, task.project, brief.spec)
     for ref in spec.get("context_refs", ()):
         if ref.startswith("task:") and ref.endswith(":output"):
-            from tenure.engine.naming import find_task
-
             try:
                 named = find_task(work, task.project, ref[len("task:") : -len(":output")])
             except Ambiguous:

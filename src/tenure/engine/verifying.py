@@ -17,6 +17,7 @@ from tenure.core.errors import Cycle
 from tenure.core.records import KINDS, Claim, Dag, DeadLetter, Edge, Reservation, Result, Row, Task
 from tenure.engine.effects import dead_letter_id
 from tenure.engine.replaying import Tables, differences, replay
+from tenure.engine.upkeep import projects
 from tenure.engine.work import Work
 
 if TYPE_CHECKING:
@@ -27,19 +28,13 @@ EVENTS_A_PAGE = 5_000
 
 def verify(engine: Engine, *, with_replay: bool = True) -> list[str]:
     """What is wrong with the store as a whole; empty when every promise holds."""
-    with engine.reading(_projects(engine)) as work:
+    with engine.reading(projects(engine)) as work:
         rows: Tables = {kind: {(r.project, r.id): r for r in work.find(kind, {})} for kind in KINDS}
         found = [*_results(rows), *_claims(rows), *_limbo(rows, work), *_graph(rows), *_dags(rows), *_letters(rows)]
         found += _holds(rows)
     if with_replay:
         found += _replayed(engine)
     return found
-
-
-def _projects(engine: Engine) -> list[str]:
-    from tenure.engine.upkeep import projects
-
-    return projects(engine)
 
 
 def _of(rows: Tables, kind: type[Row]) -> list[Row]:
