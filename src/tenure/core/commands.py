@@ -323,7 +323,6 @@ class Register(Command, frozen=True, kw_only=True, tag="register"):
     region: str | None = None
     tracks: tuple[str, ...] = ()
     max_concurrent_tasks: int | None = None
-    managed: bool = False
     heartbeat: float = 30.0
     stale_after: float = 180.0
     host: str | None = None

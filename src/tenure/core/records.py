@@ -170,7 +170,6 @@ class Claim(Row, frozen=True, kw_only=True):
     error: str | None = None
     model: str | None = None
     refused: int = 0  # refused results kept under this generation
-    invalid_outputs: int = 0
     request_id: str | None = None
     request_hash: str | None = None
 
@@ -283,7 +282,6 @@ class Agent(Row, frozen=True, kw_only=True):
     region: str | None = None
     tracks: tuple[str, ...] = ()
     max_concurrent_tasks: int | None = None
-    managed: bool = False
     draining: bool = False
     left_at: int | None = None
     health: str = "ok"

@@ -88,7 +88,7 @@ def register(work: Work, cmd: commands.Register) -> Outcome:
     agent = Agent(
         project=cmd.project, id=cmd.agent, type=cmd.type, capabilities=tuple(sorted(set(cmd.capabilities))),
         models=cmd.models, region=cmd.region, tracks=cmd.tracks, max_concurrent_tasks=cmd.max_concurrent_tasks,
-        managed=cmd.managed, host=cmd.host, boot=cmd.boot, pid=cmd.pid, pid_start=cmd.pid_start,
+        host=cmd.host, boot=cmd.boot, pid=cmd.pid, pid_start=cmd.pid_start,
         heartbeat=inputs.micros(cmd.heartbeat, "heartbeat", low=1, high=3600),
         stale_after=inputs.micros(cmd.stale_after, "stale_after", low=1, high=86400),
         registered_at=before.registered_at if before else work.now, last_seen=work.now,
@@ -192,7 +192,7 @@ def agent_view(work: Work, agent: Agent) -> dict[str, object]:
     return {
         "name": agent.id, "type": agent.type, "status": team.status(agent, len(held), work.now),
         "capabilities": agent.capabilities, "models": agent.models, "tracks": agent.tracks, "region": agent.region,
-        "max_concurrent_tasks": agent.max_concurrent_tasks, "managed": agent.managed, "health": agent.health,
+        "max_concurrent_tasks": agent.max_concurrent_tasks, "health": agent.health,
         "tasks": tuple(t.key for t in held), "last_seen": agent.last_seen, "registered_at": agent.registered_at,
         "cool_until": agent.cool_until, "host": agent.host, "pid": agent.pid,
     }  # fmt: skip

@@ -1,4 +1,4 @@
--- 0001_initial be702cce6058ab4399ebb0fd8ae9ed65bdee640588c90abd1b665ed5316009da since 0.1.0
+-- 0001_initial d2154990acef0d3ef7ead1c0be1c2fa05055262e5d488c9994734c1c36832511 since 0.1.0
 
 -- table agent of agent
 CREATE TABLE agent (
@@ -11,7 +11,6 @@ CREATE TABLE agent (
     region TEXT,
     tracks TEXT NOT NULL,
     max_concurrent_tasks INTEGER,
-    managed INTEGER NOT NULL,
     draining INTEGER NOT NULL,
     left_at INTEGER,
     health TEXT NOT NULL,
@@ -105,7 +104,6 @@ CREATE TABLE claim (
     error TEXT,
     model TEXT,
     refused INTEGER NOT NULL,
-    invalid_outputs INTEGER NOT NULL,
     request_id TEXT,
     request_hash TEXT,
     PRIMARY KEY (tenant, project, id)

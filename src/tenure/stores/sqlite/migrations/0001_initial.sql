@@ -149,7 +149,6 @@ CREATE TABLE claim (
     error TEXT,
     model TEXT,
     refused INTEGER NOT NULL,
-    invalid_outputs INTEGER NOT NULL,
     request_id TEXT,
     request_hash TEXT,
     PRIMARY KEY (tenant, project, id)
@@ -284,7 +283,6 @@ CREATE TABLE agent (
     region TEXT,
     tracks TEXT NOT NULL,
     max_concurrent_tasks INTEGER,
-    managed INTEGER NOT NULL,
     draining INTEGER NOT NULL,
     left_at INTEGER,
     health TEXT NOT NULL,
