@@ -166,7 +166,8 @@ def _wait(work: Work, parent: Task) -> Outcome:
         edge = Edge(project=parent.project, id=id, task=parent.id, needs=child.id, on_failure="ignore", subtask=True)
         edges.append(edge)
         unmet += not graph.is_met(edge, child.state)
-        work.put(replace(child, dependents=child.dependents + 1))
+        as_it_is = current(work, child)  # the one before may have raised it
+        work.put(replace(as_it_is, dependents=as_it_is.dependents + 1))
         raise_height(work, current(work, child), parent.height + 1)
     waiting = replace(parent, waits_on=parent.waits_on + len(edges), unmet=parent.unmet + unmet)
     free, over = claims.ended(waiting, claim, lifecycle.WAITING_BY, work.now)

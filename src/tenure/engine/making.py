@@ -259,6 +259,7 @@ class Builder:
         outside = work.get_many(Task, self.project.id, [n for n in pointed if n not in self.made])
         for needs in outside.values():
             work.put(replace(needs, dependents=needs.dependents + pointed[needs.id]))
+        for needs in outside.values():  # not before all are put: raising one may raise another
             raise_height(work, current(work, needs), below[needs.id])
         doomed: list[tuple[Task, Task]] = []
         tracks: list[Row] = list(self.tracks.values())
@@ -376,6 +377,7 @@ def raise_height(work: Work, task: Task, height: int) -> None:
     todo = [(task, height)]
     while todo:
         task, height = todo.pop()
+        task = current(work, task)  # another path may have raised it since
         height = min(height, priority.DEEPEST)
         if task.height >= height:
             continue

@@ -118,9 +118,14 @@ def _graph(rows: Tables) -> Iterator[str]:
         if task.state == lifecycle.READY and task.unmet:
             yield f"{task.key}: ready before its dependencies are met"
     try:
-        graph.check_acyclic(needs, {t.id: t.key for t in tasks.values()})
+        order = graph.check_acyclic(needs, {t.id: t.key for t in tasks.values()})
     except Cycle as error:
         yield error.message
+        return
+    heights = graph.heights(order, needs)
+    for task in tasks.values():
+        if task.height != heights.get(task.id, 0):
+            yield f"{task.key}: the longest path below is {heights.get(task.id, 0)}, not {task.height}"
 
 
 def _dags(rows: Tables) -> Iterator[str]:

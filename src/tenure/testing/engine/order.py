@@ -93,6 +93,21 @@ class Order(Stage):
         assert scene.task(root).height == 10
         assert scene.next_keys(3) == [root, weighty, plain]
 
+    def test_the_longest_of_several_paths_below_counts(self, scene: Scene) -> None:
+        parent = scene.add("parent")
+        one, two = (scene.add(name, parent=parent) for name in ("one", "two"))
+        scene.add("last", depends_on=(parent, one))
+        assert (scene.task(one).height, scene.task(two).height) == (2, 2)
+        assert scene.next_keys(2) == [one, two]
+
+    def test_a_diamond_weighs_as_much_as_its_longer_side(self, scene: Scene) -> None:
+        top = scene.add("top")
+        left = scene.add("left", depends_on=(top,))
+        right = scene.add("right", depends_on=(left,))
+        foot = scene.add("foot", depends_on=(top, left, right))
+        scene.add("below", depends_on=(foot, top))
+        assert [scene.task(key).height for key in (top, left, right, foot)] == [4, 3, 2, 1]
+
     def test_weight_follows_links_as_they_come_and_go(self, scene: Scene) -> None:
         a, b = scene.add(priority=50), scene.add(priority=50)
         waits = scene.add(depends_on=(b,))
