@@ -33,6 +33,11 @@ def claim_id(task: str, generation: int) -> str:
     return f"{task}@{generation}"
 
 
+def work_product(task: Task, generation: int, digest: str) -> str:
+    """How an accepted result is referred to."""
+    return f"wp-{task.key}-gen{generation}-{digest[:6]}"
+
+
 def is_held(task: Task) -> bool:
     return task.state in HELD
 

@@ -12,7 +12,7 @@ from tenure.core.priority import Lane
 from tenure.core.receipts import NONCE_BYTES, receipt_of
 from tenure.core.records import Agent, Brief, Claim, LastError, Model, Project, Reservation, Task, replace
 from tenure.engine import handing, people
-from tenure.engine.effects import brief_of, spread
+from tenure.engine.effects import brief_of, current_claim, spread
 from tenure.engine.lanes import Lanes
 from tenure.engine.naming import project_of, task_named
 from tenure.engine.requests import command_digest
@@ -315,7 +315,7 @@ def is_limited(work: Work, project: str, name: str) -> bool:
 
 
 def _grant(work: Work, task: Task, asker: Asker) -> Outcome:
-    last = work.get(Claim, task.project, claims.claim_id(task.id, task.generation)) if task.generation else None
+    last = current_claim(work, task) if task.generation else None
     held, new = claims.granted(
         task, last, agent=asker.agent.id, session=asker.session.id, user=asker.user, lease=asker.lease, now=work.now,
         nonce=work.chance.token(NONCE_BYTES), epoch=work.epoch, request_id=asker.request_id, request_hash=asker.digest,

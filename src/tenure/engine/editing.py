@@ -8,9 +8,9 @@ import msgspec
 
 from tenure.core import claims, commands, inputs, lifecycle, priority
 from tenure.core.outcomes import Outcome
-from tenure.core.records import Brief, Claim, Task, replace
+from tenure.core.records import Brief, Task, replace
 from tenure.engine import handing
-from tenure.engine.effects import brief_of, current, spread
+from tenure.engine.effects import brief_of, current, current_claim, spread
 from tenure.engine.naming import project_of, task_named
 from tenure.engine.work import Handlers, Work
 
@@ -37,9 +37,7 @@ def edit(work: Work, cmd: commands.Edit) -> Outcome:
                 message=f"{task.key} is held by agent {task.agent}; {', '.join(guarded)} would change under it",
                 hint="edit it when it is free, or supersede the claim",
             )  # fmt: skip
-        claim = work.get(Claim, task.project, claims.claim_id(task.id, task.generation))
-        assert claim is not None
-        task, over = claims.ended(task, claim, lifecycle.SUPERSEDED_BY, work.now)
+        task, over = claims.ended(task, current_claim(work, task), lifecycle.SUPERSEDED_BY, work.now)
         rows.append(over)
     elif task.state in lifecycle.FINISHED and guarded:
         return Outcome(

@@ -44,6 +44,13 @@ def current(work: Work, task: Task) -> Task:
     return work.get(Task, task.project, task.id) or task
 
 
+def current_claim(work: Work, task: Task) -> Claim:
+    """The claim of the task's own generation; every task that was ever claimed has one."""
+    claim = work.get(Claim, task.project, claims.claim_id(task.id, task.generation))
+    assert claim is not None, f"{task.key} has no claim of generation {task.generation}"
+    return claim
+
+
 # --- dags ---------------------------------------------------------------------------------------------------
 
 
@@ -140,9 +147,7 @@ def cancel_task(work: Work, task: Task, reason: str, message: str) -> Task:
 def _cancel_one(work: Work, task: Task, reason: str, message: str) -> Task:
     ended, rows = task, resolved(work, task, "cancel", message)
     if claims.is_held(task):
-        claim = work.get(Claim, task.project, claims.claim_id(task.id, task.generation))
-        assert claim is not None
-        ended, over = claims.ended(task, claim, lifecycle.CANCELLED_BY, work.instant)
+        ended, over = claims.ended(task, current_claim(work, task), lifecycle.CANCELLED_BY, work.instant)
         rows.append(over)
     ended = replace(
         ended,

@@ -7,9 +7,9 @@ from typing import Any
 from tenure.core import claims, commands, graph, ids, inputs, lifecycle
 from tenure.core.errors import Cycle, InvalidInput, NotFound
 from tenure.core.outcomes import Outcome
-from tenure.core.records import Claim, Edge, Row, Task, replace
+from tenure.core.records import Edge, Row, Task, replace
 from tenure.engine import handing
-from tenure.engine.effects import brief_of, current, spread
+from tenure.engine.effects import brief_of, current, current_claim, spread
 from tenure.engine.holding import done_before, judged, keep_started
 from tenure.engine.making import Builder, check_may_wait, connect, lower_height, path_between, raise_height
 from tenure.engine.naming import project_of, task_named
@@ -152,8 +152,7 @@ def wait(work: Work, cmd: commands.Wait) -> Outcome:
 
 def _wait(work: Work, parent: Task) -> Outcome:
     """The holder gives its claim back until its subtasks have ended, however they end."""
-    claim = work.get(Claim, parent.project, claims.claim_id(parent.id, parent.generation))
-    assert claim is not None
+    claim = current_claim(work, parent)
     edges: list[Row] = []
     unmet = 0
     for child in spawned(work, parent):

@@ -220,13 +220,9 @@ def _result(work: Work, hold: Hold, cmd: commands.Submit, encoded: bytes, digest
     )  # fmt: skip
 
 
-def work_product(task: Task, generation: int, digest: str) -> str:
-    return f"wp-{task.key}-gen{generation}-{digest[:6]}"
-
-
 def _accepted(work: Work, hold: Hold, cmd: commands.Submit, encoded: bytes, digest: str) -> Outcome:
     task, claim = hold.task, hold.claim
-    product = work_product(task, claim.generation, digest)
+    product = claims.work_product(task, claim.generation, digest)
     result = _result(
         work, hold, cmd, encoded, digest, accepted=True, reason="ACCEPTED", work_product=product, late=hold.is_late
     )

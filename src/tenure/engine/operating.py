@@ -15,6 +15,7 @@ from tenure.engine.effects import (
     cancel_task,
     cascade_reason,
     current,
+    current_claim,
     descendants,
     parent_reason,
     reopened,
@@ -50,12 +51,6 @@ def updated(work: Work, task: Task, **more: Any) -> Outcome:
         outcome="UPDATED", state=task.state, version=task.version, command_id=work.command_id,
         message=f"{task.key} is {task.state}", **more,
     )  # fmt: skip
-
-
-def current_claim(work: Work, task: Task) -> Claim:
-    claim = work.get(Claim, task.project, claims.claim_id(task.id, task.generation))
-    assert claim is not None, task.id
-    return claim
 
 
 def end_held(work: Work, task: Task, ending: Ending, kind: str, message: str = "", **changes: Any) -> Task:
@@ -239,7 +234,7 @@ def adopt(work: Work, cmd: commands.Adopt) -> Outcome:
         return denied(task, "adopt")
     kept = _kept_result(work, task, cmd.result)
     claim = work.get(Claim, task.project, claims.claim_id(task.id, kept.generation))
-    product = f"wp-{task.key}-gen{kept.generation}-{kept.digest[:6]}"
+    product = claims.work_product(task, kept.generation, kept.digest)
     own = replace(
         kept, id=work.new_id("result"), run=task.run, accepted=True, reason="ADOPTED", work_product=product,
         work_lost=False, submitted_at=work.now, request_id=None,

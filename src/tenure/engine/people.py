@@ -6,8 +6,8 @@ from tenure.core import claims, commands, ids, inputs, lifecycle, team
 from tenure.core.errors import InvalidInput, LimitReached, NotFound
 from tenure.core.filters import Present
 from tenure.core.outcomes import Outcome
-from tenure.core.records import Agent, Claim, Message, Project, Row, Session, Task, replace
-from tenure.engine.effects import spread
+from tenure.core.records import Agent, Message, Project, Row, Session, Task, replace
+from tenure.engine.effects import current_claim, spread
 from tenure.engine.naming import project_of
 from tenure.engine.work import Handlers, Work
 
@@ -178,9 +178,7 @@ def give_back(work: Work, where: dict[str, str], ending: lifecycle.Ending, kind:
     for task in work.find(Task, where):
         if not claims.is_held(task):
             continue
-        claim = work.get(Claim, task.project, claims.claim_id(task.id, task.generation))
-        assert claim is not None
-        free, over = claims.ended(task, claim, ending, work.now)
+        free, over = claims.ended(task, current_claim(work, task), ending, work.now)
         work.record(kind, over, task=free, agent=task.agent, session=task.session)
         freed.append(task.key)
     spread(work)
