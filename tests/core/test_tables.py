@@ -86,9 +86,11 @@ def test_every_event_in_the_table_is_recorded_somewhere() -> None:
 
 
 def test_every_command_has_its_role_and_its_handler() -> None:
-    from tenure.engine.handlers import HANDLERS
+    from tenure.engine.handlers import THEMES
 
-    assert set(roles.NEEDS) == set(HANDLERS) == all_commands() == set(typing.get_args(commands.AnyCommand))
+    handled = [kind for kinds in THEMES.values() for kind in kinds]
+    assert len(set(handled)) == len(handled)
+    assert set(roles.NEEDS) == set(handled) == all_commands() == set(typing.get_args(commands.AnyCommand))
 
 
 def test_the_roles_are_the_specs() -> None:
@@ -150,4 +152,5 @@ def test_every_kind_of_row_is_kept_and_what_it_hides_exists() -> None:
     for kind, kept in records.KINDS.items():
         assert kept.unlogged <= set(kind.__struct_fields__)
     assert len({k.table for k in records.KINDS.values()}) == len(records.KINDS)
+    assert "process" in records.KINDS[records.Claim].unlogged
     assert "nonce" in records.KINDS[records.Claim].unlogged & records.KINDS[records.Reservation].unlogged

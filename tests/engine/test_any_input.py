@@ -1,6 +1,7 @@
 """Any input at all: commands with odd values, and never more than an outcome or a typed error. On real SQLite."""
 
-from typing import Any
+from importlib import import_module
+from typing import Any, get_args
 
 import msgspec
 from hypothesis import HealthCheck, given, settings
@@ -8,11 +9,12 @@ from hypothesis import strategies as st
 
 from tenure.core import commands as c
 from tenure.core import inputs
-from tenure.core.commands import Command, NewTask
+from tenure.core.commands import AnyCommand, Command, NewTask
 from tenure.core.errors import Bug, TenureError
 from tenure.core.outcomes import Outcome
 from tenure.core.receipts import Receipt
 from tenure.core.records import Claim, Project, RetryPolicy
+from tenure.engine.handlers import THEMES
 from tenure.testing.factories import PROJECT, Scene
 from tenure.testing.samples import texts, values
 
@@ -31,6 +33,7 @@ VALUES = st.recursive(
     SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts(), inner, max_size=3), max_leaves=6
 )
 FEW = st.integers(0, 5) | st.sampled_from([60, 100, 2**31, 2**53])
+PROCESSES = st.builds(c.Process, host=st.just("h"), boot=st.just("b"), pid=st.integers(1, 3), start=st.just(1))
 LIKELY: dict[str, st.SearchStrategy[Any]] = {
     "project": st.just(PROJECT),
     "task": KEYS,
@@ -67,6 +70,13 @@ LIKELY: dict[str, st.SearchStrategy[Any]] = {
     "limits": st.dictionaries(st.sampled_from(sorted(inputs.LIMITS)), FEW, max_size=2),
     "command_id": st.just("COMMAND"),
     "request_id": st.sampled_from([None, "r1", "r2"]),
+    "model": st.sampled_from(["opus", "haiku", "a/b:c@1"]),
+    "cost_usd": st.sampled_from([None, "0", "0.25", "1e-05", "1e99", "x"]),
+    "branch": st.sampled_from(["main", "team/x", "-x"]),
+    "old": st.sampled_from(["a" * 40, "0" * 40]),
+    "new": st.sampled_from(["b" * 40, "c" * 40, "0" * 40]),
+    "process": st.none() | PROCESSES,
+    "processes": st.lists(PROCESSES, max_size=2).map(tuple),
 }
 
 
@@ -105,9 +115,13 @@ def odd_commands(draw: st.DrawFn) -> Command:
 
 
 def all_kinds() -> list[type[Command]]:
-    from tenure.engine.handlers import HANDLERS
+    return [kind for kinds in THEMES.values() for kind in kinds]
 
-    return list(HANDLERS)
+
+def test_the_table_of_themes_names_every_command_and_its_module() -> None:
+    assert set(all_kinds()) == set(get_args(AnyCommand))
+    for theme, kinds in THEMES.items():
+        assert set(import_module(f"tenure.engine.{theme}").HANDLERS) == set(kinds)
 
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])

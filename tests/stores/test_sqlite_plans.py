@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tenure.core.filters import Contains, Prefix, Present
-from tenure.core.records import Claim, Edge, Message, Reservation, Result, Row, Session, Task
+from tenure.core.records import Claim, Edge, Landing, Message, Reservation, Result, Row, Session, Task, Usage
 from tenure.stores.sql.statements import event_table, table_of
 from tenure.stores.sqlite import Sqlite
 from tenure.stores.sqlite import transaction as queries
@@ -63,6 +63,13 @@ HOT: dict[str, tuple[Any, str]] = {
     "how many are in a state": (counted({"state": "ready"}), "COVERING INDEX task_state ("),
     "lineage": (found(Claim, {"task": "t"}, "generation"), "INDEX claim_generation ("),
     "claims of a session": (found(Claim, {"session": "s"}), "INDEX claim_session ("),
+    "usage of a claim": (found(Usage, {"task": "t", "generation": 1}), "INDEX usage_task ("),
+    "usage of a task": (found(Usage, {"task": "t"}, "generation"), "INDEX usage_task ("),
+    "landings of a task": (found(Landing, {"task": "t"}, "-generation", limit=20), "INDEX landing_task ("),
+    "late usage": (
+        table_of(Usage, DIALECT).summing("local", {**P, "late": True}, "project", ("cost",)),
+        "INDEX usage_late (",
+    ),
     "accepted result": (found(Result, {"task": "t", "run": 1, "accepted": True}, limit=1), "INDEX result_accepted ("),
     "results": (found(Result, {"task": "t", "generation": 1, "digest": "d"}, limit=1), "INDEX result_task ("),
     "open sessions": (found(Session, {"agent": "bo", "ended_at": Present(False)}), "INDEX session_open ("),
@@ -73,6 +80,9 @@ HOT: dict[str, tuple[Any, str]] = {
 # A few rows of one thing: sorting them is cheaper than an index more.
 SORTED: dict[str, tuple[Any, str]] = {
     "claims of a request": (found(Claim, {"request_id": "r"}, "acquired_at"), "INDEX claim_request ("),
+    "claims of a process": (found(Claim, {"process": "h|b|1|1"}), "INDEX claim_process (tenant=? AND project=? AND pr"),
+    "claims of processes": (found(Claim, {"process": ("h|b|1|1", "x")}), "INDEX claim_process ("),
+    "claims of any process": (found(Claim, {"process": Present()}), "INDEX claim_process ("),
     "unread mail": (found(Message, {"recipient": "bo", "read_at": Present(False)}), "INDEX message_recipient ("),
     "events of a task": (logged({**P, "task": "t"}), "INDEX event_version ("),
     "reservations of a claim": (found(Reservation, {"task": "t"}), "INDEX reservation_task ("),

@@ -5,18 +5,21 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tenure.client.chance import SystemChance
 from tenure.core import commands as c
-from tenure.core.commands import Command, Dependency, NewTask, Principal
+from tenure.core.commands import Command, Dependency, NewTask, NewTrack, Principal, Process, Totals
 from tenure.core.errors import TenureError
 from tenure.core.outcomes import Outcome
-from tenure.engine import Chance, Engine, reading
-from tenure.engine.waiting import claim_next_or_wait
+from tenure.engine import Chance, Engine
 from tenure.stores.opening import open_store
 from tenure.stores.port import Clock
+
+if TYPE_CHECKING:
+    from decimal import Decimal  # only named: its import would cost every start a millisecond
 
 __all__ = ["Client"]
 
@@ -37,12 +40,13 @@ class Client:
         session: str | None = None,
         role: str = "owner",
         user: str | None = None,
+        create: bool = True,
         clock: Clock | None = None,
         chance: Chance | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
-        self.store = open_store(url, clock=clock)
+        self.store = open_store(url, clock=clock, create=create)
         self.engine = Engine(self.store, chance or SystemChance(), pause=pause)
         self.project = project
         self.agent = agent or "me"
@@ -71,6 +75,15 @@ class Client:
         """Many commands in one transaction, one outcome or error each."""
         return self.engine.run(batch, self.principal)
 
+    def preview(self, batch: Sequence[Command]) -> list[Outcome | TenureError]:
+        """What `batch` would answer now; nothing is written."""
+        return self.engine.preview(batch, self.principal)
+
+    def now(self) -> int:
+        """The store's time, in microseconds."""
+        with self.engine.reading() as work:
+            return work.now
+
     # --- projects ---
 
     def init(self, **settings: Any) -> Outcome:
@@ -96,10 +109,22 @@ class Client:
         return self.do(c.Add(project=self.project, task=task, request_id=request_id))
 
     def plan(
-        self, tasks: Iterable[NewTask], *, title: str = "", name: str | None = None, prune: bool = False
+        self,
+        tasks: Iterable[NewTask],
+        *,
+        title: str = "",
+        name: str | None = None,
+        prune: bool = False,
+        tracks: Iterable[NewTrack] = (),
+        dry_run: bool = False,
     ) -> Outcome:
-        """Make a whole dag at once; with a name it can be applied again."""
-        return self.do(c.Plan(project=self.project, tasks=tuple(tasks), title=title, name=name, prune=prune))
+        """Make a whole dag at once; with a name it can be applied again. A dry run says what would happen."""
+        return self.do(
+            c.Plan(
+                project=self.project, tasks=tuple(tasks), title=title, name=name, prune=prune, tracks=tuple(tracks),
+                dry_run=dry_run,
+            )
+        )  # fmt: skip
 
     def link(self, task: str, needs: str, on_failure: str = "block") -> Outcome:
         return self.do(c.Link(project=self.project, task=task, needs=needs, on_failure=on_failure))
@@ -119,15 +144,24 @@ class Client:
         lease: float | None = None,
         n: int = 1,
         wait: float = 0.0,
+        process: Process | None = None,
         request_id: str | None = None,
         **filters: Any,
     ) -> Outcome:
-        """Claim a task by name, or the best that this agent may take; `wait` stays that many seconds for one."""
-        who = {"project": self.project, "agent": self.agent, "session": self.session, "user": self.user}
+        """Claim a task by name, or the best that this agent may take; `wait` stays that many seconds for one.
+
+        `process` is whose end proves that the holder is gone; leave it out where the receipt will be handed on.
+        """
+        who: dict[str, Any] = {
+            "project": self.project, "agent": self.agent, "session": self.session, "user": self.user, "lease": lease,
+            "process": process, "request_id": request_id,
+        }  # fmt: skip
         if task is not None:
-            return self.do(c.Claim(**who, task=task, lease=lease, request_id=request_id))  # type: ignore[arg-type]
-        command = c.ClaimNext(**who, lease=lease, n=n, request_id=request_id, **filters)  # type: ignore[arg-type]
+            return self.do(c.Claim(**who, task=task))
+        command = c.ClaimNext(**who, n=n, **filters)
         if wait > 0:
+            from tenure.engine.waiting import claim_next_or_wait
+
             return claim_next_or_wait(self.engine, command, wait, self._monotonic, self.principal)
         return self.do(command)
 
@@ -145,10 +179,45 @@ class Client:
     def checkpoint(self, receipt: str, data: Mapping[str, Any]) -> Outcome:
         return self.do(c.Checkpoint(project=self.project, receipt=receipt, data=dict(data)))
 
-    def submit(self, receipt: str, data: Any = None, summary: str = "", request_id: str | None = None) -> Outcome:
+    def usage(
+        self,
+        receipt: str,
+        model: str,
+        *,
+        fresh: int = 0,
+        cached: int = 0,
+        written: int = 0,
+        output: int = 0,
+        cost_usd: str | Decimal | float | None = None,
+        duration: float = 0.0,
+    ) -> Outcome:
+        """Report what a model has cost since the claim, in all: tokens, dollars (None: not known), seconds."""
         return self.do(
-            c.Submit(project=self.project, receipt=receipt, data=data, summary=summary, request_id=request_id)
-        )
+            c.Usage(
+                project=self.project, receipt=receipt, model=model, fresh=fresh, cached=cached, written=written,
+                output=output, cost_usd=None if cost_usd is None else str(cost_usd), duration=duration,
+            )
+        )  # fmt: skip
+
+    def land(self, receipt: str, branch: str, old: str, new: str) -> Outcome:
+        """Record that the branch is about to be moved from one commit to the other; the swap is the caller's."""
+        return self.do(c.Land(project=self.project, receipt=receipt, branch=branch, old=old, new=new))
+
+    def submit(
+        self,
+        receipt: str,
+        data: Any = None,
+        summary: str = "",
+        request_id: str | None = None,
+        *,
+        usage: Iterable[Totals] = (),
+    ) -> Outcome:
+        return self.do(
+            c.Submit(
+                project=self.project, receipt=receipt, data=data, summary=summary, request_id=request_id,
+                usage=tuple(usage),
+            )
+        )  # fmt: skip
 
     def fail(
         self,
@@ -246,6 +315,10 @@ class Client:
     def leave(self, session: str | None = None) -> Outcome:
         return self.do(c.Leave(project=self.project, session=session or self.session))
 
+    def gone(self, processes: Iterable[Process]) -> Outcome:
+        """Tell of processes that this host's process table no longer has: the claims they held expire now."""
+        return self.do(c.Gone(project=self.project, processes=tuple(processes)))
+
     def send(self, text: str, to: str = "@all", *, type: str = "chat", reply_to: str | None = None) -> Outcome:
         return self.do(c.Send(project=self.project, sender=self.agent, text=text, to=to, type=type, reply_to=reply_to))
 
@@ -279,55 +352,93 @@ class Client:
 
     # --- looking ---
 
-    def _look(self, look: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    def _look(self, where: str, *args: Any, **options: Any) -> Any:
+        """What a reading of the engine says; its module is loaded with the first look, since a claim needs none."""
+        module, _, name = where.partition(":")
+        look = getattr(import_module(f"tenure.engine.{module}"), name)
         with self.engine.reading((self.project,)) as work:
             return look(work, self.project, *args, **options)
 
     def show(self, task: str) -> dict[str, Any]:
-        return self._look(reading.show, task)  # type: ignore[no-any-return]
+        return self._look("reading:show", task)  # type: ignore[no-any-return]
 
     def tasks(self, **filters: Any) -> list[dict[str, Any]]:
-        return self._look(reading.tasks, **filters)  # type: ignore[no-any-return]
+        return self._look("reading:tasks", **filters)  # type: ignore[no-any-return]
+
+    def ready(self, *, track: str | None = None, limit: int = 50) -> list[dict[str, Any]]:
+        """Claimable tasks, best first."""
+        return self._look("previewing:ready", track=track, limit=limit)  # type: ignore[no-any-return]
+
+    def next(self, **filters: Any) -> Outcome:
+        """What `claim` would take now, without taking it."""
+        command = c.ClaimNext(project=self.project, agent=self.agent, session=self.session, **filters)
+        from tenure.engine.previewing import next_for
+
+        with self.engine.reading((self.project,)) as work:
+            return next_for(work, command)
 
     def states(self, tasks: Iterable[str]) -> list[dict[str, Any]]:
-        return self._look(reading.states, tasks)  # type: ignore[no-any-return]
+        return self._look("reading:states", tasks)  # type: ignore[no-any-return]
 
     def history(self, task: str) -> list[dict[str, Any]]:
-        return self._look(reading.history, task)  # type: ignore[no-any-return]
+        return self._look("reading:history", task)  # type: ignore[no-any-return]
 
     def results(self, task: str) -> list[dict[str, Any]]:
-        return self._look(reading.results, task)  # type: ignore[no-any-return]
+        return self._look("reading:results", task)  # type: ignore[no-any-return]
 
     def why(self, task: str) -> dict[str, Any]:
-        return self._look(reading.why, task)  # type: ignore[no-any-return]
+        return self._look("explaining:why", task)  # type: ignore[no-any-return]
 
     def dag(self, id: str) -> dict[str, Any]:
-        return self._look(reading.dag, id)  # type: ignore[no-any-return]
+        return self._look("reading:dag", id)  # type: ignore[no-any-return]
+
+    def plans(
+        self, *, dag: str | None = None, plan: str | None = None, open_only: bool = False
+    ) -> list[dict[str, Any]]:
+        """The tasks of a dag, of a named plan, or all, as they were asked for."""
+        return self._look("describing:plans", dag=dag, plan=plan, open_only=open_only)  # type: ignore[no-any-return]
+
+    def tracks(self) -> list[dict[str, Any]]:
+        return self._look("describing:tracks")  # type: ignore[no-any-return]
 
     def dags(self) -> list[dict[str, Any]]:
-        return self._look(reading.dags)  # type: ignore[no-any-return]
+        return self._look("reading:dags")  # type: ignore[no-any-return]
 
     def dead_letters(self, *, resolved: bool = False) -> list[dict[str, Any]]:
-        return self._look(reading.dead_letters, resolved=resolved)  # type: ignore[no-any-return]
+        return self._look("reading:dead_letters", resolved=resolved)  # type: ignore[no-any-return]
 
     def agents(self) -> list[dict[str, Any]]:
-        return self._look(reading.agents)  # type: ignore[no-any-return]
+        return self._look("reading:agents")  # type: ignore[no-any-return]
 
     def inbox(self, *, unread: bool = True, sender: str | None = None) -> list[dict[str, Any]]:
-        return self._look(reading.inbox, self.agent, unread=unread, sender=sender)  # type: ignore[no-any-return]
+        return self._look("reading:inbox", self.agent, unread=unread, sender=sender)  # type: ignore[no-any-return]
 
     def reservations(self) -> list[dict[str, Any]]:
-        return self._look(reading.reservations)  # type: ignore[no-any-return]
+        return self._look("reading:reservations")  # type: ignore[no-any-return]
 
     def memory(self, session: str | None = None) -> dict[str, Any]:
         """What a session claimed, did and lost."""
-        return self._look(reading.session, session or self.session)  # type: ignore[no-any-return]
+        return self._look("reading:session", session or self.session)  # type: ignore[no-any-return]
+
+    def projects(self) -> list[str]:
+        """The names of all projects in the store."""
+        from tenure.engine.upkeep import projects
+
+        return projects(self.engine)
 
     def status(self) -> dict[str, Any]:
-        return self._look(reading.status)  # type: ignore[no-any-return]
+        return self._look("reading:status")  # type: ignore[no-any-return]
+
+    def spent(self, by: str = "task", limit: int = 100) -> list[dict[str, Any]]:
+        """What was spent for each task, agent, model or session, the dearest first."""
+        return self._look("reading:usage", by=by, limit=limit)  # type: ignore[no-any-return]
+
+    def processes(self) -> list[dict[str, Any]]:
+        """The processes that hold claims now."""
+        return self._look("reading:processes")  # type: ignore[no-any-return]
 
     def log(self, **filters: Any) -> list[dict[str, Any]]:
-        return self._look(reading.log, **filters)  # type: ignore[no-any-return]
+        return self._look("reading:log", **filters)  # type: ignore[no-any-return]
 
     # --- upkeep ---
 

@@ -75,6 +75,7 @@ def granted(
     now: int,
     nonce: bytes,
     epoch: str,
+    process: str | None = None,
     request_id: str | None = None,
     request_hash: str | None = None,
 ) -> tuple[Task, Claim]:
@@ -132,6 +133,7 @@ def granted(
         lease=lease,
         continues=continues,
         model=next(iter(models_for(task, attempts)), None),
+        process=process,
         request_id=request_id,
         request_hash=request_hash,
     )
@@ -275,6 +277,7 @@ def ended(
         reason=ending.reason,
         released_at=at,
         renewals=task.renewals,
+        process=None,
         counted=not back,
         error_class=error_class,
         error=error,

@@ -41,12 +41,22 @@ class Command(msgspec.Struct, frozen=True, kw_only=True, tag_field="command", ta
 # --- claims and their holders -------------------------------------------------------------------------------
 
 
+class Process(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`host` and `boot` together name one process table; `start` is only ever compared for equality."""
+
+    host: str
+    boot: str
+    pid: int
+    start: int
+
+
 class Claim(Command, frozen=True, kw_only=True, tag="claim"):
     task: str
     agent: str
     session: str
     lease: float | None = None
     user: str | None = None
+    process: Process | None = None  # whose end proves the holder gone; none where the receipt will be handed on
 
 
 class ClaimNext(Command, frozen=True, kw_only=True, tag="claim_next"):
@@ -54,6 +64,7 @@ class ClaimNext(Command, frozen=True, kw_only=True, tag="claim_next"):
     session: str
     lease: float | None = None
     user: str | None = None
+    process: Process | None = None
     n: int = 1
     capabilities: tuple[str, ...] | None = None  # None: what the agent registered
     tracks: tuple[str, ...] = ()
@@ -84,10 +95,45 @@ class Checkpoint(Command, frozen=True, kw_only=True, tag="checkpoint"):
     data: dict[str, Any]
 
 
+class Totals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What one model has cost under one claim so far: totals since the claim, never what was added."""
+
+    model: str
+    fresh: int = 0  # input tokens that no cache had
+    cached: int = 0
+    written: int = 0  # input tokens put into a cache
+    output: int = 0
+    cost_usd: str | None = None  # a decimal text; None: not known
+    duration: float = 0.0  # seconds of compute
+
+
+class Usage(Command, frozen=True, kw_only=True, tag="usage"):
+    """Totals of one model since the claim. Booked as late where the receipt is genuine but stale."""
+
+    receipt: str
+    model: str
+    fresh: int = 0
+    cached: int = 0
+    written: int = 0
+    output: int = 0
+    cost_usd: str | None = None
+    duration: float = 0.0
+
+
+class Land(Command, frozen=True, kw_only=True, tag="land"):
+    """The holder is about to move `branch` from `old` to `new`. The answer has what this task recorded before."""
+
+    receipt: str
+    branch: str
+    old: str  # all zeros: the branch is to be made
+    new: str
+
+
 class Submit(Command, frozen=True, kw_only=True, tag="submit"):
     receipt: str
     data: Any = None
     summary: str = ""
+    usage: tuple[Totals, ...] = ()
 
 
 class Fail(Command, frozen=True, kw_only=True, tag="fail"):
@@ -166,6 +212,12 @@ class Add(Command, frozen=True, kw_only=True, tag="add"):
     task: NewTask
 
 
+class NewTrack(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    code: str
+    name: str
+    purpose: str = ""
+
+
 class Plan(Command, frozen=True, kw_only=True, tag="plan"):
     """A dag in one atomic operation; `name` makes it a plan that can be applied again."""
 
@@ -173,6 +225,8 @@ class Plan(Command, frozen=True, kw_only=True, tag="plan"):
     title: str = ""
     name: str | None = None
     prune: bool = False
+    tracks: tuple[NewTrack, ...] = ()  # made with the tasks where they are new; that part needs the role admin
+    dry_run: bool = False  # say what would happen, and take it back
 
 
 class Link(Command, frozen=True, kw_only=True, tag="link"):
@@ -357,6 +411,12 @@ class Leave(Command, frozen=True, kw_only=True, tag="leave"):
     session: str
 
 
+class Gone(Command, frozen=True, kw_only=True, tag="gone"):
+    """These processes have ended, as their own host's process table says: the claims they held expire now."""
+
+    processes: tuple[Process, ...]
+
+
 class Send(Command, frozen=True, kw_only=True, tag="send"):
     sender: str
     text: str
@@ -408,10 +468,11 @@ class StepDown(Command, frozen=True, kw_only=True, tag="step_down"):
 
 
 AnyCommand = (
-    Claim | ClaimNext | Renew | Start | Progress | Checkpoint | Submit | Fail | Release | Ask | Spawn | Wait
+    Claim | ClaimNext | Renew | Start | Progress | Checkpoint | Usage | Land | Submit | Fail | Release | Ask | Spawn
+    | Wait
     | Add | Plan | Link | Unlink | Publish
     | Pause | Resume | Answer | Cancel | Retry | Reset | Adopt | Archive | Edit | Assign | Reassign | Recover
     | Abort | Note | Undo | StopLine | StartLine | DefineProject | DefineTrack
-    | Register | Heartbeat | Drain | Terminate | Leave | Send | Read | Reserve | RenewReservation | Unreserve
+    | Register | Heartbeat | Drain | Terminate | Leave | Gone | Send | Read | Reserve | RenewReservation | Unreserve
     | Lead | StepDown
 )  # fmt: skip

@@ -45,6 +45,7 @@ class TooLarge(InvalidInput):
 
 class Cycle(InvalidInput):
     code = "CYCLE"
+    circle: tuple[str, ...] = ()  # its nodes, where whoever raised it has them
 
 
 class RequestIdReused(InvalidInput):

@@ -5,7 +5,7 @@ Kept here, under the stores, so that the engine can ask the same question of row
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -43,6 +43,21 @@ Where = Mapping[str, Any]
 
 def matches(row: Row, where: Where) -> bool:
     return all(_fits(getattr(row, field), wanted) for field, wanted in where.items())
+
+
+def sums_of(rows: Iterable[Row], by: str, fields: Sequence[str]) -> dict[Any, tuple[int | None, ...]]:
+    """The sums of integer fields for each value of `by`; None where no row of a group has a value there."""
+    groups: dict[Any, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(getattr(row, by), []).append(row)
+    return {
+        value: tuple(_sum([n for row in group if (n := getattr(row, field)) is not None]) for field in fields)
+        for value, group in groups.items()
+    }
+
+
+def _sum(numbers: list[int]) -> int | None:
+    return sum(numbers) if numbers else None
 
 
 def _fits(value: Any, wanted: Any) -> bool:

@@ -41,7 +41,9 @@ def check_acyclic(needs: Mapping[str, Iterable[str]], name: Mapping[str, str]) -
         shown = [name.get(node, node) for node in circle]
         if len(shown) > 12:
             shown = [*shown[:6], "…", *shown[-5:]]
-        raise Cycle("the dependencies close a circle: " + " → ".join(shown)) from None
+        cycle = Cycle("the dependencies close a circle: " + " → ".join(shown))
+        cycle.circle = tuple(circle)
+        raise cycle from None
 
 
 def heights(order: Sequence[str], needs: Mapping[str, Iterable[str]]) -> dict[str, int]:

@@ -6,7 +6,6 @@ below it check what a type cannot say. Each error names the field, the value and
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Collection, Mapping
 from functools import cache
@@ -44,7 +43,7 @@ MIN_LEASE = 1.0
 NAMES = frozenset(
     {
         "request_id", "trace_id", "task", "needs", "parent", "dag", "user", "host", "boot", "region", "model", "scope",
-        "type", "command_id", "result", "reply_to", "to", "code",
+        "type", "command_id", "result", "reply_to", "to", "code", "branch",
     }
 )  # fmt: skip
 ON_LOST = ("retry", "back_off", "hold")
@@ -205,6 +204,8 @@ def check_list(values: Collection[Any], what: str) -> tuple[str, ...]:
 
 
 def suggestion(word: str, choices: Collection[str]) -> str:
+    import difflib  # only for those who mistype
+
     near = difflib.get_close_matches(word, list(choices), 1)
     return f"; did you mean {near[0]}?" if near else ""
 
@@ -241,6 +242,20 @@ def check_retry(policy: RetryPolicy) -> RetryPolicy:
     for name in (*policy.retry_on, *policy.no_retry_on):
         check_choice(name, retry.CLASSES, "retry class")
     return policy
+
+
+def check_plan_name(name: str) -> str:
+    ids.check_name(name, "plan")
+    if ":" in name:
+        raise InvalidInput(f"plan {name!r}: a name without ':', which ends it in the keys of its tasks")
+    return name
+
+
+def check_track(code: str, name: str, purpose: str) -> str:
+    ids.check_track_code(code)
+    check_text(name, f"track {code}: name", 255, required=True)
+    check_text(purpose, f"track {code}: purpose")
+    return code
 
 
 def check_instant(value: int | None, what: str) -> int | None:

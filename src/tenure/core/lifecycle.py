@@ -50,7 +50,11 @@ MOVES: tuple[Move, ...] = (
     Move((READY,), (PENDING,), "a dependency was added; reset upstream"),
     Move((READY,), (CLAIMED,), "claim"),
     Move((CLAIMED,), (RUNNING,), "start, or any receipted write but release"),
-    Move(HELD, (READY, RETRYING, DEAD_LETTERED), "release; fail; lease over; abort; recover; reassign; new epoch"),
+    Move(
+        HELD,
+        (READY, RETRYING, DEAD_LETTERED),
+        "release; fail; lease over; process gone; abort; recover; reassign; new epoch",
+    ),
     Move(HELD, (PENDING,), "waits for subtasks; any end of the claim while a dependency is unmet again"),
     Move((*HELD, *ANSWERABLE), (VALIDATING, COMPLETED), "submit"),
     Move((VALIDATING,), (COMPLETED, RETRYING, DEAD_LETTERED), "verdict"),

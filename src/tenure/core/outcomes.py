@@ -47,7 +47,7 @@ CODES: dict[str, Code] = {
     "FUTURE_GENERATION": Code("stale", "the store knows no such generation"),
     "SESSION_MISMATCH": Code("stale", "the generation is current, but this is not its receipt"),
     "STALE_TERM": Code("stale", "a later leader took over"),
-    "ALREADY_EXPIRED": Code("stale", "the lease ran out; claim the task again and go on"),
+    "ALREADY_EXPIRED": Code("stale", "the claim expired; take the task again and go on"),
     "NO_CLAIM": Code("stale", "the claim has ended"),
     "TASK_ALREADY_COMPLETED": Code("stale", "the task has its accepted result"),
     "TASK_CANCELLED": Code("stale", "the task was cancelled"),
@@ -91,6 +91,9 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     work_lost: bool | None = None
     work_product: str | None = None
     result: str | None = None
+    usage: dict[str, Any] | None = None  # what this claim has cost by now
+    late: bool | None = None  # the receipt is stale: the usage is booked, but not against the task
+    landings: tuple[dict[str, Any], ...] | None = None  # what the task had recorded before, newest first
     retry_at: int | None = None
     state: str | None = None
     version: int | None = None

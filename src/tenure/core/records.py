@@ -170,6 +170,7 @@ class Claim(Row, frozen=True, kw_only=True):
     error: str | None = None
     model: str | None = None
     refused: int = 0  # refused results kept under this generation
+    process: str | None = None  # while it lives: the process whose end proves the holder gone
     request_id: str | None = None
     request_hash: str | None = None
 
@@ -202,6 +203,40 @@ class Checkpoint(Row, frozen=True, kw_only=True):
     generation: int
     agent: str
     session: str
+    at: int
+
+
+class Usage(Row, frozen=True, kw_only=True):
+    """What one model has cost under one claim: running totals. Its id is `CLAIM_ID:MODEL`, then `|late`.
+
+    What came with a stale receipt is a row of its own: it was paid, but does not count against the task.
+    """
+
+    task: str
+    generation: int
+    agent: str
+    session: str
+    model: str
+    late: bool = False
+    fresh: int = 0  # input tokens that no cache had
+    cached: int = 0
+    written: int = 0  # input tokens put into a cache
+    output: int = 0
+    cost: int | None = None  # nano-dollars; None: nobody has said
+    duration: int = 0
+    at: int  # when it last grew
+
+
+class Landing(Row, frozen=True, kw_only=True):
+    """What a claim was about to put on a branch; its id is the claim's. Git says whether it came to that."""
+
+    task: str
+    generation: int
+    run: int
+    agent: str
+    branch: str
+    old: str
+    new: str
     at: int
 
 
@@ -381,9 +416,11 @@ _COUNTS = frozenset({"status", "total", "live", "blocked", "completed", "cancell
 KINDS: dict[type[Row], Kind] = {
     Task: Kind("task", _STAMPED | _FROM_GRAPH | _RENEWALS),
     Brief: Kind("brief"),
-    Claim: Kind("claim", frozenset({"nonce"})),
+    Claim: Kind("claim", frozenset({"nonce", "process"})),
     Result: Kind("result"),
     Checkpoint: Kind("checkpoint"),
+    Usage: Kind("usage", logged=False),
+    Landing: Kind("landing"),
     Body: Kind("body", logged=False),
     Edge: Kind("edge"),
     Dag: Kind("dag", _COUNTS),

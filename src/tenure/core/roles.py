@@ -12,9 +12,9 @@ _LEVEL = {role: level for level, role in enumerate(ROLES)}
 NEEDS: dict[type[Command], str] = {
     **dict.fromkeys(
         (
-            c.Claim, c.ClaimNext, c.Renew, c.Start, c.Progress, c.Checkpoint, c.Submit, c.Fail, c.Release, c.Ask,
-            c.Spawn, c.Wait, c.Add, c.Register, c.Heartbeat, c.Leave, c.Send, c.Read, c.Reserve, c.RenewReservation,
-            c.Unreserve, c.Lead, c.StepDown,
+            c.Claim, c.ClaimNext, c.Renew, c.Start, c.Progress, c.Checkpoint, c.Usage, c.Land, c.Submit, c.Fail,
+            c.Release, c.Ask, c.Spawn, c.Wait, c.Add, c.Register, c.Heartbeat, c.Leave, c.Gone, c.Send, c.Read,
+            c.Reserve, c.RenewReservation, c.Unreserve, c.Lead, c.StepDown,
         ),
         "agent",
     ),
@@ -32,6 +32,15 @@ NEEDS: dict[type[Command], str] = {
 def _is_coordination(command: Command) -> bool:
     """The store's own leader; a project's `@leader` is any agent that the project chose."""
     return isinstance(command, (c.Lead, c.StepDown)) and not command.agent
+
+
+def check_here(principal: Principal, command: Command) -> None:
+    """Whoever speaks from elsewhere has not looked at this host's processes, whatever its role."""
+    if isinstance(command, c.Gone) and principal.address is not None:
+        raise NotAllowed(
+            "gone: only somebody on the host itself can see that a process has ended",
+            "a claim whose holder is silent ends with its lease; a person can recover it",
+        )
 
 
 def check_own(principal: Principal, command: Command) -> None:
@@ -56,3 +65,4 @@ def check_role(principal: Principal, command: Command, *, agents_may_operate: bo
             "ask a person to do it" if principal.role == "agent" else None,
         )
     check_own(principal, command)
+    check_here(principal, command)

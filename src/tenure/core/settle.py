@@ -17,6 +17,7 @@ MINUTE = 60_000_000
 HUNG_AFTER = 30 * MINUTE  # past the estimated completion: warn
 ABORT_AFTER = 10 * MINUTE  # with no progress since the warning: abort
 RAISE_PRIORITY = 10  # an aborted task is offered sooner
+PROCESS_GONE = "its process is gone"
 
 
 class Settled(NamedTuple):
@@ -119,14 +120,26 @@ def _settle_held(task: Task, claim: Claim, brief: Brief, now: int, fraction: flo
 
 
 def _expired(task: Task, claim: Claim, brief: Brief, at: int, fraction: float) -> Settled:
+    free, over = _lost(task, claim, brief, at, fraction, "lease lost")
+    return Settled("task.lease_expired", free, over, at, {"lease_until": task.lease_until})
+
+
+def gone(task: Task, claim: Claim, brief: Brief, at: int, fraction: float) -> Settled:
+    """The holder's process has ended: what the end of its lease would have brought, without the wait for it."""
+    free, over = _lost(task, claim, brief, at, fraction, PROCESS_GONE)
+    return Settled("task.process_gone", free, replace(over, error=PROCESS_GONE), at, {"lease_until": task.lease_until})
+
+
+def _lost(task: Task, claim: Claim, brief: Brief, at: int, fraction: float, why: str) -> tuple[Task, Claim]:
+    """Task and claim after a hold that ended without its holder's word; `on_lost` says where the task goes."""
     free, over = claims.ended(task, claim, EXPIRED_BY, at)
     if free.attempts >= free.max_attempts:
         free = claims.dead_lettered(free, at)
     elif brief.on_lost == "back_off":
         free = claims.retried_later(free, at + delay(brief.retry, free.attempts, fraction))
     elif brief.on_lost == "hold":
-        free = replace(free, state=PAUSED, state_before=task.state, reason="lease lost; on_lost = hold")
-    return Settled("task.lease_expired", _ready(free, at), over, at, {"lease_until": task.lease_until})
+        free = replace(free, state=PAUSED, state_before=task.state, reason=f"{why}; on_lost = hold")
+    return _ready(free, at), over
 
 
 def aborted(task: Task, claim: Claim, brief: Brief, at: int, fraction: float, why: str) -> Settled:

@@ -9,6 +9,7 @@ from tenure.core import claims, commands, eligibility, inputs, lifecycle, priori
 from tenure.core.errors import InvalidInput, RequestIdReused
 from tenure.core.outcomes import Outcome
 from tenure.core.priority import Lane
+from tenure.core.processes import check_process, text_of
 from tenure.core.receipts import NONCE_BYTES, receipt_of
 from tenure.core.records import Agent, Brief, Claim, LastError, Model, Project, Reservation, Task, replace
 from tenure.engine import handing, people
@@ -26,7 +27,9 @@ MOST_NAMED = 3  # unfinished tasks that a session is reminded of
 class Asker:
     """Who wants to claim, and for how long; the same for every task it is offered."""
 
-    def __init__(self, work: Work, cmd: commands.Claim | commands.ClaimNext, digest: str | None) -> None:
+    def __init__(
+        self, work: Work, cmd: commands.Claim | commands.ClaimNext, digest: str | None, process: str | None
+    ) -> None:
         self.project: Project = project_of(work, cmd.project)
         self.lease = inputs.lease_of(cmd.lease, self.project)
         self.agent: Agent = people.known_agent(work, cmd.project, cmd.agent)
@@ -35,13 +38,15 @@ class Asker:
         self.user = cmd.user
         self.request_id = cmd.request_id
         self.digest = digest
+        self.process = process
 
 
 def claim(work: Work, cmd: commands.Claim) -> Outcome:
+    process = _process(cmd)
     digest, repeated = _repeat(work, cmd)
     if repeated:
-        return _granted_again(work, repeated[0])
-    asker = Asker(work, cmd, digest)
+        return _granted_again(work, repeated[0], process)
+    asker = Asker(work, cmd, digest, process)
     task = task_named(work, cmd.project, cmd.task)
     denial = (
         _denied_by_state(work, task, asker)
@@ -56,13 +61,14 @@ def claim(work: Work, cmd: commands.Claim) -> Outcome:
 
 
 def claim_next(work: Work, cmd: commands.ClaimNext) -> Outcome:
+    process = _process(cmd)
     digest, repeated = _repeat(work, cmd)
     if repeated:
-        return _several([_granted_again(work, c) for c in repeated], cmd.n)
+        return _several([_granted_again(work, c, process) for c in repeated], cmd.n)
     if not 1 <= cmd.n <= MOST_AT_ONCE:
         raise InvalidInput(f"n {cmd.n}: from 1 to {MOST_AT_ONCE} tasks at once")
     inputs.check_list(cmd.capabilities or (), "capability")
-    asker = Asker(work, cmd, digest)
+    asker = Asker(work, cmd, digest, process)
     denial = _denied_by_limit(work, asker)
     if denial:
         return denial
@@ -99,20 +105,27 @@ def _several(granted: list[Outcome], n: int) -> Outcome:
 # --- repeats ------------------------------------------------------------------------------------------------
 
 
+def _process(cmd: commands.Claim | commands.ClaimNext) -> str | None:
+    return None if cmd.process is None else text_of(check_process(cmd.process))
+
+
 def _repeat(work: Work, cmd: commands.Claim | commands.ClaimNext) -> tuple[str | None, list[Claim]]:
-    """The claims that an earlier sending of this very request was given."""
+    """The claims that an earlier sending of this very request was given, whichever process sent it."""
     if cmd.request_id is None:
         return None, []
-    digest = command_digest(cmd)
+    digest = command_digest(replace(cmd, process=None))
     found = work.find(Claim, {"project": cmd.project, "request_id": cmd.request_id}, order="acquired_at")
     if found and found[0].request_hash != digest:
         raise RequestIdReused(f"request id {cmd.request_id[:80]!r} was used for another claim")
     return digest, found
 
 
-def _granted_again(work: Work, claim: Claim) -> Outcome:
+def _granted_again(work: Work, claim: Claim, process: str | None) -> Outcome:
+    """The same receipt once more; it is the asking process that has it now."""
     task = work.get(Task, claim.project, claim.task)
     assert task is not None
+    if claim.state == "active" and claim.process != process:
+        claim = work.put(replace(claim, process=process))
     return replace(_outcome(work, task, claim), again=True)
 
 
@@ -318,7 +331,8 @@ def _grant(work: Work, task: Task, asker: Asker) -> Outcome:
     last = current_claim(work, task) if task.generation else None
     held, new = claims.granted(
         task, last, agent=asker.agent.id, session=asker.session.id, user=asker.user, lease=asker.lease, now=work.now,
-        nonce=work.chance.token(NONCE_BYTES), epoch=work.epoch, request_id=asker.request_id, request_hash=asker.digest,
+        nonce=work.chance.token(NONCE_BYTES), epoch=work.epoch, process=asker.process, request_id=asker.request_id,
+        request_hash=asker.digest,
     )  # fmt: skip
     reserved = _reserve(work, held, asker) if task.guarded else ()
     kept = work.record(
@@ -353,7 +367,7 @@ def _outcome(work: Work, task: Task, claim: Claim) -> Outcome:
         attempt=claim.attempt,
         models=models or None,
         inputs=handing.inputs_of(work, task, brief) or None,
-        checkpoint=handing.checkpoint_of(work, task),
+        checkpoint=handing.handed_checkpoint(work, task),
     )
 
 

@@ -11,11 +11,9 @@ from tenure.core.commands import OWNER, Command, Principal
 from tenure.core.errors import Bug, Conflict, InvalidInput, StoreError, TenureError, TooLarge
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Project
-from tenure.engine import requests, upkeep
-from tenure.engine.epochs import begin_epoch
-from tenure.engine.handlers import HANDLERS
+from tenure.engine import requests
+from tenure.engine.handlers import handler_of, is_known
 from tenure.engine.settling import PAGE, Report, settle_due, settle_overdue
-from tenure.engine.verifying import verify
 from tenure.engine.work import OUR_FAULTS, Chance, Refused, Work
 from tenure.stores.port import Store
 
@@ -36,7 +34,7 @@ class Engine:
         self.tenant = tenant
         self._pause = pause
         if store.is_copy:
-            begin_epoch(self, "the store was found at another place than at its last opening")
+            self.new_epoch("the store was found at another place than at its last opening")
 
     # --- commands ---
 
@@ -90,7 +88,7 @@ class Engine:
             remembered = requests.remembered(work, item, principal)
             if remembered is not None:
                 return remembered
-            outcome: Outcome = HANDLERS[type(command)](work, command)
+            outcome = handler_of(type(command))(work, command)
             requests.remember(work, item, principal, outcome)
             return outcome
         except StoreError:
@@ -108,6 +106,14 @@ class Engine:
             )
             bug.__cause__ = error
             return bug
+
+    def preview(self, batch: Sequence[Command], principal: Principal = OWNER) -> list[Answer]:
+        """What `run` would answer now: decided on rows that are never saved."""
+        checked = [_checked(command) for command in batch]
+        good = [c for c in checked if isinstance(c, inputs.Checked)]
+        with self.reading(sorted({c.command.project for c in good})) as work:
+            answers = iter(self._decide(work, good, principal))
+        return [next(answers) if isinstance(c, inputs.Checked) else c for c in checked]
 
     # --- transactions ---
 
@@ -144,6 +150,8 @@ class Engine:
 
     def sweep(self, project: str | None = None) -> Report:
         """Settle what is due, in one project or all. Makes events prompt; no answer depends on it."""
+        from tenure.engine import upkeep  # here and below: what a single command does not need
+
         total = Report()
         for name in [project] if project is not None else upkeep.projects(self):
             report = upkeep.sweep(self, name)
@@ -153,10 +161,14 @@ class Engine:
 
     def new_epoch(self, why: str) -> str:
         """End every live claim and void all receipts handed out so far."""
+        from tenure.engine.epochs import begin_epoch
+
         return begin_epoch(self, why)
 
     def verify(self, *, with_replay: bool = True) -> list[str]:
         """What is wrong with the store as a whole; empty when every promise holds. Reads everything."""
+        from tenure.engine.verifying import verify
+
         return verify(self, with_replay=with_replay)
 
     @contextmanager
@@ -170,7 +182,7 @@ class Engine:
 
 def _checked(command: Command) -> inputs.Checked | TenureError:
     try:
-        if type(command) not in HANDLERS:
+        if not is_known(type(command)):
             raise InvalidInput(f"{type(command).__name__} is no command")
         return inputs.validated(command)
     except TenureError as error:

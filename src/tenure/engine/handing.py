@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from operator import attrgetter
 from typing import Any
 
@@ -26,6 +25,8 @@ def packed(work: Work, project: str, value: Any) -> Any:
     encoded = msgspec.json.encode(value)
     if len(encoded) <= INLINE and not _is_reference(value):
         return value
+    import hashlib  # a fifth of what a bare start costs, and seldom needed
+
     name = hashlib.sha256(encoded).hexdigest()
     if work.get(Body, project, name) is None:
         work.put(Body(project=project, id=name, content=encoded))
@@ -124,9 +125,15 @@ def inputs_of(work: Work, task: Task, brief: Brief) -> dict[str, Any]:
     return handed
 
 
-def checkpoint_of(work: Work, task: Task) -> dict[str, Any] | None:
+def handed_checkpoint(work: Work, task: Task) -> dict[str, Any] | None:
+    """The checkpoint that a new holder is given."""
     if task.generation <= 1 and not task.answerable:
         return None  # nobody before this claim could have left one
+    return checkpoint_of(work, task)
+
+
+def checkpoint_of(work: Work, task: Task) -> dict[str, Any] | None:
+    """The last checkpoint, be it the present holder's own."""
     kept = work.get(Checkpoint, task.project, task.id)
     if kept is None:
         return None

@@ -1,27 +1,25 @@
-"""What a holder does with its receipt: renew, start, progress, checkpoint, submit, fail, release, ask, wait.
+"""What a holder does with its receipt: renew, start, progress, checkpoint, fail, release, ask; and the guard of it all.
 
 Every function here begins with `held`: the receipt is judged by rows read in this very transaction, and nothing is
-written for one that is not the current (or, for submit and checkpoint, the answerable) claim.
+written for one that is not the current (or, for checkpoint, the answerable) claim. `submitting`, `spending`,
+`landing`, `graphs` and `reserving` have the other verbs that take a receipt, behind the same guard.
 """
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any, NamedTuple
 
 from tenure.core import claims, commands, inputs, lifecycle, retry
 from tenure.core.claims import Verdict
-from tenure.core.errors import InvalidInput, RequestIdReused, TooLarge
-from tenure.core.lifecycle import COMPLETED
+from tenure.core.errors import InvalidInput
 from tenure.core.outcomes import CODES, Outcome
 from tenure.core.receipts import Receipt, parse_receipt
-from tenure.core.records import Agent, Checkpoint, Claim, Model, Project, Result, Row, Session, Task, replace
+from tenure.core.records import Agent, Checkpoint, Claim, Model, Project, Session, Task, replace
 from tenure.engine import handing, people
 from tenure.engine.effects import brief_of, spread
 from tenure.engine.naming import project_of, task_by_ref
 from tenure.engine.work import Handlers, Refused, Work
 
-MOST_REFUSED = 3  # refused results kept under one generation
 QUESTION = "question"  # in the lineage: the holder asked a person
 
 
@@ -60,7 +58,7 @@ def judged(work: Work, project_name: str, receipt_text: str, *, late: bool = Fal
     verdict = claims.judge(receipt, task, claim, work.epoch, late=late)
     refusal = None
     if verdict.code is not None:
-        refusal = _refusal(task, receipt, verdict)
+        refusal = _refusal(task, receipt, verdict, claim)
     elif claim is not None:
         _sign_of_life(work, project, claim)
     return Hold(project, receipt, task, claim, refusal, verdict)  # type: ignore[arg-type]  # judged: refused without it
@@ -75,7 +73,7 @@ def _sign_of_life(work: Work, project: Project, claim: Claim) -> None:
         people.active(work, session)
 
 
-def _refusal(task: Task, receipt: Receipt, verdict: Verdict) -> Outcome:
+def _refusal(task: Task, receipt: Receipt, verdict: Verdict, claim: Claim | None) -> Outcome:
     code = verdict.code or ""
     fact = f"{task.key}: you hold generation {receipt.generation}; "
     if code == "STALE_GENERATION":
@@ -83,7 +81,7 @@ def _refusal(task: Task, receipt: Receipt, verdict: Verdict) -> Outcome:
             f"is held by agent {task.agent}" if task.agent else f"is {task.state}"
         )
     elif code == "ALREADY_EXPIRED":
-        fact += "its lease ran out"
+        fact += claim.error if claim and claim.error else "its lease ran out"
     else:
         fact += f"{CODES[code].meaning} (the task is {task.state})"
     return Outcome(
@@ -191,132 +189,6 @@ def checkpoint(work: Work, cmd: commands.Checkpoint) -> Outcome:
     return Outcome(outcome="OK", state=after.state, generation=hold.claim.generation, lease_until=after.lease_until)
 
 
-# --- handing in ---------------------------------------------------------------------------------------------
-
-
-def submit(work: Work, cmd: commands.Submit) -> Outcome:
-    encoded = inputs.check_size(cmd.data, "result", inputs.LARGEST_RESULT)
-    inputs.check_text(cmd.summary, "summary")
-    hold = judged(work, cmd.project, cmd.receipt, late=True)
-    most = hold.project.limits.get("max_result_size")
-    if most is not None and len(encoded) > most:
-        raise TooLarge(f"result: {len(encoded)} bytes; max_result_size is {most}", "an admin can raise the limit")
-    digest = hashlib.sha256(encoded).hexdigest()[:32]
-    repeated = _accepted_before(work, hold, cmd, digest)
-    if repeated is not None:
-        return repeated
-    if hold.refusal is not None:
-        return _refused(work, hold, cmd, encoded, digest)
-    return _accepted(work, hold, cmd, encoded, digest)
-
-
-def _result(work: Work, hold: Hold, cmd: commands.Submit, encoded: bytes, digest: str, **more: Any) -> Result:
-    claim = hold.claim
-    return Result(
-        project=claim.project, id=work.new_id("result"), task=claim.task, run=claim.run, generation=claim.generation,
-        session=claim.session, agent=claim.agent, user=claim.user, submitted_at=work.now,
-        data=handing.packed(work, claim.project, cmd.data), summary=cmd.summary, size=len(encoded), digest=digest,
-        processing=work.now - claim.acquired_at, request_id=cmd.request_id, **more,
-    )  # fmt: skip
-
-
-def _accepted(work: Work, hold: Hold, cmd: commands.Submit, encoded: bytes, digest: str) -> Outcome:
-    task, claim = hold.task, hold.claim
-    product = claims.work_product(task, claim.generation, digest)
-    result = _result(
-        work, hold, cmd, encoded, digest, accepted=True, reason="ACCEPTED", work_product=product, late=hold.is_late
-    )
-    rows: list[Row] = [result]
-    if hold.is_late:
-        free = task
-        over = claim  # it keeps the reason by which it ended
-    else:
-        free, over = claims.ended(task, claim, lifecycle.COMPLETED_BY, work.now)
-    rows.append(replace(over, result_accepted=True, work_product=product))
-    agent = work.get(Agent, task.project, claim.agent)
-    if agent is not None and agent.troubles:
-        work.put(retry.agent_succeeded(agent))
-    _model_works(work, claim)
-    done = replace(
-        free, state=COMPLETED, completed_at=work.now, work_product=product, retry_at=None, answerable=False,
-        percent=100, reason=None, offer_to=None, offer_until=None, started_at=task.started_at or work.now,
-    )  # fmt: skip
-    kept = work.record(
-        "task.completed", *rows, task=done, agent=claim.agent, session=claim.session, generation=claim.generation,
-        details={
-            "result": result.id, "work_product": product, "late": hold.is_late,
-            "duration_ms": (work.now - claim.acquired_at) // 1000,
-        },
-    )  # fmt: skip
-    spread(work)
-    return Outcome(
-        outcome="ACCEPTED", message=f"{task.key}: accepted as {product}", work_product=product, result=result.id,
-        generation=claim.generation, current_generation=task.generation, work_lost=False, state=COMPLETED,
-        version=kept.version,
-    )  # fmt: skip
-
-
-def _model_works(work: Work, claim: Claim) -> None:
-    if claim.model is not None:
-        model = work.get(Model, claim.project, claim.model)
-        if model is not None and model.troubles:
-            work.put(replace(model, troubles=0, cool_until=None))
-
-
-def _accepted_before(work: Work, hold: Hold, cmd: commands.Submit, digest: str) -> Outcome | None:
-    """The receipt whose result was accepted gets the same answer for the same data, whatever has happened since."""
-    claim = hold.claim
-    if not hold.verdict.genuine or not claim.result_accepted:
-        return None
-    where = {"project": claim.project, "task": claim.task, "generation": claim.generation, "accepted": True}
-    accepted = work.find(Result, where)
-    result = next((r for r in accepted if r.digest == digest), None)
-    if result is None:
-        if cmd.request_id is not None and any(r.request_id == cmd.request_id for r in accepted):
-            raise RequestIdReused(f"request id {cmd.request_id[:80]!r} was used for another result")
-        return None
-    return Outcome(
-        outcome="ACCEPTED", again=True, work_product=result.work_product, result=result.id,
-        generation=claim.generation, current_generation=hold.task.generation, work_lost=False, state=hold.task.state,
-        message=f"{hold.task.key}: accepted before as {result.work_product}",
-    )  # fmt: skip
-
-
-def _refused(work: Work, hold: Hold, cmd: commands.Submit, encoded: bytes, digest: str) -> Outcome:
-    refusal = hold.refusal
-    assert refusal is not None
-    if not hold.verdict.genuine:
-        return replace(refusal, work_lost=False)
-    claim, task = hold.claim, hold.task
-    if claim.refused >= MOST_REFUSED or _is_kept(work, claim, digest):
-        return replace(refusal, work_lost=True)
-    result = _result(
-        work, hold, cmd, encoded, digest, accepted=False, reason=refusal.outcome, work_lost=True, late=True
-    )
-    marked = replace(claim, refused=claim.refused + 1, result_accepted=bool(claim.result_accepted))
-    work.record(
-        "task.result_refused", result, marked, task=task, level="warning", message=refusal.message,
-        agent=claim.agent, session=claim.session, generation=claim.generation,
-        details={
-            "submitted_generation": claim.generation, "current_generation": task.generation, "reason": refusal.outcome,
-            "work_lost": True, "result_size": len(encoded), "result": result.id,
-            "processing_time": (result.processing or 0) // 1000,
-        },
-    )  # fmt: skip
-    spread(work)
-    hint = f"your result was kept as refused; see tenure show {task.ref}"
-    if task.state == lifecycle.DEAD_LETTERED:
-        hint = "the result was kept; the task is a dead letter, and a person may adopt it"
-    return replace(refusal, work_lost=True, result=result.id, hint=hint)
-
-
-def _is_kept(work: Work, claim: Claim, digest: str) -> bool:
-    if not claim.refused:
-        return False
-    where = {"project": claim.project, "task": claim.task, "generation": claim.generation, "accepted": False}
-    return any(r.digest == digest for r in work.find(Result, where))
-
-
 # --- giving up ----------------------------------------------------------------------------------------------
 
 
@@ -410,7 +282,6 @@ HANDLERS: Handlers = {
     commands.Start: start,
     commands.Progress: progress,
     commands.Checkpoint: checkpoint,
-    commands.Submit: submit,
     commands.Fail: fail,
     commands.Release: release,
     commands.Ask: ask,

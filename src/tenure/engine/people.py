@@ -1,15 +1,18 @@
-"""Agents and sessions: registering, signs of life, draining, leaving."""
+"""Agents, sessions and processes: registering, signs of life, draining, leaving, being gone."""
 
 from __future__ import annotations
 
-from tenure.core import claims, commands, ids, inputs, lifecycle, team
-from tenure.core.errors import InvalidInput, LimitReached, NotFound
+from tenure.core import claims, commands, ids, inputs, lifecycle, settle, team
+from tenure.core.errors import InvalidInput, LimitReached, NotFound, TooLarge
 from tenure.core.filters import Present
 from tenure.core.outcomes import Outcome
-from tenure.core.records import Agent, Message, Project, Row, Session, Task, replace
-from tenure.engine.effects import current_claim, spread
+from tenure.core.processes import check_process, process_of, text_of
+from tenure.core.records import Agent, Claim, Message, Project, Row, Session, Task, replace
+from tenure.engine.effects import brief_of, current_claim, spread
 from tenure.engine.naming import project_of
 from tenure.engine.work import Handlers, Work
+
+MOST_PROCESSES = 1000  # told of in one command
 
 
 def known_agent(work: Work, project: str, name: str) -> Agent:
@@ -185,6 +188,32 @@ def give_back(work: Work, where: dict[str, str], ending: lifecycle.Ending, kind:
     return tuple(freed)
 
 
+def gone(work: Work, cmd: commands.Gone) -> Outcome:
+    """End the claims of processes that were seen to have ended, as the end of their leases would; each is answerable.
+
+    A claim is found by its own process, so one that was taken over meanwhile is another's and stays.
+    """
+    project_of(work, cmd.project)
+    if len(cmd.processes) > MOST_PROCESSES:
+        raise TooLarge(f"{len(cmd.processes)} processes; at most {MOST_PROCESSES} at once")
+    wanted = tuple(text_of(check_process(process)) for process in cmd.processes)
+    freed = []
+    for claim in work.find(Claim, {"project": cmd.project, "process": wanted}):
+        task = work.get(Task, cmd.project, claim.task)
+        assert task is not None, claim.id
+        process = process_of(claim.process or "")
+        lost = settle.gone(task, claim, brief_of(work, task), work.now, work.chance.fraction())
+        assert lost.claim is not None, claim.id
+        work.record(
+            lost.kind, lost.claim, task=lost.task, agent=task.agent, session=task.session, level="warning",
+            message=f"process {process.pid} on {process.host} is gone",
+            details={**lost.details, "host": process.host, "pid": process.pid, "said_by": work.principal.name},
+        )  # fmt: skip
+        freed.append(task.key)
+    spread(work)
+    return Outcome(outcome="OK" if freed else "UNCHANGED", changed=tuple(sorted(freed)))
+
+
 def agent_view(work: Work, agent: Agent) -> dict[str, object]:
     held = [t for t in work.find(Task, {"project": agent.project, "agent": agent.id}) if claims.is_held(t)]
     return {
@@ -202,4 +231,5 @@ HANDLERS: Handlers = {
     commands.Drain: drain,
     commands.Terminate: terminate,
     commands.Leave: leave,
+    commands.Gone: gone,
 }

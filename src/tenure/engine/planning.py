@@ -3,28 +3,28 @@
 A task of a named plan is known by its local name, its key, or the slug of its title, in that order; that identity is
 its idempotency key (`plan:NAME:IDENTITY`). Applied again: new tasks are made, changed ones that nobody has claimed
 yet are edited, changed ones that have been are reported and left, missing ones are reported, or cancelled with
-`prune` where nobody has claimed them.
+`prune` where nobody has claimed them. Tracks that the plan brings are made with it, or not at all.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
-from tenure.core import commands, graph, ids, inputs, lifecycle, priority
+from tenure.core import commands, graph, ids, inputs, lifecycle, priority, roles
 from tenure.core.commands import Dependency, NewTask
 from tenure.core.errors import InvalidInput
 from tenure.core.filters import Prefix
 from tenure.core.outcomes import Outcome
-from tenure.core.records import Dag, Edge, Project, Task, replace
+from tenure.core.records import Dag, Edge, Project, Task, Track, replace
 from tenure.engine import handing
 from tenure.engine.editing import apply_changes, current_value
 from tenure.engine.effects import brief_of, cancel_task, current, spread
 from tenure.engine.graphs import disconnect
 from tenure.engine.making import Builder, check_plan_size, connect
 from tenure.engine.naming import project_of, task_named
-from tenure.engine.work import Handlers, Work
+from tenure.engine.work import Handlers, Refused, Work
 
 _COMPARED = tuple(name for name in inputs.EDITABLE if name != "boost")
 
@@ -33,14 +33,43 @@ def plan(work: Work, cmd: commands.Plan) -> Outcome:
     check_plan_size(len(cmd.tasks))
     project = project_of(work, cmd.project)
     inputs.check_text(cmd.title, "title", 1000)
+    tracks = _define_tracks(work, cmd, project)
     if cmd.name is None:
         dag = _new_dag(work, cmd)
         made = Builder(work, project, work.principal.name).build(cmd.tasks, dag=dag)
-        return _answer(work, "CREATED", made, (), (), ())
-    ids.check_name(cmd.name, "plan")
-    if ":" in cmd.name:
-        raise InvalidInput(f"plan {cmd.name!r}: a name without ':', which ends it in the keys of its tasks")
-    return _apply(work, cmd, project)
+        outcome = _answer(work, "CREATED", made, (), (), (), tracks)
+    else:
+        inputs.check_plan_name(cmd.name)
+        outcome = _apply(work, cmd, project, tracks)
+    if cmd.dry_run:
+        raise Refused(replace(outcome, command_id=None, message=f"nothing was stored; it would be: {outcome.message}"))
+    return outcome
+
+
+class Tracks(NamedTuple):
+    """Codes of the tracks that a plan made, and of those that were there under another name and keep it."""
+
+    made: list[str]
+    kept: list[str]
+
+
+def _define_tracks(work: Work, cmd: commands.Plan, project: Project) -> Tracks:
+    tracks = Tracks([], [])
+    for new in cmd.tracks:
+        inputs.check_track(new.code, new.name, new.purpose)
+        there = work.get(Track, cmd.project, new.code)
+        if there is None:
+            roles.check_role(
+                work.principal,
+                commands.DefineTrack(project=cmd.project, code=new.code, name=new.name, purpose=new.purpose),
+                agents_may_operate=project.agents_may_operate,
+            )
+            track = Track(project=cmd.project, id=new.code, name=new.name, purpose=new.purpose)
+            work.record("track.defined", track, project=cmd.project, details={"track": new.code})
+            tracks.made.append(new.code)
+        elif there.name != new.name:
+            tracks.kept.append(new.code)
+    return tracks
 
 
 def _new_dag(work: Work, cmd: commands.Plan) -> Dag:
@@ -56,7 +85,7 @@ def _identity(plan_name: str, new: NewTask) -> str:
     return f"plan:{plan_name}:{new.name or new.key or ids.slug_of(new.title)}"
 
 
-def _apply(work: Work, cmd: commands.Plan, project: Project) -> Outcome:
+def _apply(work: Work, cmd: commands.Plan, project: Project, tracks: Tracks) -> Outcome:
     assert cmd.name is not None
     wanted: dict[str, NewTask] = {}
     for new in cmd.tasks:
@@ -101,11 +130,11 @@ def _apply(work: Work, cmd: commands.Plan, project: Project) -> Outcome:
             edited.append(task.key)
         else:
             gone.append(task.key)
-    code = "CREATED" if made and not there else "UPDATED" if made or edited else "UNCHANGED"
-    return _answer(work, code, made, edited, left, gone)
+    code = "CREATED" if made and not there else "UPDATED" if made or edited or tracks.made else "UNCHANGED"
+    return _answer(work, code, made, edited, left, gone, tracks)
 
 
-def _answer(work: Work, code: str, made: Any, edited: Any, left: Any, gone: Any) -> Outcome:
+def _answer(work: Work, code: str, made: Any, edited: Any, left: Any, gone: Any, tracks: Tracks) -> Outcome:
     return Outcome(
         outcome=code,
         command_id=work.command_id if code != "UNCHANGED" else None,
@@ -115,7 +144,9 @@ def _answer(work: Work, code: str, made: Any, edited: Any, left: Any, gone: Any)
         missing=tuple(gone) or None,
         message=f"{len(made)} made, {len(edited)} changed"
         + (f", {len(left)} changed in the plan but already claimed: {', '.join(left[:5])}" if left else "")
-        + (f", {len(gone)} no longer in the plan: {', '.join(gone[:5])}" if gone else ""),
+        + (f", {len(gone)} no longer in the plan: {', '.join(gone[:5])}" if gone else "")
+        + (f", tracks made: {', '.join(tracks.made)}" if tracks.made else "")
+        + (f", tracks that keep the name they have: {', '.join(tracks.kept)}" if tracks.kept else ""),
     )
 
 

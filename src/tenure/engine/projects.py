@@ -52,9 +52,7 @@ def define_project(work: Work, cmd: commands.DefineProject) -> Outcome:
 
 def define_track(work: Work, cmd: commands.DefineTrack) -> Outcome:
     project_of(work, cmd.project)
-    code = ids.check_track_code(cmd.code)
-    inputs.check_text(cmd.name, "name", 255, required=True)
-    inputs.check_text(cmd.purpose, "purpose")
+    code = inputs.check_track(cmd.code, cmd.name, cmd.purpose)
     before = work.get(Track, cmd.project, code)
     track = replace(before or Track(project=cmd.project, id=code, name=""), name=cmd.name, purpose=cmd.purpose)
     work.record("track.defined", track, project=cmd.project, details={"track": code})

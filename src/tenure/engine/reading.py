@@ -1,4 +1,4 @@
-"""Looks at the state, brought up to `now`: tasks, history, why, dags, status, sessions, log. They write nothing."""
+"""Looks at the state, brought up to `now`: tasks, history, dags, status, usage, sessions, log. They write nothing."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Any
 
 import msgspec
 
-from tenure.core import claims, eligibility, graph, inputs, lifecycle, priority, team
+from tenure.core import claims, graph, inputs, lifecycle, team
 from tenure.core.errors import NotFound
 from tenure.core.filters import Contains, Present, Range
+from tenure.core.processes import process_of
 from tenure.core.records import (
     Agent,
     Brief,
@@ -19,15 +20,14 @@ from tenure.core.records import (
     Edge,
     Leader,
     Message,
-    Project,
     Reservation,
     Result,
     Session,
     Task,
     Track,
+    Usage,
 )  # fmt: skip
-from tenure.engine import handing, mail, people
-from tenure.engine.claiming import is_limited
+from tenure.engine import handing, landing, mail, people, spending
 from tenure.engine.effects import brief_of, lineage
 from tenure.engine.leading import COORDINATOR, PROJECT_LEADER
 from tenure.engine.naming import dag_named, project_of, task_named
@@ -66,6 +66,12 @@ def show(work: Work, project: str, name: str) -> dict[str, Any]:
     checkpoint = handing.checkpoint_of(work, task)
     if checkpoint is not None:
         view["checkpoint"] = checkpoint
+    spent = spending.view(spending.of_task(work, task))
+    if spent is not None:
+        view["usage"] = spent
+    landings = [landing.view(row) for row in landing.of_task(work, task)]
+    if landings:
+        view["landings"] = landings
     return view
 
 
@@ -131,6 +137,10 @@ def history(work: Work, project: str, name: str) -> list[dict[str, Any]]:
     refused: dict[int, list[Result]] = {}
     for result in work.find(Result, {"project": project, "task": task.id, "accepted": False}, order="submitted_at"):
         refused.setdefault(result.generation, []).append(result)
+    spent: dict[int, list[Usage]] = {}
+    for row in spending.of_task(work, task):
+        spent.setdefault(row.generation, []).append(row)
+    landed = {row.generation: landing.view(row) for row in landing.of_task(work, task)}
     return [
         {
             "generation": c.generation, "run": c.run, "attempt": c.attempt, "session": c.session, "agent": c.agent,
@@ -139,6 +149,7 @@ def history(work: Work, project: str, name: str) -> list[dict[str, Any]]:
             "counted": c.counted, "result_accepted": c.result_accepted, "work_product_ref": c.work_product,
             "error_class": c.error_class, "error": c.error,
             "refused": [result_view(work, r, data=False) for r in refused.get(c.generation, ())],
+            "usage": spending.view(spent.get(c.generation, ())), "landing": landed.get(c.generation),
         }
         for c in lineage(work, task)
     ]  # fmt: skip
@@ -163,63 +174,6 @@ def result_view(work: Work, result: Result, *, data: bool = True) -> dict[str, A
     return view
 
 
-def why(work: Work, project: str, name: str) -> dict[str, Any]:
-    """Why a task stands where it does: its place in the order, what it waits for, who holds it, who could take it."""
-    settings = project_of(work, project)
-    task = task_named(work, project, name)
-    said: dict[str, Any] = {"key": task.key, "state": task.state, "priority": priority.explain(task, work.now)}
-    reasons: list[str] = []
-    if claims.is_held(task):
-        left = ((task.lease_until or work.now) - work.now) / 1e6
-        reasons.append(f"agent {task.agent} holds generation {task.generation}; its lease ends in {left:.0f} s")
-    waits = handing.waits_for(work, task)
-    if waits:
-        said["waits_for"] = list(waits)
-        reasons.append(f"waits for {', '.join(waits[:5])}")
-    for field, text in (("not_before", "may not start before {}"), ("retry_at", "is tried again at {}")):
-        at = getattr(task, field)
-        if at is not None and at > work.now:
-            reasons.append(f"{text.format(at)}, in {(at - work.now) / 1e6:.0f} s")
-    if task.state in (lifecycle.PAUSED, lifecycle.CANCELLED) and task.reason:
-        reasons.append(f"{task.state}: {task.reason}")
-    if task.state == lifecycle.DEAD_LETTERED and task.last_error:
-        reasons.append(f"dead letter after {task.attempts} attempts: {task.last_error.message[:200]}")
-    if task.state == lifecycle.CREATED:
-        reasons.append("a draft: publish it")
-    if task.offer_to is not None:
-        reasons.append(f"held out to agent {task.offer_to}")
-    if task.parked is not None:
-        other = work.get(Task, project, task.parked)
-        reasons.append(f"would overlap what {other.key if other else task.parked} holds")
-    reasons += [
-        f"the line is stopped for {s}: {r}" for s, r in settings.stopped.items() if s in eligibility.scopes_of(task, "")
-    ]
-    if task.state == lifecycle.READY:
-        said["agents"] = _who_could(work, settings, task)
-        if not any(not a["why_not"] for a in said["agents"]):
-            reasons.append("no known agent can take it")
-    said["reasons"] = reasons
-    return said
-
-
-def _who_could(work: Work, settings: Project, task: Task) -> list[dict[str, Any]]:
-    """For each known agent why it cannot take the task; nothing there means that it can."""
-    out = []
-    for agent in work.find(Agent, {"project": task.project, "left_at": Present(False)}):
-        profile = eligibility.profile_of(agent, settings.stopped)
-        obstacles = [
-            *eligibility.lane_obstacles(profile, eligibility.lane_of_task(task)),
-            *eligibility.task_obstacles(profile, task, work.now, lambda m: is_limited(work, task.project, m)),
-        ]
-        why_not = [o.sentence for o in obstacles]
-        if agent.draining:
-            why_not.append("is draining")
-        if (agent.cool_until or 0) > work.now:
-            why_not.append("cools off after failures of its own")
-        out.append({"agent": agent.id, "why_not": why_not})
-    return out
-
-
 # --- dags ---------------------------------------------------------------------------------------------------
 
 
@@ -238,11 +192,15 @@ def dag(work: Work, project: str, id: str) -> dict[str, Any]:
     path = graph.critical_path(tasks_, edges)
     key = {i: t.key for i, t in (tasks_ | work.get_many(Task, project, [e.needs for e in edges])).items()}
     pointed = {e.needs for e in edges}
+    briefs = work.get_many(Brief, project, tasks_)
     return {
         **msgspec.structs.asdict(row),
         "roots": sorted(t.key for t in tasks_.values() if not t.waits_on),
         "leaves": sorted(t.key for i, t in tasks_.items() if i not in pointed),
-        "tasks": [{"id": t.id, "key": t.key, "state": t.state} for t in sorted(tasks_.values(), key=lambda t: t.key)],
+        "tasks": [
+            {"id": t.id, "key": t.key, "state": t.state, "title": briefs[t.id].title, "agent": t.agent}
+            for t in sorted(tasks_.values(), key=lambda t: t.key)
+        ],
         "edges": [{"task": key[e.task], "needs": key[e.needs], "on_failure": e.on_failure} for e in edges],
         "critical_path": [key[i] for i in path],
     }
@@ -303,6 +261,7 @@ _MEMORY = {
     "task.completed": "result_submitted",
     "task.result_refused": "result_submitted",
     "task.lease_expired": "claim_lost",
+    "task.process_gone": "claim_lost",
     "task.aborted": "claim_lost",
     "task.reassigned": "claim_lost",
     "task.recovered": "claim_lost",
@@ -354,17 +313,20 @@ def session(work: Work, project: str, id: str) -> dict[str, Any]:
 def track_progress(work: Work, project: str) -> dict[str, dict[str, int]]:
     """Completed, in progress and pending tasks of each track that has any."""
     in_progress = (*lifecycle.HELD, lifecycle.VALIDATING)
-    out = {}
-    for track in work.find(Track, {"project": project}):
-        if not track.last_sequence:
-            continue
-        by_state = work.count(Task, {"project": project, "track": track.id}, "state")
-        out[track.id] = {
-            "completed": by_state.get(lifecycle.COMPLETED, 0),
-            "in_progress": sum(by_state.get(s, 0) for s in in_progress),
-            "pending": sum(n for s, n in by_state.items() if s not in (*in_progress, *lifecycle.FINISHED)),
+    shown = [state for state in lifecycle.STATES if state != lifecycle.CANCELLED]
+    # State by state, since that has an index: track by track read every task once for each track.
+    by_state = {state: work.count(Task, {"project": project, "state": state}, "track") for state in shown}
+    return {
+        track.id: {
+            "completed": by_state[lifecycle.COMPLETED].get(track.id, 0),
+            "in_progress": sum(by_state[state].get(track.id, 0) for state in in_progress),
+            "pending": sum(
+                by_state[state].get(track.id, 0) for state in shown if state not in (*in_progress, lifecycle.COMPLETED)
+            ),
         }
-    return out
+        for track in work.find(Track, {"project": project})
+        if track.last_sequence
+    }
 
 
 def status(work: Work, project: str) -> dict[str, Any]:
@@ -379,9 +341,28 @@ def status(work: Work, project: str) -> dict[str, Any]:
         "agents": agents(work, project),
         "tracks": track_progress(work, project),
         "tasks": work.count(Task, {"project": project}, "state"),
+        "usage": spending.of_project(work, project),
         "stopped": settings.stopped,
         "now": work.now,
     }
+
+
+def usage(work: Work, project: str, *, by: str = "task", limit: int = 100) -> list[dict[str, Any]]:
+    """What was spent on each task, or by each agent, model or session: the dearest first."""
+    return spending.spent_by(work, project, by, limit)
+
+
+def processes(work: Work, project: str) -> list[dict[str, Any]]:
+    """The processes that hold claims now, for somebody on their host to see whether they still run."""
+    project_of(work, project)
+    holding: dict[str, list[str]] = {}
+    for claim in work.find(Claim, {"project": project, "process": Present()}):
+        holding.setdefault(claim.process or "", []).append(claim.task)
+    tasks = work.get_many(Task, project, [id for held in holding.values() for id in held])
+    return [
+        {**msgspec.structs.asdict(process_of(text)), "tasks": sorted(tasks[id].key for id in held)}
+        for text, held in sorted(holding.items())
+    ]
 
 
 def _leader_view(work: Work, leader: Leader | None) -> dict[str, Any] | None:

@@ -6,8 +6,6 @@ repeat. Only what is left (create without a key, edits, operators' verbs, mail) 
 
 from __future__ import annotations
 
-import hashlib
-
 import msgspec
 
 from tenure.core import commands as c
@@ -20,9 +18,8 @@ from tenure.engine.work import Work
 
 KEPT = 24 * 3600 * 1_000_000
 REMEMBER_THEMSELVES = (
-    c.Claim, c.ClaimNext, c.Renew, c.Start, c.Progress, c.Checkpoint, c.Submit, c.Fail, c.Release, c.Ask, c.Spawn,
-    c.Wait,
-    c.Heartbeat, c.Lead, c.StepDown, c.RenewReservation,
+    c.Claim, c.ClaimNext, c.Renew, c.Start, c.Progress, c.Checkpoint, c.Usage, c.Land, c.Submit, c.Fail, c.Release,
+    c.Ask, c.Spawn, c.Wait, c.Gone, c.Heartbeat, c.Lead, c.StepDown, c.RenewReservation,
 )  # fmt: skip
 
 
@@ -39,6 +36,8 @@ def _row_id(item: Checked, principal: Principal) -> str:
 
 def command_digest(command: c.Command) -> str:
     """What a request asks for, whoever traces it."""
+    import hashlib  # a fifth of what a bare start costs, and seldom needed
+
     return hashlib.sha256(msgspec.json.encode(replace(command, trace_id=None))).hexdigest()[:32]
 
 

@@ -31,7 +31,7 @@ def settle_due(work: Work, projects: Iterable[str], report: Report, limit: int |
     for project in projects:
         queue = _Queue(work, project)
         for id in queue:
-            if limit is not None and report.settled + len(report.failed) >= limit:
+            if limit is not None and report.settled >= limit:
                 report.more = True
                 return
             settle_apart(work, project, id, report)

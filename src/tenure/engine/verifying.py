@@ -14,7 +14,7 @@ import msgspec
 
 from tenure.core import claims, graph, lifecycle, settle
 from tenure.core.errors import Cycle
-from tenure.core.records import KINDS, Claim, Dag, DeadLetter, Edge, Reservation, Result, Row, Task
+from tenure.core.records import KINDS, Claim, Dag, DeadLetter, Edge, Landing, Reservation, Result, Row, Task, Usage
 from tenure.engine.effects import dead_letter_id
 from tenure.engine.replaying import Tables, differences, replay
 from tenure.engine.upkeep import projects
@@ -31,7 +31,7 @@ def verify(engine: Engine, *, with_replay: bool = True) -> list[str]:
     with engine.reading(projects(engine)) as work:
         rows: Tables = {kind: {(r.project, r.id): r for r in work.find(kind, {})} for kind in KINDS}
         found = [*_results(rows), *_claims(rows), *_limbo(rows, work), *_graph(rows), *_dags(rows), *_letters(rows)]
-        found += _holds(rows)
+        found += [*_holds(rows), *_of_claims(rows)]
     if with_replay:
         found += _replayed(engine)
     return found
@@ -155,6 +155,20 @@ def _holds(rows: Tables) -> Iterator[str]:
         task = rows[Task].get((held.project, held.task))
         if not isinstance(task, Task) or not claims.is_held(task) or task.generation != held.generation:
             yield f"{held.id}: {held.pattern} is held for {held.task}, whose claim has ended"
+
+
+def _of_claims(rows: Tables) -> Iterator[str]:
+    """What was booked or recorded under a claim is that claim's, and only a live one names its process."""
+    for row in (*_of(rows, Usage), *_of(rows, Landing)):
+        assert isinstance(row, Usage | Landing)
+        claim = rows[Claim].get((row.project, claims.claim_id(row.task, row.generation)))
+        if not isinstance(claim, Claim) or claim.agent != row.agent:
+            yield f"{row.id}: is of a claim that never was"
+        if isinstance(row, Usage) and min(row.fresh, row.cached, row.written, row.output, row.cost or 0) < 0:
+            yield f"{row.id}: less than nothing was spent"
+    for claim in _of(rows, Claim):
+        if isinstance(claim, Claim) and claim.process is not None and claim.state != "active":
+            yield f"{claim.id}: has ended, but can still be found by its process"
 
 
 def _replayed(engine: Engine) -> list[str]:

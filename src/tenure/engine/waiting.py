@@ -7,11 +7,12 @@ from collections.abc import Callable
 from tenure.core.commands import OWNER, ClaimNext, Principal
 from tenure.core.outcomes import Outcome
 from tenure.engine.engine import Engine
-from tenure.stores.port import WAKE_UPS
+from tenure.stores.port import WAKE_UPS, Store
 
 POLL_WITH_WAKE_UPS = 30.0
 POLL_WITHOUT = 5.0
 SHORTEST = 0.05  # a row that no rule can settle stays due, and must not keep everybody spinning
+LOOK_UP = 0.2  # seconds between looks whether the waiter is still wanted
 
 
 def claim_next_or_wait(
@@ -20,8 +21,13 @@ def claim_next_or_wait(
     timeout: float,
     monotonic: Callable[[], float],
     principal: Principal = OWNER,
+    *,
+    is_wanted: Callable[[], bool] | None = None,
 ) -> Outcome:
-    """As `claim_next`, but stays until there is something to take or `timeout` seconds are over."""
+    """As `claim_next`, but stays until there is something to take or `timeout` seconds are over.
+
+    Once `is_wanted` says no it takes nothing any more: nobody would get the receipt.
+    """
     poll = POLL_WITH_WAKE_UPS if WAKE_UPS in engine.store.features else POLL_WITHOUT
     give_up = monotonic() + timeout
     while True:
@@ -34,4 +40,20 @@ def claim_next_or_wait(
         if outcome.retry_at is not None:
             with engine.store.begin(engine.tenant, write=False) as tx:
                 wait = min(wait, max(SHORTEST, (outcome.retry_at - tx.now) / 1e6))
-        engine.store.wait(mark, wait)
+        if not _waited(engine.store, mark, wait, monotonic, is_wanted):
+            return outcome
+
+
+def _waited(
+    store: Store, mark: int, seconds: float, monotonic: Callable[[], float], is_wanted: Callable[[], bool] | None
+) -> bool:
+    """Stay for news or until the time is over; False as soon as nobody wants to know."""
+    if is_wanted is None:
+        store.wait(mark, seconds)
+        return True
+    until = monotonic() + seconds
+    while is_wanted():
+        left = until - monotonic()
+        if left <= 0 or store.wait(mark, min(left, LOOK_UP)):
+            return is_wanted()
+    return False

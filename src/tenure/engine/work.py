@@ -7,7 +7,7 @@ failed command is taken back alone (`undo_to`). Nothing reaches the store before
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache
 from typing import Any, Protocol, TypeVar, overload
 
@@ -18,7 +18,7 @@ from tenure.core import ids, lifecycle
 from tenure.core.commands import Command, Principal
 from tenure.core.errors import Bug
 from tenure.core.events import Event
-from tenure.core.filters import Where, matches
+from tenure.core.filters import Where, matches, sums_of
 from tenure.core.outcomes import Outcome
 from tenure.core.records import KINDS, Row, Task, replace
 from tenure.core.settle import stamp
@@ -148,6 +148,12 @@ class Work:
                     value = getattr(row, by)
                     counts[value] = counts.get(value, 0) + change
         return {value: n for value, n in counts.items() if n}
+
+    def sums(self, kind: type[Row], where: Where, by: str, fields: Sequence[str]) -> dict[Any, tuple[int | None, ...]]:
+        """As the store's `sums`, by now: where this work has changed rows of that kind, it adds them up itself."""
+        if not self._changed.get(kind):
+            return self.tx.sums(kind, where, by, fields)
+        return sums_of(self.find(kind, where), by, fields)
 
     def tally(self, kind: type[Row], where: Where, most: int) -> int:
         """How many rows match by now, counted no further than `most`."""

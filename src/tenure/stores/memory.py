@@ -18,7 +18,7 @@ import msgspec
 
 from tenure.core.errors import Bug, Conflict, InvalidInput, StoreAway, StoreError
 from tenure.core.events import Event
-from tenure.core.filters import Contains, Prefix, Present, Where, matches
+from tenure.core.filters import Contains, Prefix, Present, Where, matches, sums_of
 from tenure.core.records import KINDS, Row, Task, replace
 from tenure.stores.port import EVENT_UNIQUE, UNIQUE, Change, Clock, Head, Unique
 from tenure.stores.sql.codec import JSON, columns_of
@@ -152,6 +152,14 @@ class MemoryTransaction:
     def count(self, kind: type[Row], where: Where, by: str) -> dict[Any, int]:
         _check(kind, where, by)
         return dict(Counter(getattr(row, by) for row in self._rows(kind).values() if matches(row, where)))
+
+    def sums(self, kind: type[Row], where: Where, by: str, fields: Sequence[str]) -> dict[Any, tuple[int | None, ...]]:
+        _check(kind, where, by, *fields)
+        types = {column.name: column.type for column in columns_of(kind)}
+        for field in fields:
+            if types[field] != "int":
+                raise InvalidInput(f"{field} is not a whole number: it cannot be added up")
+        return sums_of((row for row in self._rows(kind).values() if matches(row, where)), by, fields)
 
     def tally(self, kind: type[Row], where: Where, most: int) -> int:
         return len(self.find(kind, where, limit=most))

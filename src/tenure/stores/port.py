@@ -95,6 +95,12 @@ class Transaction(Protocol):
     def count(self, kind: type[Row], where: Where, by: str) -> dict[Any, int]:
         """How many rows match, for each value of the field `by`."""
 
+    def sums(self, kind: type[Row], where: Where, by: str, fields: Sequence[str]) -> dict[Any, tuple[int | None, ...]]:
+        """The sums of integer fields over rows that match, for each value of `by`; None where none has a value.
+
+        Callers keep them within 64 bits.
+        """
+
     def tally(self, kind: type[Row], where: Where, most: int) -> int:
         """How many rows match, counted no further than `most`."""
 

@@ -9,15 +9,20 @@ from __future__ import annotations
 
 from tenure.testing.engine.endings import Endings
 from tenure.testing.engine.graphs import Graphs
+from tenure.testing.engine.landings import Landings
 from tenure.testing.engine.operators import Operators
 from tenure.testing.engine.order import Order
+from tenure.testing.engine.processes import Processes
 from tenure.testing.engine.receipts import Receipts
 from tenure.testing.engine.repeats import Repeats
+from tenure.testing.engine.spending import Spending
 from tenure.testing.engine.team import Team
 from tenure.testing.engine.timelines import Timelines
 from tenure.testing.engine.undo import Undo
 from tenure.testing.engine.upkeep import Upkeep
 
 
-class EngineSuite(Timelines, Endings, Receipts, Repeats, Graphs, Order, Team, Operators, Undo, Upkeep):
+class EngineSuite(
+    Timelines, Endings, Receipts, Spending, Landings, Repeats, Graphs, Order, Team, Processes, Operators, Undo, Upkeep
+):
     """Subclass it, name the subclass `Test…`, and define `open_store`."""

@@ -19,7 +19,10 @@ from tenure.stores.sql.codec import Column, columns_of
 SQLITE_TYPES = {"str": "TEXT", "int": "INTEGER", "bool": "INTEGER", "float": "REAL", "bytes": "BLOB", "json": "TEXT"}
 
 # Narrow rows live in the tree of their key: one page less to write each. Wide ones would make that tree deep.
-NARROW = {"claim", "edge", "dag", "track", "project", "agent", "session", "model", "reservation", "leader"}
+NARROW = {
+    "claim", "usage", "landing", "edge", "dag", "track", "project", "agent", "session", "model", "reservation",
+    "leader",
+}  # fmt: skip
 
 
 def tables() -> Iterator[tuple[str, type[msgspec.Struct]]]:

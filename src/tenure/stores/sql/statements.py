@@ -11,13 +11,14 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from typing import Any, Generic, TypeVar
 
-from tenure.core.errors import Bug
+from tenure.core.errors import Bug, InvalidInput
 from tenure.core.events import Event
 from tenure.core.filters import Where
 from tenure.core.records import KINDS, Row, Task
 from tenure.stores.sql.clauses import (
     Dialect,
     beyond,
+    column_of,
     conditions,
     marks,
     order_by,
@@ -138,6 +139,20 @@ class Table(Generic[R]):
             return None
         clauses, values = found
         text = f'SELECT "{by}", count(*) FROM "{self.name}" WHERE {_joined(clauses)} GROUP BY "{by}"'
+        return text, [tenant, *values]
+
+    def summing(self, tenant: str, where: Where, by: str, fields: Sequence[str]) -> Statement | None:
+        """Gives the value of `by`, then the sum of each field; None where nothing can match."""
+        order_of(self.codec, by)
+        for field in fields:
+            if column_of(self.codec, field).type != "int":
+                raise InvalidInput(f"{field} is not a whole number: it cannot be added up")
+        found = conditions(self.codec, where, self.dialect)
+        if found is None:
+            return None
+        clauses, values = found
+        sums = ", ".join(f'sum("{field}")' for field in fields)
+        text = f'SELECT "{by}", {sums} FROM "{self.name}" WHERE {_joined(clauses)} GROUP BY "{by}"'
         return text, [tenant, *values]
 
     def tallying(self, tenant: str, where: Where, most: int) -> Statement | None:

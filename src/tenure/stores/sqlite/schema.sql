@@ -1,4 +1,4 @@
--- 0001_initial d2154990acef0d3ef7ead1c0be1c2fa05055262e5d488c9994734c1c36832511 since 0.1.0
+-- 0001_initial 2fd93fd6e00a15827b50cdbb32ed9906e843734e8258e8e53d223dcd58529ed4 since 0.1.0
 
 -- table agent of agent
 CREATE TABLE agent (
@@ -104,6 +104,7 @@ CREATE TABLE claim (
     error TEXT,
     model TEXT,
     refused INTEGER NOT NULL,
+    process TEXT,
     request_id TEXT,
     request_hash TEXT,
     PRIMARY KEY (tenant, project, id)
@@ -111,6 +112,9 @@ CREATE TABLE claim (
 
 -- index claim_generation of claim
 CREATE UNIQUE INDEX claim_generation ON claim (tenant, project, task, generation);
+
+-- index claim_process of claim
+CREATE INDEX claim_process ON claim (tenant, project, process) WHERE process IS NOT NULL;
 
 -- index claim_request of claim
 CREATE INDEX claim_request ON claim (tenant, project, request_id) WHERE request_id IS NOT NULL;
@@ -215,6 +219,25 @@ CREATE INDEX event_session ON event (tenant, project, session) WHERE session IS 
 
 -- index event_version of event
 CREATE UNIQUE INDEX event_version ON event (tenant, project, task, version) WHERE task IS NOT NULL;
+
+-- table landing of landing
+CREATE TABLE landing (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    task TEXT NOT NULL,
+    generation INTEGER NOT NULL,
+    run INTEGER NOT NULL,
+    agent TEXT NOT NULL,
+    branch TEXT NOT NULL,
+    old TEXT NOT NULL,
+    new TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) STRICT, WITHOUT ROWID;
+
+-- index landing_task of landing
+CREATE INDEX landing_task ON landing (tenant, project, task, generation);
 
 -- table leader of leader
 CREATE TABLE leader (
@@ -532,3 +555,30 @@ CREATE TABLE track (
     last_sequence INTEGER NOT NULL,
     PRIMARY KEY (tenant, project, id)
 ) STRICT, WITHOUT ROWID;
+
+-- table usage of usage
+CREATE TABLE usage (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    task TEXT NOT NULL,
+    generation INTEGER NOT NULL,
+    agent TEXT NOT NULL,
+    session TEXT NOT NULL,
+    model TEXT NOT NULL,
+    late INTEGER NOT NULL,
+    fresh INTEGER NOT NULL,
+    cached INTEGER NOT NULL,
+    written INTEGER NOT NULL,
+    output INTEGER NOT NULL,
+    cost INTEGER,
+    duration INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) STRICT, WITHOUT ROWID;
+
+-- index usage_late of usage
+CREATE INDEX usage_late ON usage (tenant, project) WHERE late = 1;
+
+-- index usage_task of usage
+CREATE INDEX usage_task ON usage (tenant, project, task, generation);

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -168,12 +168,12 @@ class SqliteTransaction:
         return [] if statement is None else self._rows(statement, table.codec.decode)
 
     def count(self, kind: type[Row], where: Where, by: str) -> dict[Any, int]:
-        table = table_of(kind, DIALECT)
-        statement = table.counting(self._tenant, where, by)
-        counts = {} if statement is None else dict(self._read(statement))
-        if table.codec.by_name[by].type == "bool":
-            return {None if value is None else value != 0: number for value, number in counts.items()}
-        return counts
+        statement = table_of(kind, DIALECT).counting(self._tenant, where, by)
+        return {} if statement is None else _grouped(kind, by, self._read(statement))
+
+    def sums(self, kind: type[Row], where: Where, by: str, fields: Sequence[str]) -> dict[Any, tuple[int | None, ...]]:
+        statement = table_of(kind, DIALECT).summing(self._tenant, where, by, fields)
+        return {} if statement is None else _grouped(kind, by, ((row[0], row[1:]) for row in self._read(statement)))
 
     def tally(self, kind: type[Row], where: Where, most: int) -> int:
         statement = table_of(kind, DIALECT).tallying(self._tenant, where, most)
@@ -313,6 +313,13 @@ class SqliteTransaction:
             link.close()
         else:
             self._store.connections.give(link)
+
+
+def _grouped(kind: type[Row], by: str, pairs: Iterable[tuple[Any, ...]]) -> dict[Any, Any]:
+    """What was gathered for each value of a field, with truth as truth again."""
+    if table_of(kind, DIALECT).codec.by_name[by].type == "bool":
+        return {None if value is None else value != 0: gathered for value, gathered in pairs}
+    return dict(pairs)
 
 
 def _taken(error: apsw.ConstraintError, row: Row | None) -> Conflict:

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 from tenure.core import commands as c
-from tenure.core.commands import Command, Dependency, NewTask
+from tenure.core.commands import Command, Dependency, NewTask, Process, Totals
 from tenure.core.records import RetryPolicy, Task
 from tenure.core.retry import CLASSES
 from tenure.engine import Answer
@@ -134,11 +134,21 @@ class History:
     def claim(self) -> Step:
         pick, who, lease = self.recent(), self.agent(), self.dice.choice((30, 60, 600))
         request = self.dice.choice((None, None, f"r{self.dice.randrange(20)}"))
+        who["process"] = self.process()
         return lambda p: c.Claim(project=PROJECT, task=pick(p.keys()), lease=lease, request_id=request, **who)
 
     def claim_next(self) -> Step:
         who, lease, n = self.agent(), self.dice.choice((30, 60, 600)), self.dice.choice((1, 1, 2, 3))
+        who["process"] = self.process()
         return lambda p: c.ClaimNext(project=PROJECT, lease=lease, n=n, **who)
+
+    def process(self) -> Process | None:
+        pid = self.dice.choice((None, 1, 2, 3))
+        return None if pid is None else Process(host="h", boot="b", pid=pid, start=1)
+
+    def gone(self) -> Step:
+        process = self.process()
+        return lambda p: c.Gone(project=PROJECT, processes=() if process is None else (process,))
 
     def _receipted(self, make: Callable[[str], Command]) -> Step:
         pick = self.recent()
@@ -156,9 +166,21 @@ class History:
         data = {"next": "x" * self.dice.choice((3, 5000))}
         return self._receipted(lambda r: c.Checkpoint(project=PROJECT, receipt=r, data=data))
 
+    def usage(self) -> Step:
+        said: dict[str, Any] = {
+            "model": self.dice.choice(("opus", "haiku")), "fresh": self.dice.randrange(100),
+            "cost_usd": self.dice.choice((None, "0.01", "0.5", "1.25")),
+        }  # fmt: skip
+        return self._receipted(lambda r: c.Usage(project=PROJECT, receipt=r, **said))
+
+    def land(self) -> Step:
+        old, new = self.dice.sample(("a" * 40, "b" * 40, "c" * 40), 2)
+        return self._receipted(lambda r: c.Land(project=PROJECT, receipt=r, branch="main", old=old, new=new))
+
     def submit(self) -> Step:
         data = self.dice.choice(("a", {"b": 1}, "c" * 5000))
-        return self._receipted(lambda r: c.Submit(project=PROJECT, receipt=r, data=data))
+        usage = self.dice.choice(((), (), (Totals(model="opus", output=self.dice.randrange(100)),)))
+        return self._receipted(lambda r: c.Submit(project=PROJECT, receipt=r, data=data, usage=usage))
 
     def fail(self) -> Step:
         error_class, after = self.dice.choice(CLASSES), self.dice.choice((None, 0, 15))
@@ -252,7 +274,7 @@ _WEIGHTS: dict[Callable[[History], Step], int] = {
     History.progress: 3, History.checkpoint: 2, History.submit: 8, History.fail: 7, History.release: 2, History.ask: 1,
     History.spawn: 3, History.wait: 1, History.reserve: 2, History.keep_reserved: 1, History.operate: 12,
     History.cascading_reset: 1, History.edit: 3, History.offer: 2, History.link: 3, History.undo: 3, History.line: 1,
-    History.people: 4,
+    History.people: 4, History.usage: 4, History.land: 2, History.gone: 2,
 }  # fmt: skip
 MAKERS, WEIGHTS = list(_WEIGHTS), list(_WEIGHTS.values())
 

@@ -462,7 +462,7 @@ def some_command(kind: type[c.Command], key: str) -> c.Command:
         "task": key, "agent": "ann", "session": "s", "receipt": "A-001@1:" + "0" * 32, "needs": key, "text": "x",
         "question": "x", "data": {}, "tasks": (NewTask(title="x"),), "changes": {"title": "x"}, "sender": "ann",
         "patterns": ("a",), "holder": "ann", "term": 1, "scope": "project:", "code": "Q", "name": "x",
-        "command_id": "cmd_x",
+        "command_id": "cmd_x", "model": "opus", "branch": "main", "old": "a" * 40, "new": "b" * 40, "processes": (),
     }  # fmt: skip
     wanted = {f: fields[f] for f in kind.__struct_fields__ if f in fields}
     if kind is c.Add:

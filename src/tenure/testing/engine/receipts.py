@@ -35,6 +35,9 @@ LIVE: dict[str, Verb] = {
         c.Spawn, by=AGENT, receipt=receipt, tasks=(NewTask(title="part"),), wait=True
     ),
     "wait": lambda scene, receipt: scene.do(c.Wait, by=AGENT, receipt=receipt),
+    "land": lambda scene, receipt: scene.do(
+        c.Land, by=AGENT, receipt=receipt, branch="main", old="a" * 40, new="b" * 40
+    ),
     "reserve": lambda scene, receipt: scene.do(
         c.Reserve, by=AGENT, receipt=receipt, patterns=("env:staging",), agent="ann", session="s-ann"
     ),
@@ -356,7 +359,7 @@ class Receipts(Stage):
 
     # --- while held -----------------------------------------------------------------------------------------------
 
-    @pytest.mark.parametrize("verb", ["renew", "start", "progress", "checkpoint", "spawn", "reserve"])
+    @pytest.mark.parametrize("verb", ["renew", "start", "progress", "checkpoint", "spawn", "land", "reserve"])
     def test_the_first_write_starts_the_work(self, scene: Scene, verb: str) -> None:
         key = scene.add()
         receipt = scene.take(key)
@@ -365,7 +368,7 @@ class Receipts(Stage):
         VERBS[verb](scene, receipt)
         assert (scene.state(key), scene.task(key).started_at) == ("running", scene.now)
 
-    @pytest.mark.parametrize("verb", ["start", "progress", "checkpoint", "spawn", "reserve"])
+    @pytest.mark.parametrize("verb", ["start", "progress", "checkpoint", "spawn", "land", "reserve"])
     def test_a_command_renews_the_claim_whose_receipt_it_presents(self, scene: Scene, verb: str) -> None:
         key, other = scene.add(), scene.add()
         receipt = scene.take(key, lease=60)

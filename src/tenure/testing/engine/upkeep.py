@@ -14,6 +14,8 @@ from tenure.core.events import KINDS as EVENT_KINDS
 from tenure.core.outcomes import Outcome
 from tenure.core.records import KINDS, Claim, Reservation, Result, Task, replace
 from tenure.engine.replaying import differences, replay
+from tenure.engine.settling import PAGE
+from tenure.stores.port import Change
 from tenure.testing.clock import FakeClock
 from tenure.testing.engine.graphs import new
 from tenure.testing.engine.histories import play, play_in_batches, standing
@@ -85,6 +87,21 @@ class Upkeep(Stage):
         assert scene.state(fine) == "ready"
         assert scene.next_keys(1, "bo") == [fine]
         assert scene.add("life goes on")
+
+    def test_a_page_of_rows_that_cannot_be_settled_does_not_starve_the_rest(self, scene: Scene) -> None:
+        scene.broken = True
+        scene.plan(*(new(f"t{n}") for n in range(PAGE + 1)))
+        for _ in range(PAGE // 100 + 1):
+            scene.next(n=100, lease=60)
+        with scene.store.begin("local", write=True) as tx:
+            tx.save([Change(claim, None) for claim in tx.find(Claim, {})])
+        key = scene.add()
+        scene.take(key, "bo", lease=61)
+        scene.pass_time(seconds=62)
+        assert scene.state(key) == "ready"
+        assert scene.claim(key, "cy").outcome == "GRANTED"
+        report = scene.engine.sweep()
+        assert len(report.failed) == PAGE + 1
 
     def test_reads_see_what_is_due_and_write_nothing(self, scene: Scene) -> None:
         key = scene.add()

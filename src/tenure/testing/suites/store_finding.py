@@ -1,4 +1,4 @@
-"""`find`, `count` and `tally` answer as `core.filters.matches` does on the rows themselves."""
+"""`find`, `count`, `sums` and `tally` answer as `core.filters.matches` does on the rows themselves."""
 
 from __future__ import annotations
 
@@ -124,6 +124,26 @@ class Finding(Setting):
             assert transaction.count(Agent, {}, "pid") == {None: 3, 1: 2}
             assert transaction.count(Agent, {"project": "q"}, "pid") == {}
 
+    def test_sums_are_of_each_value_of_the_field(self, store: Store) -> None:
+        rows = [
+            row_of(Agent, project="p", id=str(n), draining=n > 2, pid=n if n % 2 else None, heartbeat=10**n)
+            for n in range(5)
+        ]
+        add(store, *rows, row_of(Agent, project="q", id="0", pid=None, heartbeat=-7))
+        with store.begin("local", write=False) as transaction:
+            by_drain = transaction.sums(Agent, {"project": "p"}, "draining", ("pid", "heartbeat"))
+            assert by_drain == {False: (1, 111), True: (3, 11_000)}
+            assert all(type(key) is bool for key in by_drain)
+            assert transaction.sums(Agent, {"pid": None}, "project", ("pid", "heartbeat")) == {
+                "p": (None, 10_101),
+                "q": (None, -7),
+            }
+            assert transaction.sums(Agent, {"project": "r"}, "project", ("pid",)) == {}
+            assert transaction.sums(Agent, {"id": ()}, "project", ("pid",)) == {}
+            for field in ("type", "draining", "capabilities", "nothing", 'pid") --'):
+                with pytest.raises(InvalidInput):
+                    transaction.sums(Agent, {}, "project", (field,))
+
     def test_a_tally_ends_at_the_most_that_is_asked_for(self, store: Store) -> None:
         add(store, *[row_of(Agent, project="p", id=str(n)) for n in range(5)])
         with store.begin("local", write=False) as transaction:
@@ -137,6 +157,7 @@ class Finding(Setting):
                 lambda: transaction.find(Agent, {field: "x"}),
                 lambda: transaction.find(Agent, {}, order=field),
                 lambda: transaction.count(Agent, {}, field),
+                lambda: transaction.sums(Agent, {}, field, ("pid",)),
                 lambda: transaction.tally(Agent, {field: "x"}, 1),
                 lambda: transaction.events({field: "x"}),
             ):

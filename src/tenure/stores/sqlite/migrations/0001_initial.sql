@@ -149,6 +149,7 @@ CREATE TABLE claim (
     error TEXT,
     model TEXT,
     refused INTEGER NOT NULL,
+    process TEXT,
     request_id TEXT,
     request_hash TEXT,
     PRIMARY KEY (tenant, project, id)
@@ -190,6 +191,41 @@ CREATE TABLE checkpoint (
     at INTEGER NOT NULL,
     PRIMARY KEY (tenant, project, id)
 ) STRICT;
+
+CREATE TABLE usage (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    task TEXT NOT NULL,
+    generation INTEGER NOT NULL,
+    agent TEXT NOT NULL,
+    session TEXT NOT NULL,
+    model TEXT NOT NULL,
+    late INTEGER NOT NULL,
+    fresh INTEGER NOT NULL,
+    cached INTEGER NOT NULL,
+    written INTEGER NOT NULL,
+    output INTEGER NOT NULL,
+    cost INTEGER,
+    duration INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE landing (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    task TEXT NOT NULL,
+    generation INTEGER NOT NULL,
+    run INTEGER NOT NULL,
+    agent TEXT NOT NULL,
+    branch TEXT NOT NULL,
+    old TEXT NOT NULL,
+    new TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE body (
     tenant TEXT NOT NULL,
@@ -430,6 +466,13 @@ CREATE UNIQUE INDEX claim_generation ON claim (tenant, project, task, generation
 CREATE INDEX claim_session ON claim (tenant, project, session, id);
 -- Not unique: one request may take several tasks.
 CREATE INDEX claim_request ON claim (tenant, project, request_id) WHERE request_id IS NOT NULL;
+-- Live claims only: the end of a claim forgets its process.
+CREATE INDEX claim_process ON claim (tenant, project, process) WHERE process IS NOT NULL;
+
+CREATE INDEX usage_task ON usage (tenant, project, task, generation);
+CREATE INDEX usage_late ON usage (tenant, project) WHERE late = 1;
+
+CREATE INDEX landing_task ON landing (tenant, project, task, generation);
 
 CREATE INDEX result_task ON result (tenant, project, task, id);
 CREATE INDEX result_request ON result (tenant, project, request_id) WHERE request_id IS NOT NULL;
@@ -476,6 +519,12 @@ INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES
     ('claim', 'claim_generation', '2000000 2000000 400000 2 1'),
     ('claim', 'claim_session', '2000000 2000000 400000 200 1'),
     ('claim', 'claim_request', '2000000 2000000 400000 2'),
+    ('claim', 'claim_process', '1000 1000 200 2'),
+    ('usage', 'usage', '2000000 2000000 400000 1'),
+    ('usage', 'usage_task', '2000000 2000000 400000 3 2'),
+    ('usage', 'usage_late', '10000 10000 2000'),
+    ('landing', 'landing', '1000000 1000000 200000 1'),
+    ('landing', 'landing_task', '1000000 1000000 200000 1 1'),
     ('result', 'sqlite_autoindex_result_1', '1000000 1000000 200000 1'),
     ('result', 'result_task', '1000000 1000000 200000 2 1'),
     ('result', 'result_request', '1000000 1000000 200000 2'),

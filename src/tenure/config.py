@@ -1,0 +1,188 @@
+"""Where the store is, and the settings: `tenure.toml` < `.tenure/config.toml` < environment < flags.
+
+`SETTINGS` is the one table: key → (type, default, meaning); the reference page is made from it. The local store is
+found upward from the working folder, as git finds its own, and from a linked worktree through the git common folder.
+No git is started for that: a command must not pay for a process it may not need.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from tenure.core.errors import TenureError
+
+FOLDER = ".tenure"
+DATABASE = "tenure.db"
+SHARED = "tenure.toml"  # in the repository, for everybody
+LOCAL = "config.toml"  # in .tenure, for this clone
+
+
+class NoStore(TenureError):
+    code = "NO_STORE"
+
+
+class BadConfig(TenureError):
+    code = "BAD_CONFIG"
+
+
+class Setting(NamedTuple):
+    type: type
+    default: Any
+    meaning: str
+
+
+SETTINGS: dict[str, Setting] = {
+    "url": Setting(str, None, "the store: a path, `sqlite:///path`, or a scheme that a plug-in brings"),
+    "project": Setting(str, "default", "which project of the store"),
+    "lease": Setting(float, 1800.0, "seconds that a claim in a shell is good for, unless renewed"),
+    "done.clean_tree": Setting(bool, False, "`done` refuses while the working tree has uncommitted changes"),
+    "done.commit": Setting(bool, False, "`done` wants `--commit` to name a commit that exists"),
+    "hooks.guard_edits": Setting(
+        bool, False, "the hook denies edits when the lease is lost or the file is reserved by another"
+    ),
+    "hooks.keep_working": Setting(bool, False, "the hook asks an agent that stops to go on while it holds a task"),
+    "run.agent": Setting(str, None, "what `tenure run` starts when no --agent is given"),
+    "run.timeout": Setting(float, 3600.0, "seconds after which `tenure run` ends an agent's process"),
+}
+
+
+class Value(NamedTuple):
+    value: Any
+    origin: str  # default, a file's path, an environment variable, or a flag
+
+
+class Home(NamedTuple):
+    """Where a store was found: `folder` holds what is kept beside it (receipts, worktrees, transcripts)."""
+
+    folder: str
+    url: str
+
+    @property
+    def root(self) -> str:
+        """The folder that the work is about: the one that `.tenure` lies in."""
+        return os.path.dirname(self.folder)
+
+
+# --- finding the store --------------------------------------------------------------------------------------
+
+
+def upward(start: str) -> list[str]:
+    """`start` and every folder above it."""
+    folders = [os.path.realpath(start)]
+    while (parent := os.path.dirname(folders[-1])) != folders[-1]:
+        folders.append(parent)
+    return folders
+
+
+def main_worktree(folder: str) -> str | None:
+    """The main worktree of the repository that `folder` is a linked worktree of."""
+    try:
+        with open(os.path.join(folder, ".git"), encoding="utf-8") as file:
+            kind, _, path = file.read().strip().partition(": ")
+        if kind != "gitdir":
+            return None
+        own = os.path.join(folder, path)
+        with open(os.path.join(own, "commondir"), encoding="utf-8") as file:
+            common = os.path.realpath(os.path.join(own, file.read().strip()))
+    except OSError:  # no .git, or a folder; a submodule has no commondir
+        return None
+    return os.path.dirname(common) if os.path.basename(common) == ".git" else common
+
+
+def find_folder(start: str) -> str | None:
+    """The `.tenure` folder that serves `start`."""
+    for folder in upward(start):
+        places = (folder, main_worktree(folder))
+        for place in places:
+            if place is not None and os.path.isfile(os.path.join(place, FOLDER, DATABASE)):
+                return os.path.join(place, FOLDER)
+    return None
+
+
+def find_home(start: str, settings: Mapping[str, Value]) -> Home:
+    """The store for commands run in `start`; NoStore where there is none."""
+    folder = find_folder(start)
+    url = settings["url"].value
+    if url is not None:
+        return Home(folder or state_folder(url), url)
+    if folder is None:
+        raise NoStore(f"there is no store in {start} or above", "`tenure init` makes one here")
+    return Home(folder, os.path.join(folder, DATABASE))
+
+
+def state_folder(url: str) -> str:
+    """Where a user keeps what belongs to a store that is not a folder of theirs."""
+    import hashlib
+
+    base = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    return os.path.join(base, "tenure", hashlib.sha256(url.encode()).hexdigest()[:16])
+
+
+# --- settings -----------------------------------------------------------------------------------------------
+
+
+def read_settings(start: str, environ: Mapping[str, str], flags: Mapping[str, Any] | None = None) -> dict[str, Value]:
+    """Every setting with its origin. The environment speaks of `run.timeout` as TENURE_RUN_TIMEOUT."""
+    merged = {key: Value(setting.default, "default") for key, setting in SETTINGS.items()}
+    for path in _files(start):
+        merged |= _from_file(path)
+    for key in SETTINGS:
+        name = "TENURE_" + key.upper().replace(".", "_")
+        if environ.get(name):
+            merged[key] = Value(_from_text(key, environ[name], name), name)
+    for key, given in (flags or {}).items():
+        if given is not None:
+            merged[key] = Value(given, "flag")
+    return merged
+
+
+def _files(start: str) -> list[str]:
+    shared = next((p for f in upward(start) if os.path.isfile(p := os.path.join(f, SHARED))), None)
+    folder = find_folder(start)
+    local = os.path.join(folder, LOCAL) if folder else None
+    return [p for p in (shared, local) if p is not None and os.path.isfile(p)]
+
+
+def _from_file(path: str) -> dict[str, Value]:
+    import tomllib
+
+    try:
+        with open(path, "rb") as file:
+            content = tomllib.load(file)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadConfig(f"{path}: {error}") from None
+    found = {}
+    for key, given in _flat(content):
+        if key not in SETTINGS:
+            from tenure.core.inputs import suggestion
+
+            raise BadConfig(
+                f"{path}: there is no setting {key!r}{suggestion(key, SETTINGS)}", "`tenure config` lists them"
+            )
+        wanted = SETTINGS[key].type
+        fits = isinstance(given, wanted) or (wanted is float and isinstance(given, int) and not isinstance(given, bool))
+        if not fits:
+            raise BadConfig(f"{path}: {key} is {given!r}; it must be a {wanted.__name__}")
+        found[key] = Value(wanted(given), path)
+    return found
+
+
+def _flat(content: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    pairs: list[tuple[str, Any]] = []
+    for key, value in content.items():
+        pairs += _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else [(prefix + key, value)]
+    return pairs
+
+
+def _from_text(key: str, text: str, origin: str) -> Any:
+    wanted = SETTINGS[key].type
+    if wanted is bool:
+        if text.lower() not in ("true", "false", "1", "0", "yes", "no"):
+            raise BadConfig(f"{origin} is {text!r}; it must be true or false")
+        return text.lower() in ("true", "1", "yes")
+    try:
+        return wanted(text)
+    except ValueError:
+        raise BadConfig(f"{origin} is {text!r}; it must be a number") from None

@@ -1,0 +1,52 @@
+"""Landings: what a holder is about to put on a branch, checked before it is recorded.
+
+The merge commit is made without moving a branch; (branch, old, new) is recorded under the receipt; then the ref is
+swapped, only from `old`. Whether that happened is git's to say: is `new` reachable from the branch?
+"""
+
+from __future__ import annotations
+
+import re
+
+from tenure.core.commands import Land
+from tenure.core.errors import InvalidInput
+
+_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+# git check-ref-format: characters that no ref has, and sequences that mean something else to git
+_NOT_IN_A_REF = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|\.lock(?:/|$)")
+
+
+def check_landing(said: Land) -> Land:
+    check_branch(said.branch)
+    for what, id in (("old", said.old), ("new", said.new)):
+        if not _COMMIT.fullmatch(id):
+            raise InvalidInput(
+                f"{what} {id[:70]!r}: 40 or 64 hexadecimal digits in lower case", "`git rev-parse` prints it"
+            )
+    if len(said.old) != len(said.new):
+        raise InvalidInput(f"old has {len(said.old)} digits, new {len(said.new)}: ids of one repository are alike")
+    if said.old == said.new:
+        raise InvalidInput(f"old and new are the same commit, {said.new[:12]}: there is nothing to land")
+    if is_nothing(said.new):
+        raise InvalidInput("new: all zeros names no commit; a landing never takes a branch away")
+    return said
+
+
+def is_nothing(id: str) -> bool:
+    """All zeros, as git writes "no such ref": `old` of a branch that is still to be made."""
+    return not id.strip("0")
+
+
+def check_branch(branch: str) -> str:
+    """A branch's own name, as git allows it."""
+    if branch.startswith("refs/"):
+        raise InvalidInput(f"branch {branch[:60]!r}: the name alone, without refs/heads/", "as in main or team/parser")
+    if (
+        not 1 <= len(branch) <= 200
+        or branch.startswith(("-", "/", "."))
+        or branch.endswith(("/", "."))
+        or branch in ("@", "HEAD")
+        or _NOT_IN_A_REF.search(branch)
+    ):
+        raise InvalidInput(f"branch {branch[:60]!r}: not a branch name that git allows", "as in main or team/parser")
+    return branch

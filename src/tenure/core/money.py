@@ -1,0 +1,39 @@
+"""Money: whole nano-dollars in rows, a decimal text on the wire, never a float, since floats do not add up.
+
+Nano: a token of a cheap model costs 30 of them, so a price table multiplies without rounding, and 64 bits still hold
+nine billion dollars.
+"""
+
+from __future__ import annotations
+
+import re
+
+from tenure.core.errors import InvalidInput
+
+NANO = 1_000_000_000
+MOST_USD = 100_000  # of one model under one claim: more is a slip of the unit
+_SHAPE = re.compile(r"([0-9]{1,20})(?:\.([0-9]{1,60}))?(?:[eE]([+-]?[0-9]{1,3}))?")
+
+
+def parse_usd(text: str, what: str = "cost_usd") -> int:
+    """Nano-dollars of a decimal text such as `0.0123` or `1.2e-05`; digits beyond them are rounded, halves up."""
+    match = _SHAPE.fullmatch(text)
+    if match is None:
+        raise InvalidInput(
+            f"{what} {text[:40]!r}: not an amount of dollars", "write it as a decimal number, as in 0.0123"
+        )
+    whole, fraction, exponent = match.groups(default="")
+    shift = 9 - len(fraction) + int(exponent or 0)
+    digits = int(whole + fraction)
+    unit: int = 10 ** abs(shift)
+    nano = digits * unit if shift >= 0 else (digits + unit // 2) // unit
+    if nano > MOST_USD * NANO:
+        raise InvalidInput(f"{what} {text[:40]}: at most {MOST_USD} dollars for one model of one claim")
+    return nano
+
+
+def usd_text(nano: int) -> str:
+    """The exact decimal text, with two digits behind the point at least: `1.25`, `3.00`, `0.000012`."""
+    whole, fraction = divmod(nano, NANO)
+    cents, rest = divmod(fraction, NANO // 100)
+    return f"{whole}.{cents:02d}" + (f"{rest:07d}".rstrip("0") if rest else "")

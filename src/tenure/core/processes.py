@@ -1,0 +1,32 @@
+"""Processes that hold claims: known by host, boot, pid and start time, so that a pid that comes again is another.
+
+Whoever looks at its own process table can prove one gone; nobody can prove it from another host or boot.
+"""
+
+from __future__ import annotations
+
+from tenure.core.commands import Process
+from tenure.core.errors import InvalidInput
+
+LARGEST_PID = (1 << 32) - 1
+
+
+def check_process(process: Process) -> Process:
+    for what, text in (("host", process.host), ("boot", process.boot)):
+        if not 1 <= len(text) <= 255 or "|" in text or not text.isprintable():
+            raise InvalidInput(f"process: {what} {text[:60]!r}: 1 to 255 printable characters without '|'")
+    if not 1 <= process.pid <= LARGEST_PID:
+        raise InvalidInput(f"process: pid {process.pid}: from 1 to {LARGEST_PID}")
+    if process.start < 0:
+        raise InvalidInput(f"process: start {process.start}: at least 0")
+    return process
+
+
+def text_of(process: Process) -> str:
+    """One text for one process: claims are found by it."""
+    return f"{process.host}|{process.boot}|{process.pid}|{process.start}"
+
+
+def process_of(text: str) -> Process:
+    host, boot, pid, start = text.split("|")
+    return Process(host=host, boot=boot, pid=int(pid), start=int(start))

@@ -1,0 +1,78 @@
+"""Usage: running totals of a model under a claim, so that a report that comes twice, or late, or out of order adds
+nothing that was not spent.
+
+A claim has at most two rows a model: what its receipt reported while it was good, and what came when it was stale.
+A report is the total of both, so each row takes what the other does not have, and neither ever falls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from tenure.core import inputs, money
+from tenure.core.commands import Totals
+from tenure.core.errors import InvalidInput, TooLarge
+from tenure.core.records import Claim, Usage, replace
+
+MOST_TOKENS = 10**12
+MOST_MODELS = 100  # under one claim
+LONGEST = 366 * 24 * 3600.0  # of compute, in seconds
+TOKENS = ("fresh", "cached", "written", "output")
+
+
+class Spent(NamedTuple):
+    """Checked totals, in the units of a row."""
+
+    model: str
+    fresh: int
+    cached: int
+    written: int
+    output: int
+    cost: int | None
+    duration: int
+
+
+def check_totals(said: Totals) -> Spent:
+    inputs.check_list((said.model,), "model")
+    for name in TOKENS:
+        if not 0 <= getattr(said, name) <= MOST_TOKENS:
+            raise InvalidInput(f"{name} {getattr(said, name)}: from 0 to {MOST_TOKENS} tokens")
+    return Spent(
+        said.model, said.fresh, said.cached, said.written, said.output,
+        None if said.cost_usd is None else money.parse_usd(said.cost_usd),
+        inputs.micros(said.duration, "duration", high=LONGEST),
+    )  # fmt: skip
+
+
+def check_all(said: Iterable[Totals]) -> tuple[Spent, ...]:
+    checked = tuple(check_totals(totals) for totals in said)
+    check_models({spent.model for spent in checked})
+    return checked
+
+
+def check_models(models: set[str]) -> None:
+    if len(models) > MOST_MODELS:
+        raise TooLarge(f"usage of {len(models)} models under one claim; at most {MOST_MODELS}")
+
+
+def usage_id(claim: str, model: str, late: bool) -> str:
+    """A claim's id has no colon, and a model's name that ends in `:late` differs by the `|` that none has."""
+    return f"{claim}:{model}|late" if late else f"{claim}:{model}"
+
+
+def booked(claim: Claim, spent: Spent, kept: Usage | None, other: Usage | None, *, late: bool, now: int) -> Usage:
+    """The row after a report: each total as high as it was ever said to be, less what the other row holds."""
+    row = kept or Usage(
+        project=claim.project, id=usage_id(claim.id, spent.model, late), task=claim.task, generation=claim.generation,
+        agent=claim.agent, session=claim.session, model=spent.model, late=late, at=now,
+    )  # fmt: skip
+    totals = {
+        name: max(getattr(row, name), getattr(spent, name) - (getattr(other, name) if other else 0))
+        for name in (*TOKENS, "duration")
+    }
+    cost = row.cost
+    if spent.cost is not None:
+        cost = max(row.cost or 0, spent.cost - (other.cost or 0 if other else 0))
+    grown = replace(row, **totals, cost=cost)
+    return grown if grown == row else replace(grown, at=now)

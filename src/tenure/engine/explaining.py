@@ -1,0 +1,70 @@
+"""Why a task stands where it does, in sentences. Writes nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tenure.core import claims, eligibility, lifecycle, priority
+from tenure.core.filters import Present
+from tenure.core.records import Agent, Project, Task
+from tenure.engine import handing
+from tenure.engine.claiming import is_limited
+from tenure.engine.naming import project_of, task_named
+from tenure.engine.work import Work
+
+
+def why(work: Work, project: str, name: str) -> dict[str, Any]:
+    """Why a task stands where it does: its place in the order, what it waits for, who holds it, who could take it."""
+    settings = project_of(work, project)
+    task = task_named(work, project, name)
+    said: dict[str, Any] = {"key": task.key, "state": task.state, "priority": priority.explain(task, work.now)}
+    reasons: list[str] = []
+    if claims.is_held(task):
+        left = ((task.lease_until or work.now) - work.now) / 1e6
+        reasons.append(f"agent {task.agent} holds generation {task.generation}; its lease ends in {left:.0f} s")
+    waits = handing.waits_for(work, task)
+    if waits:
+        said["waits_for"] = list(waits)
+        reasons.append(f"waits for {', '.join(waits[:5])}")
+    for field, text in (("not_before", "may not start before {}"), ("retry_at", "is tried again at {}")):
+        at = getattr(task, field)
+        if at is not None and at > work.now:
+            reasons.append(f"{text.format(at)}, in {(at - work.now) / 1e6:.0f} s")
+    if task.state in (lifecycle.PAUSED, lifecycle.CANCELLED) and task.reason:
+        reasons.append(f"{task.state}: {task.reason}")
+    if task.state == lifecycle.DEAD_LETTERED and task.last_error:
+        reasons.append(f"dead letter after {task.attempts} attempts: {task.last_error.message[:200]}")
+    if task.state == lifecycle.CREATED:
+        reasons.append("a draft: publish it")
+    if task.offer_to is not None:
+        reasons.append(f"held out to agent {task.offer_to}")
+    if task.parked is not None:
+        other = work.get(Task, project, task.parked)
+        reasons.append(f"would overlap what {other.key if other else task.parked} holds")
+    reasons += [
+        f"the line is stopped for {s}: {r}" for s, r in settings.stopped.items() if s in eligibility.scopes_of(task, "")
+    ]
+    if task.state == lifecycle.READY:
+        said["agents"] = _who_could(work, settings, task)
+        if not any(not a["why_not"] for a in said["agents"]):
+            reasons.append("no known agent can take it")
+    said["reasons"] = reasons
+    return said
+
+
+def _who_could(work: Work, settings: Project, task: Task) -> list[dict[str, Any]]:
+    """For each known agent why it cannot take the task; nothing there means that it can."""
+    out = []
+    for agent in work.find(Agent, {"project": task.project, "left_at": Present(False)}):
+        profile = eligibility.profile_of(agent, settings.stopped)
+        obstacles = [
+            *eligibility.lane_obstacles(profile, eligibility.lane_of_task(task)),
+            *eligibility.task_obstacles(profile, task, work.now, lambda m: is_limited(work, task.project, m)),
+        ]
+        why_not = [o.sentence for o in obstacles]
+        if agent.draining:
+            why_not.append("is draining")
+        if (agent.cool_until or 0) > work.now:
+            why_not.append("cools off after failures of its own")
+        out.append({"agent": agent.id, "why_not": why_not})
+    return out

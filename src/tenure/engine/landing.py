@@ -1,0 +1,60 @@
+"""Landing: a holder records which commit it is about to put on which branch, under its live receipt.
+
+The record and the check of the receipt are one transaction, so a stale holder records nothing and has no leave to
+swap the ref. A crash between record and swap leaves the record to whoever goes on, with this receipt or the next.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tenure.core import claims, commands
+from tenure.core.landings import check_landing
+from tenure.core.outcomes import Outcome
+from tenure.core.records import Landing, Task
+from tenure.engine.effects import spread
+from tenure.engine.holding import held, keep_started
+from tenure.engine.work import Handlers, Work
+
+MOST_TOLD = 20  # earlier landings in one answer
+
+
+def land(work: Work, cmd: commands.Land) -> Outcome:
+    check_landing(cmd)
+    hold = held(work, cmd.project, cmd.receipt)
+    claim = hold.claim
+    mine = work.get(Landing, cmd.project, claim.id)
+    said = Landing(
+        project=cmd.project, id=claim.id, task=claim.task, generation=claim.generation, run=claim.run,
+        agent=claim.agent, branch=cmd.branch, old=cmd.old, new=cmd.new, at=work.now,
+    )  # fmt: skip
+    again = mine is not None and (mine.branch, mine.old, mine.new) == (said.branch, said.old, said.new)
+    before = [view(row) for row in of_task(work, hold.task, MOST_TOLD) if not (again and row.id == claim.id)]
+    if again:
+        task = keep_started(work, hold.task)
+    else:
+        task = work.record(
+            "task.landing", said, task=claims.presented(hold.task, work.now),
+            message=f"{cmd.branch}: {cmd.old[:12]} → {cmd.new[:12]}",
+            details={"branch": cmd.branch, "old": cmd.old, "new": cmd.new},
+        )  # fmt: skip
+        spread(work)
+    return Outcome(
+        outcome="OK", again=again, landings=tuple(before), state=task.state, generation=task.generation,
+        lease_until=task.lease_until, directive=task.wanted or "continue",
+    )  # fmt: skip
+
+
+def of_task(work: Work, task: Task, limit: int | None = None) -> list[Landing]:
+    """What the claims of a task have recorded, newest first."""
+    return work.find(Landing, {"project": task.project, "task": task.id}, order="-generation", limit=limit)
+
+
+def view(row: Landing) -> dict[str, Any]:
+    return {
+        "generation": row.generation, "run": row.run, "agent": row.agent, "branch": row.branch, "old": row.old,
+        "new": row.new, "at": row.at,
+    }  # fmt: skip
+
+
+HANDLERS: Handlers = {commands.Land: land}

@@ -1,0 +1,37 @@
+"""What a claim would find: ready work in the order of the claim. Nothing is claimed and nothing written."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any
+
+from tenure.core import commands
+from tenure.core.outcomes import Outcome
+from tenure.core.records import Task, replace
+from tenure.engine.claiming import claim_next
+from tenure.engine.lanes import Lanes
+from tenure.engine.naming import project_of
+from tenure.engine.reading import MOST_LISTED, views
+from tenure.engine.work import Work
+
+
+def ready(work: Work, project: str, *, track: str | None = None, limit: int = 50) -> list[dict[str, Any]]:
+    """Claimable tasks, best first, whoever asks."""
+    project_of(work, project)
+    lanes = Lanes(work, project, expected=limit)
+    return views(work, islice(lanes.offer(lambda lane: track in (None, lane.track)), min(limit, MOST_LISTED)))
+
+
+def next_for(work: Work, cmd: commands.ClaimNext) -> Outcome:
+    """What `claim_next` would answer now, as the task stands before that claim.
+
+    The claim itself is run on the rows of a read transaction, which are never saved: so the two cannot disagree.
+    """
+    before = work.bookmark()
+    answer = claim_next(work, replace(cmd, request_id=None))
+    if not answer.ok or answer.task is None:
+        return answer
+    work.undo_to(before)
+    task = work.get(Task, cmd.project, answer.task["id"])
+    assert task is not None
+    return Outcome(outcome="OK", task=views(work, [task])[0], inputs=answer.inputs)

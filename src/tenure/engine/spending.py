@@ -1,0 +1,151 @@
+"""What work has cost: booking what holders report, and adding it up.
+
+Usage was paid, so whatever a genuine receipt reports is booked. Under a stale one it is booked as late: on the
+generation that spent it, but not against the task that went on without it. No event tells of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from tenure.core import commands, inputs, money
+from tenure.core.commands import Totals
+from tenure.core.filters import Present
+from tenure.core.outcomes import Outcome
+from tenure.core.records import Task, Usage, replace
+from tenure.core.usage import TOKENS, Spent, booked, check_all, check_models, usage_id
+from tenure.engine.holding import Hold, judged, keep_started
+from tenure.engine.naming import project_of
+from tenure.engine.work import Handlers, Refused, Work
+
+SUMMED = (*TOKENS, "duration", "cost")
+BY = ("task", "agent", "model", "session")
+MOST_LISTED = 1000
+
+
+def usage(work: Work, cmd: commands.Usage) -> Outcome:
+    said = Totals(
+        model=cmd.model, fresh=cmd.fresh, cached=cmd.cached, written=cmd.written, output=cmd.output,
+        cost_usd=cmd.cost_usd, duration=cmd.duration,
+    )  # fmt: skip
+    hold = judged(work, cmd.project, cmd.receipt, late=True)
+    refusal = hold.refusal
+    if refusal is not None and not hold.verdict.genuine:
+        raise Refused(refusal)
+    task = hold.task if hold.is_late or refusal is not None else keep_started(work, hold.task)
+    answer = Outcome(
+        outcome="OK", state=task.state, generation=hold.claim.generation, current_generation=task.generation,
+        directive=refusal.directive if refusal else task.wanted or "continue",
+        message=f"booked as late: {refusal.message}" if refusal else "",
+    )  # fmt: skip
+    return told(work, hold, (said,), answer)
+
+
+def told(work: Work, hold: Hold, said: Sequence[Totals], answer: Outcome) -> Outcome:
+    """Book what a genuine receipt reports; the answer with what the claim has cost by now."""
+    spent = check_all(said)
+    if not hold.verdict.genuine:
+        return answer
+    rows = _book(work, hold, spent)
+    models = {one.model for one in spent}
+    is_late = hold.refusal is not None and any(r.late and r.model in models for r in rows)
+    return replace(answer, usage=view(rows), late=is_late or None)
+
+
+def _book(work: Work, hold: Hold, spent: Sequence[Spent]) -> list[Usage]:
+    """Put each report into its row; all rows of the claim."""
+    claim, late = hold.claim, hold.refusal is not None
+    where = {"project": claim.project, "task": claim.task, "generation": claim.generation}
+    rows = {row.id: row for row in work.find(Usage, where)}
+    for one in spent:
+        kept = rows.get(usage_id(claim.id, one.model, late))
+        other = rows.get(usage_id(claim.id, one.model, not late))
+        row = booked(claim, one, kept, other, late=late, now=work.now)
+        if row != kept and (kept or not late or _has_any(row)):
+            rows[row.id] = work.put(row)
+    check_models({row.model for row in rows.values()})
+    return list(rows.values())
+
+
+def _has_any(row: Usage) -> bool:
+    return any(getattr(row, name) for name in SUMMED)
+
+
+# --- adding up ----------------------------------------------------------------------------------------------
+
+
+def _shape(sums: Sequence[int | None], unpriced: int) -> dict[str, Any]:
+    """How usage is shown. `cost_usd` is what is known of the cost, None where nothing is."""
+    *tokens, duration, cost = sums
+    return {
+        **dict(zip(TOKENS, tokens, strict=True)),
+        "cost_usd": None if cost is None else money.usd_text(cost),
+        "unpriced": unpriced,
+        "duration": (duration or 0) / inputs.SECOND,
+    }
+
+
+def view(rows: Iterable[Usage]) -> dict[str, Any] | None:
+    """All that these rows say was spent; `late` is the part of it that does not count against the task."""
+    rows = list(rows)
+    if not rows:
+        return None
+    said = _added(rows) | {"models": sorted({r.model for r in rows}), "reported_at": max(r.at for r in rows)}
+    late = [r for r in rows if r.late]
+    return said | ({"late": _added(late)} if late else {})
+
+
+def _added(rows: Sequence[Usage]) -> dict[str, Any]:
+    priced = [r.cost for r in rows if r.cost is not None]
+    sums = [sum(getattr(r, name) for r in rows) for name in SUMMED[:-1]]
+    return _shape([*sums, sum(priced) if priced else None], len(rows) - len(priced))
+
+
+def of_task(work: Work, task: Task) -> list[Usage]:
+    return work.find(Usage, {"project": task.project, "task": task.id}, order="generation")
+
+
+class _Totals(NamedTuple):
+    sums: Sequence[int | None]  # of SUMMED
+    unpriced: int
+
+    def shape(self) -> dict[str, Any]:
+        return _shape(self.sums, self.unpriced)
+
+
+def _totals(work: Work, project: str, by: str, **where: Any) -> dict[Any, _Totals]:
+    asked = {"project": project, **where}
+    unpriced = work.count(Usage, asked | {"cost": Present(False)}, by)
+    return {v: _Totals(sums, unpriced.get(v, 0)) for v, sums in work.sums(Usage, asked, by, SUMMED).items()}
+
+
+def of_project(work: Work, project: str) -> dict[str, Any]:
+    """The project's totals; all zero before anything is reported."""
+    total = _totals(work, project, "project").get(project)
+    late = _totals(work, project, "project", late=True).get(project)
+    return (total.shape() if total else _added(())) | ({"late": late.shape()} if late else {})
+
+
+def spent_by(work: Work, project: str, by: str, limit: int) -> list[dict[str, Any]]:
+    """Totals for each task, agent, model or session that has any, the dearest first."""
+    project_of(work, project)
+    inputs.check_choice(by, BY, "by")
+    totals = _totals(work, project, by)
+    late = _totals(work, project, by, late=True)
+    first = sorted(totals, key=lambda value: (*_dearness(totals[value]), value))[: max(0, min(limit, MOST_LISTED))]
+    names = {task.id: task.key for task in work.get_many(Task, project, first).values()} if by == "task" else {}
+    return [
+        {by: names.get(value, value), **totals[value].shape()}
+        | ({"late": late[value].shape()} if value in late else {})
+        for value in first
+    ]
+
+
+def _dearness(total: _Totals) -> tuple[int, int]:
+    """Money first; where it is the same or not known, tokens."""
+    *tokens, _, cost = total.sums
+    return -(cost or 0), -sum(n or 0 for n in tokens)
+
+
+HANDLERS: Handlers = {commands.Usage: usage}

@@ -1,0 +1,98 @@
+"""The law of running totals: whatever order, however often, in time or late, what was said highest is what is kept."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tenure.core import usage
+from tenure.core.commands import Totals
+from tenure.core.errors import InvalidInput, TooLarge
+from tenure.core.records import Claim, Usage
+from tenure.core.usage import Spent, booked
+from tenure.testing.samples import row_of
+
+CLAIM = row_of(Claim, id="task_1@3", task="task_1", generation=3)
+COUNTS = st.integers(0, 50)
+REPORTS = st.builds(
+    Spent, st.just("opus"), COUNTS, COUNTS, COUNTS, COUNTS, st.none() | COUNTS, st.integers(0, 5)
+)  # fmt: skip
+
+
+def both(reports: list[tuple[Spent, bool]]) -> tuple[list[dict[bool, Usage]], dict[bool, Usage]]:
+    rows: dict[bool, Usage] = {}
+    steps = []
+    for now, (spent, late) in enumerate(reports):
+        rows[late] = booked(CLAIM, spent, rows.get(late), rows.get(not late), late=late, now=now)
+        steps.append(dict(rows))
+    return steps, rows
+
+
+@given(st.lists(st.tuples(REPORTS, st.booleans()), min_size=1, max_size=8))
+def test_both_rows_together_are_the_highest_that_was_said(reports: list[tuple[Spent, bool]]) -> None:
+    _, rows = both(reports)
+    for name in (*usage.TOKENS, "duration"):
+        said = max(getattr(spent, name) for spent, _ in reports)
+        assert sum(getattr(row, name) for row in rows.values()) == said
+    costs = [spent.cost for spent, _ in reports if spent.cost is not None]
+    kept = [row.cost for row in rows.values() if row.cost is not None]
+    assert (sum(kept), bool(kept)) == (max(costs, default=0), bool(costs))
+
+
+@given(st.lists(st.tuples(REPORTS, st.booleans()), min_size=2, max_size=8))
+def test_no_row_ever_falls(reports: list[tuple[Spent, bool]]) -> None:
+    steps, _ = both(reports)
+    for before, after in pairwise(steps):
+        for late, row in before.items():
+            for name in usage.TOKENS:
+                assert getattr(after[late], name) >= getattr(row, name)
+            assert (after[late].cost or 0) >= (row.cost or 0)
+
+
+@given(st.lists(REPORTS, min_size=1, max_size=6), st.randoms())
+def test_the_order_does_not_matter(reports: list[Spent], dice: object) -> None:
+    shuffled = list(reports)
+    dice.shuffle(shuffled)  # type: ignore[attr-defined]  # Hypothesis's own Random
+    one, other = (both([(spent, False) for spent in some])[1][False] for some in (reports, shuffled))
+    assert [getattr(one, n) for n in (*usage.TOKENS, "duration", "cost")] == [
+        getattr(other, n) for n in (*usage.TOKENS, "duration", "cost")
+    ]
+
+
+def test_a_row_keeps_the_time_when_it_last_grew() -> None:
+    spent = Spent("opus", 5, 0, 0, 0, None, 0)
+    first = booked(CLAIM, spent, None, None, late=False, now=1)
+    again = booked(CLAIM, spent, first, None, late=False, now=2)
+    assert (first.at, again.at) == (1, 1)
+    assert booked(CLAIM, spent._replace(fresh=6), again, None, late=False, now=3).at == 3
+
+
+def test_a_model_whose_name_ends_like_a_late_row_has_rows_of_its_own() -> None:
+    ids = [usage.usage_id("t@1", model, late) for model in ("m", "m:late", "m@2:x", "2:m") for late in (False, True)]
+    assert len(set(ids)) == len(ids)
+
+
+@pytest.mark.parametrize("field", usage.TOKENS)
+@pytest.mark.parametrize("value", [-1, usage.MOST_TOKENS + 1])
+def test_a_count_that_cannot_be_is_refused(field: str, value: int) -> None:
+    with pytest.raises(InvalidInput, match=f"{field} {value}: from 0 to"):
+        usage.check_totals(Totals(model="m", **{field: value}))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("model", ["", "a,b", "a|b", "x" * 201])
+def test_a_model_that_cannot_be_kept_is_refused(model: str) -> None:
+    with pytest.raises(InvalidInput, match="model"):
+        usage.check_totals(Totals(model=model))
+
+
+@pytest.mark.parametrize("duration", [-1, float("nan"), float("inf"), 1e12])
+def test_a_duration_that_cannot_be_is_refused(duration: float) -> None:
+    with pytest.raises(InvalidInput, match="duration"):
+        usage.check_totals(Totals(model="m", duration=duration))
+
+
+def test_more_than_a_hundred_models_are_refused() -> None:
+    assert len(usage.check_all(Totals(model=f"m{n}") for n in range(100))) == 100
+    with pytest.raises(TooLarge, match="101 models"):
+        usage.check_all(Totals(model=f"m{n}") for n in range(101))
