@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
+import pkgutil
 import re
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import msgspec
 
+import tenure
 from tenure.core import commands, errors, events, lifecycle, outcomes, roles
+from tests.docs import captures, interfaces, mcp_page, sessions
+from tests.docs.tables import table, ticked
 
-ROOT = Path(__file__).parents[2]
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
 REFERENCE = ROOT / "docs" / "reference"
 NOTICE = "<!-- Made from the code by `./x docs`; edit there. -->\n"
-
-
-def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    lines = [" | ".join(head), " | ".join("---" for _ in head), *(" | ".join(row) for row in rows)]
-    return "\n".join(f"| {line} |" for line in lines) + "\n"
-
-
-def ticked(names: tuple[str, ...]) -> str:
-    return ", ".join(f"`{name}`" for name in names)
 
 
 def states() -> str:
@@ -58,6 +55,9 @@ def outcome_codes() -> str:
 
 
 def error_codes() -> str:
+    for module in pkgutil.walk_packages(tenure.__path__, "tenure."):
+        if not module.name.endswith("__main__"):
+            import_module(module.name)  # each may define errors of its own
     rows = []
 
     def walk(kind: type[errors.TenureError], depth: int) -> None:
@@ -91,6 +91,8 @@ def command_list() -> str:
             parts.append(f"\n{' '.join(doc.split())}\n")
         parts.append("\n" + _fields(kind))
     parts.append("\n## A task to be made\n\n" + _fields(commands.NewTask))
+    for title, part in (("Totals of a model", commands.Totals), ("A process", commands.Process)):
+        parts.append(f"\n## {title}\n\n{part.__doc__}\n\n" + _fields(part))
     return "".join(parts)
 
 
@@ -112,6 +114,12 @@ def _type(kind: object) -> str:
 
 
 PAGES = {
+    "../how-to/watch-the-work.md": captures.page,
+    "../tutorial/first-session.md": lambda: sessions.played((HERE / "first-session.md").read_text()),
+    "command-line.md": interfaces.command_line,
+    "exit-codes.md": interfaces.exit_codes,
+    "settings.md": interfaces.settings,
+    "mcp.md": mcp_page.page,
     "states.md": states,
     "outcomes.md": outcome_codes,
     "errors.md": error_codes,
@@ -123,10 +131,10 @@ PAGES = {
 def main(argv: list[str]) -> int:
     stale = []
     for name, make in PAGES.items():
-        path, text = REFERENCE / name, NOTICE + make()
+        path, text = (REFERENCE / name).resolve(), NOTICE + make()
         if "--check" in argv:
             if not path.exists() or path.read_text() != text:
-                stale.append(f"docs/reference/{name}")
+                stale.append(str(path.relative_to(ROOT)))
             continue
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import doctest
-import os
 import re
 from pathlib import Path
 
-from tests.docs import generate
+from tests.docs import generate, sessions
 
 ROOT = Path(__file__).parents[2]
 
@@ -17,18 +15,12 @@ def test_the_reference_pages_are_made_from_the_code() -> None:
 
 
 def test_the_readmes_session_runs_as_written(tmp_path: Path) -> None:
-    here = Path.cwd()
-    os.chdir(tmp_path)
-    try:
-        test = doctest.DocTestParser().get_doctest((ROOT / "README.md").read_text(), {}, "README", "README.md", 0)
-        runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
-        runner.run(test, clear_globs=False)
-        for name in ("ann", "bo"):
-            test.globs[name].close()
-    finally:
-        os.chdir(here)
-    assert runner.summarize(verbose=False).failed == 0
-    assert len(test.examples) >= 10
+    steps = sessions.steps_of((ROOT / "README.md").read_text())
+    assert len(steps) >= 8
+    environ = sessions.environment(tmp_path / "home")
+    for step in steps:
+        said = sessions.run(step.command, tmp_path, environ)
+        assert sessions.matches(step.said, said), f"$ {step.command}\nsaid: {said}\nnot: {step.said}"
 
 
 def test_every_link_in_the_docs_leads_somewhere() -> None:

@@ -1,0 +1,107 @@
+"""The command line: whole commands beside a bare Python start, by number of tasks; a crowd of claiming processes."""
+
+from __future__ import annotations
+
+import argparse
+import compileall
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import tenure
+from bench.ground import WrongAnswer
+from bench.report import Figure, ratio_of, show
+from tenure.core import commands as c
+
+# What a small script of anybody's pays before its first line of work.
+BARE = [sys.executable, "-c", "import argparse, json, sqlite3"]
+TENURE = str(Path(sys.executable).parent / "tenure")
+AT_ONCE = 500
+
+
+def main(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="./x bench cli", description=__doc__)
+    parser.add_argument("--sizes", default="1000,100000", help="tasks in the store")
+    parser.add_argument("--rounds", type=int, default=40, help="each round starts every command once, in turn")
+    parser.add_argument("--processes", type=int, default=24, help="that claim at once")
+    parser.add_argument("--folder", help="where the stores are made (a temporary folder)")
+    parser.add_argument("--json", action="store_true", help="one object a line")
+    options = parser.parse_args(argv)
+    # As an installer leaves it: whatever the caller's settings, nobody compiles at each start.
+    compileall.compile_dir(str(Path(tenure.__file__).parent), quiet=2)
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        figures: list[Figure] = []
+        for size in (int(text) for text in options.sizes.split(",")):
+            place = Path(folder) / str(size)
+            _fill(place, size + options.rounds + options.processes)
+            figures += _commands(place, size, options.rounds)
+            if options.processes:
+                figures.append(_crowd(place, size, options.processes))
+        show(figures, as_json=options.json)
+    return 0 if all(figure.is_met is not False for figure in figures) else 1
+
+
+def _fill(place: Path, count: int) -> None:
+    place.mkdir()
+    _run(place, "init")
+    with tenure.Client(str(place / ".tenure" / "tenure.db"), create=False) as client:
+        add = c.Add(project="default", task=c.NewTask(title="Write the parser"))
+        for start in range(0, count, AT_ONCE):
+            client.batch([add] * min(AT_ONCE, count - start))
+
+
+def _commands(place: Path, size: int, rounds: int) -> list[Figure]:
+    """Medians of `claim` and `done`, each round beside a bare start of its own."""
+    took: dict[str, list[float]] = {"bare": [], "claim": [], "done": []}
+    for _ in range(rounds):
+        took["bare"].append(_timed(BARE, place)[0])
+        seconds, claimed = _timed([TENURE, "claim", "--session", "bench", "--json"], place)
+        took["claim"].append(seconds)
+        seconds, done = _timed([TENURE, "done", "--session", "bench", "--json"], place)
+        took["done"].append(seconds)
+        if (claimed["outcome"], done["outcome"]) != ("GRANTED", "ACCEPTED"):
+            raise WrongAnswer(f"claim said {claimed['outcome']}, done said {done['outcome']}")
+    bare = statistics.median(took["bare"]) * 1000
+    return [
+        Figure(
+            f"tenure {verb}, {size} tasks", statistics.median(took[verb]) * 1000, "ms", bare,
+            ratio_of(took[verb], took["bare"]), "≤ 3",
+        )
+        for verb in ("claim", "done")
+    ]  # fmt: skip
+
+
+def _crowd(place: Path, size: int, count: int) -> Figure:
+    """The claim itself, open to commit, while all of them want one; the worst of the crowd."""
+    crowd = [
+        subprocess.Popen(
+            [TENURE, "claim", "--session", f"s{n}", "--json"], stdout=subprocess.PIPE, cwd=place, env=_environ()
+        )
+        for n in range(count)
+    ]
+    answers = [json.loads(process.communicate()[0]) for process in crowd]
+    if len({answer["task"]["id"] for answer in answers}) != count:
+        raise WrongAnswer("a task was claimed twice")
+    worst = max(answer["took_ms"] for answer in answers)
+    return Figure(f"slowest of {count} claims at once, {size} tasks", worst, "ms", 1000, worst / 1000, "≤ 1")
+
+
+def _environ() -> dict[str, str]:
+    hidden = ("PYTHONDONTWRITEBYTECODE", "TENURE_", "COVERAGE", "COV_")
+    return {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
+
+
+def _run(place: Path, *words: str) -> None:
+    subprocess.run([TENURE, *words], cwd=place, check=True, stdout=subprocess.DEVNULL, env=_environ())
+
+
+def _timed(command: list[str], place: Path) -> tuple[float, Any]:
+    began = time.perf_counter()
+    said = subprocess.run(command, cwd=place, check=True, stdout=subprocess.PIPE, env=_environ()).stdout
+    return time.perf_counter() - began, json.loads(said) if said else None

@@ -1,0 +1,5 @@
+"""The agents that people run, and what tenure does for them: recognising, setting up, starting, keeping receipts.
+
+`known.py` is the table of the CLI agents; `identity.py` says who speaks; `receipts.py` keeps what a session holds.
+May import client and below. To add an agent: a line in `known.py`, a recipe, a reader of its output.
+"""

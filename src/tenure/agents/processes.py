@@ -1,0 +1,115 @@
+"""Processes as the kernel tells of them: pid, start time, boot. A pid alone proves nothing, since pids come again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from typing import NamedTuple
+
+PROC = "/proc"
+
+
+class Process(NamedTuple):
+    pid: int
+    parent: int
+    start: int  # ticks since boot on Linux, epoch seconds elsewhere: only ever compared for equality
+    programs: tuple[str, ...]  # the names it goes by: its own, and that of the script it runs
+    has_terminal: bool = False
+
+
+def look_up(pid: int) -> Process | None:
+    """The running process with that pid; a zombie that nobody has reaped does not run."""
+    if os.path.isdir(PROC):
+        return _from_proc(pid)
+    return _from_ps(pid)
+
+
+def _from_proc(pid: int) -> Process | None:
+    try:
+        with open(f"{PROC}/{pid}/stat", "rb") as file:
+            stat = file.read()
+        with open(f"{PROC}/{pid}/cmdline", "rb") as file:
+            words = file.read().split(b"\0")
+    except OSError:
+        return None
+    # The name stands in parentheses and may itself hold any character: fields count from the last one.
+    name = stat[stat.index(b"(") + 1 : stat.rindex(b")")]
+    fields = stat[stat.rindex(b")") + 2 :].split()
+    if fields[0] in (b"Z", b"X"):
+        return None
+    programs = _programs(name.decode(errors="replace"), words)
+    return Process(pid, int(fields[1]), int(fields[19]), programs, has_terminal=fields[4] != b"0")
+
+
+def _programs(name: str, words: Collection[bytes]) -> tuple[str, ...]:
+    # `node --flag /usr/bin/gemini.js` is gemini: the program, and the script it runs
+    first = [word for word in words if word and not word.startswith(b"-")][:2]
+    named = [os.path.splitext(os.path.basename(os.fsdecode(word)))[0] for word in first]
+    return tuple(dict.fromkeys((name, *named)))
+
+
+def _from_ps(pid: int) -> Process | None:
+    import subprocess  # not at the top: on Linux no command pays for it
+
+    said = subprocess.run(
+        ["ps", "-o", "ppid=,stat=,lstart=,tty=,command=", "-p", str(pid)],
+        capture_output=True, text=True, check=False, env={**os.environ, "LC_ALL": "C"},
+    ).stdout.split()  # fmt: skip
+    if len(said) < 9 or said[1].startswith("Z"):
+        return None
+    import time
+
+    start = int(time.mktime(time.strptime(" ".join(said[2:7]), "%a %b %d %H:%M:%S %Y")))
+    programs = _programs(os.path.basename(said[8]), [word.encode() for word in said[8:]])
+    return Process(pid, int(said[0]), start, programs, has_terminal=said[7].strip("?") != "")
+
+
+def nearest(programs: Collection[str], pid: int | None = None) -> Process | None:
+    """The closest ancestor (of this process, unless told) that goes by one of these names.
+
+    None where the first process of all does: a sandbox that an agent made for one command ends with that command.
+    """
+    first = look_up(1)
+    if first is not None and any(name in programs for name in first.programs):
+        return None
+    process = look_up(os.getppid() if pid is None else pid)
+    while process is not None and process.pid > 1:
+        if any(name in programs for name in process.programs):
+            return process
+        process = look_up(process.parent)
+    return None
+
+
+def has_ended(pid: int, start: int) -> bool:
+    """Is it certain that the process with this pid and start time runs no more? Only asked of this process table."""
+    process = look_up(pid)
+    if process is not None:
+        return process.start != start
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False  # it is there, and may be hidden from us
+    return True  # a zombie: it has ended, and nobody has asked how
+
+
+def boot_id() -> str:
+    """What names one process table with the host: another after each boot, and another in each pid namespace.
+
+    Containers of one machine share its boot and often its name; to look into one's own table for the pid of another's
+    would prove a living process gone.
+    """
+    try:
+        with open(f"{PROC}/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return f"{file.read().strip()}-{os.stat(f'{PROC}/self/ns/pid').st_ino}"
+    except OSError:
+        import subprocess
+
+        return subprocess.run(
+            ["sysctl", "-n", "kern.boottime"], capture_output=True, text=True, check=False
+        ).stdout.strip()
+
+
+def host() -> str:
+    return os.uname().nodename

@@ -1,0 +1,59 @@
+"""The text that an agent reads after a claim: what to do, what was handed over, how to hand it in. Few words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from tenure.core.outcomes import Outcome
+
+MOST_SHOWN = 2000  # characters of one input; the rest is a command away
+
+
+def briefing(outcome: Outcome) -> str:
+    task = outcome.task or {}
+    ref = task.get("ref", "")
+    lines = [f"{task.get('key')} is yours: generation {outcome.generation}, attempt {outcome.attempt}."]
+    lines += [f"receipt  {outcome.receipt}"]
+    if outcome.lease is not None:
+        lines += [f"lease    {outcome.lease:.0f} s; every command on this task renews it"]
+    lines += ["", task.get("title", "")]
+    if task.get("description"):
+        lines += ["", str(task["description"])]
+    for name in ("spec", "constraints", "output", "touches"):
+        if task.get(name):
+            lines += [f"{name}: {_short(task[name])}"]
+    for answer in task.get("answers", ()):
+        lines += [f"{answer['question']}", f"answer: {answer['answer']}"]
+    for key, handed in (outcome.inputs or {}).items():
+        lines += ["", f"from {key} ({handed['state']}):", _short(handed.get("data", handed.get("summary", "")))]
+    if outcome.checkpoint:
+        left = outcome.checkpoint
+        lines += ["", f"left by {left['agent']} (generation {left['generation']}): {_short(left['data'])}"]
+    if outcome.unfinished:
+        lines += ["", f"You also hold: {', '.join(outcome.unfinished)}"]
+    lines += ["", f'Then: tenure done {ref} -s "what you did"   (or: fail {ref} -m "why", release {ref})']
+    return "\n".join(lines)
+
+
+def summary(task: dict[str, Any]) -> str:
+    return f"{task['key']}  {task['tier']}  {task['title']}"
+
+
+def nothing(outcome: Outcome) -> str:
+    lines = [f"{outcome.outcome}: {outcome.message}" if outcome.message else outcome.outcome]
+    if outcome.counts:
+        lines += ["  " + ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in outcome.counts.items() if n)]
+    if outcome.unfinished:
+        lines += [f"  you hold: {', '.join(outcome.unfinished)}"]
+    if outcome.hint:
+        lines += [f"  {outcome.hint}"]
+    return "\n".join(line for line in lines if line.strip())
+
+
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return (
+        text if len(text) <= MOST_SHOWN else text[:MOST_SHOWN] + f" … ({len(text)} characters; `tenure show` has all)"
+    )

@@ -1,0 +1,56 @@
+"""Exit codes, the one table. Scripts rely on them; the reference page is made from here."""
+
+from __future__ import annotations
+
+EXITS: dict[int, str] = {
+    0: "ok",
+    1: "no store here",
+    2: "usage: an unknown verb or option",
+    3: "no task to claim",
+    4: "not found",
+    5: "already claimed by another",
+    6: "not the holder any more: stale, mismatched, expired, completed, cancelled, or no receipt",
+    7: "denied: the state, a limit, a conflict or the role does not allow it",
+    8: "invalid input or output, version conflict, too large",
+    10: "the store is away; nothing was done",
+    11: "bad configuration",
+    12: "not authorised",
+    70: "a bug of ours; nothing was done",
+    75: "outcome unknown: send again",
+    130: "interrupted",
+}
+
+OF_KIND = {"ok": 0, "nothing": 3, "missing": 4, "held": 5, "stale": 6, "denied": 7, "invalid": 8}
+
+OF_ERROR = {
+    "NO_STORE": 1,
+    "USAGE": 2,
+    "NOT_FOUND": 4,
+    "AMBIGUOUS": 4,
+    "NO_RECEIPT": 6,
+    "NOT_HELD": 6,
+    "NOT_ALLOWED": 7,
+    "LIMIT_REACHED": 7,
+    "TREE_NOT_CLEAN": 7,
+    "COMMIT_REFUSED": 7,
+    "HOOK_REFUSED": 7,
+    "MERGE_CONFLICT": 7,
+    "NOTHING_TO_LAND": 7,
+    "CHECKOUT_IN_THE_WAY": 7,
+    "BRANCH_MOVES": 7,
+    "GIT_FAILED": 7,
+    "NO_REPOSITORY": 8,
+    "INVALID_INPUT": 8,
+    "TOO_LARGE": 8,
+    "CYCLE": 8,
+    "REQUEST_ID_REUSED": 8,
+    "STORE_AWAY": 10,
+    "STORE_ERROR": 10,
+    "CONFLICT": 10,
+    "SCHEMA_MISMATCH": 10,
+    "STORE_CORRUPT": 10,
+    "BAD_CONFIG": 11,
+    "NO_PROGRAM": 11,
+    "BUG": 70,
+    "OUTCOME_UNKNOWN": 75,
+}

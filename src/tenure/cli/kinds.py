@@ -1,0 +1,68 @@
+"""The kinds of values that options take: durations, instants, JSON, text from a file or stdin."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import ArgumentTypeError
+from typing import Any
+
+UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+
+
+def seconds(text: str) -> float:
+    """`90`, `90s`, `15m`, `2h`, `3d` as seconds."""
+    number, unit = (text[:-1], UNITS[text[-1]]) if text and text[-1] in UNITS else (text, 1)
+    try:
+        return float(number) * unit
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is no duration; as in 90, 90s, 15m, 2h, 3d") from None
+
+
+def instant(text: str) -> int:
+    """An instant in microseconds: `2026-03-01T12:00Z`, a date, or a duration from now (`2h`, `3d`)."""
+    import time
+    from datetime import datetime
+
+    if text[:1].isdigit() and text[-1:] in UNITS:
+        return round((time.time() + seconds(text)) * 1e6)
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is no instant; as in 2026-03-01T12:00Z, 2026-03-01, 2h or 3d") from None
+    return round(at.astimezone().timestamp() * 1e6)  # without a zone: the user's own
+
+
+def json_value(text: str) -> Any:
+    """JSON as it stands, `@FILE`, or `-` for stdin. What is no JSON is refused: quotes are easily lost in a shell."""
+    import msgspec
+
+    source = contents(text)
+    try:
+        return msgspec.json.decode(source)
+    except msgspec.DecodeError as error:
+        raise ArgumentTypeError(f"no JSON: {error}; a text needs its quotes, as in '\"text\"'") from None
+
+
+def contents(text: str) -> str:
+    """The text itself, or what `-` (stdin) or `@FILE` holds."""
+    try:
+        if text == "-":
+            return sys.stdin.read()
+        if text.startswith("@") and os.path.exists(text[1:]):
+            with open(text[1:], encoding="utf-8") as file:
+                return file.read()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ArgumentTypeError(f"{text}: {error}") from None
+    return text
+
+
+def percent(text: str) -> int:
+    try:
+        return int(text.removesuffix("%"))
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is no percentage; as in 40 or 40%") from None
+
+
+def priority(text: str) -> int | str:
+    return int(text) if text.lstrip("-").isdigit() else text

@@ -1,0 +1,111 @@
+"""`log`: the events; `wait`: staying until tasks have ended."""
+
+from __future__ import annotations
+
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Iterator
+from typing import Any
+
+from tenure.cli.frame import Answer, Run, Usage, arg, options
+from tenure.cli.kinds import instant, seconds
+from tenure.cli.words import clock, plain, style
+from tenure.client.wire import plain as wire
+from tenure.core.events import LEVELS
+from tenure.core.filters import Range
+from tenure.core.lifecycle import ENDED
+
+COLOURS = {"warning": "yellow", "error": "red", "critical": "red", "debug": "dim"}
+POLL = 5.0  # seconds between looks, should a wake-up be missed
+PAGE = 1000
+
+
+@options(
+    arg("--task", metavar="TASK", help="only of this task"),
+    arg("--level", choices=LEVELS, help="at least this level"),
+    arg("--kind", metavar="KIND", help="only this kind, as task.claimed"),
+    arg("--since", type=instant, metavar="WHEN", help="not older than this instant"),
+    arg("--limit", type=int, default=100, metavar="N", help="the last N (100)"),
+    arg("-f", "--follow", action="store_true", help="go on with what comes; with --json one object a line"),
+)
+def log(run: Run, given: Namespace) -> Answer | int:
+    """Events, oldest first."""
+    where: dict[str, Any] = {}
+    if given.task:
+        where["task"] = given.task
+    if given.kind:
+        where["kind"] = given.kind
+    if given.level:
+        where["level"] = LEVELS[LEVELS.index(given.level) :]
+    if given.since is not None:
+        where["time"] = Range(given.since, None)
+    events = run.client.log(limit=given.limit, **where)
+    if not given.follow:
+        return Answer(wire(events), lambda: "\n".join(line(event) for event in events) or "no events")
+    for event in _followed(run, events, where):
+        sys.stdout.write(_encoded(event) if run.is_json else line(event) + "\n")
+        sys.stdout.flush()
+    return 0
+
+
+def _followed(run: Run, first: list[dict[str, Any]], where: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Those there are, then those that come, for ever."""
+    yield from first
+    seen = first[-1]["sequence"] if first else 0
+    while True:
+        found = run.client.log(after=seen, last=False, limit=PAGE, **where)
+        yield from found
+        seen = found[-1]["sequence"] if found else seen
+        run.client.store.wait(seen, POLL)
+
+
+def _encoded(event: dict[str, Any]) -> str:
+    import msgspec
+
+    return msgspec.json.encode(wire(event)).decode() + "\n"
+
+
+def line(event: dict[str, Any]) -> str:
+    who = event.get("agent") or event.get("user") or ""
+    subject = event.get("key") or ""
+    if event.get("generation"):
+        subject += f"@{event['generation']}"
+    parts = [clock(event["time"]), style(event["kind"], COLOURS.get(event.get("level", ""), "")), subject, who]
+    text = "  ".join(part for part in parts if part)
+    return f"{text}: {plain(event['message'])}" if event.get("message") else text
+
+
+@options(
+    arg("tasks", nargs="*", metavar="TASK", help="which ones"),
+    arg("--dag", metavar="ID", help="all tasks of this dag"),
+    arg("--timeout", type=seconds, metavar="SECONDS", help="give up after that long: exit code 3"),
+    arg("--any", action="store_true", help="the first of them is enough"),
+)
+def wait(run: Run, given: Namespace) -> Answer:
+    """Stay until tasks are completed, cancelled or dead letters; for scripts. Exit code 0 if all were completed."""
+    names = list(given.tasks)
+    if given.dag:
+        names += [task["key"] for task in run.client.dag(given.dag)["tasks"]]
+    if not names:
+        raise Usage("wait: for which tasks?", "name them, or pass --dag")
+    until = None if given.timeout is None else time.monotonic() + given.timeout
+    while True:
+        mark = run.client.store.mark()
+        states = run.client.states(names)
+        missing = [state["name"] for state in states if state["outcome"] != "OK"]
+        if missing:
+            from tenure.core.errors import NotFound
+
+            raise NotFound(f"no task {missing[0]!r} in project {run.project}")
+        ended = [state["state"] in ENDED for state in states]
+        if any(ended) if given.any else all(ended):
+            break
+        left = POLL if until is None else min(POLL, until - time.monotonic())
+        if left <= 0:
+            break
+        run.client.store.wait(mark, left)
+    good = all(state["state"] == "completed" for state, over in zip(states, ended, strict=True) if over)
+    is_over = any(ended) if given.any else all(ended)
+    code = 3 if not is_over else (0 if good else 7)
+    return Answer(wire(states), "\n".join(f"{state['key']}  {state['state']}" for state in states), code)

@@ -1,0 +1,57 @@
+"""`config`, `db backup|check|new-epoch`: the store and the settings themselves."""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+
+from tenure.cli.frame import Answer, Run, Usage, arg, options
+from tenure.cli.words import table
+from tenure.config import SETTINGS
+
+
+@options(arg("key", nargs="?", help="one setting (else all)"))
+def config(run: Run, given: Namespace) -> Answer:
+    """The settings, their values, and where each came from: default, a file, the environment, or a flag."""
+    if given.key is not None and given.key not in SETTINGS:
+        from tenure.core.inputs import suggestion
+
+        raise Usage(f"config: there is no setting {given.key!r}{suggestion(given.key, SETTINGS)}")
+    chosen = {key: value for key, value in run.settings.items() if given.key in (None, key)}
+    value = {
+        key: {"value": setting.value, "origin": setting.origin, "meaning": SETTINGS[key].meaning}
+        for key, setting in chosen.items()
+    }
+    if given.key is not None:
+        return Answer(value, str(chosen[given.key].value))
+    return Answer(value, table([(key, _spelt(v.value), v.origin) for key, v in chosen.items()]))
+
+
+def _spelt(value: object) -> str | None:
+    return str(value).lower() if isinstance(value, bool) else None if value is None else str(value)
+
+
+@options(arg("target", help="the file to write; it must not exist"))
+def backup(run: Run, given: Namespace) -> Answer:
+    """Copy the store while others work on it. A copy that is opened elsewhere begins a new epoch by itself."""
+    target = os.path.join(run.folder, given.target)
+    run.client.backup(target)
+    return Answer({"backup": target, "bytes": os.path.getsize(target)}, f"the store is copied to {target}")
+
+
+@options()
+def check(run: Run, given: Namespace) -> Answer:
+    """Ask the store's bytes and every promise about its rows; `doctor` asks about everything else."""
+    wrong = run.client.verify()
+    return Answer({"ok": not wrong, "findings": wrong}, "\n".join(wrong) or "all is well", 10 if wrong else 0)
+
+
+@options(arg("-m", "--reason", required=True, metavar="TEXT", help="why; it stands in the log"))
+def new_epoch(run: Run, given: Namespace) -> Answer:
+    """End every live claim and void all receipts, as after a restore: what was handed out since is of another line."""
+    if run.who.role != "owner":
+        from tenure.core.errors import NotAllowed
+
+        raise NotAllowed("db new-epoch: needs the role owner", "ask a person to do it")
+    epoch = run.client.new_epoch(given.reason)
+    return Answer({"epoch": epoch}, f"epoch {epoch}: every receipt so far is void; tasks can be claimed anew")

@@ -1,0 +1,117 @@
+"""Every verb: where its function is, under which heading help shows it, and one line about it.
+
+To add one: a line here, a function there. A name of two words is a verb under a noun.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Listed(NamedTuple):
+    where: str  # module of tenure.cli, and function
+    text: str
+
+
+WORKING = {
+    "claim": Listed("claiming:claim", "take a task, or the next best one"),
+    "next": Listed("claiming:next_", "look at what `claim` would take; takes nothing"),
+    "start": Listed("holding:start", "say that work has begun"),
+    "progress": Listed("holding:progress", "say how far the work is"),
+    "checkpoint save": Listed("checkpoints:save", "keep what the next holder must know"),
+    "checkpoint show": Listed("checkpoints:show", "print the last checkpoint, within a budget of tokens"),
+    "done": Listed("holding:done", "hand in the result"),
+    "fail": Listed("holding:fail", "say that the attempt failed, and why"),
+    "release": Listed("holding:release", "give the task back, with no result"),
+    "renew": Listed("holding:renew", "lengthen the lease"),
+    "ask": Listed("holding:ask", "ask a person; the task waits for the answer"),
+    "spawn": Listed("holding:spawn", "make subtasks of the task you hold"),
+    "run": Listed("running:run", "start agents on tasks, one after another"),
+    "whoami": Listed("claiming:whoami", "who you are here, and what you hold"),
+    "worktree add": Listed("worktrees:add", "make a git worktree for the task you hold"),
+    "worktree list": Listed("worktrees:list_", "worktrees of claims, and what is in them"),
+    "worktree remove": Listed("worktrees:remove", "take worktrees away that hold nothing of their own"),
+    "land": Listed("worktrees:land", "merge your commits into a branch, and hand in"),
+}
+PLANNING = {
+    "add": Listed("making:add", "add a task"),
+    "link": Listed("making:link", "make one task wait for another"),
+    "unlink": Listed("making:unlink", "take such a dependency away"),
+    "publish": Listed("making:publish", "put a draft into the graph"),
+    "plan check": Listed("planning:check", "say all that is wrong with plan files"),
+    "plan apply": Listed("planning:apply", "make the tasks of a plan file, or bring them up to it"),
+    "plan graph": Listed("planning:graph", "draw what waits for what: text, Mermaid, DOT"),
+    "plan export": Listed("planning:export", "write a plan down as a plan file"),
+    "import beads": Listed("importing:from_beads", "take over issues of beads"),
+    "import task-master": Listed("importing:from_task_master", "take over tasks of Task Master"),
+    "import backlog": Listed("importing:from_backlog", "take over tasks of Backlog.md"),
+}
+LOOKING = {
+    "status": Listed("statuses:status", "one screen: who leads, who works, how far it is"),
+    "watch": Listed("watching:watch", "the same, live and full screen"),
+    "ready": Listed("looking:ready", "tasks that can be claimed now, best first"),
+    "list": Listed("looking:list_", "tasks, by filter"),
+    "show": Listed("looking:show", "everything about one task"),
+    "why": Listed("looking:why", "why a task stands where it does"),
+    "history": Listed("lineage:history", "who held a task, and what became of it"),
+    "log": Listed("logs:log", "events, oldest first"),
+    "wait": Listed("logs:wait", "stay until tasks have ended"),
+    "dlq": Listed("looking:dlq", "dead letters: tasks that wait for a person"),
+}
+OPERATING = {
+    "edit": Listed("operating:edit", "change a task"),
+    "note": Listed("operating:note", "write a note on a task"),
+    "answer": Listed("operating:answer", "answer a holder's question"),
+    "pause": Listed("operating:pause", "hold tasks back"),
+    "resume": Listed("operating:resume", "let paused tasks go on"),
+    "cancel": Listed("operating:cancel", "call tasks off"),
+    "retry": Listed("operating:retry", "give dead letters another run"),
+    "reset": Listed("operating:reset", "start a completed task over"),
+    "archive": Listed("operating:archive", "hide finished tasks"),
+    "assign": Listed("operating:assign", "hold a task out to one agent"),
+    "reassign": Listed("operating:reassign", "take a task from its holder and hold it out to another"),
+    "adopt": Listed("operating:adopt", "take a kept result as the task's own"),
+    "recover": Listed("operating:recover", "end a claim whose receipt is lost"),
+    "abort": Listed("operating:abort", "end a claim that hangs"),
+    "undo": Listed("operating:undo", "write the opposite of an earlier command"),
+    "stop": Listed("operating:stop", "stop the line: nothing more is claimed there"),
+    "go": Listed("operating:go", "start the line again"),
+}
+TEAM = {
+    "join": Listed("team:join", "name yourself, once for a session"),
+    "leave": Listed("team:leave", "end the session; what it holds is given back"),
+    "agents": Listed("team:agents", "who is there"),
+    "msg": Listed("team:msg", "write to agents"),
+    "inbox": Listed("team:inbox", "read your mail"),
+    "reserve": Listed("reserving:reserve", "hold paths, ports or names for yourself"),
+    "unreserve": Listed("reserving:unreserve", "let them go"),
+    "locks": Listed("reserving:locks", "what is reserved, and by whom"),
+    "lead": Listed("team:lead", "become the project's leader, or stay it"),
+    "session": Listed("team:session", "what a session claimed, did and lost"),
+}
+UPKEEP = {
+    "init": Listed("setting_up:init", "make a store here, and set agents up on request"),
+    "setup": Listed("setting_up:setup", "tell agents of it: instructions, skill, MCP entry, hooks"),
+    "prime": Listed("setting_up:prime", "where an agent stands, in few words"),
+    "hook": Listed("setting_up:hook", "what agents' hooks run"),
+    "config": Listed("upkeep:config", "the settings, and where each came from"),
+    "db backup": Listed("upkeep:backup", "copy the store while it is in use"),
+    "db check": Listed("upkeep:check", "look for damage"),
+    "db new-epoch": Listed("upkeep:new_epoch", "void every receipt, after a restore"),
+    "completion": Listed("completion:completion", "a completion script for your shell"),
+    "doctor": Listed("doctoring:doctor", "look for trouble: store, clock, agents, stuck tasks; a fix for each"),
+    "mcp": Listed("serving:mcp", "serve MCP over standard input and output"),
+    "demo": Listed("demo:demo", "watch one agent die and another take over"),
+}
+
+SECTIONS = {
+    "Working on tasks": WORKING,
+    "Making work": PLANNING,
+    "Looking": LOOKING,
+    "For people: operating": OPERATING,
+    "The team": TEAM,
+    "Set-up and upkeep": UPKEEP,
+}
+VERBS: dict[str, Listed] = {name: verb for section in SECTIONS.values() for name, verb in section.items()}
+ALIASES = {"submit": "done", "ls": "list"}
+GROUPS = frozenset(name.split()[0] for name in VERBS if " " in name)

@@ -1,0 +1,171 @@
+"""Standard input and output as the server's wire: lines in, lines out, and a clean end.
+
+The `mcp` package has a transport for this; two things are added. Input is read by a thread of its own, since a read
+that waits cannot be called off and would hold up every signal. And the end of the input is passed on only when what
+was asked before it is answered: a script that pipes its requests in gets its replies.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Any
+
+import anyio
+from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
+from mcp.types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
+
+STDIN = 0
+PATIENCE = 15.0  # seconds that the last replies may take; longer than a store waits for its turn to write
+CHUNK = 1 << 16
+
+
+class Lines:
+    """Standard input, line by line."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._lines: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._wire = os.dup(STDIN)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, STDIN)  # a child, as git, must not read what is meant for us
+        os.close(nothing)
+        # A daemon, and no lock of a buffered reader held: it may still be reading when the process ends.
+        threading.Thread(target=self._read, name="stdin", daemon=True).start()
+
+    def _read(self) -> None:
+        rest = b""
+        while chunk := self._chunk():
+            *lines, rest = (rest + chunk).split(b"\n")
+            if not all(self._put(line) for line in lines):
+                return
+        if rest:
+            self._put(rest)
+        self._put(None)
+
+    def _chunk(self) -> bytes:
+        try:
+            return os.read(self._wire, CHUNK)
+        except OSError:  # the terminal is gone
+            return b""
+
+    def _put(self, line: bytes | None) -> bool:
+        try:
+            self._loop.call_soon_threadsafe(self._lines.put_nowait, line)
+        except RuntimeError:  # the loop has ended, and with it the interest
+            return False
+        return True
+
+    def __aiter__(self) -> Lines:
+        return self
+
+    async def __anext__(self) -> str:
+        line = await self._lines.get()
+        if line is None:
+            raise StopAsyncIteration
+        return line.decode("utf-8", errors="replace")
+
+
+class Open:
+    """The requests that wait for their answer."""
+
+    def __init__(self) -> None:
+        self._ids: set[str] = set()
+        self._none = anyio.Event()
+
+    def asked(self, item: SessionMessage | Exception) -> None:
+        if isinstance(item, Exception):
+            return
+        if isinstance(item.message, JSONRPCRequest):
+            self._ids.add(str(item.message.id))
+        elif isinstance(item.message, JSONRPCNotification) and item.message.method == "notifications/cancelled":
+            self._over((item.message.params or {}).get("requestId"))  # which is never answered
+
+    def answered(self, item: SessionMessage) -> None:
+        if isinstance(item.message, (JSONRPCResponse, JSONRPCError)):
+            self._over(item.message.id)
+
+    def _over(self, id: Any) -> None:
+        self._ids.discard(str(id))
+        if not self._ids:
+            self._none.set()
+            self._none = anyio.Event()
+
+    async def wait(self) -> None:
+        with anyio.move_on_after(PATIENCE):
+            while self._ids:
+                await self._none.wait()
+
+
+class _Stream:
+    """A stream of the package that is watched; both directions close alike."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+
+    async def aclose(self) -> None:
+        await self.inner.aclose()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+class Inbox(_Stream):
+    def __init__(self, inner: Any, open: Open, at_end: Callable[[], None]) -> None:
+        super().__init__(inner)
+        self.open = open
+        self.at_end = at_end
+
+    async def receive(self) -> SessionMessage | Exception:
+        try:
+            item: SessionMessage | Exception = await self.inner.receive()
+        except anyio.EndOfStream:
+            self.at_end()
+            await self.open.wait()
+            raise
+        self.open.asked(item)
+        return item
+
+    def __aiter__(self) -> Inbox:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
+
+    async def __aenter__(self) -> Inbox:
+        return self
+
+
+class Outbox(_Stream):
+    def __init__(self, inner: Any, open: Open) -> None:
+        super().__init__(inner)
+        self.open = open
+
+    async def send(self, item: SessionMessage, /) -> None:
+        await self.inner.send(item)
+        self.open.answered(item)
+
+    async def __aenter__(self) -> Outbox:
+        return self
+
+
+@asynccontextmanager
+async def standard_streams(at_end: Callable[[], None]) -> AsyncIterator[tuple[Inbox, Outbox]]:
+    """Messages from standard input and to standard output; nothing else reaches the latter while it is open.
+
+    `at_end` is called when the input has ended, before the last answers are waited for.
+    """
+    open = Open()
+    # The package wants an open file; it takes lines from it, and does nothing else with it.
+    async with stdio_server(stdin=Lines()) as (read, write):  # type: ignore[arg-type]
+        yield Inbox(read, open, at_end), Outbox(write, open)

@@ -1,0 +1,88 @@
+"""Finding the store, and the settings with their origins."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Tenure
+
+
+def git(folder: Path, *words: str) -> None:
+    who = ("-c", "user.name=a", "-c", "user.email=a@b")
+    subprocess.run(["git", *who, *words], cwd=folder, check=True, capture_output=True)
+
+
+def test_the_store_is_found_from_below(tenure: Tenure) -> None:
+    deep = tenure.folder / "src" / "deep"
+    deep.mkdir(parents=True)
+    assert tenure.process("add", "One", cwd=deep).code == 0
+    assert len(tenure("list", "--json").json) == 1
+    assert not (deep / ".tenure").exists()
+
+
+def test_the_store_is_found_from_a_linked_worktree_elsewhere(
+    bare: Tenure, tmp_path: Path
+) -> None:
+    main = tmp_path / "main"
+    main.mkdir()
+    git(main, "init", "-q")
+    git(main, "commit", "-q", "--allow-empty", "-m", "first")
+    assert bare.process("init", cwd=main).code == 0
+    elsewhere = tmp_path / "elsewhere"
+    git(main, "worktree", "add", "-q", str(elsewhere))
+    (elsewhere / "sub").mkdir()
+    assert bare.process("add", "One", cwd=elsewhere / "sub").code == 0
+    assert len(bare.process("list", "--json", cwd=main).json) == 1
+
+
+def test_a_folder_that_is_not_there_is_a_usage_error(bare: Tenure) -> None:
+    said = bare.process("-C", "/no/such/folder", "list")
+    assert said.code == 2
+    assert "/no/such/folder" in said.err
+
+
+def test_each_layer_beats_the_one_before(tenure: Tenure) -> None:
+    def lease(**environ: str) -> tuple[object, str]:
+        entry = tenure.process("config", "lease", "--json", **environ).json["lease"]
+        return entry["value"], Path(entry["origin"]).name
+
+    assert lease() == (1800.0, "default")
+    (tenure.folder / "tenure.toml").write_text("lease = 60\n")
+    assert lease() == (60.0, "tenure.toml")
+    (tenure.folder / ".tenure" / "config.toml").write_text("lease = 120\n")
+    assert lease() == (120.0, "config.toml")
+    assert lease(TENURE_LEASE="240") == (240.0, "TENURE_LEASE")
+    assert tenure("add", "One").code == 0
+    assert tenure.process("claim", "--json").json["lease"] == 120
+
+
+def test_unknown_keys_and_wrong_types_are_errors_with_a_suggestion(tenure: Tenure) -> None:
+    file = tenure.folder / "tenure.toml"
+    file.write_text("leas = 60\n")
+    said = tenure("list")
+    assert said.code == 11
+    assert "did you mean lease?" in said.err
+    file.write_text('lease = "long"\n')
+    assert tenure("list").code == 11
+    file.write_text("[done\n")
+    assert tenure("list", "--json").json["error"]["code"] == "BAD_CONFIG"
+    file.unlink()
+    assert tenure.process("list", TENURE_LEASE="long").code == 11
+    assert tenure.process("list", TENURE_DONE_COMMIT="maybe").code == 11
+
+
+def test_a_url_in_the_environment_names_another_store(
+    tenure: Tenure, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    other = tmp_path_factory.mktemp("other")
+    assert tenure.process("init", cwd=other).code == 0
+    tenure.process("add", "There", TENURE_URL=str(other / ".tenure" / "tenure.db"))
+    assert tenure("list", "--json").json == []
+    assert len(tenure.process("list", "--json", cwd=other).json) == 1
+    assert tenure.process("list", TENURE_URL="nosuch://x").code == 8
+    missing = tenure.process("list", TENURE_URL=str(other / "missing.db"))
+    assert missing.code == 10
+    assert not (other / "missing.db").exists()

@@ -1,0 +1,403 @@
+"""The verbs, as people and agents use them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from tests.cli.conftest import Tenure
+
+Add = Callable[..., str]
+
+
+@pytest.fixture
+def claim(tenure: Tenure) -> Callable[..., str]:
+    """Claims for an agent and gives the receipt."""
+
+    def claim_one(agent: str = "ann", *words: object) -> str:
+        said = tenure("claim", *words, "--agent", agent, "--session", f"{agent}-session", "--json")
+        assert said.code == 0, said
+        return str(said.json["receipt"])
+
+    return claim_one
+
+
+def state(tenure: Tenure, task: str) -> str:
+    return str(tenure("show", task, "--json").json["state"])
+
+
+# --- making -------------------------------------------------------------------------------------------------
+
+
+def test_a_task_can_be_described_in_full(tenure: Tenure) -> None:
+    said = tenure(
+        "add", "Write the API", "--track", "C", "-d", "REST, JSON", "-p", "high", "-t", "api", "-t", "http",
+        "--deadline", "2h", "--cap", "python", "--touches", "src/api/**", "--spec", '{"goal": "v1"}',
+        "--context", "task:B-001:output", "--metadata", '{"owner": "ann"}', "--max-attempts", 5, "--type", "code",
+        "--json",
+    ).json  # fmt: skip
+    assert (said["track"], said["tier"], said["tags"], said["max_attempts"]) == ("C", "high", ["api", "http"], 5)
+    assert said["constraints"] == {"required_capabilities": ["python"]}
+    assert said["spec"] == {"goal": "v1", "context_refs": ["task:B-001:output"]}
+    assert said["touches"] == ["src/api/**"]
+    assert said["deadline"] > said["created_at"]
+
+
+def test_texts_come_from_stdin_and_files(tenure: Tenure) -> None:
+    tenure("add", "One", "-d", "-", stdin="from stdin")
+    (tenure.folder / "text.md").write_text("from a file")
+    tenure("add", "Two", "-d", f"@{tenure.folder}/text.md")
+    assert [tenure("show", ref, "--json").json["description"] for ref in ("A-001", "A-002")] == [
+        "from stdin",
+        "from a file",
+    ]
+
+
+def test_an_idempotency_key_makes_nothing_twice(tenure: Tenure) -> None:
+    first, again = (tenure("add", "One", "--key", "k", "--json").json for _ in range(2))
+    assert (first["outcome"], again["outcome"], again["id"]) == ("CREATED", "EXISTS", first["id"])
+
+
+def test_links_and_circles(tenure: Tenure, add: Add) -> None:
+    add("One"), add("Two", "--after", "A-001")
+    assert state(tenure, "A-002") == "pending"
+    said = tenure("link", "A-001", "A-002", "--json")
+    assert (said.code, said.json["error"]["code"]) == (8, "CYCLE")
+    assert "→" in said.json["error"]["message"]
+    assert tenure("unlink", "A-002", "A-001").code == 0
+    assert state(tenure, "A-002") == "ready"
+
+
+def test_drafts_wait_to_be_published(tenure: Tenure, add: Add) -> None:
+    add("One", "--draft")
+    assert tenure("claim").code == 3
+    assert tenure("publish", "A-001").code == 0
+    assert tenure("claim").code == 0
+
+
+# --- holding ------------------------------------------------------------------------------------------------
+
+
+def test_the_whole_loop_without_ever_naming_a_receipt(tenure: Tenure, add: Add) -> None:
+    add("One")
+    assert tenure("next").out.startswith("A-001-one")
+    assert "A-001@1:" in tenure("claim").out
+    assert tenure("start").code == 0
+    assert tenure("progress", "half of it", "--percent", 50).code == 0
+    shown = tenure("show", "A-001").out
+    assert "50 %" in shown
+    assert "half of it" in shown
+    assert tenure("renew", "--lease", "1h").code == 0
+    assert "A-001" in tenure("whoami").out
+    assert tenure("done", "-s", "all of it").code == 0
+    assert state(tenure, "A-001") == "completed"
+    again = tenure("done", "A-001", "-s", "all of it", "--json")
+    assert (again.code, again.json["again"]) == (0, True)
+
+
+def test_with_two_tasks_held_the_text_needs_its_task(tenure: Tenure, add: Add) -> None:
+    add("One"), add("Two")
+    tenure("claim", "-n", 2)
+    said = tenure("progress", "going on")
+    assert said.code == 6
+    assert "A-001-one, A-002-two" in said.err
+    assert tenure("progress", "A-002", "going on").code == 0
+    assert tenure("show", "A-002", "--json").json["step"] == "going on"
+
+
+def test_failing_and_releasing(tenure: Tenure, add: Add) -> None:
+    add("One")
+    tenure("claim")
+    assert tenure("release", "-m", "not mine").code == 0
+    tenure("claim", "A-001")
+    said = tenure("fail", "-m", "tests are red", "--class", "task", "--json")
+    assert (said.code, said.json["state"]) == (0, "retrying")
+    assert tenure("fail", "--class", "bad luck").code in (6, 8)
+    assert "tests are red" in tenure("show", "A-001").out
+
+
+def test_a_question_and_its_answer(tenure: Tenure, add: Add) -> None:
+    add("One")
+    tenure("claim")
+    assert tenure("ask", "Which port?").code == 0
+    assert state(tenure, "A-001") == "paused"
+    assert "Which port?" in tenure("why", "A-001").out
+    assert tenure("answer", "A-001", "8080").code == 0
+    assert "8080" in tenure("claim").out
+
+
+def test_subtasks_come_back_with_their_outputs(tenure: Tenure, add: Add, claim: Callable[..., str]) -> None:
+    add("Book")
+    receipt = claim("lead")
+    assert tenure("spawn", "Part one", "--receipt", receipt, "--wait").code == 0
+    part = claim("ann")
+    assert tenure("done", "--receipt", part, "--result", '"text"').code == 0
+    said = tenure("claim", "--agent", "lead", "--session", "lead-session", "--json").json
+    assert [entry["data"] for entry in said["inputs"].values()] == ["text"]
+
+
+# --- looking ------------------------------------------------------------------------------------------------
+
+
+def test_lists_are_filtered_and_paged(tenure: Tenure, add: Add) -> None:
+    for n in range(5):
+        add(f"Task {n}", "--track", "B" if n % 2 else "C", "-t", "even" if n % 2 == 0 else "odd")
+    keys = lambda *words: [task["ref"] for task in tenure("list", *words, "--json").json]  # noqa: E731
+    assert keys("--track", "B") == ["B-001", "B-002"]
+    assert keys("-t", "even") == ["C-001", "C-002", "C-003"]
+    assert keys("-s", "completed") == []
+    assert keys("--limit", 2) == ["C-001", "B-001"]
+    assert keys("--limit", 2, "--after", "B-001") == ["C-002", "B-002"]
+    assert tenure("list", "-s", "finished").code == 8
+
+
+def test_ready_is_in_the_order_of_the_claim(tenure: Tenure, add: Add) -> None:
+    add("Later", "-p", "low"), add("First", "-p", "critical"), add("Waits", "--after", "A-001")
+    refs = [task["ref"] for task in tenure("ready", "--json").json]
+    assert refs == ["A-002", "A-001"]
+    assert tenure("next", "--json").json["task"]["ref"] == "A-002"
+    assert tenure("claim", "--json").json["task"]["ref"] == "A-002"
+
+
+def test_looking_changes_nothing(tenure: Tenure, add: Add) -> None:
+    add("One")
+    before = tenure("log", "--json").json
+    for words in (("next",), ("ready",), ("list",), ("show", "A-001"), ("why", "A-001"), ("status",), ("dlq",)):
+        assert tenure(*words).code == 0
+    assert tenure("log", "--json").json == before
+
+
+def test_the_log_by_task_kind_and_level(tenure: Tenure, add: Add) -> None:
+    add("One"), add("Two")
+    tenure("claim", "A-001")
+    kinds = [event["kind"] for event in tenure("log", "--task", "A-001", "--json").json]
+    assert kinds == ["task.created", "task.claimed"]
+    assert tenure("log", "--kind", "task.claimed").out.count("\n") == 1
+    assert tenure("log", "--level", "error", "--json").json == []
+    assert tenure("log", "--since", "2100-01-01", "--json").json == []
+
+
+def test_waiting_ends_with_the_task(tenure: Tenure, add: Add) -> None:
+    add("One")
+    assert tenure("wait", "A-001", "--timeout", 0).code == 3
+    waiting = tenure.start("wait", "A-001", "--json")
+    tenure("claim")
+    tenure("done")
+    out, _ = waiting.communicate(timeout=60)
+    assert waiting.returncode == 0
+    assert json.loads(out)[0]["state"] == "completed"
+    add("Two")
+    tenure("cancel", "A-002")
+    assert tenure("wait", "A-002").code == 7
+    assert tenure("wait", "A-009").code == 4
+
+
+def test_dead_letters_tell_their_story(tenure: Tenure, add: Add) -> None:
+    add("One", "--max-attempts", 1)
+    tenure("claim")
+    tenure("fail", "-m", "tests are red")
+    assert "tests are red" in tenure("dlq").out
+    assert tenure("retry", "A-001", "-m", "mended").code == 0
+    assert tenure("dlq").out == "no dead letters\n"
+    assert state(tenure, "A-001") == "ready"
+
+
+# --- operating ----------------------------------------------------------------------------------------------
+
+
+def test_many_at_once_by_filter_with_a_dry_run_first(tenure: Tenure, add: Add) -> None:
+    add("One", "-t", "old"), add("Two", "-t", "old"), add("Three")
+    dry = tenure("cancel", "-t", "old", "--dry-run", "--json")
+    assert [entry["outcome"] for entry in dry.json] == ["UPDATED", "UPDATED"]
+    assert {state(tenure, ref) for ref in ("A-001", "A-002", "A-003")} == {"ready"}
+    real = tenure("cancel", "-t", "old", "-m", "outdated", "--json")
+    assert [(entry["name"], entry["outcome"]) for entry in real.json] == [
+        ("A-001-one", "UPDATED"),
+        ("A-002-two", "UPDATED"),
+    ]
+    assert [state(tenure, ref) for ref in ("A-001", "A-002", "A-003")] == ["cancelled", "cancelled", "ready"]
+    assert tenure("undo", *(entry["command_id"] for entry in real.json)).code == 0
+    assert state(tenure, "A-001") == "ready"
+
+
+def test_a_bulk_verb_needs_to_know_which(tenure: Tenure, add: Add) -> None:
+    add("One")
+    assert tenure("cancel").code == 2
+    assert tenure("cancel", "A-001", "--state", "ready").code == 2
+    assert tenure("cancel", "-t", "nothing-has-it").out == "no task is meant by that\n"
+    assert state(tenure, "A-001") == "ready"
+
+
+def test_undo_lists_what_can_be_undone_and_refuses_what_moved_on(tenure: Tenure, add: Add) -> None:
+    add("One")
+    command = tenure("edit", "A-001", "--title", "Uno", "--json").json["command_id"]
+    assert command in tenure("undo").out
+    tenure("edit", "A-001", "--title", "Eins")
+    assert tenure("undo", command).code == 7
+    assert tenure("show", "A-001", "--json").json["title"] == "Eins"
+
+
+def test_edits_with_a_version_lose_no_update(tenure: Tenure, add: Add) -> None:
+    add("One")
+    version = tenure("show", "A-001", "--json").json["version"]
+    assert tenure("edit", "A-001", "-p", "high", "--version", version).code == 0
+    said = tenure("edit", "A-001", "-p", "low", "--version", version, "--json")
+    assert (said.code, said.json["outcome"]) == (8, "VERSION_CONFLICT")
+    assert tenure("edit", "A-001", "--set", "boost=0.1").code == 0
+    assert tenure("edit", "A-001", "--set", "bost=1").code == 8
+
+
+def test_pause_resume_reset_archive(tenure: Tenure, add: Add) -> None:
+    add("One")
+    assert tenure("pause", "A-001", "-m", "later").code == 0
+    assert tenure("claim", "A-001").code == 7
+    assert tenure("resume", "A-001").code == 0
+    tenure("claim"), tenure("done")
+    assert tenure("reset", "A-001").code == 0
+    assert state(tenure, "A-001") == "ready"
+    tenure("claim"), tenure("done")
+    assert tenure("archive", "-s", "completed").code == 0
+    assert tenure("list", "--json").json == []
+    assert len(tenure("list", "--archived", "--json").json) == 1
+
+
+def test_offers_and_reassignment(tenure: Tenure, add: Add, claim: Callable[..., str]) -> None:
+    add("One")
+    assert tenure("assign", "A-001", "bo", "--for", "10m").code == 0
+    assert tenure("claim", "A-001", "--agent", "ann", "--session", "s").code == 7
+    claim("bo")
+    assert tenure("reassign", "A-001", "cy").code == 0
+    assert tenure("show", "A-001", "--json").json["offer_to"] == "cy"
+
+
+def test_a_kept_result_can_be_adopted(tenure: Tenure, add: Add, claim: Callable[..., str]) -> None:
+    add("One")
+    late = claim("ann")
+    tenure("recover", "A-001")
+    assert tenure("done", "--receipt", late, "--result", '"kept"').code == 6
+    assert tenure("adopt", "A-001", "-m", "good enough").code == 0
+    assert tenure("show", "A-001", "--json").json["result"]["data"] == "kept"
+
+
+def test_the_line_can_be_stopped(tenure: Tenure, add: Add) -> None:
+    add("One", "--track", "B"), add("Two", "--track", "C")
+    assert tenure("stop", "--track", "B", "-m", "broken build").code == 0
+    assert tenure("claim", "--json").json["task"]["ref"] == "C-001"
+    assert tenure("claim").code == 3
+    assert tenure("go", "--track", "B").code == 0
+    assert tenure("claim").code == 0
+    assert tenure("stop", "--track", "B", "--type", "code").code == 2
+
+
+def test_notes_stand_in_the_log(tenure: Tenure, add: Add) -> None:
+    add("One")
+    assert tenure("note", "A-001", "seen by legal").code == 0
+    assert "seen by legal" in tenure("log", "--task", "A-001").out
+
+
+# --- the team -----------------------------------------------------------------------------------------------
+
+
+def test_joining_leaving_and_who_is_there(tenure: Tenure, add: Add) -> None:
+    add("One", "--cap", "rust")
+    said = tenure("join", "-n", "kit", "-t", "codex", "-c", "rust", "--session", "kits")
+    assert said.out == "export TENURE_AGENT=kit\nexport TENURE_SESSION=kits\n"
+    assert tenure("claim", "--agent", "bo", "--session", "b").code == 3
+    assert tenure("claim", "--agent", "kit", "--session", "kits").code == 0
+    assert "A-001" in tenure("agents").out
+    assert "claim_acquired" in tenure("session", "kits").out
+    assert tenure("leave", "--agent", "kit", "--session", "kits").code == 0
+    assert state(tenure, "A-001") == "ready"
+    assert tenure("done", "A-001", "--session", "kits").code == 6
+
+
+def test_mail_is_read_once(tenure: Tenure) -> None:
+    for name in ("bo", "cy"):
+        tenure("join", "-n", name, "--session", name)
+    assert "2 agents" in tenure("msg", "lunch?", "--agent", "ann").out
+    assert "lunch?" in tenure("inbox", "--agent", "bo", "--keep").out
+    assert "lunch?" in tenure("inbox", "--unread", "--agent", "bo").out
+    assert tenure("inbox", "--unread", "--agent", "bo").out == "no mail\n"
+    assert "lunch?" in tenure("inbox", "--agent", "bo").out
+    assert tenure("inbox", "--from", "kit", "--agent", "bo", "--json").json == []
+
+
+def test_reservations_alone_and_with_a_task(tenure: Tenure, add: Add) -> None:
+    alone = tenure("reserve", "port:8080", "--agent", "ann", "--session", "a", "--json")
+    assert alone.code == 0
+    assert tenure("reserve", "port:8080", "--agent", "bo", "--session", "b").code == 7
+    assert "port:8080" in tenure("locks").out
+    assert tenure("unreserve", alone.json["receipt"]).code == 0
+    assert tenure("locks").out == "nothing is reserved\n"
+    add("One")
+    tenure("claim")
+    assert tenure("reserve", "src/**", "--with", "A-001").code == 0
+    assert tenure("done").code == 0
+    assert tenure("locks").out == "nothing is reserved\n"
+
+
+def test_leading(tenure: Tenure) -> None:
+    said = tenure("lead", "--agent", "ann", "--json")
+    assert (said.code, said.json["outcome"], said.json["term"]) == (0, "ELECTED", 1)
+    assert tenure("lead", "--agent", "bo").code == 5
+    assert tenure("lead", "--step-down", "--agent", "ann").code == 2
+    assert tenure("lead", "--step-down", "--term", 1, "--agent", "ann").code == 0
+    assert tenure("lead", "--agent", "bo").code == 0
+
+
+# --- upkeep -------------------------------------------------------------------------------------------------
+
+
+def test_a_backup_is_a_store_of_its_own(tenure: Tenure, add: Add, claim: Callable[..., str]) -> None:
+    add("One")
+    receipt = claim("ann")
+    assert tenure("db", "backup", "copy.db").code == 0
+    assert tenure("db", "backup", "copy.db").code != 0
+    assert tenure("db", "check").out == "all is well\n"
+    restored = tenure.process("done", "--receipt", receipt, "--json", TENURE_URL=str(tenure.folder / "copy.db"))
+    assert (restored.code, restored.json["outcome"]) == (6, "STALE_EPOCH")
+    assert tenure("done", "--receipt", receipt).code == 0
+
+
+def test_a_new_epoch_voids_every_receipt(tenure: Tenure, add: Add, claim: Callable[..., str]) -> None:
+    add("One")
+    receipt = claim("ann")
+    assert tenure("db", "new-epoch", "-m", "restored").code == 0
+    assert tenure("done", "--receipt", receipt, "--json").json["outcome"] == "STALE_EPOCH"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts_name_verbs_and_options(tenure: Tenure, shell: str) -> None:
+    script = tenure("completion", shell).out
+    assert "claim" in script
+    assert "checkpoint" in script
+    assert "summary" in script
+
+
+def test_bash_completes_verbs_options_and_keys(tenure: Tenure, add: Add) -> None:
+    import subprocess
+    import sys
+
+    add("Write the parser")
+    bin_folder = tenure.folder / "bin"
+    bin_folder.mkdir()
+    launcher = bin_folder / "tenure"
+    launcher.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m tenure "$@"\n')
+    launcher.chmod(0o755)
+
+    def completed(*words: str) -> set[str]:
+        line = " ".join(f'"{word}"' for word in ("tenure", *words))
+        script = f'eval "$(tenure completion bash)"; COMP_WORDS=({line}); COMP_CWORD={len(words)}; _tenure; '
+        script += 'printf "%s\\n" "${COMPREPLY[@]}"'
+        env = tenure.environ | {"PATH": f"{bin_folder}:{tenure.environ['PATH']}"}
+        done = subprocess.run(
+            ["bash", "-c", script], capture_output=True, text=True, cwd=tenure.folder, env=env, check=True
+        )
+        return set(done.stdout.split())
+
+    assert completed("cl") == {"claim"}
+    assert "--summary" in completed("done", "--su")
+    assert completed("checkpoint", "sh") == {"show"}
+    assert completed("show", "A-0") == {"A-001-write-the-parser"}

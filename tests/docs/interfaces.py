@@ -1,0 +1,54 @@
+"""The reference pages of the command line: verbs, exit codes, settings."""
+
+from __future__ import annotations
+
+from tenure import config
+from tenure.cli import exits
+from tenure.cli.frame import function_of, parser_of
+from tenure.cli.verbs import ALIASES, SECTIONS
+from tests.docs.tables import table
+
+
+def command_line() -> str:
+    parts = [
+        "# The command line\n",
+        "Every verb takes `--json`: exactly one JSON value on stdout, in every case; an error is",
+        '`{"error": {"code": …, "message": …, "hint": …}}`. Instants are RFC 3339 UTC; beside one that a program acts',
+        "on stands a duration in seconds.\n",
+        "[Exit codes](exit-codes.md) · [Settings](settings.md) · [Outcomes](outcomes.md)\n",
+    ]
+    for title, section in SECTIONS.items():
+        parts += [f"## {title}\n"]
+        for name, verb in section.items():
+            also = [alias for alias, meant in ALIASES.items() if meant == name]
+            parts += [f"### `tenure {name}`\n"]
+            if also:
+                parts += [f"Also `tenure {also[0]}`.\n"]
+            help = parser_of(name, function_of(verb.where)).format_help()
+            own = help.partition("\neverywhere:")[0].rstrip()
+            parts += [f"```text\n{own}\n```\n"]
+    shared = help.partition("\neverywhere:")[2].rstrip()
+    return "\n".join([*parts, "## Everywhere\n", f"```text{shared}\n```\n"])
+
+
+def exit_codes() -> str:
+    rows = []
+    for code, meaning in exits.EXITS.items():
+        kinds = [name for name, number in exits.OF_ERROR.items() if number == code]
+        rows.append((str(code), meaning, ", ".join(f"`{name}`" for name in kinds)))
+    return "# Exit codes\n\n" + table(("code", "meaning", "errors"), rows)
+
+
+def settings() -> str:
+    rows = [
+        (
+            f"`{key}`", setting.type.__name__, "" if setting.default is None else f"`{setting.default}`",
+            f"`TENURE_{key.upper().replace('.', '_')}`", setting.meaning,
+        )
+        for key, setting in config.SETTINGS.items()
+    ]  # fmt: skip
+    return (
+        "# Settings\n\n`tenure.toml` at the repository's root, for everybody; `.tenure/config.toml`, for this clone; "
+        "the environment;\nflags. Each beats the one before; `tenure config` shows every value and its origin.\n\n"
+        + table(("setting", "type", "default", "environment", "meaning"), rows)
+    )

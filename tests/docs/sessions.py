@@ -1,0 +1,81 @@
+"""Terminal sessions in the docs: run as they are written, and written as they were run.
+
+A session is a block of ```console lines: `$ command`, then what it prints. In a page that people write, `…` stands for
+anything; pages that are made from a session hold what was printed, with what differs from run to run made even.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+BLOCK = re.compile(r"```console\n(.*?)```", re.S)
+
+
+class Step(NamedTuple):
+    command: str
+    said: str
+
+
+def steps_of(page: str) -> list[Step]:
+    """The commands of all sessions in a page, with what the page says that they print."""
+    steps: list[Step] = []
+    for block in BLOCK.findall(page):
+        for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
+            command, _, said = part.partition("\n")
+            steps.append(Step(command.partition("  #")[0].rstrip(), said))
+    return steps
+
+
+def played(page: str) -> str:
+    """The page with what its commands print, run one after another in one folder."""
+    with tempfile.TemporaryDirectory() as home:
+        folder = Path(home) / "shop"
+        folder.mkdir()
+        environ = environment(Path(home))
+
+        def play(block: re.Match[str]) -> str:
+            commands = [line.removeprefix("$ ") for line in block[1].splitlines()]
+            return "```console\n" + "".join(f"$ {c}\n{run(c, folder, environ)}" for c in commands) + "```"
+
+        return BLOCK.sub(play, page)
+
+
+def environment(home: Path) -> dict[str, str]:
+    """A shell with `tenure` on its path and nothing that tells who runs it."""
+    folder = home / "bin"
+    folder.mkdir(parents=True, exist_ok=True)
+    launcher = folder / "tenure"
+    launcher.write_text(f'#!/bin/sh\nexec "{sys.executable}" -P -m tenure "$@"\n')
+    launcher.chmod(0o755)
+    kept = {name: os.environ[name] for name in ("LANG", "LC_ALL", "SYSTEMROOT") if name in os.environ}
+    path = f"{folder}:{os.environ['PATH']}"
+    return {**kept, "PATH": path, "HOME": str(home), "USER": "ann", "NO_COLOR": "1", "TZ": "UTC", "TENURE_SESSION": "s"}
+
+
+def run(command: str, folder: Path, environ: dict[str, str]) -> str:
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=folder, env=environ, capture_output=True, text=True, check=False, timeout=60
+    )
+    return even(done.stdout + done.stderr, folder)
+
+
+def even(text: str, folder: Path) -> str:
+    """What differs from run to run, made the same: receipts, ids, places, times of day."""
+    text = text.replace(str(folder.resolve()), "/home/ann/shop").replace(str(folder), "/home/ann/shop")
+    text = re.sub(r"(@\d+):[0-9A-Z]{20,}", r"\1:K3F9…", text)
+    text = re.sub(r"\b(cmd|task|result|dag|msg)_[0-9A-HJKMNP-TV-Z]{26}", r"\1_01…", text)
+    text = re.sub(r"\b\d\d:\d\d:\d\d\b", "12:00:00", text)
+    text = re.sub(r"\([\d.]+ s\) +", "(1 s)  ", text)
+    return re.sub(r"\b(now|\d+ s ago)", "now", text)
+
+
+def matches(told: str, said: str) -> bool:
+    """Whether a page's text fits what was printed; `…` is anything, also several lines."""
+    pattern = ".*".join(re.escape(part.strip()) for part in told.strip().split("…"))
+    return re.fullmatch(pattern, said.strip(), re.S) is not None
