@@ -16,6 +16,7 @@ import pytest
 
 from tenure.agents.known import KNOWN
 from tenure.cli.frame import main
+from tenure.config import find_folder
 
 # What would make a test depend on who runs it.
 IDENTITY = {m for agent in KNOWN.values() for m in (*agent.markers, agent.session) if m}
@@ -83,6 +84,7 @@ def environ(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFa
 @pytest.fixture
 def bare(tmp_path: Path, environ: dict[str, str]) -> Tenure:
     """A folder without a store."""
+    assert find_folder(str(tmp_path)) is None, "a store lies above the tests' folder"
     return Tenure(tmp_path, environ)
 
 

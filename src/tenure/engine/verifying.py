@@ -7,13 +7,14 @@ and for the end of every test history; it reads whole tables.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from tenure.core import claims, graph, lifecycle, settle
 from tenure.core.errors import Cycle
+from tenure.core.events import Event
 from tenure.core.records import KINDS, Claim, Dag, DeadLetter, Edge, Landing, Reservation, Result, Row, Task, Usage
 from tenure.engine.effects import dead_letter_id
 from tenure.engine.replaying import Tables, differences, replay
@@ -73,6 +74,10 @@ def _claims(rows: Tables) -> Iterator[str]:
             yield f"{task.key} is {task.state}, but its live claims are {live}"
         if not 0 <= task.given_back <= lifecycle.MOST_GIVEN_BACK or task.attempts < 0:
             yield f"{task.key}: attempts {task.attempts}, given back {task.given_back}"
+        # A claim that goes on with its own session's lost one is the same attempt.
+        counted = sum((not c.continues) - (not c.counted) for c in mine if c.run == task.run)
+        if task.attempts != counted:
+            yield f"{task.key}: attempts {task.attempts}, claims of run {task.run} say {counted}"
 
 
 def _limbo(rows: Tables, work: Work) -> Iterator[str]:
@@ -192,7 +197,19 @@ def _replayed(engine: Engine) -> list[str]:
     found += [
         f"{t.key}: version {t.version}, {versions[t.id]} events" for t in _tasks(stored) if t.version != versions[t.id]
     ]
+    found += _terms(events)
     try:
         return found + differences(replay(events), stored)
     except (msgspec.ValidationError, KeyError) as error:
         return [*found, f"the log cannot be replayed: {error}"]
+
+
+def _terms(events: Iterable[Event]) -> Iterator[str]:
+    """Every election has a higher term than the one before."""
+    last: dict[tuple[str, object], int] = {}
+    for event in events:
+        if event.kind == "leader.elected":
+            what, term = (event.project, event.details["for"]), event.details["term"]
+            if term <= last.get(what, 0):
+                yield f"event {event.sequence}: term {term} of {what[1]} after term {last[what]}"
+            last[what] = term

@@ -1,0 +1,89 @@
+"""`import beads`, `import task-master`, `import backlog`: work that other tools have, as a plan of this project."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+from tenure.cli.frame import Answer, Run, arg, options
+from tenure.cli.planning import listed, refused, said
+from tenure.cli.words import counted, plain
+from tenure.client.wire import outcome_value
+from tenure.client.wire import plain as wire_plain
+from tenure.core.outcomes import Outcome
+from tenure.plans import applying, backlog_md, beads, task_master
+from tenure.plans.importing import Imported, Note
+
+SHOWN = 5
+_WORDS = {
+    "done": "done there, not made",
+    "dropped": "deleted, cancelled or no work, not made",
+    "begun": "begun there; nobody holds them here",
+    "draft": "drafts; `tenure publish` puts them into the graph",
+    "met": "dependencies on done work, met",
+    "loosened": "dependencies on what is not made, dropped",
+    "parent": "parents that could not be kept",
+    "changed": "values changed to fit",
+    "kept": "values that are only in the metadata",
+}
+
+_SHARED = (
+    arg("--dry-run", action="store_true", help="say what would happen, and store nothing"),
+    arg("--skip-bad", action="store_true", help="leave out what cannot be read, instead of refusing the whole"),
+)
+
+
+@options(arg("path", nargs="?", default=".", metavar="PATH", help="a repository, or its issues.jsonl (.)"), *_SHARED)
+def from_beads(run: Run, given: Namespace) -> Answer:
+    """Take over open issues of beads. Done ones are not made, and nothing is made twice."""
+    return _taken_over(run, given, beads.read(Path(run.folder, given.path), skip_bad=given.skip_bad))
+
+
+@options(
+    arg("path", nargs="?", default=".", metavar="PATH", help="a repository, or its tasks.json (.)"),
+    arg("--tag", metavar="NAME", help="the tasks of this tag alone"),
+    *_SHARED,
+)
+def from_task_master(run: Run, given: Namespace) -> Answer:
+    """Take over open tasks of Task Master, of all its tags. Done ones are not made, and nothing is made twice."""
+    path = Path(run.folder, given.path)
+    return _taken_over(run, given, task_master.read(path, tag=given.tag, skip_bad=given.skip_bad))
+
+
+@options(arg("path", nargs="?", default=".", metavar="PATH", help="a repository, or its backlog folder (.)"), *_SHARED)
+def from_backlog(run: Run, given: Namespace) -> Answer:
+    """Take over open tasks of Backlog.md. Done ones are not made, and nothing is made twice."""
+    return _taken_over(run, given, backlog_md.read(Path(run.folder, given.path), skip_bad=given.skip_bad))
+
+
+def _taken_over(run: Run, given: Namespace, imported: Imported) -> Answer:
+    if imported.errors:
+        return refused(run, imported.findings, imported.tool, "mend them, or --skip-bad leaves them out")
+    outcome = applying.apply(run.client, imported.plan, dry_run=given.dry_run) if imported.plan else None
+    value: dict[str, Any] = {
+        "tool": imported.tool, "seen": imported.seen, "plan": imported.plan.name if imported.plan else None,
+        "outcome": outcome_value(outcome) if outcome else None, "notes": [wire_plain(n) for n in imported.notes],
+        "findings": listed(imported.findings),
+    }  # fmt: skip
+    return Answer(value, lambda: _told(imported, outcome))
+
+
+def _told(imported: Imported, outcome: Outcome | None) -> str:
+    message = plain(outcome.message) if outcome else "nothing that is open"
+    lines = [said(finding) for finding in imported.findings]
+    lines.append(f"{imported.tool}: {counted(imported.seen, 'item')} read; {message}")
+    by_kind: dict[str, list[Note]] = {}
+    for note in imported.notes:
+        by_kind.setdefault(note.what, []).append(note)
+    for what, words in _WORDS.items():
+        notes = by_kind.get(what, [])
+        if notes:
+            ids = list(dict.fromkeys(plain(note.id) for note in notes))
+            some = ", ".join(ids[:SHOWN]) + (" …" if len(ids) > SHOWN else "")
+            lines.append(f"  {len(notes):>5}  {words}: {some}")
+    if imported.notes:
+        lines.append("  --json tells each of them")
+    if outcome and outcome.missing:
+        lines.append(f"  no longer open over there: {', '.join(plain(key) for key in outcome.missing[:SHOWN])}")
+    return "\n".join(lines)

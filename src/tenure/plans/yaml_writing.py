@@ -1,0 +1,98 @@
+"""YAML for people to read and edit, of which `yaml_trees` makes the same values again.
+
+Written here and not by a library: what may stand without quotes follows from the schema that our own reader has, and
+texts of several lines come out as blocks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+_BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_./@+-]*( [A-Za-z0-9_./@+-]+)*")
+# Other readers take some of these words for something else than texts.
+_WORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n", "inf", "nan"})
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+# What a line may hold as it is: no controls, no breaks of other kinds, nothing that has no glyph of its own.
+_SHOWN = re.compile("[\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+_BLOCK = re.compile(rf"[^\s](?:{_SHOWN.pattern}|\n)*")
+LONGEST_KEY = 100
+WIDEST = 100
+
+
+def document(value: Mapping[str, Any]) -> str:
+    """One YAML document, without the `---` before it."""
+    return "".join(_mapping(value, 0))
+
+
+def scalar(value: Any) -> str:
+    """A scalar that fits into any place of a line."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        return repr(value)
+    text = str(value)
+    if _BARE.fullmatch(text) and text.lower() not in _WORDS and len(text) <= WIDEST:
+        return text
+    return '"' + "".join(_ESCAPES.get(c) or (c if _SHOWN.fullmatch(c) else _escaped(c)) for c in text) + '"'
+
+
+def _escaped(character: str) -> str:
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _mapping(value: Mapping[str, Any], indent: int) -> list[str]:
+    pad = " " * indent
+    lines = []
+    for key, item in value.items():
+        name = scalar(key)
+        if len(name) > LONGEST_KEY:  # a longer one is no key to YAML unless it is marked as one
+            lines.append(f"{pad}? {name}\n{pad}:")
+        else:
+            lines.append(f"{pad}{name}:")
+        lines += _value(item, indent)
+    return lines
+
+
+def _value(value: Any, indent: int) -> list[str]:
+    """What follows a key: on its line, or below it."""
+    if isinstance(value, Mapping):
+        return ["\n", *_mapping(value, indent + 2)] if value else [" {}\n"]
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        if not value:
+            return [" []\n"]
+        if not any(isinstance(item, (Mapping, list, tuple)) for item in value):
+            line = f"[{', '.join(scalar(item) for item in value)}]"
+            if len(line) <= WIDEST:
+                return [f" {line}\n"]
+        return ["\n", *_sequence(value, indent + 2)]
+    if isinstance(value, str) and "\n" in value:
+        block = _block(value, indent + 2)
+        if block is not None:
+            return [f" {block}"]
+    return [f" {scalar(value)}\n"]
+
+
+def _sequence(value: Sequence[Any], indent: int) -> list[str]:
+    pad = " " * indent
+    lines = []
+    for item in value:
+        if isinstance(item, Mapping) and item:
+            first, *rest = _mapping(item, indent + 2)
+            lines += [f"{pad}- {first[indent + 2 :]}", *rest]
+        else:
+            lines += [f"{pad}-", *_value(item, indent)]
+    return lines
+
+
+def _block(text: str, indent: int) -> str | None:
+    """A literal block, where the text can stand in one; breaks at its end beyond one cannot."""
+    if not _BLOCK.fullmatch(text) or text.endswith("\n\n"):
+        return None
+    pad = " " * indent
+    body = "".join(f"{pad}{line}\n" if line else "\n" for line in text.removesuffix("\n").split("\n"))
+    return ("|\n" if text.endswith("\n") else "|-\n") + body
