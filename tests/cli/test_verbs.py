@@ -179,6 +179,22 @@ def test_the_log_by_task_kind_and_level(tenure: Tenure, add: Add) -> None:
     assert tenure("log", "--since", "2100-01-01", "--json").json == []
 
 
+def test_following_the_log_shows_what_comes_and_ends_with_its_reader(tenure: Tenure, add: Add) -> None:
+    add("One")
+    following = tenure.start("log", "-f", "--json")
+    assert following.stdout is not None
+    kinds = [json.loads(following.stdout.readline())["kind"] for _ in range(2)]
+    assert kinds == ["project.created", "task.created"]
+    add("Two")
+    assert json.loads(following.stdout.readline())["key"] == "A-002-two"
+    following.stdout.close()
+    add("Three")
+    assert following.wait(timeout=60) == 0
+    assert following.stderr is not None
+    assert following.stderr.read() == ""
+    following.stderr.close()
+
+
 def test_waiting_ends_with_the_task(tenure: Tenure, add: Add) -> None:
     add("One")
     assert tenure("wait", "A-001", "--timeout", 0).code == 3

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-from tenure.cli import findings, lineage, statuses
-from tenure.cli.demo import NAMES
-from tenure.cli.demo_stage import graph
-from tenure.cli.doctor_work import work
-from tenure.cli.doctoring import Patient
-from tenure.cli.watch_data import found, read, read_detail
-from tenure.cli.watch_state import View
-from tenure.cli.watch_view import Shown, frame
+from tenure.cli import lineage, statuses
+from tenure.cli.demo.stage import graph
+from tenure.cli.demo.verb import NAMES
+from tenure.cli.doctor import findings
+from tenure.cli.doctor.verb import Patient
+from tenure.cli.doctor.work import work
+from tenure.cli.watch.data import found, read, read_detail
+from tenure.cli.watch.state import View
+from tenure.cli.watch.view import Shown, frame
 from tenure.testing.clock import FakeClock
 from tests.cli.shop import Shop, busy_shop
 
@@ -29,12 +31,13 @@ WIDTH, HEIGHT = 80, 24
 
 @contextmanager
 def _as_anywhere() -> Iterator[None]:
-    """UTC and no colour, whoever runs this and where."""
+    """UTC, no colour and no terminal's width, whoever runs this and where."""
     before = {name: os.environ.get(name) for name in ("TZ", "NO_COLOR")}
     os.environ.update(TZ="UTC", NO_COLOR="1")
     time.tzset()
     try:
-        yield
+        with redirect_stdout(io.StringIO()):
+            yield
     finally:
         for name, value in before.items():
             if value is None:

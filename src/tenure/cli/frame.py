@@ -200,10 +200,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _refused(error, wants_json)
     except KeyboardInterrupt:
         return _refused(_Interrupted("interrupted"), wants_json)
-    except BrokenPipeError:
-        # The reader has gone, as `head` does: nothing to say, and nobody to say it to.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except Exception as error:  # noqa: BLE001 a user never sees a traceback; it is kept for the report
         from tenure.cli.crash import kept_crash
 
@@ -302,6 +298,18 @@ def _formatter(prog: str) -> argparse.HelpFormatter:
 
 
 def _print(answer: Answer, is_json: bool) -> None:
+    try:
+        _write(answer, is_json)
+    except BrokenPipeError:
+        reader_left()
+
+
+def reader_left() -> None:
+    """Nobody reads stdout any more, as after `head`: what was done is done, and there is nobody to tell."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _write(answer: Answer, is_json: bool) -> None:
     if is_json:
         import msgspec
 

@@ -8,7 +8,7 @@ from argparse import Namespace
 from collections.abc import Iterator
 from typing import Any
 
-from tenure.cli.frame import Answer, Run, Usage, arg, options
+from tenure.cli.frame import Answer, Run, Usage, arg, options, reader_left
 from tenure.cli.kinds import instant, seconds
 from tenure.cli.words import clock, plain, style
 from tenure.client.wire import plain as wire
@@ -43,9 +43,12 @@ def log(run: Run, given: Namespace) -> Answer | int:
     events = run.client.log(limit=given.limit, **where)
     if not given.follow:
         return Answer(wire(events), lambda: "\n".join(line(event) for event in events) or "no events")
-    for event in _followed(run, events, where):
-        sys.stdout.write(_encoded(event) if run.is_json else line(event) + "\n")
-        sys.stdout.flush()
+    try:
+        for event in _followed(run, events, where):
+            sys.stdout.write(_encoded(event) if run.is_json else line(event) + "\n")
+            sys.stdout.flush()
+    except BrokenPipeError:
+        reader_left()
     return 0
 
 

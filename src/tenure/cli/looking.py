@@ -8,15 +8,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from tenure.cli.frame import Answer, Run, arg, options
+from tenure.cli.marks import MARKS
 from tenure.cli.words import clock, lasting, plain, shorten, style, table
 from tenure.client.wire import plain as wire
-from tenure.core import lifecycle
 
-COLOURS = {
-    lifecycle.READY: "cyan", lifecycle.CLAIMED: "yellow", lifecycle.RUNNING: "yellow",
-    lifecycle.COMPLETED: "green", lifecycle.DEAD_LETTERED: "red", lifecycle.CANCELLED: "grey",
-    lifecycle.PAUSED: "magenta", lifecycle.RETRYING: "magenta",
-}  # fmt: skip
 TITLE = 60
 
 
@@ -24,7 +19,7 @@ def listed(tasks: Iterable[dict[str, Any]]) -> str:
     """Tasks as a table; nothing but the columns that tell them apart."""
     rows = [
         (
-            task["key"], style(task["state"], COLOURS.get(task["state"], "dim")), task["tier"], task.get("agent"),
+            task["key"], style(task["state"], MARKS[task["state"]].colour), task["tier"], task.get("agent"),
             shorten(task["title"], TITLE),
         )
         for task in tasks
@@ -91,7 +86,7 @@ def show(run: Run, given: Namespace) -> Answer:
 
 def shown(task: dict[str, Any]) -> str:
     lines = [style(task["key"], "bold"), plain(task["title"]), ""]
-    state = style(task["state"], COLOURS.get(task["state"], "dim"))
+    state = style(task["state"], MARKS[task["state"]].colour)
     facts: list[tuple[str, Any]] = [
         ("state", f"{state}{', ' + plain(task['reason']) if task.get('reason') else ''}"),
         ("priority", f"{task['tier']} ({task['priority']})"),

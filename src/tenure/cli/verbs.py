@@ -48,7 +48,7 @@ PLANNING = {
 }
 LOOKING = {
     "status": Listed("statuses:status", "one screen: who leads, who works, how far it is"),
-    "watch": Listed("watching:watch", "the same, live and full screen"),
+    "watch": Listed("watch.verb:watch", "the same, live and full screen"),
     "ready": Listed("looking:ready", "tasks that can be claimed now, best first"),
     "list": Listed("looking:list_", "tasks, by filter"),
     "show": Listed("looking:show", "everything about one task"),
@@ -99,9 +99,9 @@ UPKEEP = {
     "db check": Listed("upkeep:check", "look for damage"),
     "db new-epoch": Listed("upkeep:new_epoch", "void every receipt, after a restore"),
     "completion": Listed("completion:completion", "a completion script for your shell"),
-    "doctor": Listed("doctoring:doctor", "look for trouble: store, clock, agents, stuck tasks; a fix for each"),
+    "doctor": Listed("doctor.verb:doctor", "look for trouble: store, clock, agents, stuck tasks; a fix for each"),
     "mcp": Listed("serving:mcp", "serve MCP over standard input and output"),
-    "demo": Listed("demo:demo", "watch one agent die and another take over"),
+    "demo": Listed("demo.verb:demo", "watch one agent die and another take over"),
 }
 
 SECTIONS = {

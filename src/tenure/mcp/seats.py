@@ -17,17 +17,9 @@ from tenure.agents.receipts import Receipts
 from tenure.client import Client
 from tenure.config import Home, NoStore, Value, find_home, read_settings
 from tenure.core.commands import Process
-from tenure.core.outcomes import Outcome
 from tenure.mcp.speaking import Caller, who_speaks
 
 STALE_AFTER = 1800.0  # an agent that thinks is silent for longer than a worker that beats
-# After these the claim is over, whatever is tried with its receipt.
-LAST_WORDS = frozenset(
-    {
-        "ACCEPTED", "STALE_GENERATION", "STALE_EPOCH", "FUTURE_GENERATION", "SESSION_MISMATCH", "NO_CLAIM",
-        "TASK_ALREADY_COMPLETED", "TASK_CANCELLED",
-    }
-)  # fmt: skip
 
 
 class Told(NamedTuple):
@@ -71,12 +63,6 @@ class Seat(NamedTuple):
             "host": process.host, "boot": process.boot, "pid": process.pid, "pid_start": process.start
         }  # fmt: skip
         self.client.register(type=self.who.type, stale_after=STALE_AFTER, user=self.who.user, **where)
-
-    def settled(self, receipt: str, outcome: Outcome, *, ends: bool = False) -> Outcome:
-        """Remember that a receipt has had its last word, so that hooks no longer renew it."""
-        if outcome.outcome in LAST_WORDS or (ends and outcome.ok):
-            self.receipts.end(receipt, outcome.outcome)
-        return outcome
 
 
 class Seats:

@@ -155,7 +155,7 @@ def update(call: Call, given: a.Update) -> Reply:
             raise answer
     outcome = next((o for o in answers if isinstance(o, Outcome) and not o.ok), answers[-1])
     assert isinstance(outcome, Outcome)
-    call.seat.settled(given.receipt, outcome)
+    call.seat.receipts.settle(given.receipt, outcome)
     return answered(outcome, next=f"{outcome.mail} messages wait: message reads them." if outcome.mail else None)
 
 
@@ -172,7 +172,7 @@ def finish(call: Call, given: a.Finish) -> Reply:
         outcome = seat.client.release(given.receipt, text)
     else:
         outcome = seat.client.ask(given.receipt, text)
-    seat.settled(given.receipt, outcome, ends=given.outcome != "done")
+    seat.receipts.settle(given.receipt, outcome, ends=given.outcome != "done")
     return answered(outcome, next="claim takes the next task." if outcome.ok else None)
 
 
@@ -212,7 +212,7 @@ def add(call: Call, given: a.Add) -> Reply:
     else:
         # Its title is its name: what an earlier attempt has added under it is not made again.
         outcome = client.spawn(given.receipt, [_new(given, name=given.title)], wait=bool(given.wait))
-    call.seat.settled(given.receipt, outcome, ends=bool(given.wait))
+    call.seat.receipts.settle(given.receipt, outcome, ends=bool(given.wait))
     waits = "Your task is given back: claim it again when its subtasks have ended." if given.wait else None
     return answered(outcome, next=waits if outcome.ok else None)
 
@@ -261,14 +261,14 @@ def reserve(call: Call, given: a.Reserve) -> Reply:
         call.seat.introduce()
     outcome = client.reserve(*(given.patterns or ()), receipt=given.receipt, mode=mode, lease=given.lease)
     if given.receipt is not None:
-        call.seat.settled(given.receipt, outcome)
+        call.seat.receipts.settle(given.receipt, outcome)
     alone = "reserve with this receipt and release=true lets go." if outcome.receipt else None
     return answered(outcome, next=alone, asks=True)
 
 
 def _give_back(call: Call, receipt: str) -> None:
     outcome = call.seat.client.release(receipt, "the call that claimed it was cancelled")
-    call.seat.settled(receipt, outcome, ends=True)
+    call.seat.receipts.settle(receipt, outcome, ends=True)
 
 
 TOOLS: dict[str, Tool] = {

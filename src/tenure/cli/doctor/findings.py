@@ -1,0 +1,71 @@
+"""What the doctor finds: one shape for all checks, and how it is said."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from textwrap import wrap
+
+import msgspec
+
+from tenure.cli.marks import LEVELS as COLOURS
+from tenure.cli.words import counted, plain, style
+
+LEVELS = ("ok", "note", "warning", "error")
+MOST = 5  # of one kind; the rest is counted
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """`fix` is the way on; it never names a command that destroys something."""
+
+    level: str
+    check: str
+    message: str
+    fix: str | None = None
+
+
+def ok(check: str, message: str) -> Finding:
+    return Finding(level="ok", check=check, message=message)
+
+
+def note(check: str, message: str, fix: str | None = None) -> Finding:
+    return Finding(level="note", check=check, message=message, fix=fix)
+
+
+def warning(check: str, message: str, fix: str) -> Finding:
+    return Finding(level="warning", check=check, message=message, fix=fix)
+
+
+def error(check: str, message: str, fix: str) -> Finding:
+    return Finding(level="error", check=check, message=message, fix=fix)
+
+
+def first_of(names: Sequence[str], total: int | None = None) -> str:
+    """`a, b, c and 4 more`."""
+    more = (len(names) if total is None else total) - len(names[:MOST])
+    return ", ".join(names[:MOST]) + (f" and {more} more" if more > 0 else "")
+
+
+def _folded(text: str, indent: int) -> str:
+    """On a terminal, lines of its width below one another; piped, one line whatever its length."""
+    if not sys.stdout.isatty():
+        return text
+    room = max(os.get_terminal_size(sys.stdout.fileno()).columns - indent, 20)
+    return f"\n{' ' * indent}".join(wrap(text, room, break_on_hyphens=False))
+
+
+def drawn(findings: Iterable[Finding]) -> str:
+    """The findings, worst last: that is what a person sees first at a prompt."""
+    found = sorted(findings, key=lambda finding: LEVELS.index(finding.level))
+    width = max(len(finding.check) for finding in found)
+    lines = []
+    for finding in found:
+        level = style(f"{finding.level:<7}", COLOURS[finding.level], *(("bold",) if finding.level == "error" else ()))
+        message = _folded(plain(finding.message), width + 11)
+        lines.append(f"{level}  {finding.check:<{width}}  {message}")
+        if finding.fix:
+            lines.append(f"{'':<{width + 11}}{style('→', 'cyan')} {_folded(plain(finding.fix), width + 13)}")
+    count = {level: sum(finding.level == level for finding in found) for level in LEVELS}
+    said = [counted(count[level], level) for level in ("error", "warning", "note") if count[level]]
+    return "\n".join([*lines, "", ", ".join(said) if said else style("all is well", "green")])

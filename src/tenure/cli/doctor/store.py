@@ -1,0 +1,66 @@
+"""The store itself: is it open, of which schema, has it the project; and does its time agree with this host's."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from tenure.cli.doctor.findings import Finding, error, first_of, note, ok, warning
+from tenure.cli.doctor.place import MEGABYTE, is_file_store, path_of
+from tenure.cli.words import SECOND, counted, lasting
+
+if TYPE_CHECKING:
+    from tenure.cli.doctor.verb import Patient
+
+LONG_LOG = 256 * MEGABYTE
+TOLERATED = 2 * SECOND  # that this host's clock may be behind the last event
+SILLY = 1_700_000_000 * SECOND  # no host whose clock is right is before it
+
+
+def store(patient: Patient) -> Iterator[Finding]:
+    if patient.client is None:
+        return  # said already
+    store_ = patient.client.store
+    projects = patient.client.projects()
+    schema = getattr(store_, "schema", None)
+    facts = [f"schema {schema}" if schema is not None else "", counted(len(projects), "project")]
+    if is_file_store(patient.home.url):
+        import apsw
+
+        facts.insert(0, f"SQLite {apsw.sqlite_lib_version()}")
+    yield ok("store", f"{patient.home.url}: {', '.join(fact for fact in facts if fact)}")
+    if patient.run.project not in projects:
+        there = f"there are {first_of(projects)}" if projects else "there is none yet"
+        yield error(
+            "project", f"project {patient.run.project} is not in this store; {there}",
+            "name another with --project, or make it with `tenure init`",
+        )  # fmt: skip
+    if is_file_store(patient.home.url):
+        log = path_of(patient.home.url) + "-wal"
+        if os.path.exists(log) and os.path.getsize(log) > LONG_LOG:
+            yield note(
+                "store", f"the log beside the store has {os.path.getsize(log) // MEGABYTE} MB: a reader keeps it open",
+                "end commands that have been reading for long; it shrinks by itself then",
+            )  # fmt: skip
+
+
+def clock(patient: Patient) -> Iterator[Finding]:
+    """The store's time never goes back; a host's clock that did makes it stand still, and leases longer."""
+    if patient.client is None:
+        return
+    with patient.client.store.begin(patient.client.engine.tenant, write=False) as tx:
+        last = tx.events({}, limit=1, last=True)
+        host = time.time_ns() // 1000
+    behind = last[0].time - host if last else 0
+    if host < SILLY:
+        yield error("clock", f"this host believes it is {time.strftime('%Y-%m-%d')}", "have its clock set")
+    elif behind > TOLERATED:
+        yield warning(
+            "clock", f"this host's clock is {lasting(behind / 1e6)} behind the last event: the store's time stands "
+            "still until then, and leases last longer",
+            "have the clock set right (chrony, ntp); the store goes on by itself",
+        )  # fmt: skip
+    else:
+        yield ok("clock", "not behind the last event")

@@ -1,0 +1,61 @@
+"""What the live view shows, read in one go: a glance, a page of tasks for each state, the last events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tenure.cli.statuses import Glance, glance
+from tenure.cli.telling import DULL
+from tenure.core import lifecycle
+
+if TYPE_CHECKING:
+    from tenure.client import Client
+
+MOST_TASKS = 300  # of one state
+MOST_EVENTS = 300
+_NEWEST_FIRST = (lifecycle.COMPLETED, lifecycle.CANCELLED, lifecycle.DEAD_LETTERED)
+
+
+class Snapshot(NamedTuple):
+    look: Glance
+    tasks: list[dict[str, Any]]
+    events: list[dict[str, Any]]  # oldest first, without the dull ones
+
+    @property
+    def now(self) -> int:
+        return int(self.look.status["now"])
+
+
+def read(client: Client, states: Sequence[str]) -> Snapshot:
+    look = glance(client)
+    counts = look.status["tasks"]
+    tasks = []
+    for state in states:
+        if counts.get(state):
+            order = "-created_at" if state in _NEWEST_FIRST else "created_at"
+            tasks += client.tasks(state=state, order=order, limit=MOST_TASKS)
+    events = [event for event in client.log(limit=MOST_EVENTS) if event["kind"] not in DULL]
+    return Snapshot(look, tasks, events)
+
+
+def found(tasks: Sequence[dict[str, Any]], text: str) -> list[dict[str, Any]]:
+    """Tasks that have every word of the text in key, title, agent, type or tags."""
+    words = text.lower().split()
+    return [task for task in tasks if all(word in _searched(task) for word in words)] if words else list(tasks)
+
+
+def _searched(task: Mapping[str, Any]) -> str:
+    parts = (task["key"], task["title"], task.get("agent", ""), task["type"], *task.get("tags", ()))
+    return " ".join(parts).lower()
+
+
+class Detail(NamedTuple):
+    task: dict[str, Any]
+    history: list[dict[str, Any]]
+    reasons: list[str]
+    events: list[dict[str, Any]]
+
+
+def read_detail(client: Client, key: str) -> Detail:
+    return Detail(client.show(key), client.history(key), client.why(key)["reasons"], client.log(task=key, limit=15))

@@ -1,0 +1,170 @@
+"""A terminal taken over as a whole and always given back: on return, error, Ctrl-C, Ctrl-Z and a signal to end.
+
+Nothing here knows what is drawn. `Fullscreen` is a context; inside it, `wait` gives keys and tells of wake-ups, and
+`show` writes one frame in one go.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+import termios
+import tty
+from contextlib import suppress
+from types import FrameType, TracebackType
+
+from tenure.cli.watch.keys import SOON, Keys
+
+ENTER = "\x1b[?1049h\x1b[?25l\x1b[2J"  # the other screen, no cursor, empty
+LEAVE = "\x1b[0m\x1b[?25h\x1b[?1049l"
+HOME = "\x1b[H"
+CLEAR = "\x1b[2J"
+BEGIN, END = "\x1b[?2026h", "\x1b[?2026l"  # a frame is shown as a whole where the terminal can; else this is ignored
+ENDING = (signal.SIGTERM, signal.SIGHUP)
+
+
+def is_possible() -> bool:
+    """Both ends are a terminal that can do more than print."""
+    return os.environ.get("TERM", "dumb") not in ("", "dumb") and sys.stdin.isatty() and sys.stdout.isatty()
+
+
+class Fullscreen:
+    """Use in the main thread, as a context, and once."""
+
+    def __init__(self) -> None:
+        self.keys = Keys()
+        self.ended_by: int | None = None  # a signal to end has come: leave soon
+        self._in, self._out = sys.stdin.fileno(), sys.stdout.fileno()
+        self._woken, self._waker = os.pipe()
+        self._before: list[object] = []
+        self._handlers: dict[int, object] = {}
+        self._shown = ""
+        self._size = (0, 0)
+        self._must_stop = False
+
+    # --- taking and giving back ---
+
+    def __enter__(self) -> Fullscreen:
+        os.set_blocking(self._waker, False)
+        os.set_blocking(self._woken, False)
+        self._before = termios.tcgetattr(self._in)
+        for number in (*ENDING, signal.SIGWINCH, signal.SIGTSTP):
+            self._handlers[number] = signal.signal(number, self._on_signal)
+        self._wakeup_before = signal.set_wakeup_fd(self._waker, warn_on_full_buffer=False)
+        try:
+            self._take()
+        except BaseException:
+            self._give_back()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # A second Ctrl-C must not keep the terminal from being given back.
+        interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            self._give_back()
+        finally:
+            signal.set_wakeup_fd(self._wakeup_before)
+            for number, handler in self._handlers.items():
+                signal.signal(number, handler)  # type: ignore[arg-type]  # what signal() gave
+            signal.signal(signal.SIGINT, interrupt)
+            os.close(self._woken)
+            os.close(self._waker)
+
+    def _take(self) -> None:
+        tty.setcbreak(self._in)
+        self._shown = ""
+        self._write(ENTER)
+
+    def _give_back(self) -> None:
+        try:
+            self._write(LEAVE)
+            termios.tcsetattr(self._in, termios.TCSANOW, self._before)  # type: ignore[arg-type]  # what tcgetattr gave
+        except (OSError, termios.error):
+            pass  # the terminal has gone: there is nothing to give back
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        if number in ENDING:
+            self.ended_by = number
+        self._must_stop |= number == signal.SIGTSTP
+
+    def _stop(self) -> None:
+        """Ctrl-Z: the shell gets its screen, and we ours when it lets us go on."""
+        self._must_stop = False
+        self._give_back()
+        ours = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTSTP)
+        signal.signal(signal.SIGTSTP, ours)
+        self._take()
+
+    # --- using it ---
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Columns and lines, now."""
+        try:
+            size = os.get_terminal_size(self._out)
+        except OSError:
+            return 80, 24
+        return max(size.columns, 1), max(size.lines, 1)
+
+    def show(self, frame: str) -> None:
+        """Write a frame of exactly the terminal's size; one that is there already is not written again."""
+        if frame == self._shown and self.size == self._size:
+            return
+        clear = "" if self.size == self._size else CLEAR
+        self._shown, self._size = frame, self.size
+        try:
+            self._write(f"{BEGIN}{clear}{HOME}{frame}{END}")
+        except OSError:
+            self._hung_up()
+
+    def wake(self) -> None:
+        """End a `wait` early; from any thread."""
+        with suppress(OSError):  # full, so that it wakes anyway, or just closed
+            os.write(self._waker, b"\0")
+
+    def wait(self, seconds: float) -> tuple[list[str], bool]:
+        """Keys that were pressed, and whether somebody called `wake`; empty and False after so many seconds."""
+        if self.keys.is_partial:
+            seconds = min(seconds, SOON)
+        ready, _, _ = select.select([self._in, self._woken], [], [], max(seconds, 0.0))
+        if self._must_stop:
+            self._stop()
+        is_woken = self._woken in ready and self._was_woken()
+        if self._in not in ready:
+            return (self.keys.flush() if not ready else []), is_woken
+        try:
+            data = os.read(self._in, 4096)
+        except OSError:
+            data = b""
+        if not data:
+            self._hung_up()
+        return self.keys.feed(data), is_woken
+
+    def _hung_up(self) -> None:
+        """The terminal has gone, and nobody is at its keys any more: as if the signal for that had come."""
+        self.ended_by = self.ended_by or signal.SIGHUP
+
+    def _was_woken(self) -> bool:
+        """Signals write their number into the same pipe; zero is `wake`'s."""
+        try:
+            return b"\0" in os.read(self._woken, 4096)
+        except BlockingIOError:
+            return False
+
+    def _write(self, text: str) -> None:
+        left = memoryview(text.encode("utf-8", "replace"))
+        while left:
+            left = left[os.write(self._out, left) :]
+
+
+def end_as_told(number: int) -> int:
+    """Die of the signal that told us to, now that all is tidy; the exit code where even that does not work."""
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+    return 128 + number

@@ -1,0 +1,141 @@
+"""How things are said to people: tables, times, durations, colour. Cheap to import; the standard library alone.
+
+Instants are the store's: integer microseconds UTC. Text that agents wrote goes through `plain` or `shorten` before it
+meets a terminal: a title must not be able to move the cursor or to hide what stands beside it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from collections.abc import Iterable, Sequence
+
+SECOND = 1_000_000
+NOTHING = "–"
+
+_CODES = {
+    "bold": 1, "dim": 2, "underline": 4, "reverse": 7,
+    "red": 31, "green": 32, "yellow": 33, "blue": 34, "magenta": 35, "cyan": 36, "grey": 90,
+}  # fmt: skip
+_STYLED = re.compile("\x1b\\[[0-9;]*m")
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]+")
+
+
+def is_coloured() -> bool:
+    """Colour is for terminals, unless NO_COLOR is set to anything."""
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and sys.stdout.isatty()
+
+
+def style(text: str, *names: str) -> str:
+    """The text in these styles (`bold`, `red` …) where colour is wanted; else as it is."""
+    if not names or not text or not is_coloured():
+        return text
+    return f"\x1b[{';'.join(str(_CODES[name]) for name in names)}m{text}\x1b[0m"
+
+
+def plain(text: str) -> str:
+    """One line without control characters or invisible ones: runs of them become a space."""
+    if text.isascii() and text.isprintable():
+        return text
+    return _UNPRINTABLE.sub(" ", text).strip()
+
+
+def shorten(text: str, width: int) -> str:
+    """At most `width` columns of the text, on one line; what was cut off shows as `…`."""
+    text = plain(text)
+    if width_of(text) <= width:
+        return text
+    room, kept = width - 1, []
+    for character in text:
+        room -= width_of(character)
+        if room < 0:
+            break
+        kept.append(character)
+    return "".join(kept).rstrip() + "…" if width > 0 else ""
+
+
+def width_of(text: str) -> int:
+    """Columns that the text takes on a terminal; styles take none."""
+    if "\x1b" in text:
+        text = _STYLED.sub("", text)
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width
+
+    return sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def table(rows: Iterable[Sequence[object]], headers: Sequence[str] = (), *, indent: str = "") -> str:
+    """Aligned columns, two spaces apart; columns of numbers to the right; None as a dash. Empty without rows."""
+    given = list(rows)
+    if not given:
+        return ""
+    cells = [[NOTHING if cell is None else str(cell) for cell in row] for row in given]
+    right = [all(isinstance(row[n], (int, float)) for row in given) for n in range(len(given[0]))]
+    if headers:
+        cells.insert(0, [style(header, "dim") for header in headers])
+    widths = [max(width_of(row[n]) for row in cells) for n in range(len(cells[0]))]
+    return "\n".join(
+        (indent + "  ".join(_padded(cell, widths[n], right[n]) for n, cell in enumerate(row))).rstrip() for row in cells
+    )
+
+
+def _padded(cell: str, width: int, is_right: bool) -> str:
+    space = " " * (width - width_of(cell))
+    return space + cell if is_right else cell + space
+
+
+def lasting(seconds: float) -> str:
+    """A duration in one or two units: `0.4 s`, `12 s`, `5 min`, `3 h 20 min`, `2 d 4 h`."""
+    if seconds < 0:
+        return "-" + lasting(-seconds)
+    if seconds < 1:
+        return f"{seconds:.1f} s" if seconds >= 0.05 else "0 s"
+    whole = int(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, hours, days = whole // 60, whole // 3600, whole // 86_400
+    if hours < 1:
+        return f"{minutes} min {whole % 60} s" if minutes < 10 and whole % 60 else f"{minutes} min"
+    if days < 1:
+        return f"{hours} h {minutes % 60} min" if minutes % 60 else f"{hours} h"
+    return f"{days} d {hours % 24} h" if hours % 24 and days < 10 else f"{days} d"
+
+
+def briefly(seconds: float) -> str:
+    """A duration in one unit, for narrow columns: `12 s`, `5 min`, `3 h`, `2 d`."""
+    whole = max(int(seconds), 0)
+    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if whole >= size:
+            return f"{whole // size} {unit}"
+    return f"{whole} s"
+
+
+def ago(instant: int | None, now: int) -> str:
+    """`12 s ago`, `now` within a second, `in 5 s` for what is to come; a dash for never."""
+    if instant is None:
+        return NOTHING
+    seconds = (now - instant) / SECOND
+    if seconds <= -1:
+        return f"in {lasting(-seconds)}"
+    return "now" if seconds < 1 else f"{lasting(seconds)} ago"
+
+
+def clock(instant: int | None) -> str:
+    """Local time of day, HH:MM:SS; a dash for never."""
+    return NOTHING if instant is None else time.strftime("%H:%M:%S", time.localtime(instant / SECOND))
+
+
+def moment(instant: int | None, now: int) -> str:
+    """Local time of day, with its date where that is another than today's."""
+    if instant is None:
+        return NOTHING
+    then, today = time.localtime(instant / SECOND), time.localtime(now / SECOND)
+    return time.strftime("%H:%M:%S" if then[:3] == today[:3] else "%Y-%m-%d %H:%M:%S", then)
+
+
+def counted(count: int, word: str, plural: str | None = None) -> str:
+    """`1 task`, `3 tasks`."""
+    return f"{count} {word if count == 1 else plural or word + 's'}"
