@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -81,6 +84,28 @@ def test_a_process_is_known_by_pid_and_start() -> None:
     assert processes.look_up(2**22 + 7) is None
     assert processes.nearest(own.programs, os.getpid()) == own
     assert processes.nearest(["no-such-program"]) is None
+
+
+def test_the_task_of_an_agent_that_was_killed_is_taken_over_at_once(tenure: Tenure, add: Callable[..., str]) -> None:
+    add("Write the parser")
+    # an agent CLI as the process table shows it: a process of its name, with a shell below that runs the command
+    script = tenure.folder / "claude"
+    claim = tenure.command("claim", "--json")
+    script.write_text(f"import subprocess, sys\nsubprocess.run({claim!r})\nsys.stdin.read()\n")
+    marked = tenure.environ | {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": "killed"}
+    agent = subprocess.Popen(
+        [sys.executable, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=marked,
+        cwd=tenure.folder,
+    )  # fmt: skip
+    assert agent.stdout is not None
+    assert json.loads(agent.stdout.readline())["generation"] == 1
+    assert tenure.process("claim", "--session", "bo", "--json").json["outcome"] == "NO_TASK"
+    agent.kill()
+    agent.communicate()
+    taken = tenure.process("claim", "--session", "bo", "--json")
+    assert (taken.code, taken.json["generation"]) == (0, 2)
+    zombie = tenure.process("done", "A-001", "--session", "killed", "--json")
+    assert (zombie.code, zombie.json["outcome"]) == (6, "STALE_GENERATION")
 
 
 # --- receipts -----------------------------------------------------------------------------------------------

@@ -46,17 +46,30 @@ def claim(run: Run, given: Namespace) -> Answer:
     """
     process = _process(run)
     began = time.perf_counter()  # what follows is the claim itself: open to commit
-    client = run.client
-    lease = given.lease if given.lease is not None else run.setting("lease")
-    outcome = client.claim(
-        given.task, lease=lease, n=given.n, wait=given.wait, request_id=given.request_id,
-        process=process, **filters_of(given),
-    )  # fmt: skip
+    outcome = _ask(run, given, process)
+    if outcome.outcome in ("NO_TASK", "DENIED_ACTIVE_CLAIM") and _is_freed(run):
+        outcome = _ask(run, given, process)
+    if outcome.outcome == "NO_TASK" and given.wait:
+        outcome = _ask(run, given, process, wait=given.wait)
     took = round((time.perf_counter() - began) * 1000, 2)
     for granted in outcome.claims or (outcome,):
         if granted.receipt and granted.task:
             run.receipts.keep(granted.task["id"], granted.task["key"], granted.receipt)
     return answered(outcome, lambda: claimed(outcome), took_ms=took)
+
+
+def _ask(run: Run, given: Namespace, process: Process | None, wait: float = 0.0) -> Outcome:
+    lease = given.lease if given.lease is not None else run.setting("lease")
+    return run.client.claim(
+        given.task, lease=lease, n=given.n, wait=wait, request_id=given.request_id, process=process, **filters_of(given)
+    )
+
+
+def _is_freed(run: Run) -> bool:
+    """Whether something can be taken over from a process that has ended; looked for only where nothing else is left."""
+    from tenure.agents.gone import tell_of_gone
+
+    return bool(tell_of_gone(run.client))
 
 
 def _process(run: Run) -> Process | None:

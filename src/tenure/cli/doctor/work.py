@@ -186,17 +186,15 @@ def _paused(rows: Work, project: str) -> Iterator[Finding]:
 
 def _orphans(patient: Patient) -> Iterator[Finding]:
     """Claims whose process has ended, as this host's own process table proves."""
-    from tenure.agents import processes
+    from tenure.agents import gone
 
     assert patient.client is not None
-    here = (processes.host(), processes.boot_id())
-    held = [process for process in patient.client.processes() if (process["host"], process["boot"]) == here]
-    gone = [process for process in held if processes.has_ended(process["pid"], process["start"])]
-    for process in gone:
+    ended = [process for process in gone.of_this_host(patient.client) if gone.has_ended(process)]
+    for process in ended:
         yield warning(
             "orphans", f"{first_of(process['tasks'])} {'is' if len(process['tasks']) == 1 else 'are'} held by process "
             f"{process['pid']}, which has ended",
-            "nothing is lost: it is free when its lease ends, and at once where `tenure run` works on this host",
+            "nothing is lost: whoever claims next on this host takes it over",
         )  # fmt: skip
-    if not gone:
+    if not ended:
         yield ok("orphans", "no claim of a process that has ended")

@@ -1,0 +1,153 @@
+"""Finished work that the store has not answered yet: `.tenure/outbox/`, one file a claim.
+
+It is written, and synced, before the first try, and removed after a definite answer. So a result survives a store
+that is away, a runner that is killed, and a host that goes down; it is sent later with the receipt of its own
+generation. If another has taken over meanwhile, the store refuses it and keeps it as refused: the file has done its
+part then too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import msgspec
+
+from tenure.agents import processes
+from tenure.agents.running.transcripts import private
+from tenure.client import Client
+from tenure.core import commands as c
+from tenure.core.commands import Process, Totals
+from tenure.core.errors import StoreError, TenureError
+from tenure.core.outcomes import Outcome
+
+
+class Finished(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is to be told of a claim: `submit`, `land`, `fail` or `release`."""
+
+    what: str
+    project: str
+    key: str
+    receipt: str
+    request_id: str | None = None
+    data: Any = None
+    summary: str = ""
+    error_class: str = "task"
+    message: str = ""
+    retry_after: float | None = None
+    model: str | None = None
+    usage: tuple[Totals, ...] = ()
+    folder: str | None = None  # to land: a folder of the repository, the branch with the work, the branch it is for
+    branch: str | None = None
+    onto: str | None = None
+    process: Process | None = None  # the runner that will see to it as long as it lives
+
+
+class Sent(NamedTuple):
+    finished: Finished
+    outcome: Outcome | None  # the store's answer, which may be a refusal
+    error: TenureError | None  # why there will never be one
+
+
+def send(client: Client, finished: Finished) -> Outcome:
+    """The store's answer; a repeat gets the same one. TenureError where there is none, or the input is bad."""
+    project, receipt = finished.project, finished.receipt
+    if finished.what == "submit":
+        return client.do(
+            c.Submit(
+                project=project, receipt=receipt, data=finished.data, summary=finished.summary,
+                request_id=finished.request_id, usage=finished.usage,
+            )
+        )  # fmt: skip
+    for totals in finished.usage:
+        client.do(c.Usage(project=project, receipt=receipt, **msgspec.structs.asdict(totals)))
+    if finished.what == "land":
+        from tenure.agents.running.trees import land
+
+        return land(client, finished)
+    if finished.what == "fail":
+        return client.do(
+            c.Fail(
+                project=project, receipt=receipt, error_class=finished.error_class, message=finished.message,
+                retry_after=finished.retry_after, model=finished.model,
+            )
+        )  # fmt: skip
+    return client.do(c.Release(project=project, receipt=receipt, reason=finished.message))
+
+
+class Outbox:
+    def __init__(self, home: str) -> None:
+        self.folder = os.path.join(home, "outbox")
+
+    def put(self, finished: Finished) -> str:
+        """Keep it, so that it outlives this process; the path of its file."""
+        os.makedirs(self.folder, mode=0o700, exist_ok=True)
+        name = hashlib.sha256(f"{finished.project}\0{finished.receipt}".encode()).hexdigest()[:32]
+        path = os.path.join(self.folder, name + ".json")
+        with open(private(path + ".new"), "wb") as file:
+            file.write(msgspec.json.encode(finished))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(path + ".new", path)
+        folder = os.open(self.folder, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+        return path
+
+    def answered(self, path: str) -> None:
+        """The store has given its answer. `path` may be empty: there was no room for a file."""
+        with suppress(FileNotFoundError):  # somebody else has sent it too, and got the same answer
+            os.unlink(path)
+
+    def refused(self, path: str) -> None:
+        """The store would not even look at it: it is put aside for a person, and not sent again."""
+        with suppress(FileNotFoundError):
+            os.replace(path, path + ".refused")
+
+    def waiting(self) -> Iterator[tuple[str, Finished]]:
+        """What lies there, of every project. A file that is not ours is left alone."""
+        try:
+            names = sorted(os.listdir(self.folder))
+        except OSError:  # nothing was ever put there, or nothing can be
+            return
+        for name in names:
+            path = os.path.join(self.folder, name)
+            if name.endswith(".json"):
+                try:
+                    with open(path, "rb") as file:
+                        yield path, msgspec.json.decode(file.read(), type=Finished)
+                except (OSError, msgspec.MsgspecError):
+                    continue
+
+    def flush(self, client: Client) -> list[Sent]:
+        """Send what lies there and nobody sees to. Stops, and keeps the rest, where the store gives no answer."""
+        sent = []
+        for path, finished in self.waiting():
+            if _is_seen_to(finished.process):
+                continue
+            try:
+                sent.append(Sent(finished, send(client, finished), None))
+                self.answered(path)
+            except StoreError:
+                break
+            except TenureError as error:
+                self.refused(path)
+                sent.append(Sent(finished, None, error))
+        return sent
+
+
+def _is_seen_to(process: Process | None) -> bool:
+    """Does the runner that wrote it still run? Where that cannot be known it does not matter: a repeat is harmless."""
+    if process is None or (process.host, process.boot) != (processes.host(), processes.boot_id()):
+        return False
+    return not processes.has_ended(process.pid, process.start)
+
+
+def flush(client: Client, home: str) -> list[Sent]:
+    """Send finished work that was left in the outbox of `home`; for any command that has a client open."""
+    return Outbox(home).flush(client)

@@ -1,0 +1,189 @@
+"""A slot: one agent at a time, one task after another, until the runner drains or there is nothing left."""
+
+from __future__ import annotations
+
+import copy
+import threading
+import time
+from contextlib import suppress
+from typing import Any
+
+from tenure.agents.running.ground import ONCE, UNTIL_EMPTY, Done, Ground
+from tenure.agents.running.keeping import Keeper
+from tenure.agents.running.work import Work
+from tenure.client import Client
+from tenure.core.commands import Principal
+from tenure.core.errors import StoreError, TenureError
+from tenure.core.outcomes import Outcome
+
+GLANCE = 0.2  # seconds between looks at the flags while waiting
+POLL = 15.0  # seconds after which an idle slot asks again although nothing told it to
+SLOWEST = 30.0  # seconds between tries while the store is away
+UNSETTLED = ("claimed", "running", "validating", "retrying")
+PASSING = ("cooling", "model_cooling", "offered", "conflicting")  # why a ready task was passed over, for a while only
+
+
+class Slot(threading.Thread):
+    """`session` is the slot's own, for its presence; each run of an agent has a session below it.
+
+    A session for each run, because receipts are kept by session: what an earlier agent of this slot may have left
+    running must not find the receipt of the task that the next one works on.
+    """
+
+    def __init__(self, ground: Ground, client: Client, number: int) -> None:
+        super().__init__(name=f"slot {number}", daemon=True)
+        self.ground, self.options = ground, ground.options
+        process = ground.process
+        run = f"run-{process.host[:40]}-{process.pid}-{process.start}" if process else f"run-{id(ground)}"
+        self.agent = f"{ground.options.name}-{number}"
+        self.session = f"{run}-{number}"
+        self.client = speaking(client, self.agent, self.session)
+        self.work: Work | None = None
+        self.error: BaseException | None = None
+        self._has_ticket = False
+        self._count = 0
+        self._next: Client | None = None
+
+    def run(self) -> None:
+        try:
+            self._go_on()
+        except BaseException as error:  # noqa: BLE001 the runner raises it in the main thread, where it is told of
+            self.error = error
+            self.ground.draining.set()
+
+    def interrupt(self) -> None:
+        work = self.work
+        if work is not None:
+            work.interrupt()
+
+    # --- claiming ---
+
+    def _go_on(self) -> None:
+        keeper: Keeper | None = None
+        away = 0.0
+        try:
+            while self._may_begin():
+                if keeper is not None and keeper.process is None:  # killed while it had nothing to keep
+                    keeper.close()
+                    keeper = None
+                keeper = keeper or Keeper()
+                try:
+                    client = self._next_client()
+                    mark = client.store.mark()
+                    outcome = client.claim(
+                        lease=self.options.lease, process=keeper.process, request_id=client.session,
+                        **self.options.filters,
+                    )  # fmt: skip
+                    if outcome.outcome == "GRANTED":
+                        self._work(client, outcome, keeper)
+                        keeper = self._next = None
+                        self._has_ticket = False
+                    elif self._is_over(outcome):
+                        return
+                    else:
+                        self._idle(mark, outcome)
+                    away = 0.0
+                except StoreError as error:
+                    if not away:
+                        self.ground.say(f"{self.agent}: the store is away: {error.message}")
+                    away = min(SLOWEST, away * 2 or 0.5)
+                    self.ground.draining.wait(away)
+        finally:
+            if keeper is not None:
+                keeper.close()
+
+    def _may_begin(self) -> bool:
+        """Waits until this slot may claim; False when it is to end."""
+        if not self._has_ticket:
+            self._has_ticket = self.ground.take_ticket()
+        while self._has_ticket and not self.ground.draining.is_set():
+            if self.ground.may_claim(self.agent):
+                return True
+            self.ground.draining.wait(GLANCE)
+        return False
+
+    def _next_client(self) -> Client:
+        if self._next is None:
+            self._count += 1
+            self._next = speaking(self.client, self.agent, f"{self.session}.{self._count}")
+        return self._next
+
+    def _is_over(self, outcome: Outcome) -> bool:
+        if outcome.outcome != "NO_TASK":
+            return self._is_drained()
+        if self.options.mode == ONCE:
+            return True
+        if self.options.mode != UNTIL_EMPTY or outcome.counts is None:
+            return False
+        states: dict[str, int] = self.client.status()["tasks"]
+        return not any(states.get(state) for state in UNSETTLED) and not any(map(outcome.counts.get, PASSING))
+
+    def _is_drained(self) -> bool:
+        """A person told this agent to take nothing more."""
+        return any(a["name"] == self.agent and a["status"] == "draining" for a in self.client.agents())
+
+    def _idle(self, mark: int, outcome: Outcome) -> None:
+        """Stay until something was written, something is due, or it is time to look again."""
+        wait = POLL
+        if outcome.retry_at is not None:
+            wait = min(wait, max(GLANCE, (outcome.retry_at - self.client.now()) / 1e6))
+        until = time.monotonic() + wait
+        while not self.ground.draining.is_set() and (left := until - time.monotonic()) > 0:
+            if self.client.store.wait(mark, min(GLANCE, left)):
+                return
+
+    # --- working ---
+
+    def _work(self, client: Client, granted: Outcome, keeper: Keeper) -> None:
+        try:
+            self.work = Work(self.ground, client, granted, keeper)
+        except OSError as error:  # nowhere to write a transcript or a receipt
+            keeper.close()
+            self.ground.say(f"{self.agent}: {error}")
+            key = (granted.task or {}).get("key", "")
+            self.ground.ended(Done(self.agent, key, granted.generation or 0, "failed", str(error), "environment"))
+            client.fail(granted.receipt or "", str(error), "environment")
+            return
+        if self.ground.stopping.is_set():
+            self.work.interrupt()
+        try:
+            done = self.work.run()
+        finally:
+            self.work = None
+        self.ground.ended(done)
+        with suppress(TenureError):
+            client.leave()
+
+    def hold_id(self) -> str | None:
+        work = self.work
+        return work.hold.id if work is not None and work.hold.is_live else None
+
+    # --- presence ---
+
+    def register(self) -> None:
+        """Be known as an agent of this kind; what a person registered it with before is kept."""
+        known = next((a for a in self.client.agents() if a["name"] == self.agent), {})
+        kept: dict[str, Any] = {n: known[n] for n in ("capabilities", "tracks", "region") if known.get(n)}
+        if self.options.filters.get("capabilities"):  # a task that is taken again is asked for by name
+            kept["capabilities"] = self.options.filters["capabilities"]
+        model, process = self.options.model, self.ground.process
+        if process is not None:
+            kept |= {"host": process.host, "boot": process.boot, "pid": process.pid, "pid_start": process.start}
+        self.client.register(
+            type=self.options.cli.type, models=(model,) if model else tuple(known.get("models") or ()),
+            max_concurrent_tasks=known.get("max_concurrent_tasks"), stale_after=1800.0, **kept,
+        )  # fmt: skip
+
+    def leave(self) -> None:
+        for client in (self._next, self.client):
+            if client is not None:
+                with suppress(TenureError):
+                    client.leave()
+
+
+def speaking(client: Client, agent: str, session: str) -> Client:
+    """The same store, spoken to by another: an agent, whatever the role of the person who started the runner."""
+    other = copy.copy(client)
+    other.agent, other.session = agent, session
+    other.principal = Principal(role="agent", user=client.user, agent=agent, session=session)
+    return other

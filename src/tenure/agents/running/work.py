@@ -1,0 +1,214 @@
+"""One claim from its grant to its end: the prompt, the agent, the lease; `handing_in.py` has what comes after."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from msgspec import structs
+
+from tenure.agents.known import KNOWN
+from tenure.agents.receipts import Receipts
+from tenure.agents.running.clis.cli import Start
+from tenure.agents.running.ground import Done, Ground
+from tenure.agents.running.handing_in import conclude
+from tenure.agents.running.holding import Hold, OwnWord, Stop
+from tenure.agents.running.keeping import MARK, Ended, Keeper
+from tenure.agents.running.prompt import prompt_for
+from tenure.agents.running.reading import TAIL, Exit, Reader, Reading
+from tenure.agents.running.spending import Spending
+from tenure.agents.running.transcripts import Transcript
+from tenure.client import Client
+from tenure.core.commands import Totals, Usage
+from tenure.core.errors import TenureError
+from tenure.core.outcomes import Outcome
+
+if TYPE_CHECKING:
+    from tenure.agents.running.trees import Tree
+
+LINGER = 60.0  # seconds that an agent has to end after it has ended its claim itself
+# Everything is there as outside, but for the processes: when bwrap ends, the kernel ends all that is in there.
+BWRAP = ("--dev-bind", "/", "/", "--proc", "/proc", "--unshare-pid", "--die-with-parent")
+
+# What an agent puts into the environment of its own children; another agent below must not take itself for that one.
+_THEIRS = {name for agent in KNOWN.values() for name in (*agent.markers, agent.session or "")} | {
+    "AI_AGENT", "CLAUDE_PID", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_CHILD_SESSION", "CLAUDE_CODE_SESSION_ATTENDED",
+    "CODEX_THREAD_ID", "CODEX_TOOL_CALL_ID", "CODEX_CI", "CODEX_SANDBOX_NETWORK_DISABLED", "OPENCODE_PID",
+    "COPILOT_CLI", "GEMINI_CLI_NO_RELAUNCH",
+}  # fmt: skip
+
+
+class Work:
+    def __init__(self, ground: Ground, client: Client, granted: Outcome, keeper: Keeper) -> None:
+        assert granted.task is not None
+        self.ground, self.options = ground, ground.options
+        self.client = client
+        self.granted = granted
+        self.task: dict[str, Any] = granted.task
+        self.keeper = keeper
+        self.agent = client.agent
+        self.key: str = self.task["key"]
+        self.began = time.monotonic()
+        self.reader: Reader | None = None
+        self.errors: deque[bytes] = deque(maxlen=100)
+        self.spending = Spending()
+        self.folder = self.options.folder
+        self.tree: Tree | None = None
+        self.transcript = Transcript(self.options.home.folder, self.key, granted.generation or 0)
+        self.receipts = Receipts(self.options.home.folder, client.project, client.session)
+        self.hold = Hold(
+            client, granted, lease=self.options.lease, process=lambda: keeper.process,
+            receipts=self.receipts,
+            stopped=self._stopped, settled=self._settled, moved=self._moved, renewed=self.tell_usage, say=self.say,
+        )  # fmt: skip
+
+    def say(self, text: str) -> None:
+        self.ground.say(f"{self.agent}: {text}")
+        self.transcript.write("runner", text.encode())
+
+    def run(self) -> Done:
+        """Let the agent work and hand in what it made; never raises for what the agent or the store did."""
+        self.say(f"{self.key}, generation {self.granted.generation}: {self.task['title']}")
+        self.hold.start()
+        try:
+            try:
+                ended, reading = self._let_work(self._prepare())
+            except (OSError, TenureError) as error:
+                ended = Ended(None, failed=f"could not be begun: {error}")
+                reading = Reading()
+            return conclude(self, ended, reading)
+        finally:
+            self.hold.close()
+            self.receipts.forget()
+            with suppress(OSError):
+                os.rmdir(self.receipts.folder)
+            self.keeper.close()
+            if self.tree is not None and (left := self.tree.release()):
+                self.say(f"{self.key}: {self.tree.made.path} stays: {'; '.join(left)}")
+            self.transcript.close()
+
+    # --- before ---
+
+    def _prepare(self) -> Start:
+        options = self.options
+        if options.worktree:
+            self._make_tree()
+        mail = self.client.inbox()
+        text = prompt_for(self.granted, mail=mail, folder=self.folder, tree=self.tree, extra=options.prompt)
+        prompt = self.transcript.keep_prompt(text)
+        start = Start(
+            prompt=prompt, folder=self.folder, beside=self.transcript.beside, model=self._model(), extra=options.extra,
+            budget=self._budget(), writable=(options.home.folder,),
+        )  # fmt: skip
+        self.reader = options.cli.reader(start)
+        where = os.path.relpath(self.transcript.path, options.home.root)
+        step = f"{options.name} works; transcript: {where}"
+        self.tell(lambda: self.client.progress(self.hold.receipt, step=step))
+        if mail:
+            self.tell(lambda: self.client.read([m["id"] for m in mail]))
+        return start
+
+    def _make_tree(self) -> None:
+        from tenure.agents.running.trees import Tree
+
+        options, hold = self.options, self.hold
+        with hold.mutex:
+            self.tree = Tree(
+                options.folder, options.home.folder, self.key, hold.generation, client=self.client,
+                receipt=hold.receipt, onto=options.onto,
+            )  # fmt: skip
+        self.folder = self.tree.folder
+        if self.tree.made.note:
+            self.say(f"{self.key}: {self.tree.made.note}")
+
+    def _model(self) -> str | None:
+        wanted = self.granted.models or ()
+        if self.options.model is not None:
+            return self.options.model
+        return next((m for m in wanted if self.options.cli.takes(m)), None)
+
+    def _budget(self) -> str | None:
+        most = (self.task.get("constraints") or {}).get("max_cost_usd")
+        return None if most is None else str(most)
+
+    def _environment(self, start: Start) -> dict[str, str]:
+        options = self.options
+        env = {name: value for name, value in options.environ.items() if name not in _THEIRS}
+        env |= options.cli.environment(start)
+        env |= {
+            MARK: self.client.session,
+            "TENURE_AGENT": self.agent,
+            "TENURE_ROLE": "agent",
+            "TENURE_TASK": self.key,
+            "TENURE_GENERATION": str(self.granted.generation),
+            "TENURE_PROJECT": options.project,
+            "TENURE_PROMPT_FILE": start.prompt,
+        }
+        url = options.home.url
+        if os.path.dirname(url) != options.home.folder:
+            env["TENURE_URL"] = url if "://" in url else os.path.abspath(url)
+        return env
+
+    def _timeout(self) -> float:
+        longest = (self.task.get("constraints") or {}).get("max_duration")
+        return min(self.options.timeout, float(longest)) if longest else self.options.timeout
+
+    # --- while it works ---
+
+    def _let_work(self, start: Start) -> tuple[Ended, Reading]:
+        options = self.options
+        assert self.reader is not None
+        argv = options.cli.command(options.program, start)
+        if options.bwrap:
+            argv = [options.bwrap, *BWRAP, "--", *argv]
+        self.keeper.start(argv, cwd=self.folder, env=self._environment(start), stdin=start.prompt, grace=options.grace)
+        if self.ground.stopping.is_set() or not self.hold.is_live:
+            self.keeper.end("stopped", options.grace)
+        ended = self.keeper.watch(self._heard, self._timeout(), options.grace)
+        errors = b"\n".join(self.errors).decode(errors="replace")[-TAIL:]
+        return ended, self.reader.finish(Exit(ended.code or 0, errors))
+
+    def _heard(self, stream: str, line: bytes) -> None:
+        self.transcript.write(stream, line)
+        if stream == "stdout" and self.reader is not None:
+            self.reader.feed(line.decode(errors="replace"))
+        else:
+            self.errors.append(line[:TAIL])
+
+    def _stopped(self, stop: Stop) -> None:
+        self.say(f"{self.key}: {stop.directive}: {stop.why}")
+        self.keeper.end(stop.directive, self.options.grace)
+
+    def _settled(self, how: OwnWord) -> None:
+        self.say(f"{self.key}: {how.sentence}")
+        self.keeper.end_within(LINGER, "settled")
+
+    def _moved(self, generation: int) -> None:
+        self.spending.moved()
+        self.transcript.goes_on_as(generation)
+
+    def interrupt(self) -> None:
+        """The runner was told to stop: end the agent, give the task back."""
+        self.keeper.end("interrupted", self.options.grace)
+
+    def tell_usage(self) -> None:
+        """Totals so far, so that a budget sees them while the agent works. The caller has the hold's mutex."""
+        totals = self.usage()
+        for due in self.spending.due(totals):
+            self.client.do(Usage(project=self.client.project, receipt=self.hold.receipt, **structs.asdict(due)))
+        self.spending.told(totals)
+
+    def usage(self) -> tuple[Totals, ...]:
+        return self.reader.usage() if self.reader is not None else ()
+
+    def tell(self, what: Callable[[], object]) -> None:
+        """Tell the store something that the work does not depend on."""
+        try:
+            with self.hold.mutex:
+                what()
+        except TenureError as error:
+            self.say(f"{self.key}: {error.message}")

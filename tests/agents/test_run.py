@@ -1,0 +1,63 @@
+"""`tenure run` starts the real CLI: the task is done by its first generation, and what it cost is booked."""
+
+from collections.abc import Callable
+from decimal import Decimal
+
+import pytest
+
+from tests.agents.clis import DOLLARS_A_MILLION
+from tests.agents.script import Refuse, Say, Shell, Usage
+from tests.agents.seeing import at_work
+from tests.agents.stage import Stage
+
+ONE_ANSWER = Usage(fresh=120, cached=30, output=25)
+TELL_MONEY = {"claude", "opencode"}
+
+
+def test_a_task_is_done_by_the_agent_that_run_started_and_what_it_used_is_booked(stage: Callable[..., Stage]) -> None:
+    agent = stage(Shell("tenure progress 'half way' --percent 50"), Say("A haiku."), usage=ONE_ANSWER)
+    tenure = at_work(agent, "Write a haiku")
+
+    ran = agent.run("tenure", "run", "--agent", agent.cli.name, "--once")
+
+    assert ran.code == 0, ran.err + ran.out
+    assert "Write a haiku" in agent.model.last.words
+    task = tenure("show", "A-001")
+    assert task["state"] == "completed"
+    assert task["result"]["summary"] == "A haiku."
+    (held,) = tenure("history", "A-001")
+    assert (held["generation"], held["result_accepted"]) == (1, True)
+    told = [event for event in tenure("log", "--task", "A-001") if "half way" in str(event)]
+    assert told, ("its shell did not speak for the task", agent.model.last.results)
+
+    used = {"fresh": 2 * ONE_ANSWER.fresh, "cached": 2 * ONE_ANSWER.cached, "output": 2 * ONE_ANSWER.output}
+    assert {name: task["usage"][name] for name in used} == used
+    if agent.cli.name in TELL_MONEY:
+        dollars = sum(used[name] * price for name, price in DOLLARS_A_MILLION.items()) / 1_000_000
+        assert Decimal(task["usage"]["cost_usd"]) == dollars
+
+
+@pytest.mark.every_agent
+def test_a_rate_limit_gives_the_attempt_back(stage: Callable[..., Stage]) -> None:
+    agent = stage(Refuse(429, retry_after=1))
+    tenure = at_work(agent, "Write a haiku")
+
+    agent.run("tenure", "run", "--agent", agent.cli.name, "--once")
+
+    (held,) = tenure("history", "A-001")
+    assert held["error_class"] == "rate_limit", held
+    assert held["counted"] is False
+
+
+@pytest.mark.every_agent
+def test_a_refused_key_stops_the_runner_and_costs_the_task_nothing(stage: Callable[..., Stage]) -> None:
+    agent = stage(Refuse(401))
+    tenure = at_work(agent, "Write a haiku")
+
+    ran = agent.run("tenure", "run", "--agent", agent.cli.name, "--until-empty")
+
+    assert ran.code == 12, ran.out + ran.err
+    (held,) = tenure("history", "A-001")
+    assert held["error_class"] == "auth_failure"
+    assert held["counted"] is False
+    assert tenure("show", "A-001")["state"] == "ready"
