@@ -1,0 +1,146 @@
+"""The working tree that has a branch checked out, when that branch is moved under it.
+
+A ref that moves alone leaves such a tree looking as if somebody had undone the new commits, and the next `commit -a`
+there would really undo them. So the tree goes first, and the ref follows in the same prepared transaction: whoever is
+interrupted in between leaves new files staged on the old commit, which loses nothing. Files go forward by git's
+two-tree merge, which keeps what the user has changed and refuses where that is among the files to be written; files
+that git ignores are held to the same, though git would overwrite them.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from typing import NamedTuple
+
+from tenure.agents import git
+from tenure.core.errors import TenureError
+
+_UNDER_WAY = {"MERGE_HEAD": "a merge", "CHERRY_PICK_HEAD": "a cherry-pick", "REVERT_HEAD": "a revert"}
+_REBASES = ("rebase-merge", "rebase-apply")
+MOST_NAMED = 10  # files in one message
+
+
+class InTheWay(TenureError):
+    code = "CHECKOUT_IN_THE_WAY"
+
+
+class Busy(InTheWay):
+    """Another git command holds that tree's index for now."""
+
+
+class Checkout(NamedTuple):
+    path: str
+    git_folder: str
+
+
+def of_branch(folder: str, branch: str) -> Checkout | None:
+    """The tree that has this branch checked out; InTheWay where its state forbids to move the branch."""
+    trees = [tree for tree in git.trees(folder) if not (tree.is_bare or tree.is_missing)]
+    for tree in trees:
+        if _is_rebasing(tree.git_folder, branch):
+            raise InTheWay(f"{branch} is being rebased in {git.shown(tree.path)}", "finish that first, then land again")
+    found = [tree for tree in trees if tree.branch == branch]
+    if len(found) > 1:
+        places = ", ".join(git.shown(tree.path) for tree in found)
+        raise InTheWay(f"{branch} is checked out more than once: {places}", "check out another branch in all but one")
+    if not found:
+        return None
+    checkout = Checkout(found[0].path, found[0].git_folder)
+    for name, what in _UNDER_WAY.items():
+        if os.path.exists(os.path.join(checkout.git_folder, name)):
+            raise InTheWay(
+                f"{what} is under way in {git.shown(checkout.path)}, where {branch} is checked out",
+                "finish it first, then land again",
+            )
+    return checkout
+
+
+def _is_rebasing(git_folder: str, branch: str) -> bool:
+    for name in _REBASES:
+        try:
+            with open(os.path.join(git_folder, name, "head-name"), encoding="utf-8") as file:
+                if file.read().strip() == f"refs/heads/{branch}":
+                    return True
+        except OSError:
+            continue
+    return False
+
+
+def check(checkout: Checkout, old: str, new: str) -> None:
+    """InTheWay if the tree could not go from `old` to `new`. Nothing is written, and no lock of the user's taken."""
+    with tempfile.TemporaryDirectory(prefix="tenure-") as folder:
+        index = os.path.join(folder, "index")
+        try:
+            shutil.copyfile(os.path.join(checkout.git_folder, "index"), index)
+        except FileNotFoundError:  # nothing is checked out yet
+            return
+        _forward(checkout, old, new, "--dry-run", environ={"GIT_INDEX_FILE": index})
+
+
+def forward(checkout: Checkout, old: str, new: str) -> None:
+    """Bring index and files from `old` to `new`; what the user changed stays. InTheWay, and nothing done, else."""
+    _forward(checkout, old, new)
+
+
+def _forward(checkout: Checkout, old: str, new: str, *options: str, environ: dict[str, str] | None = None) -> None:
+    place = checkout.path
+    # Without a refresh a file that was only touched would count as changed.
+    git.call(place, "update-index", "-q", "--refresh", environ=environ)
+    lost = _would_be_lost(place, old, new, environ)
+    if lost:
+        raise _in_the_way(checkout, named(lost))
+    said = git.call(place, "read-tree", "-m", "-u", *options, old, new, environ=environ)
+    if said.code == 0:
+        return
+    if "index.lock" in said.err:
+        raise Busy(f"another git command is at work in {git.shown(place)}", "land again when it has come to its end")
+    wanted, mine = git.changed_between(place, old, new), git.changes(place)
+    both = [path for path in mine if path in wanted or (path.endswith("/") and any(w.startswith(path) for w in wanted))]
+    raise _in_the_way(checkout, named(both) if both else said.line)
+
+
+def _would_be_lost(place: str, old: str, new: str, environ: dict[str, str] | None) -> list[str]:
+    """What git's merge would go over without a word: files that git ignores, and deletions that are not staged."""
+    deleted = git.paths(place, "diff-files", "--name-only", "--diff-filter=D", environ=environ)
+    lost = sorted(git.changed_between(place, old, new).intersection(deleted)) if deleted else []
+    added = git.paths(place, "diff-tree", "-r", "--name-only", "--no-renames", "--diff-filter=A", old, new)
+    there = [path for path in (_occupied(place, path) for path in added) if path is not None]
+    if there:
+        tracked = set(git.paths(place, "ls-files", "--full-name", "--", ":/", environ=environ))
+        if git.call(place, "config", "--type=bool", "--get", "core.ignoreCase").out.strip() == "true":
+            lower = {path.lower() for path in tracked}  # Readme and README are one file there, and git knows it
+            there = [path for path in there if path.lower() not in lower]
+        for path in dict.fromkeys(there):
+            if os.path.isdir(os.path.join(place, path)) and not os.path.islink(os.path.join(place, path)):
+                lost += git.paths(
+                    place, "ls-files", "--others", "--full-name", "--", f":(top,literal){path}", environ=environ
+                )
+            elif path not in tracked:
+                lost.append(path)
+    return lost
+
+
+def _occupied(place: str, path: str) -> str | None:
+    """What stands where `path` is to be written: itself, or a file where it needs a folder."""
+    parts = path.split("/")
+    for count in range(1, len(parts)):
+        above = "/".join(parts[:count])
+        full = os.path.join(place, above)
+        if os.path.islink(full) or os.path.isfile(full):
+            return above
+    return path if os.path.lexists(os.path.join(place, path)) else None
+
+
+def _in_the_way(checkout: Checkout, what: str) -> InTheWay:
+    return InTheWay(
+        f"{git.shown(checkout.path)} has changes of its own where this landing writes: {what}",
+        "nothing was moved; commit them there or put them elsewhere, then land again (or --onto another branch)",
+    )
+
+
+def named(paths: list[str]) -> str:
+    """The first few paths, for a message."""
+    few = ", ".join(git.shown(path) for path in paths[:MOST_NAMED])
+    return few + (f" and {len(paths) - MOST_NAMED} more" if len(paths) > MOST_NAMED else "")

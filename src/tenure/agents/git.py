@@ -1,0 +1,349 @@
+"""Calls of the git program, with types. Nothing here knows of tasks.
+
+Every call names its folder and drops the variables by which git's own hooks point their children at one repository;
+output is asked for with NUL between names wherever git offers that, since paths hold any other character. Messages are
+git's first line alone: what follows it may advise to remove or to force something.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import NamedTuple
+
+from tenure.core.errors import TenureError
+
+OLDEST = (2, 38)  # the first whose merge-tree writes a tree
+LOCK_WAIT = 5000  # milliseconds that git waits for a ref that another git holds; a landing holds one for less
+MOST_LOOKS, LOOK_PAUSE = 200, 0.02
+_HALF_THERE = re.compile(r"failed to read .*worktrees/")
+
+# Set inside hooks: they would turn `git -C elsewhere` back to the hook's repository.
+_POINTING = (
+    "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_PREFIX", "GIT_NAMESPACE",
+)  # fmt: skip
+_FALLBACK_NAME, _FALLBACK_EMAIL = "tenure", "tenure@localhost"
+
+
+class NoRepository(TenureError):
+    code = "NO_REPOSITORY"
+
+
+class GitFailed(TenureError):
+    code = "GIT_FAILED"
+
+
+class RefsMoved(GitFailed):
+    """A ref is not where the transaction expects it, is locked, or a hook refused; nothing was changed."""
+
+
+class Said(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def line(self) -> str:
+        """git's complaint, in one line."""
+        lines = [line for line in self.err.splitlines() if line.strip() and not line.startswith("hint:")]
+        fatal = [line for line in lines if line.startswith(("fatal:", "error:"))]
+        return (fatal or lines or [f"exit {self.code}"])[0].removeprefix("fatal: ").removeprefix("error: ")
+
+
+class Repository(NamedTuple):
+    top: str  # of the working tree that was asked from
+    common: str  # the git folder that all its worktrees share
+
+
+class Tree(NamedTuple):
+    """One working tree of a repository, as git lists it."""
+
+    path: str
+    head: str | None
+    branch: str | None  # its short name; None when detached
+    locked: str | None  # the reason, which may be empty
+    is_bare: bool
+    is_missing: bool  # git knows of it, but the folder is gone
+    git_folder: str  # its own: where its index, its HEAD and what we keep about it are
+
+
+def _environ(more: Mapping[str, str] | None) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name not in _POINTING}
+    return {**kept, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_EDITOR": ":", **(more or {})}
+
+
+def call(folder: str, *words: str, input: str | None = None, environ: Mapping[str, str] | None = None) -> Said:
+    """What git says, whatever its exit code."""
+    try:
+        done = subprocess.run(
+            ["git", "-C", folder, *words], capture_output=True, check=False, env=_environ(environ),
+            input=b"" if input is None else input.encode("utf-8", "surrogateescape"),
+        )  # fmt: skip
+    except FileNotFoundError:
+        raise NoRepository("git is not installed, or not on the PATH", "worktrees and landing need it") from None
+    return Said(done.returncode, _text(done.stdout), _text(done.stderr))
+
+
+def worktree(folder: str, *words: str) -> Said:
+    """What `git worktree …` says. While another adds or removes one, git fails to read what is half there: it waits."""
+    said = call(folder, "worktree", *words)
+    for _ in range(MOST_LOOKS):
+        if said.code == 0 or not _HALF_THERE.search(said.err):
+            break
+        time.sleep(LOOK_PAUSE)
+        said = call(folder, "worktree", *words)
+    return said
+
+
+def ask(folder: str, *words: str, input: str | None = None, environ: Mapping[str, str] | None = None) -> str:
+    """What git prints, without the newline at its end; GitFailed where it fails."""
+    said = call(folder, *words, input=input, environ=environ)
+    if said.code != 0:
+        raise _failed(folder, words, said)
+    return said.out.removesuffix("\n")
+
+
+def _failed(folder: str, words: Sequence[str], said: Said) -> GitFailed:
+    version = _version(folder)
+    if version < OLDEST:
+        numbers = ".".join(map(str, version))
+        return GitFailed(f"git {numbers} is too old", f"git {OLDEST[0]}.{OLDEST[1]} or newer is needed")
+    verb = next((word for word in words if not word.startswith("-") and "=" not in word), "")
+    return GitFailed(f"git {verb} in {shown(folder)}: {said.line}")
+
+
+def _version(folder: str) -> tuple[int, ...]:
+    words = call(folder, "version").out.split()  # git version 2.39.5 (Apple Git-154)
+    numbers = words[2].split(".")[:2] if len(words) > 2 else []
+    return tuple(int(n) for n in numbers if n.isdigit())
+
+
+def _text(said: bytes) -> str:
+    # surrogateescape: a path comes back as the bytes it was
+    return said.decode("utf-8", "surrogateescape")
+
+
+def shown(path: str) -> str:
+    """A path that any terminal and any JSON can carry."""
+    plain = path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return plain.replace("\n", "\\n")
+
+
+# --- where --------------------------------------------------------------------------------------------------
+
+
+def find(folder: str) -> Repository:
+    """The repository whose working tree `folder` is in."""
+    said = call(folder, "rev-parse", "--show-toplevel")
+    if said.code != 0:
+        if call(folder, "rev-parse", "--is-bare-repository").out.strip() == "true":
+            raise NoRepository(f"{shown(folder)} is a bare repository", "start in one of its working trees")
+        if "not a git repository" in said.err:
+            raise NoRepository(f"{shown(folder)} is not in a git repository", "start in one, or make it one: git init")
+        raise NoRepository(f"{shown(folder)}: {said.line}")
+    common = ask(folder, "rev-parse", "--path-format=absolute", "--git-common-dir")
+    return Repository(said.out.removesuffix("\n"), common)
+
+
+def private_folder(path: str) -> str | None:
+    """The git folder of a linked worktree's own; None for a main worktree. Starts no process."""
+    try:
+        with open(os.path.join(path, ".git"), encoding="utf-8", errors="surrogateescape") as file:
+            kind, _, where = file.read().removesuffix("\n").partition(": ")
+    except OSError:
+        return None
+    return os.path.join(path, where) if kind == "gitdir" else None
+
+
+def trees(folder: str) -> list[Tree]:
+    """Every working tree of the repository, the main one first."""
+    listed: list[Tree] = []
+    lost: dict[str, str] | None = None
+    said = worktree(folder, "list", "--porcelain", "-z")
+    if said.code != 0:
+        raise _failed(folder, ("worktree",), said)
+    for block in said.out.split("\0\0"):
+        fields = dict(line.partition(" ")[::2] for line in block.split("\0") if line)
+        if "worktree" not in fields:
+            continue
+        path, branch = fields["worktree"], fields.get("branch")
+        is_missing = not os.path.isdir(path)
+        if is_missing and lost is None:
+            lost = _private_folders(folder)
+        own = (lost or {}).get(path) if is_missing else private_folder(path)
+        listed.append(
+            Tree(
+                path, fields.get("HEAD"), branch.removeprefix("refs/heads/") if branch else None,
+                fields.get("locked"), "bare" in fields, is_missing, own or os.path.join(path, ".git"),
+            )
+        )  # fmt: skip
+    return listed
+
+
+def _private_folders(folder: str) -> dict[str, str]:
+    """Path → git folder of the linked worktrees, also of those whose own `.git` is gone."""
+    place = os.path.join(ask(folder, "rev-parse", "--path-format=absolute", "--git-common-dir"), "worktrees")
+    found = {}
+    names = os.listdir(place) if os.path.isdir(place) else ()
+    for name in names:
+        private = os.path.join(place, name)
+        try:
+            with open(os.path.join(private, "gitdir"), encoding="utf-8", errors="surrogateescape") as file:
+                path = os.path.join(private, file.read().removesuffix("\n"))
+        except OSError:
+            continue
+        found[os.path.dirname(os.path.normpath(path))] = private
+    return found
+
+
+# --- what is there ------------------------------------------------------------------------------------------
+
+
+def commit_id(folder: str, name: str) -> str | None:
+    """The full id of the commit that `name` names."""
+    said = call(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", name + "^{commit}")
+    return said.out.strip() if said.code == 0 else None
+
+
+def ref_value(folder: str, ref: str) -> str | None:
+    """What a ref (by its full name) points at."""
+    said = call(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", ref)
+    return said.out.strip() if said.code == 0 else None
+
+
+def branch_here(folder: str) -> str | None:
+    """The branch that is checked out in `folder`; None when detached."""
+    said = call(folder, "symbolic-ref", "--quiet", "--short", "HEAD")
+    return said.out.removesuffix("\n") if said.code == 0 else None
+
+
+def is_branch(folder: str, name: str) -> bool:
+    return call(folder, "show-ref", "--verify", "--quiet", f"refs/heads/{name}").code == 0
+
+
+def is_ancestor(folder: str, commit: str, of: str) -> bool:
+    said = call(folder, "merge-base", "--is-ancestor", commit, of)
+    if said.code > 1:
+        raise _failed(folder, ("merge-base",), said)
+    return said.code == 0
+
+
+def changes(folder: str) -> list[str]:
+    """Paths that are not committed: changed, staged or untracked. Ignored ones, and `.tenure`, do not count."""
+    out = ask(
+        folder, "--no-optional-locks", "status", "--porcelain=v1", "-z", "--untracked-files=normal",
+        "--ignore-submodules=none", "--", ":/", ":(exclude,top,glob)**/.tenure/**",
+    )  # fmt: skip
+    found, entries = [], iter(out.split("\0"))
+    for entry in entries:
+        if entry:
+            found.append(entry[3:])
+            if entry[0] in "RC":  # the path it was renamed from follows
+                next(entries, None)
+    return found
+
+
+def paths(folder: str, verb: str, *words: str, environ: Mapping[str, str] | None = None) -> list[str]:
+    """The paths that a verb with -z prints."""
+    return [path for path in ask(folder, verb, "-z", *words, environ=environ).split("\0") if path]
+
+
+def changed_between(folder: str, old: str, new: str) -> set[str]:
+    return set(paths(folder, "diff-tree", "-r", "--name-only", "--no-renames", old, new))
+
+
+# --- making commits without a checkout ----------------------------------------------------------------------
+
+
+class Merge(NamedTuple):
+    tree: str
+    conflicts: tuple[str, ...]
+
+
+def merge(folder: str, ours: str, theirs: str) -> Merge:
+    """The tree of a merge. No checkout, index or ref is touched."""
+    words = ("merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", ours, theirs)
+    said = call(folder, *words)
+    if said.code > 1:
+        raise _failed(folder, words, said)
+    tree, *paths = said.out.split("\0")
+    return Merge(tree, tuple(dict.fromkeys(path for path in paths if path)))
+
+
+def commit_tree(folder: str, tree: str, parents: Sequence[str], message: str) -> str:
+    """A commit that no ref points at yet; signed where the user has git sign commits."""
+    signed = call(folder, "config", "--type=bool", "--get", "commit.gpgSign").out.strip() == "true"
+    lines = [word for parent in parents for word in ("-p", parent)]
+    words = ["commit-tree", tree, *lines, *(["-S"] if signed else []), "-F", "-"]
+    return ask(folder, *words, input=message, environ=identity(folder))
+
+
+def identity(folder: str) -> dict[str, str]:
+    """What git needs to know to commit where nobody told it a name. A guess from host and login is no name."""
+    more: dict[str, str] = {}
+    for who in ("AUTHOR", "COMMITTER"):
+        if call(folder, "-c", "user.useConfigOnly=true", "var", f"GIT_{who}_IDENT").code != 0:
+            more |= {f"GIT_{who}_NAME": _FALLBACK_NAME, f"GIT_{who}_EMAIL": _FALLBACK_EMAIL}
+    return more
+
+
+def with_trailers(folder: str, message: str, trailers: Mapping[str, str]) -> str:
+    words = [word for name, value in trailers.items() for word in ("--trailer", f"{name}: {value}")]
+    text = message.strip() + "\n"  # without its last newline the trailers would be part of the title
+    return ask(folder, "interpret-trailers", "--no-divider", "--if-exists", "replace", *words, input=text) + "\n"
+
+
+def hooks(folder: str, *names: str) -> list[str]:
+    """Which of these hooks the user has."""
+    place = ask(folder, "rev-parse", "--path-format=absolute", "--git-path", "hooks")
+    return [name for name in names if os.access(os.path.join(place, name), os.X_OK)]
+
+
+# --- refs ---------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def prepared(folder: str, changes: Sequence[str], why: str) -> Iterator[None]:
+    """All these changes of refs or none: locked and compared on the way in, made on the way out.
+
+    Nobody else can move those refs meanwhile. An error inside, or the end of this process, leaves them as they were.
+    """
+    waits = ("-c", f"core.filesRefLockTimeout={LOCK_WAIT}", "-c", f"reftable.lockTimeout={LOCK_WAIT}")
+    # A file for stderr: a user's hook may write there more than a pipe holds.
+    with tempfile.TemporaryFile() as errors:
+        process = subprocess.Popen(
+            ["git", "-C", folder, *waits, "update-ref", "-m", why, "--stdin"], env=_environ(None),
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
+        )  # fmt: skip
+        answered = False
+        try:
+            if answered := _said_ok(process, *changes, "prepare"):
+                yield
+                answered = _said_ok(process, "commit")
+        finally:
+            with suppress(BrokenPipeError):
+                process.communicate()  # the end of its input: what is not committed is rolled back
+        if not answered:
+            errors.seek(0)
+            raise RefsMoved(Said(process.returncode, "", _text(errors.read())).line)
+
+
+def _said_ok(process: subprocess.Popen[bytes], *lines: str) -> bool:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with suppress(BrokenPipeError):  # it has ended, and the file says why
+        process.stdin.write("".join(line + "\n" for line in lines).encode())
+        process.stdin.flush()
+    return process.stdout.readline() == f"{lines[-1]}: ok\n".encode()
+
+
+def change_refs(folder: str, changes: Sequence[str], why: str) -> None:
+    """All these changes of refs, or RefsMoved and none."""
+    with prepared(folder, changes, why):
+        pass

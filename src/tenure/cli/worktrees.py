@@ -1,0 +1,250 @@
+"""`worktree add|list|remove` and `land`: a checkout for each claim, and its commits on the branch they are for."""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from tenure.cli.exits import OF_KIND
+from tenure.cli.frame import Answer, Run, Usage, answered, arg, options
+from tenure.cli.holding import RECEIPT, TASK
+from tenure.cli.kinds import contents, json_value
+from tenure.core.lifecycle import CLAIMED, RUNNING
+
+if TYPE_CHECKING:
+    from tenure.agents.landing import Landing
+    from tenure.agents.worktrees import Found, Record, Worktree
+
+_OVER = ("ended", "stale")
+
+
+def _receipt(run: Run, given: Namespace) -> str:
+    """The receipt to present; inside a worktree, with no task named, its task is meant."""
+    from tenure.agents.worktrees import record_here
+
+    here = record_here(run.folder)
+    if given.task is None and here is not None and here.project == run.project:
+        given.task = here.key
+    return run.receipt(given)
+
+
+# --- add ----------------------------------------------------------------------------------------------------
+
+
+@options(
+    TASK,
+    RECEIPT,
+    arg("--base", metavar="COMMIT", help="begin from this branch or commit (else from the branch it will land on)"),
+    arg("--onto", metavar="BRANCH", help="the branch it will land on (else --base if that is one, else the current)"),
+)
+def add(run: Run, given: Namespace) -> Answer:
+    """Make a worktree for the task you hold, on a branch of its own: `.tenure/worktrees/B-003-gen2`.
+
+    Your own checkout is not touched. Work and commit there, then `tenure land`. A claim has one worktree: asked again,
+    you are told where it is.
+    """
+    from tenure.agents import fences, git, worktrees
+    from tenure.core.receipts import parse_receipt
+
+    receipt = _receipt(run, given)
+    parsed = parse_receipt(receipt)
+    key = run.client.show(parsed.name)["key"]
+    try:
+        made = worktrees.make(
+            run.folder, run.home.folder, key, parsed.generation, given.base, client=run.client, receipt=receipt,
+            onto=given.onto,
+        )  # fmt: skip
+    except fences.NotHeld as error:
+        run.receipts.settle(receipt, error.outcome)
+        return answered(error.outcome)
+    left = worktrees.left_behind(run.folder, key, made.branch, made.onto)
+    value = {
+        "task": key, "generation": parsed.generation, "path": git.shown(made.path), "branch": made.branch,
+        "base": made.base, "onto": made.onto, "note": made.note,
+        "left_behind": [{"branch": name, "commits": count} for name, count in left],
+    }  # fmt: skip
+    return Answer(value, lambda: _made(made, key, left))
+
+
+def _made(made: Worktree, key: str, left: Iterable[tuple[str, int]]) -> str:
+    from tenure.agents.git import shown
+    from tenure.cli.words import counted
+
+    lines = [
+        shown(made.path),
+        f"  {key} on {made.branch}, from {made.base[:12]}",
+        f"  commit there, then `tenure land` puts it on {made.onto or 'the branch you name with --onto'}",
+    ]
+    for name, count in left:
+        lines.append(f"  an earlier generation left {counted(count, 'commit')} on {name}; `--base` goes on from there")
+    return "\n".join([*lines, f"  {made.note}"] if made.note else lines)
+
+
+# --- list ---------------------------------------------------------------------------------------------------
+
+
+@options()
+def list_(run: Run, given: Namespace) -> Answer:
+    """The worktrees that were made for claims: whose they are, whether that claim is live, what is not landed yet."""
+    rows = _rows(run)
+    return Answer(rows, lambda: _table(rows))
+
+
+def _rows(run: Run) -> list[dict[str, Any]]:
+    from tenure.agents import git, worktrees
+
+    found = list(worktrees.ours(git.find(run.folder).top))
+    states = _claims(run, [each.record for each in found if each.record])
+    rows = []
+    for each in found:
+        record, tree = each.record, each.tree
+        branch = record.branch if record else tree.branch
+        claim, agent = states.get(record.claim, ("unknown", None)) if record else ("unknown", None)
+        rows.append(
+            {
+                "path": git.shown(tree.path), "branch": branch, "task": record.key if record else None,
+                "generation": record.generation if record else None, "onto": record.onto if record else None,
+                "claim": claim, "agent": agent, "is_missing": tree.is_missing,
+                "changes": 0 if tree.is_missing else len(git.changes(tree.path)),
+                "commits": worktrees.unlanded(run.folder, tree, branch),
+            }
+        )  # fmt: skip
+    return rows
+
+
+def _claims(run: Run, records: list[Record]) -> dict[str, tuple[str, str | None]]:
+    """Claim → live, ended (the last one, but over) or stale (a later one came), and who has the task now."""
+    mine = [record for record in records if record.project == run.project]
+    states: dict[str, tuple[str, str | None]] = {}
+    for record, task in zip(mine, run.client.states([record.task for record in mine]) if mine else (), strict=True):
+        if task["outcome"] == "OK":
+            is_held = task["state"] in (CLAIMED, RUNNING)
+            is_last = task["generation"] == record.generation
+            states[record.claim] = ("stale" if not is_last else "live" if is_held else "ended", task["agent"])
+    return states
+
+
+def _table(rows: list[dict[str, Any]]) -> str:
+    from tenure.cli.words import table
+
+    if not rows:
+        return "no worktrees; `tenure worktree add` makes one for the task you hold"
+    return table(
+        (
+            (
+                row["task"], row["generation"], row["claim"], row["agent"], row["commits"],
+                "gone" if row["is_missing"] else row["changes"], row["branch"], row["path"],
+            )
+            for row in rows
+        ),
+        ("task", "gen", "claim", "held by", "unlanded", "changed", "branch", "path"),
+    )  # fmt: skip
+
+
+# --- remove -------------------------------------------------------------------------------------------------
+
+
+@options(
+    arg("task", nargs="?", help="whose worktrees; all generations of it"),
+    arg("--ended", action="store_true", help="every worktree whose claim is over"),
+)
+def remove(run: Run, given: Namespace) -> Answer:
+    """Take worktrees away that hold nothing which is not elsewhere too.
+
+    One with uncommitted changes, with commits that are on no other branch, or of a live claim stays, and you are told
+    what is in the way. The branch goes with its worktree.
+    """
+    from tenure.agents import git, worktrees
+
+    if (given.task is None) == (not given.ended):
+        raise Usage("worktree remove: name a task, or say --ended", "`tenure worktree list` shows what there is")
+    found = list(worktrees.ours(git.find(run.folder).top))
+    states = _claims(run, [each.record for each in found if each.record])
+    if given.task is not None:
+        id = run.client.show(given.task)["id"]
+        found = [each for each in found if each.record and each.record.task == id]
+    else:
+        found = [each for each in found if each.record and states.get(each.record.claim, ("", None))[0] in _OVER]
+    removed, kept = [], []
+    for each in found:
+        reasons = _reasons(run, each, states) or worktrees.remove(run.folder, each)
+        row = {"path": git.shown(each.tree.path), "branch": each.record.branch if each.record else None}
+        if reasons:
+            kept.append({**row, "in_the_way": reasons})
+        else:
+            removed.append(row)
+    return Answer({"removed": removed, "kept": kept}, lambda: _removed(removed, kept), OF_KIND["denied"] if kept else 0)
+
+
+def _reasons(run: Run, found: Found, states: dict[str, tuple[str, str | None]]) -> list[str]:
+    here = os.path.realpath(run.folder)
+    if os.path.commonpath([here, os.path.realpath(found.tree.path)]) == os.path.realpath(found.tree.path):
+        return ["you are in it; start elsewhere"]
+    claim, agent = states.get(found.record.claim, ("unknown", None)) if found.record else ("unknown", None)
+    return [f"its claim is live, held by {agent}"] if claim == "live" else []
+
+
+def _removed(removed: list[dict[str, Any]], kept: list[dict[str, Any]]) -> str:
+    lines = [f"removed {row['path']}" for row in removed]
+    for row in kept:
+        lines += [f"kept {row['path']}", *(f"  {reason}" for reason in row["in_the_way"])]
+    if any("commits" in reason for row in kept for reason in row["in_the_way"]):
+        lines.append("land such commits, or keep them under another name: git branch NAME BRANCH")
+    return "\n".join(lines) if lines else "nothing to remove"
+
+
+# --- land ---------------------------------------------------------------------------------------------------
+
+
+@options(
+    TASK,
+    RECEIPT,
+    arg("--from", dest="source", metavar="BRANCH", help="what to land (else what this worktree, or the claim's, has)"),
+    arg("--onto", metavar="BRANCH", help="where to (else the branch that the worktree was made for)"),
+    arg("-s", "--summary", type=contents, default="", metavar="TEXT", help="what was done, in a line or two"),
+    arg("--result", type=json_value, metavar="JSON", help="more of the result: JSON, @FILE, or - for stdin"),
+    arg("-m", "--message", type=contents, metavar="TEXT", help="of the merge commit (else the task's title)"),
+)
+def land(run: Run, given: Namespace) -> Answer:
+    """Merge your commits into the branch they are for, and hand the result in. Only the task's holder can.
+
+    The merge is made without a checkout; with conflicts nothing is moved, and the files are named. If the branch is
+    checked out somewhere, that tree is brought forward too, and changes in it are kept; where they overlap, nothing is
+    moved. Cut short, it can be repeated: what has landed is not landed twice.
+    """
+    from tenure.agents import landing
+    from tenure.agents.git import shown
+
+    receipt = _receipt(run, given)
+    landed = landing.land(
+        run.client, receipt, run.folder, source=given.source, onto=given.onto, summary=given.summary,
+        result=given.result, message=given.message,
+    )  # fmt: skip
+    run.receipts.settle(receipt, landed.outcome)
+    value = {name: part for name, part in landed._asdict().items() if name != "outcome"}
+    value["checkout"] = None if landed.checkout is None else shown(landed.checkout)
+    return answered(landed.outcome, lambda: _landed(landed), landing=value)
+
+
+def _landed(landed: Landing) -> str:
+    from tenure.agents.git import shown
+
+    outcome, lines = landed.outcome, []
+    if landed.commit is not None:
+        lines.append(f"landed on {landed.branch} as {landed.commit[:12]}")
+    if landed.checkout is not None:
+        lines.append(f"  {shown(landed.checkout)} was brought forward with it")
+    lines += [
+        f"  generation {said['generation']} ({said['agent']}) had landed {said['new'][:12]} there before you"
+        for said in landed.earlier
+    ]
+    if landed.not_run:
+        lines.append(f"  not run, since they want a checkout of the merge: {', '.join(landed.not_run)}")
+    lines.append(f"{outcome.outcome}: {outcome.message}" if outcome.message else outcome.outcome)
+    if outcome.hint:
+        lines.append(f"  {outcome.hint}")
+    if outcome.ok:
+        lines.append("  `tenure worktree remove --ended` takes worktrees away that are landed")
+    return "\n".join(lines)
