@@ -72,6 +72,7 @@ def even(text: str, folder: Path) -> str:
     text = re.sub(r"\b(cmd|task|result|dag|msg)_[0-9A-HJKMNP-TV-Z]{26}", r"\1_01…", text)
     text = re.sub(r"\b\d\d:\d\d:\d\d\b", "12:00:00", text)
     text = re.sub(r"\([\d.]+ s\) +", "(1 s)  ", text)
+    text = re.sub(r"held +ended by", "held" + " " * 23 + "ended by", text)
     return re.sub(r"\b(now|\d+ s ago)", "now", text)
 
 
