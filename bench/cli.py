@@ -22,6 +22,7 @@ from tenure.core import commands as c
 # What a small script of anybody's pays before its first line of work.
 BARE = [sys.executable, "-c", "import argparse, json, sqlite3"]
 TENURE = str(Path(sys.executable).parent / "tenure")
+PROJECT = "bench"
 AT_ONCE = 500
 
 
@@ -49,9 +50,9 @@ def main(argv: list[str]) -> int:
 
 def _fill(place: Path, count: int) -> None:
     place.mkdir()
-    _run(place, "init")
-    with tenure.Client(str(place / ".tenure" / "tenure.db"), create=False) as client:
-        add = c.Add(project="default", task=c.NewTask(title="Write the parser"))
+    _run(place, "init", "--project", PROJECT)
+    with tenure.Client(str(place / ".tenure" / "tenure.db"), PROJECT, create=False) as client:
+        add = c.Add(project=PROJECT, task=c.NewTask(title="Write the parser"))
         for start in range(0, count, AT_ONCE):
             client.batch([add] * min(AT_ONCE, count - start))
 

@@ -17,6 +17,7 @@ FOLDER = ".tenure"
 DATABASE = "tenure.db"
 SHARED = "tenure.toml"  # in the repository, for everybody
 LOCAL = "config.toml"  # in .tenure, for this clone
+PROJECT = "project"  # beside the store, the name that `init` gave: a line of text, since TOML costs each start 8 ms
 
 
 class NoStore(TenureError):
@@ -35,7 +36,7 @@ class Setting(NamedTuple):
 
 SETTINGS: dict[str, Setting] = {
     "url": Setting(str, None, "the store: a path, `sqlite:///path`, or a scheme that a plug-in brings"),
-    "project": Setting(str, "default", "which project of the store"),
+    "project": Setting(str, "default", "which project of the store; `init` names the first after its folder"),
     "lease": Setting(float, 1800.0, "seconds that a claim in a shell is good for, unless renewed"),
     "done.clean_tree": Setting(bool, False, "`done` refuses while the working tree has uncommitted changes"),
     "done.commit": Setting(bool, False, "`done` wants `--commit` to name a commit that exists"),
@@ -126,7 +127,8 @@ def state_folder(url: str) -> str:
 def read_settings(start: str, environ: Mapping[str, str], flags: Mapping[str, Any] | None = None) -> dict[str, Value]:
     """Every setting with its origin. The environment speaks of `run.timeout` as TENURE_RUN_TIMEOUT."""
     merged = {key: Value(setting.default, "default") for key, setting in SETTINGS.items()}
-    for path in _files(start):
+    folder = find_folder(start)
+    for path in _files(start, folder):
         merged |= _from_file(path)
     for key in SETTINGS:
         name = "TENURE_" + key.upper().replace(".", "_")
@@ -135,12 +137,25 @@ def read_settings(start: str, environ: Mapping[str, str], flags: Mapping[str, An
     for key, given in (flags or {}).items():
         if given is not None:
             merged[key] = Value(given, "flag")
+    if merged["project"].origin == "default":
+        url = merged["url"].value
+        beside = folder if url is None else os.path.dirname(url.removeprefix("sqlite://"))
+        merged["project"] = _first_project(beside) or merged["project"]
     return merged
 
 
-def _files(start: str) -> list[str]:
+def _first_project(folder: str | None) -> Value | None:
+    """The project that `init` made with the store in this folder."""
+    path = os.path.join(folder or "", PROJECT)
+    try:
+        with open(path, encoding="utf-8") as file:
+            return Value(file.read().strip(), path)
+    except OSError:
+        return None
+
+
+def _files(start: str, folder: str | None) -> list[str]:
     shared = next((p for f in upward(start) if os.path.isfile(p := os.path.join(f, SHARED))), None)
-    folder = find_folder(start)
     local = os.path.join(folder, LOCAL) if folder else None
     return [p for p in (shared, local) if p is not None and os.path.isfile(p)]
 

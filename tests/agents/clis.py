@@ -42,7 +42,6 @@ def _settle_claude(home: Path, url: str) -> Mapping[str, str]:
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         "CLAUDE_CODE_MAX_RETRIES": "1",
         "DISABLE_AUTOUPDATER": "1",
-        "MCP_CONNECTION_NONBLOCKING": "false",  # else a busy machine's first request goes out without the tools
     }
 
 

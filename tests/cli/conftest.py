@@ -91,7 +91,7 @@ def bare(tmp_path: Path, environ: dict[str, str]) -> Tenure:
 @pytest.fixture
 def tenure(bare: Tenure) -> Tenure:
     """A folder that `tenure init` has been run in."""
-    assert bare("init").code == 0
+    assert bare("init", "--project", "default").code == 0
     return bare
 
 

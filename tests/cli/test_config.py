@@ -23,9 +23,7 @@ def test_the_store_is_found_from_below(tenure: Tenure) -> None:
     assert not (deep / ".tenure").exists()
 
 
-def test_the_store_is_found_from_a_linked_worktree_elsewhere(
-    bare: Tenure, tmp_path: Path
-) -> None:
+def test_the_store_is_found_from_a_linked_worktree_elsewhere(bare: Tenure, tmp_path: Path) -> None:
     main = tmp_path / "main"
     main.mkdir()
     git(main, "init", "-q")
@@ -74,9 +72,7 @@ def test_unknown_keys_and_wrong_types_are_errors_with_a_suggestion(tenure: Tenur
     assert tenure.process("list", TENURE_DONE_COMMIT="maybe").code == 11
 
 
-def test_a_url_in_the_environment_names_another_store(
-    tenure: Tenure, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_a_url_in_the_environment_names_another_store(tenure: Tenure, tmp_path_factory: pytest.TempPathFactory) -> None:
     other = tmp_path_factory.mktemp("other")
     assert tenure.process("init", cwd=other).code == 0
     tenure.process("add", "There", TENURE_URL=str(other / ".tenure" / "tenure.db"))
@@ -86,3 +82,16 @@ def test_a_url_in_the_environment_names_another_store(
     missing = tenure.process("list", TENURE_URL=str(other / "missing.db"))
     assert missing.code == 10
     assert not (other / "missing.db").exists()
+
+
+def test_the_first_project_is_named_after_its_folder(bare: Tenure, tmp_path: Path) -> None:
+    folder = tmp_path / "my shop@home"
+    folder.mkdir()
+    assert bare.process("init", "--json", cwd=folder).json["project"] == "my-shop-home"
+    assert bare.process("add", "One", cwd=folder).code == 0
+    assert bare.process("whoami", "--json", cwd=folder).json["project"] == "my-shop-home"
+    # the name goes with the store, not with the folder that one stands in
+    store = str(folder / ".tenure" / "tenure.db")
+    assert bare.process("config", "project", TENURE_URL=store).out == "my-shop-home\n"
+    folder.rename(tmp_path / "renamed")
+    assert len(bare.process("list", "--json", cwd=tmp_path / "renamed").json) == 1

@@ -66,7 +66,8 @@ def _session(environ: Mapping[str, str], given: str | None, inside: Known | None
     if environ.get("TENURE_SESSION"):
         return environ["TENURE_SESSION"], "TENURE_SESSION", None
     programs = inside.programs if inside else [program for agent in KNOWN.values() for program in agent.programs]
-    process = processes.nearest(programs)
+    # The processes of a sandbox end with the command that it was made for: they stand for no session.
+    process = None if processes.is_sandboxed(programs) else processes.nearest(programs)
     if inside and inside.session and environ.get(inside.session):
         return environ[inside.session], inside.session, process
     if process is not None:

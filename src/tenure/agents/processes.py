@@ -65,19 +65,19 @@ def _from_ps(pid: int) -> Process | None:
 
 
 def nearest(programs: Collection[str], pid: int | None = None) -> Process | None:
-    """The closest ancestor (of this process, unless told) that goes by one of these names.
-
-    None where the first process of all does: a sandbox that an agent made for one command ends with that command.
-    """
-    first = look_up(1)
-    if first is not None and any(name in programs for name in first.programs):
-        return None
+    """The closest ancestor (of this process, unless told) that goes by one of these names."""
     process = look_up(os.getppid() if pid is None else pid)
-    while process is not None and process.pid > 1:
+    while process is not None:
         if any(name in programs for name in process.programs):
             return process
-        process = look_up(process.parent)
+        process = look_up(process.parent) if process.parent else None
     return None
+
+
+def is_sandboxed(programs: Collection[str]) -> bool:
+    """Whether the first process of all goes by one of these names: a sandbox that ends with the command it is for."""
+    first = look_up(1)
+    return first is not None and any(name in programs for name in first.programs)
 
 
 def has_ended(pid: int, start: int) -> bool:

@@ -93,6 +93,10 @@ class Run:
             self._settings = read_settings(self.folder, self.environ, {"project": self.given.project})
         return self._settings
 
+    def name_project(self, name: str) -> None:
+        """Speak of this project from now on, as if it had been given."""
+        self.given.project, self._settings = name, None
+
     def setting(self, key: str) -> Any:
         return self.settings[key].value
 

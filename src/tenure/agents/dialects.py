@@ -1,0 +1,130 @@
+"""What each agent's hooks say and expect: one shape in here, theirs outside.
+
+Payloads differ in the names of events and fields; answers in where a text, a denial or "go on" has to stand.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+START, BEFORE_EDIT, AFTER_TOOL, COMPACTING, STOP, END = "start", "before", "after", "compacting", "stop", "end"
+
+EVENTS = {
+    "SessionStart": START, "sessionStart": START,
+    "PreToolUse": BEFORE_EDIT, "BeforeTool": BEFORE_EDIT, "preToolUse": BEFORE_EDIT,
+    "PostToolUse": AFTER_TOOL, "AfterTool": AFTER_TOOL, "postToolUse": AFTER_TOOL,
+    "PreCompact": COMPACTING, "preCompact": COMPACTING,  # not Gemini CLI's PreCompress: it fires at every turn
+    "Stop": STOP, "AfterAgent": STOP, "agentStop": STOP,
+    "SessionEnd": END, "sessionEnd": END,
+}  # fmt: skip
+
+# Tools that change files, by whatever name an agent has for them.
+EDITING = frozenset(
+    {
+        "Edit", "MultiEdit", "Write", "NotebookEdit", "apply_patch", "write_file", "replace", "edit", "write", "create",
+        "Create", "patch", "multiedit", "str_replace", "str_replace_editor",
+    }
+)  # fmt: skip
+_PATHS = ("file_path", "notebook_path", "path", "filePath", "absolute_path")
+_PATCHES = ("command", "input", "patch", "patchText", "patch_text")
+_PATCH = b"*** Begin Patch"
+_PATCHED = ("*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: ")
+
+
+class _Payload(msgspec.Struct, rename=None):
+    """The fields that count, in snake case and in camel case; the rest (a tool's output, say) is not even decoded."""
+
+    hook_event_name: str = ""
+    session_id: str = ""
+    sessionId: str = ""  # noqa: N815 as it stands in the payload
+    cwd: str = ""
+    source: str = ""
+    reason: str = ""
+    tool_name: str = ""
+    toolName: str = ""  # noqa: N815
+    tool_use_id: str = ""
+    tool_input: msgspec.Raw = msgspec.Raw(b"null")
+    toolArgs: msgspec.Raw = msgspec.Raw(b"null")  # noqa: N815
+    stop_hook_active: bool = False
+    timestamp: Any = None
+
+
+class Event(NamedTuple):
+    kind: str | None  # START … END; None: one that does not concern us
+    name: str  # as the agent calls it
+    session: str  # the agent's own id
+    folder: str
+    tool: str
+    id: str  # of the tool call, or the event's instant; the same for all settings files that fire for it
+    label: str  # what tells two events apart that have no id
+    input: bytes
+    is_again: bool  # the agent goes on only because a hook asked it to
+
+
+def read(payload: bytes, name: str | None = None) -> Event:
+    """The event behind a payload; `name` is what the command line says, for agents that do not say it in there."""
+    said = msgspec.json.decode(payload or b"{}", type=_Payload)
+    event = name or said.hook_event_name
+    given = said.tool_input if bytes(said.tool_input) != b"null" else said.toolArgs
+    return Event(
+        EVENTS.get(event), event, said.session_id or said.sessionId, said.cwd, said.tool_name or said.toolName,
+        said.tool_use_id or _instant(said.timestamp), said.source or said.reason, bytes(given), said.stop_hook_active,
+    )  # fmt: skip
+
+
+def _instant(timestamp: object) -> str:
+    """Milliseconds, however it is spelt: Copilot tells its own hooks a number, and Claude Code's a text."""
+    if isinstance(timestamp, str):
+        from datetime import datetime
+
+        try:
+            return str(round(datetime.fromisoformat(timestamp).timestamp() * 1000))
+        except ValueError:
+            return timestamp
+    return str(timestamp or "")
+
+
+def edited_files(event: Event) -> list[str]:
+    """The files that the tool is about to change, as the agent names them."""
+    if event.tool not in EDITING and _PATCH not in event.input:
+        return []
+    given = msgspec.json.decode(event.input)
+    if isinstance(given, str):
+        return _patched(given)
+    if not isinstance(given, dict):
+        return []
+    named = [given[key] for key in _PATHS if isinstance(given.get(key), str) and event.tool in EDITING]
+    patched = [path for key in _PATCHES if isinstance(given.get(key), str) for path in _patched(given[key])]
+    return [path for path in dict.fromkeys((*named, *patched)) if path]
+
+
+def _patched(patch: str) -> list[str]:
+    lines = (line.strip() for line in patch.splitlines())
+    return [line[len(mark) :].strip() for line in lines for mark in _PATCHED if line.startswith(mark)]
+
+
+# --- answers ------------------------------------------------------------------------------------------------
+
+
+def tell(agent: str, event: Event, text: str) -> dict[str, Any]:
+    """The text reaches the model."""
+    if agent == "copilot":  # of Claude Code's hooks, which it fires too, it reads denials in their shape, but no text
+        return {"additionalContext": text}
+    return {"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": text}}
+
+
+def deny(agent: str, event: Event, why: str) -> dict[str, Any]:
+    """The tool is not run; the model is told why."""
+    if agent == "gemini":
+        return {"decision": "deny", "reason": why}
+    denied = {"permissionDecision": "deny", "permissionDecisionReason": why}
+    if agent == "copilot" and event.name[:1].islower():
+        return denied
+    return {"hookSpecificOutput": {"hookEventName": event.name, **denied}}
+
+
+def go_on(agent: str, why: str) -> dict[str, Any]:
+    """The agent does not stop, but goes on with this as its next prompt."""
+    return {"decision": "deny" if agent == "gemini" else "block", "reason": why}

@@ -1,0 +1,353 @@
+"""What happens when an agent's hook fires: prime, renew, tell, guard, keep working, let go.
+
+One event in, at most one answer out; no event costs more than one transaction. Whatever goes wrong is for the log:
+an agent never fails because of its hook. The same event may come twice (two settings files, a repeat): it counts once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tenure.agents import dialects, identity, processes, remarks
+from tenure.agents.dialects import AFTER_TOOL, BEFORE_EDIT, COMPACTING, END, START, STOP, Event
+from tenure.agents.known import KNOWN, Known, marked
+from tenure.agents.receipts import Kept, Receipts
+from tenure.agents.remarks import Remarks
+from tenure.config import Home, NoStore, find_home, read_settings
+
+if TYPE_CHECKING:
+    from tenure.agents.identity import Who
+    from tenure.client import Client
+    from tenure.config import Value
+
+GIVEN = ("--session", "TENURE_SESSION")  # where somebody else has named the session
+SURE = frozenset({*GIVEN, "the nearest agent process", *(agent.session for agent in KNOWN.values() if agent.session)})
+QUIET = 30.0  # seconds between two renewals of a session; a lease is sixty times as long
+CLI_STALE = 1800.0  # seconds: a CLI agent thinks for minutes between two signs of life
+
+# The claim is over for good; after the others the work may still be handed in, or taken up again.
+_LOST = {
+    "STALE_GENERATION": "another agent holds it now. Stop that work; do not commit or hand it in",
+    "SESSION_MISMATCH": "another agent holds it now. Stop that work; do not commit or hand it in",
+    "FUTURE_GENERATION": "the store does not know that claim. Stop that work",
+    "STALE_EPOCH": "the store was restored, and all claims ended. Claim it again before you go on",
+    "TASK_CANCELLED": "it was cancelled. Stop that work",
+    "TASK_ALREADY_COMPLETED": "it is completed. Stop that work",
+    "NOT_FOUND": "it is gone. Stop that work",
+    "NO_CLAIM": "your claim was ended. Save a checkpoint, and stop that work",
+}
+_EXPIRED = "your lease ran out. If you still work on it, `tenure claim {}` at once, and go on"
+
+
+class Call:
+    """One event, who it comes from, and what it is about; each looked up when first asked for."""
+
+    def __init__(
+        self, event: Event, agent: str, who: Who, home: Home, settings: Mapping[str, Value], now: Callable[[], float]
+    ) -> None:
+        self.event, self.agent, self.who, self.home, self.settings, self.now = event, agent, who, home, settings, now
+        self.project = str(settings["project"].value)
+        self.receipts = Receipts(home.folder, self.project, who.session)
+
+    def client(self) -> Client:
+        from tenure.client import Client
+
+        who = self.who
+        return Client(
+            self.home.url, self.project, agent=who.agent, session=who.session, role="agent", user=who.user, create=False
+        )
+
+    def remarks(self) -> Remarks:
+        return Remarks(os.path.join(self.home.folder, "hooks", os.path.basename(self.receipts.folder)))
+
+
+class Told(NamedTuple):
+    """What the command line says; it goes before what the payload and the environment say."""
+
+    event: str | None = None
+    caller: str | None = None  # the agent whose hook it is
+    folder: str | None = None
+    project: str | None = None
+    agent: str | None = None
+    session: str | None = None
+
+
+def answer(
+    payload: bytes, told: Told, environ: Mapping[str, str], folder: str, now: Callable[[], float]
+) -> dict[str, Any]:
+    """What the agent's hook prints, as JSON; nothing where there is nothing to say, or no store."""
+    event = dialects.read(payload, told.event)
+    if event.kind is None:
+        return {}
+    where = told.folder or (event.folder if os.path.isdir(event.folder) else folder)
+    settings = read_settings(where, environ, {"project": told.project})
+    try:
+        home = find_home(where, settings)
+    except NoStore:
+        return {}
+    agent, who = recognise(environ, event, told)
+    if who.source not in SURE:
+        return {}  # the agent has just ended, and whatever is above it now is not its session
+    call = Call(event._replace(folder=where), agent, who, home, settings, now)
+    key = f"{event.kind} {event.tool} {event.id or event.label}"
+    if not call.remarks().is_first(key, now(), has_id=bool(event.id)):
+        return {}
+    return HANDLERS[event.kind](call)
+
+
+# --- who speaks ---------------------------------------------------------------------------------------------
+
+
+def recognise(environ: Mapping[str, str], event: Event, told: Told) -> tuple[str, Who]:
+    """The agent that the hook belongs to, and its session: the one that its shell's commands have, too.
+
+    Hooks do not get the environment that shells get. Codex and Copilot give their shells a session id and their hooks
+    none, but the payload has it. Gemini CLI and OpenCode give none to their shells: there the nearest agent process is
+    the session, in the hook as in the shell, and the payload's id is of no use.
+    """
+    known = KNOWN.get(told.caller or "") or _nearest(environ)
+    others = {m for agent in KNOWN.values() if agent is not known for m in (*agent.markers, agent.session)}
+    seen = {name: value for name, value in environ.items() if name not in others}
+    for marker in known.markers:
+        if marker != known.session:
+            seen.setdefault(marker, "1")
+    if known.session and event.session:
+        seen[known.session] = event.session
+    return known.type, identity.recognise(seen, told.agent, told.session)
+
+
+def _nearest(environ: Mapping[str, str]) -> Known:
+    """The agent whose process is nearest, since variables are inherited from agents further out."""
+    programs = {program: agent for agent in KNOWN.values() for program in agent.programs}
+    process = processes.nearest(programs)
+    named = [programs[name] for name in process.programs if name in programs] if process else []
+    return next(iter([*named, *marked(environ)]), KNOWN["claude"])
+
+
+# --- the events ---------------------------------------------------------------------------------------------
+
+
+def _start(call: Call) -> dict[str, Any]:
+    """A session begins, or its context was lost: it is known from now on, and told where it stands."""
+    remarks.prune(os.path.join(call.home.folder, "hooks"), call.now())
+    with call.client() as client:
+        _present(call, client)
+        text = _primed(call, client)
+    with call.remarks() as kept:
+        kept.primed()
+    return dialects.tell(call.agent, call.event, text)
+
+
+def _present(call: Call, client: Client) -> None:
+    """A sign of life; what an agent has told of itself before is not overwritten."""
+    with call.remarks() as kept:
+        is_new = kept.is_unregistered() and client.agent.startswith(f"{call.who.type}-")
+    if is_new:
+        client.register(type=call.who.type, stale_after=CLI_STALE, user=call.who.user)
+    else:
+        client.heartbeat()
+
+
+def _primed(call: Call, client: Client) -> str:
+    from tenure.agents.priming import prime
+
+    return prime(client, start=_elsewhere() if call.agent == "codex" else None)
+
+
+def _elsewhere() -> str | None:
+    """Codex runs commands in a login shell, which may have forgotten the PATH that tenure was found on."""
+    import shutil
+    import sys
+
+    found = shutil.which("tenure")
+    if found and os.path.dirname(found) in ("/usr/local/bin", "/usr/bin", "/bin"):
+        return None
+    return found or f"{sys.executable} -m tenure"
+
+
+def _compacting(call: Call) -> dict[str, Any]:
+    """For agents that start no session anew after it: the next word that can reach the model is the prime."""
+    with call.remarks() as kept:
+        kept.context_lost()
+    return {}
+
+
+def _after_tool(call: Call) -> dict[str, Any]:
+    """Renew what the session holds, and tell news, each once. Cheap: mostly it finds that it was here just now."""
+    with call.remarks() as kept:
+        was_lost = kept.is_context_lost
+        if not was_lost and not kept.is_due(call.now(), QUIET):
+            return {}
+        kept.renewed(call.now())
+    held = call.receipts.live()
+    with call.client() as client:
+        outcomes, mail = _renew(client, held)
+        text = _primed(call, client) if was_lost else ""
+    news = []
+    with call.remarks() as kept:
+        kept.primed()
+        for receipt, outcome in outcomes:
+            line = _news(receipt, outcome.outcome, outcome.directive, outcome.directive_text)
+            if kept.is_news(receipt.receipt.partition(":")[0], outcome.outcome + (outcome.directive or "")) and line:
+                news.append(line)
+            if outcome.outcome in _LOST or outcome.outcome == "ALREADY_EXPIRED":
+                kept.lost(receipt.key)
+        if kept.is_more_mail(mail):
+            news.append(f"tenure: {mail} unread message{'' if mail == 1 else 's'}; read with `tenure inbox`.")
+    for receipt, outcome in outcomes:
+        if outcome.outcome in _LOST and outcome.outcome != "NO_CLAIM":
+            call.receipts.settle(receipt.receipt, outcome)
+    said = "\n".join([*news, text]).strip()
+    return dialects.tell(call.agent, call.event, said) if said else {}
+
+
+def _renew(client: Client, held: list[Kept]) -> tuple[list[tuple[Kept, Any]], int]:
+    """One transaction: every claim renewed, the session's sign of life, and how much mail waits."""
+    from tenure.core.commands import Heartbeat, Renew
+    from tenure.core.errors import TenureError
+
+    project = client.project
+    renewals = [Renew(project=project, receipt=kept.receipt, background=True) for kept in held]
+    answers = client.batch([*renewals, Heartbeat(project=project, agent=client.agent, session=client.session)])
+    outcomes = [(k, a) for k, a in zip(held, answers, strict=False) if not isinstance(a, TenureError)]
+    return outcomes, max((a.mail or 0 for a in answers if not isinstance(a, TenureError)), default=0)
+
+
+def _news(kept: Kept, outcome: str, directive: str | None, text: str | None) -> str:
+    ref, _, generation = kept.receipt.partition(":")[0].partition("@")
+    if outcome == "ALREADY_EXPIRED":
+        return f"tenure: {kept.key} (generation {generation}): {_EXPIRED.format(ref)}."
+    if outcome in _LOST:
+        return f"tenure: your generation {generation} of {kept.key} is stale: {_LOST[outcome]}."
+    if directive == "pause":
+        return f"tenure: {kept.key}: a person asks you to pause. Save a checkpoint, then `tenure release {ref}`."
+    if directive == "warn":
+        return f"tenure: {kept.key}: {text or 'no sign of progress'}. Say `tenure progress` how far it is."
+    return ""
+
+
+def _before_edit(call: Call) -> dict[str, Any]:
+    """Deny an edit when the session's claim is lost, or the file is another's. Only where the project wants that."""
+    if not call.settings["hooks.guard_edits"].value:
+        return {}
+    files = _inside(call, dialects.edited_files(call.event))
+    if not files:
+        return {}
+    with call.client() as client:
+        lost = _lost(call, client)
+        if lost is not None:
+            return dialects.deny(call.agent, call.event, lost)
+        why = _anothers(client, files)
+    return dialects.deny(call.agent, call.event, why) if why else {}
+
+
+def _inside(call: Call, files: Iterable[str]) -> list[str]:
+    """Paths as reservations name them: from the root of the worktree that they lie in."""
+    from tenure.agents.founding import worktree_of
+
+    found = []
+    for file in files:
+        real = os.path.realpath(os.path.join(call.event.folder, file))
+        for root in (worktree_of(os.path.dirname(real)), os.path.realpath(call.home.root)):
+            if root is not None and real.startswith(root.rstrip(os.sep) + os.sep):
+                found.append(os.path.relpath(real, root))
+                break
+    return found
+
+
+def _lost(call: Call, client: Client) -> str | None:
+    """Why this session may not go on editing: all that it held was taken from it, and it has taken up nothing since."""
+    every = list(call.receipts.all())
+    held = [kept for kept in every if kept.ended is None]
+    valid, gone = _judged(client, held)
+    with call.remarks() as kept:
+        if valid or not every:
+            kept.moved_on()
+            return None
+        for receipt in gone:
+            kept.lost(receipt.key)
+        keys = kept.losses
+    if not keys:
+        return None
+    names = ", ".join(keys)
+    return (
+        f"tenure: you no longer hold {names}, so this session may not edit. `tenure claim` takes a task (or this one"
+        " again, if it is free); `tenure leave` ends your work on tasks."
+    )
+
+
+def _judged(client: Client, held: list[Kept]) -> tuple[list[Kept], list[Kept]]:
+    """Receipts whose generation is still the one that holds the task, and the others."""
+    from tenure.core.lifecycle import HELD
+
+    states = client.states([kept.task for kept in held]) if held else []
+    valid: list[Kept] = []
+    gone: list[Kept] = []
+    for kept, state in zip(held, states, strict=True):
+        generation = kept.receipt.partition(":")[0].rpartition("@")[2]
+        is_held = state.get("state") in HELD and str(state.get("generation")) == generation
+        (valid if is_held else gone).append(kept)
+    return valid, gone
+
+
+def _anothers(client: Client, files: list[str]) -> str | None:
+    """Why a file may not be edited: what somebody else has reserved, or touches by a claim, overlaps it."""
+    from tenure.core.reservations import overlap
+
+    for held in client.reservations():
+        if held["session"] == client.session:
+            continue
+        for file in files:
+            if overlap(file, held["pattern"]):
+                task = f" for {held['task']}" if held.get("task") else ""
+                return (
+                    f"tenure: {file} is held by agent {held['agent']}{task} ({held['pattern']}). Work on something"
+                    f' else, or write to them: `tenure msg "…" --to {held["agent"]}`.'
+                )
+    return None
+
+
+def _stop(call: Call) -> dict[str, Any]:
+    """Ask an agent that stops while it holds a task to go on, once; a second stop is meant."""
+    if not call.settings["hooks.keep_working"].value or call.event.is_again:
+        return {}
+    held = call.receipts.live()
+    if not held:
+        return {}
+    with call.client() as client:
+        valid, _ = _judged(client, held)
+    with call.remarks() as kept:
+        if not valid or not kept.may_ask_to_go_on():
+            return {}
+    names = ", ".join(kept.key for kept in valid[:5])
+    return dialects.go_on(
+        call.agent,
+        f"tenure: you still hold {names}. Go on with it; or end it with `tenure done`, `tenure fail` or"
+        " `tenure release`; or, if you must stop here, save a checkpoint first: `tenure checkpoint save`.",
+    )
+
+
+def _end(call: Call) -> dict[str, Any]:
+    """The session is over: what it holds is given back. A session that somebody else has named is theirs to end."""
+    if call.who.source in GIVEN:
+        return {}
+    from tenure.core.errors import NotFound
+
+    with call.client() as client, suppress(NotFound):  # one that never did anything here is not known
+        client.leave()
+    call.receipts.forget()
+    call.remarks().forget()
+    return {}
+
+
+HANDLERS: dict[str, Callable[[Call], dict[str, Any]]] = {
+    START: _start,
+    BEFORE_EDIT: _before_edit,
+    AFTER_TOOL: _after_tool,
+    COMPACTING: _compacting,
+    STOP: _stop,
+    END: _end,
+}

@@ -1,0 +1,24 @@
+"""Recipes: how each CLI agent learns of tenure, by files that it reads anyway.
+
+A recipe is data: pieces (`pieces.py`), each of which knows how to get into one file and out again. `applying.py`
+carries recipes out, and remembers what it put where, so that taking them out gives every file back as it was.
+
+To add an agent: a line in `agents/known.py`, a module here with `RECIPE`, its name in `NAMES`; what its hooks say and
+expect goes into `agents/dialects.py`. May import client and below.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tenure.agents.recipes.recipe import Recipe
+
+NAMES = ("claude", "codex", "gemini", "opencode", "copilot")
+
+
+def by_name(name: str) -> Recipe:
+    from importlib import import_module
+
+    found: Recipe = import_module(f"tenure.agents.recipes.{name}").RECIPE
+    return found

@@ -1,0 +1,87 @@
+"""Gemini CLI: the context file that it reads, a skill, and `.gemini/settings.json` for MCP and hooks."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+from tenure.agents.recipes.json_pieces import HookGroups, McpEntry
+from tenure.agents.recipes.pieces import Piece
+from tenure.agents.recipes.recipe import (
+    TIMEOUT,
+    Gate,
+    Place,
+    Recipe,
+    instructions,
+    is_below,
+    own_instructions,
+    settings_of,
+    skill,
+)  # fmt: skip
+from tenure.agents.recipes.sections import Section
+
+DEFAULT = "GEMINI.md"
+_IMPORT = re.compile(r"^[ \t]*@(?:\./)?AGENTS\.md\b", re.MULTILINE)
+
+
+def pieces(place: Place, chosen: frozenset[str]) -> list[Piece]:
+    own: list[Piece] = [skill(place, ".agents"), _mcp(place), _hooks(place)]
+    return own if place.is_global else [*_instructions(place), *own]
+
+
+def _instructions(place: Place) -> list[Piece]:
+    names = context_files(place)
+    earlier: list[Piece] = [] if DEFAULT in names else [Section(place.path(DEFAULT), None)]
+    if "AGENTS.md" in names:
+        return [*earlier, instructions(place)]
+    own = own_instructions(place, names[0], "@./AGENTS.md", lambda text: _IMPORT.search(text) is not None)
+    return [*earlier, *own]
+
+
+def context_files(place: Place) -> list[str]:
+    """What Gemini CLI reads as context: the project's word, else the user's, else GEMINI.md."""
+    for path in (place.path(".gemini", "settings.json"), place.user(".gemini", "settings.json")):
+        context = settings_of(path).get("context")
+        named = context.get("fileName") if isinstance(context, dict) else None
+        names = [named] if isinstance(named, str) else named if isinstance(named, list) else []
+        inside = [n for n in names if isinstance(n, str) and n and os.path.basename(n) == n]
+        if inside:
+            return inside
+    return [DEFAULT]
+
+
+def _mcp(place: Place) -> McpEntry:
+    command, *words = place.command
+    value = {"command": command, "args": [*words, "mcp"]}
+    return McpEntry(place.path(".gemini", "settings.json"), ("mcpServers", "tenure"), value)
+
+
+def _hooks(place: Place) -> HookGroups:
+    run: dict[str, Any] = {
+        "name": "tenure",
+        "type": "command",
+        "command": place.hook("--from", "gemini"),
+        "timeout": TIMEOUT * 1000,
+    }
+    groups: dict[str, dict[str, Any]] = {
+        "SessionStart": {"hooks": [run]},
+        "BeforeTool": {"matcher": "write_file|replace", "hooks": [run]},
+        "AfterTool": {"matcher": "*", "hooks": [run]},
+        "AfterAgent": {"hooks": [run]},
+        "SessionEnd": {"hooks": [run]},
+    }
+    return HookGroups(place.path(".gemini", "settings.json"), groups)
+
+
+def gates(place: Place) -> list[Gate]:
+    if place.is_global:
+        return []
+    trusted = settings_of(place.user(".gemini", "trustedFolders.json"))
+    folders = [f for f, word in trusted.items() if word == "TRUST_FOLDER"]
+    folders += [os.path.dirname(f) for f, word in trusted.items() if word == "TRUST_PARENT"]
+    text = "start `gemini` here and trust the folder: until then MCP and hooks are off"
+    return [Gate(text, is_below(place.root, folders))]
+
+
+RECIPE = Recipe("gemini", pieces, gates, (".gemini", "GEMINI.md"), (".gemini",))

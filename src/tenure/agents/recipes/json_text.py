@@ -1,0 +1,213 @@
+"""JSON as text: something put in, or taken out, and every other byte as it was.
+
+Other tools' settings are people's files: their order, indentation and blank lines are theirs. So nothing is parsed and
+written anew; a member is one insertion, at the end of its object, and taking it out is the same cut.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from tenure.agents.recipes.pieces import CannotMerge
+
+_TOO_DEEP = "is nested too deep to be edited"
+_SPACE = re.compile(r"[ \t\r\n]*")
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+_ATOM = re.compile(r"[^ \t\r\n,\]}]+")
+# Comments and trailing commas, or a string, which hides both.
+_LOOSE = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/|,(?=(?:\s|//[^\n]*|/\*.*?\*/)*[\]}])', re.DOTALL)
+
+
+class Node(NamedTuple):
+    """A value and where it stands. `parts` are an object's members or an array's items, with where each begins."""
+
+    start: int
+    end: int
+    kind: str  # object, array, or atom
+    parts: tuple[tuple[str | None, int, Node], ...] = ()
+
+    def member(self, name: str) -> Node | None:
+        if self.kind != "object":
+            return None
+        # of two members with one name the last counts, as in every parser
+        return next((node for key, _, node in reversed(self.parts) if key == name), None)
+
+
+# --- reading ------------------------------------------------------------------------------------------------
+
+
+def read(text: str) -> Any:
+    """The value that strict JSON spells; CannotMerge otherwise."""
+    try:
+        return json.loads(text.removeprefix("\ufeff"))
+    except RecursionError:
+        raise CannotMerge(_TOO_DEEP) from None
+    except json.JSONDecodeError as error:
+        why = "is no JSON" if read_loosely(text) is None else "has comments or trailing commas"
+        raise CannotMerge(f"{why} (line {error.lineno}, column {error.colno}), so it cannot be edited safely") from None
+
+
+def read_loosely(text: str) -> Any:
+    """The value behind comments and trailing commas, to look at; None where it is no JSON even so."""
+    try:
+        return json.loads(_LOOSE.sub(lambda found: found[1] or "", text.removeprefix("\ufeff")))
+    except (json.JSONDecodeError, RecursionError):
+        return None
+
+
+def _tree(text: str) -> Node:
+    if not isinstance(read(text), dict):
+        raise CannotMerge("is no JSON object, so it cannot be edited safely")
+    try:
+        return _node(text, _skip(text, 1 if text.startswith("\ufeff") else 0))
+    except RecursionError:
+        raise CannotMerge(_TOO_DEEP) from None
+
+
+def _skip(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    assert found is not None  # it matches nothing, too
+    return found.end()
+
+
+def _node(text: str, at: int) -> Node:
+    """The value that begins at `at`; the text is known to be JSON."""
+    if text[at] not in "{[":
+        found = _STRING.match(text, at) or _ATOM.match(text, at)
+        assert found is not None
+        return Node(at, found.end(), "atom")
+    is_object = text[at] == "{"
+    parts = []
+    here = _skip(text, at + 1)
+    while text[here] not in "]}":
+        begin, name = here, None
+        if is_object:
+            found = _STRING.match(text, here)
+            assert found is not None
+            name = json.loads(found[0])
+            here = _skip(text, _skip(text, found.end()) + 1)  # past the colon
+        node = _node(text, here)
+        parts.append((name, begin, node))
+        here = _skip(text, node.end)
+        if text[here] == ",":
+            here = _skip(text, here + 1)
+    return Node(at, here + 1, "object" if is_object else "array", tuple(parts))
+
+
+# --- putting in ---------------------------------------------------------------------------------------------
+
+
+def new(value: Any) -> str:
+    """A document of our own."""
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+
+
+def put_member(text: str, path: Sequence[str], value: Any) -> str:
+    """The text with `value` at `path`, where nothing is yet; objects that are missing on the way are made."""
+    node = _tree(text)
+    for depth, name in enumerate(path):
+        below = node.member(name)
+        if below is None:
+            for missing in reversed(path[depth + 1 :]):
+                value = {missing: value}
+            return _insert(text, node, name, value)
+        if below.kind != "object":
+            raise CannotMerge(f"has {'.'.join(path[: depth + 1])}, which is no object", path)
+        node = below
+    raise CannotMerge(f"has {'.'.join(path)} already", path)
+
+
+def put_item(text: str, path: Sequence[str], value: Any) -> str:
+    """The text with `value` at the end of the array at `path`, which is made where it is missing."""
+    node: Node | None = _tree(text)
+    for name in path:
+        node = node.member(name) if node is not None else None
+    if node is None:
+        return put_member(text, path, [value])
+    if node.kind != "array":
+        raise CannotMerge(f"has {'.'.join(path)}, which is no array", path)
+    return _insert(text, node, None, value)
+
+
+def _insert(text: str, container: Node, name: str | None, value: Any) -> str:
+    """One insertion: after the last part, laid out as the parts before it are."""
+    line = "\r\n" if "\r\n" in text else "\n"
+    label = "" if name is None else json.dumps(name, ensure_ascii=False) + ": "
+    if container.parts:
+        first, at = container.parts[0][1], container.parts[-1][2].end
+        if "\n" not in text[container.start : first]:
+            return text[:at] + ", " + label + json.dumps(value, ensure_ascii=False) + text[at:]
+        indent = _indent_at(text, first)
+        return text[:at] + "," + line + indent + label + _laid_out(text, value, indent) + text[at:]
+    at = container.start + 1
+    if "\n" not in text[:at] and text[: container.start].strip("\ufeff \t\r"):
+        return text[:at] + label + json.dumps(value, ensure_ascii=False) + text[at:]  # within a single line
+    outer = _indent_at(text, container.start)
+    indent = outer + _unit(text)
+    close = "" if "\n" in text[at : container.end] else line + outer
+    return text[:at] + line + indent + label + _laid_out(text, value, indent) + close + text[at:]
+
+
+def _laid_out(text: str, value: Any, indent: str) -> str:
+    line = "\r\n" if "\r\n" in text else "\n"
+    return json.dumps(value, indent=_unit(text), ensure_ascii=False).replace("\n", line + indent)
+
+
+def _indent_at(text: str, at: int) -> str:
+    """What the line that `at` stands on begins with."""
+    begin = text.rfind("\n", 0, at) + 1
+    found = re.compile(r"[ \t]*").match(text, begin)
+    return found[0] if found else ""
+
+
+def _unit(text: str) -> str:
+    """What one level is indented by: as the first indented line is."""
+    found = re.search(r"\n([ \t]+)\S", text)
+    return found[1] if found else "  "
+
+
+# --- taking out ---------------------------------------------------------------------------------------------
+
+
+def take_member(text: str, path: Sequence[str]) -> str:
+    """The text without what is at `path`, and without the objects around it that hold nothing else."""
+    trail = [_tree(text)]
+    for name in path:
+        below = trail[-1].member(name)
+        if below is None:
+            return text
+        trail.append(below)
+    depth = len(path)
+    while depth > 1 and len(trail[depth - 1].parts) == 1:
+        depth -= 1
+    container = trail[depth - 1]
+    number = max(n for n, (key, _, _) in enumerate(container.parts) if key == path[depth - 1])
+    return _cut(text, container, number)
+
+
+def take_items(text: str, path: Sequence[str], is_ours: Callable[[Any], bool]) -> str:
+    """The text without those items of the array at `path`; where no other is left, without the array."""
+    while True:
+        node: Node | None = _tree(text)
+        for name in path:
+            node = node.member(name) if node is not None else None
+        if node is None or node.kind != "array":
+            return text
+        ours = [n for n, (_, _, item) in enumerate(node.parts) if is_ours(json.loads(text[item.start : item.end]))]
+        if not ours:
+            return text
+        if len(node.parts) == 1:
+            return take_member(text, path)
+        text = _cut(text, node, ours[-1])
+
+
+def _cut(text: str, container: Node, number: int) -> str:
+    _, begin, node = container.parts[number]
+    if number > 0:
+        return text[: container.parts[number - 1][2].end] + text[node.end :]
+    if len(container.parts) > 1:
+        return text[:begin] + text[container.parts[1][1] :]
+    return text[: container.start + 1] + text[container.end - 1 :]

@@ -1,0 +1,109 @@
+"""The shape of a recipe: what goes into which file for one agent, and which gates its user has to open."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tenure.agents.recipes.pieces import CannotMerge, Piece
+from tenure.agents.recipes.sections import Section, WholeFile, without
+
+TEXTS = Path(__file__).with_name("texts")
+TIMEOUT = 5  # seconds; a hook takes a tenth of one, and nobody wants to wait for a broken one
+
+
+class Place(NamedTuple):
+    """What is set up: a repository, or (`is_global`) the user's own settings."""
+
+    root: str
+    home: str
+    is_global: bool
+    command: tuple[str, ...]  # how tenure is started: ("tenure",) or (interpreter, "-m", "tenure")
+    environ: Mapping[str, str]
+
+    def path(self, *parts: str) -> str:
+        return os.path.join(self.root, *parts)
+
+    def user(self, *parts: str) -> str:
+        return os.path.join(self.home, *parts)
+
+    def hook(self, *words: str) -> str:
+        """The hook's command line for a shell. It ends well even where tenure is missing or older than its settings."""
+        return shlex.join([*self.command, "hook", *words]) + " || true"
+
+
+class Gate(NamedTuple):
+    """What a user has to say yes to before a file takes effect; `is_open` is None where that cannot be seen."""
+
+    text: str
+    is_open: bool | None
+
+
+class Recipe(NamedTuple):
+    name: str
+    pieces: Callable[[Place, frozenset[str]], list[Piece]]  # for the place and all agents that are set up there
+    gates: Callable[[Place], list[Gate]]
+    signs: tuple[str, ...]  # files or folders in a repository that tell of the agent's use
+    user_signs: tuple[str, ...]  # the same in the user's home
+    linked: tuple[str, ...] = ()  # agents whose files depend on whether this one is set up
+
+
+# --- pieces that several recipes share ----------------------------------------------------------------------
+
+
+def text(name: str) -> str:
+    return (TEXTS / name).read_text(encoding="utf-8")
+
+
+def instructions(place: Place) -> Section:
+    return Section(place.path("AGENTS.md"), text("section.md"))
+
+
+def skill(place: Place, *folder: str) -> WholeFile:
+    return WholeFile(place.path(*folder, "skills", "tenure", "SKILL.md"), text("skill.md"))
+
+
+def own_instructions(place: Place, name: str, import_line: str, imports: Callable[[str], bool]) -> list[Piece]:
+    """For an agent with an instructions file of its own: that file imports AGENTS.md, or has the section itself.
+
+    A file of the user's that does not import AGENTS.md gets the section, since an import would bring more than ours.
+    """
+    path = place.path(name)
+    if os.path.realpath(path) == os.path.realpath(place.path("AGENTS.md")):
+        return [instructions(place)]
+    theirs = _readable(path)
+    if not theirs.strip():
+        return [Section(path, import_line + "\n"), instructions(place)]
+    if imports(theirs):
+        return [Section(path, None), instructions(place)]
+    return [Section(path, text("section.md")), Section(place.path("AGENTS.md"), None)]
+
+
+def _readable(path: str) -> str:
+    """The user's own part of a file; nothing where it cannot be read, which putting in will say."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return without(file.read())
+    except (OSError, UnicodeDecodeError, CannotMerge):
+        return ""
+
+
+def settings_of(path: str) -> dict[str, Any]:
+    """JSON settings of a user, to look at; empty where there are none."""
+    from tenure.agents.recipes.json_text import read_loosely
+
+    try:
+        with open(path, encoding="utf-8") as file:
+            found = read_loosely(file.read())
+    except (OSError, UnicodeDecodeError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def is_below(root: str, folders: Any) -> bool:
+    """Is the place one of these folders, or below one?"""
+    real = os.path.realpath(root) + os.sep
+    return any(isinstance(f, str) and real.startswith(os.path.realpath(f).rstrip(os.sep) + os.sep) for f in folders)

@@ -1,0 +1,111 @@
+"""OpenCode's plugin asks `tenure hook` at the right places, acts on its answers, and never stands in the way."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tenure.agents.recipes.recipe import text
+
+NODE = shutil.which("node")
+pytestmark = pytest.mark.skipif(NODE is None, reason="needs a JavaScript runtime: node")
+
+# Stands in for `tenure hook`: notes the payload, and answers as the table says.
+HOOK = """
+import json, sys
+said = json.load(sys.stdin)
+open(sys.argv[1], "a").write(json.dumps(said) + "\\n")
+answer = json.loads(sys.argv[2]).get(said["hook_event_name"])
+sys.stdout.write(answer if isinstance(answer, str) else json.dumps(answer) if answer else "")
+"""
+
+# Plays OpenCode: loads the plugin and does what the real one was seen to do.
+HOST = """
+const { Tenure } = await import(process.argv[2])
+const prompts = []
+const client = { session: { promptAsync: async (asked) => { prompts.push(asked) } } }
+const hooks = await Tenure({ client, directory: process.argv[3] })
+const system = []
+for (let n = 0; n < 2; n++) await hooks["experimental.chat.system.transform"]({ sessionID: "ses_1" }, { system })
+let denied = null
+try {
+  const input = { tool: "write", sessionID: "ses_1", callID: "call_0" }
+  await hooks["tool.execute.before"](input, { args: { filePath: "a" } })
+} catch (error) { denied = error.message }
+await hooks["tool.execute.before"]({ tool: "bash", sessionID: "ses_1", callID: "call_1" }, { args: {} })
+const bash = { title: "", output: "hi", metadata: {} }
+await hooks["tool.execute.after"]({ tool: "bash", sessionID: "ses_1", callID: "call_1" }, bash)
+const mcp = { content: [], isError: false }
+await hooks["tool.execute.after"]({ tool: "tenure_claim", sessionID: "ses_1", callID: "call_2" }, mcp)
+await hooks.event({ event: { type: "session.idle", properties: { sessionID: "ses_1" } } })
+await hooks.event({ event: { type: "session.compacted", properties: { sessionID: "ses_1" } } })
+await hooks["experimental.chat.system.transform"]({ sessionID: "ses_1" }, { system })
+await hooks.dispose()
+console.log(JSON.stringify({ system, denied, bash, mcp, prompts }))
+"""
+
+
+def play(folder: Path, command: list[str]) -> dict[str, Any]:
+    plugin = folder / "plugin.mjs"
+    plugin.write_text(text("plugin.ts").replace('["tenure", "hook", "--from", "opencode"]', json.dumps(command)))
+    host = folder / "host.mjs"
+    host.write_text(HOST)
+    assert NODE
+    done = subprocess.run(
+        [NODE, host, plugin, folder], capture_output=True, text=True, check=True, timeout=60, cwd=folder
+    )  # fmt: skip
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def hook(folder: Path, answers: dict[str, Any]) -> list[str]:
+    (folder / "hook.py").write_text(HOOK)
+    return [sys.executable, str(folder / "hook.py"), str(folder / "asked"), json.dumps(answers)]
+
+
+def context(event: str, told: str) -> dict[str, Any]:
+    return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": told}}
+
+
+def test_the_plugin_acts_on_what_the_hook_answers(tmp_path: Path) -> None:
+    refusal = {"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": "it is bo's"}
+    answers = {
+        "SessionStart": context("SessionStart", "primed"), "PreToolUse": {"hookSpecificOutput": refusal},
+        "PostToolUse": context("PostToolUse", "mail"), "Stop": {"decision": "block", "reason": "go on"},
+    }  # fmt: skip
+    found = play(tmp_path, hook(tmp_path, answers))
+
+    assert found["system"] == ["primed", "primed", "primed"]
+    assert found["denied"] == "it is bo's"
+    assert found["bash"]["output"] == "hi\n\nmail"
+    assert found["mcp"]["content"] == [{"type": "text", "text": "mail"}]
+    assert found["prompts"] == [{"path": {"id": "ses_1"}, "body": {"parts": [{"type": "text", "text": "go on"}]}}]
+
+    asked = [json.loads(line) for line in (tmp_path / "asked").read_text().splitlines()]
+    assert [said["hook_event_name"] for said in asked] == [
+        "SessionStart", "PreToolUse", "PostToolUse", "PostToolUse", "Stop", "SessionStart", "SessionEnd",
+    ]  # fmt: skip  # primed once, and once more after the compaction; no question about a tool that edits nothing
+    assert {said["cwd"] for said in asked} == {str(tmp_path)}
+    assert asked[1]["tool_input"] == {"filePath": "a"}
+    assert asked[1]["tool_use_id"] == "call_0"
+
+
+@pytest.mark.parametrize(
+    "answers", [{}, {"SessionStart": "no json", "PreToolUse": "[", "PostToolUse": "x", "Stop": "1"}]
+)
+def test_without_a_word_the_agent_goes_on(tmp_path: Path, answers: dict[str, Any]) -> None:
+    found = play(tmp_path, hook(tmp_path, answers))
+    assert found == {
+        "system": [], "denied": None, "bash": {"title": "", "output": "hi", "metadata": {}},
+        "mcp": {"content": [], "isError": False}, "prompts": [],
+    }  # fmt: skip
+
+
+def test_without_tenure_the_agent_goes_on(tmp_path: Path) -> None:
+    assert play(tmp_path, ["/nowhere/tenure", "hook"])["denied"] is None
