@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tenure.client import Client
 from tests.cli.conftest import Tenure
 
 Add = Callable[..., str]
@@ -375,6 +376,37 @@ def test_a_backup_is_a_store_of_its_own(tenure: Tenure, add: Add, claim: Callabl
     restored = tenure.process("done", "--receipt", receipt, "--json", TENURE_URL=str(tenure.folder / "copy.db"))
     assert (restored.code, restored.json["outcome"]) == (6, "STALE_EPOCH")
     assert tenure("done", "--receipt", receipt).code == 0
+
+
+def test_a_daemon_makes_the_events_of_time_prompt(tenure: Tenure, add: Add) -> None:
+    add("One")
+    assert tenure("claim", "--lease", 1).code == 0
+    daemon = tenure.start("daemon", "--every", "0.05")
+    following = tenure.start("log", "-f", "--kind", "task.lease_expired", "--json")
+    assert following.stdout is not None
+    assert json.loads(following.stdout.readline())["key"] == "A-001-one"  # nobody has asked
+    following.kill()
+    following.communicate()
+    daemon.terminate()
+    assert daemon.communicate(timeout=60) == ("", "")
+    assert daemon.returncode == 0
+
+
+def test_what_was_spent_is_added_up(tenure: Tenure, add: Add, claim: Callable[..., str]) -> None:
+    add("One"), add("Two")
+    assert tenure("usage").out == "nobody has reported any usage\n"
+    with Client(str(tenure.folder / ".tenure" / "tenure.db"), "default") as client:
+        client.usage(claim("ann"), "opus", fresh=1000, output=200, cost_usd="1.25")
+        client.usage(claim("bo"), "haiku", fresh=10, cost_usd="0.01")
+    assert "$1.25" in tenure("usage").out
+    assert [(row["model"], row["cost_usd"]) for row in tenure("usage", "--by", "model", "--json").json] == [
+        ("opus", "1.25"),
+        ("haiku", "0.01"),
+    ]
+
+
+def test_upgrading_says_which_schema_there_is(tenure: Tenure) -> None:
+    assert tenure("db", "upgrade", "--json").json["schema"] == 1
 
 
 def test_a_new_epoch_voids_every_receipt(tenure: Tenure, add: Add, claim: Callable[..., str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -174,3 +174,26 @@ def thousands(count: int) -> str:
         if count >= size:
             return f"{count / size:.1f} {unit}"
     return str(count)
+
+
+@options(
+    arg(
+        "--by", choices=("task", "agent", "model", "session"), default="task", help="added up for each of these (task)"
+    ),
+    arg("--limit", type=int, default=20, metavar="N", help="the dearest N (20)"),
+)
+def usage(run: Run, given: Namespace) -> Answer:
+    """Tokens and money that agents have reported, the dearest first. What came late is in it, and named."""
+    spent = run.client.spent(given.by, given.limit)
+    return Answer(wire(spent), lambda: _spent(spent, given.by))
+
+
+def _spent(spent: Sequence[Mapping[str, Any]], by: str) -> str:
+    rows = [
+        (
+            shorten(str(row[by]), 50), None if row["cost_usd"] is None else f"${row['cost_usd']}",
+            *(thousands(row[name]) for name in ("fresh", "cached", "output")), "some" if row.get("late") else None,
+        )
+        for row in spent
+    ]  # fmt: skip
+    return table(rows, (by, "cost", "fresh", "cached", "output", "late")) or "nobody has reported any usage"

@@ -1,13 +1,16 @@
-"""`config`, `db backup|check|new-epoch`: the store and the settings themselves."""
+"""`config`, `daemon`, `db upgrade|backup|check|new-epoch`: the store and the settings themselves."""
 
 from __future__ import annotations
 
 import os
+import sys
 from argparse import Namespace
 
 from tenure.cli.frame import Answer, Run, Usage, arg, options
+from tenure.cli.kinds import seconds
 from tenure.cli.words import table
 from tenure.config import SETTINGS
+from tenure.core.errors import StoreError
 
 
 @options(arg("key", nargs="?", help="one setting (else all)"))
@@ -29,6 +32,35 @@ def config(run: Run, given: Namespace) -> Answer:
 
 def _spelt(value: object) -> str | None:
     return str(value).lower() if isinstance(value, bool) else None if value is None else str(value)
+
+
+@options()
+def upgrade(run: Run, given: Namespace) -> Answer:
+    """Bring the store to this version's schema. Opening it does that, too, and leaves a backup before a breaking step."""
+    schema = getattr(run.client.store, "schema", None)
+    return Answer({"store": run.home.url, "schema": schema}, f"{run.home.url} has schema {schema}")
+
+
+@options(arg("--every", type=seconds, default=2.0, metavar="SECONDS", help="how often to look, at least (2)"))
+def daemon(run: Run, given: Namespace) -> int:
+    """Settle what is due as it falls due, until it is stopped. Nothing needs it: it makes events prompt.
+
+    Leases that ran out, retries, delays and offers are settled by whoever asks next; with this their events come
+    by themselves, for those who follow the log or wait for tasks.
+    """
+    import signal
+    import threading
+
+    ended = threading.Event()
+    for name in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(name, lambda *_: ended.set())
+    while True:
+        try:
+            run.client.sweep()
+        except StoreError as error:
+            sys.stderr.write(f"tenure: {error.message}; it is tried again\n")
+        if ended.wait(given.every):
+            return 0
 
 
 @options(arg("target", help="the file to write; it must not exist"))

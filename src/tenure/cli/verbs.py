@@ -56,6 +56,7 @@ LOOKING = {
     "history": Listed("lineage:history", "who held a task, and what became of it"),
     "log": Listed("logs:log", "events, oldest first"),
     "wait": Listed("logs:wait", "stay until tasks have ended"),
+    "usage": Listed("statuses:usage", "tokens and money that agents have reported"),
     "dlq": Listed("looking:dlq", "dead letters: tasks that wait for a person"),
 }
 OPERATING = {
@@ -95,6 +96,8 @@ UPKEEP = {
     "prime": Listed("setting_up:prime", "where an agent stands, in few words"),
     "hook": Listed("setting_up:hook", "what agents' hooks run"),
     "config": Listed("upkeep:config", "the settings, and where each came from"),
+    "daemon": Listed("upkeep:daemon", "settle what is due as it falls due; nothing needs it"),
+    "db upgrade": Listed("upkeep:upgrade", "bring the store to this version's schema"),
     "db backup": Listed("upkeep:backup", "copy the store while it is in use"),
     "db check": Listed("upkeep:check", "look for damage"),
     "db new-epoch": Listed("upkeep:new_epoch", "void every receipt, after a restore"),

@@ -38,8 +38,11 @@ def read(path: str) -> str | None:
         raise CannotMerge(f"cannot be read: {error.strerror}") from None
 
 
-def write(path: str, text: str) -> list[str]:
-    """Put `text` there, by a rename: whoever reads sees the old file or the new one. The folders that it made."""
+def write(path: str, text: str, *, mode: int | None = None) -> list[str]:
+    """Put `text` there, by a rename: whoever reads sees the old file or the new one. The folders that it made.
+
+    A file keeps its mode; a new one has what the user's umask allows, unless `mode` is given.
+    """
     made = []
     try:
         folder = os.path.dirname(path)
@@ -48,10 +51,8 @@ def write(path: str, text: str) -> list[str]:
             folder = os.path.dirname(folder)
         for missing in reversed(made):
             os.mkdir(missing)
-        try:
-            mode = os.stat(path).st_mode & 0o7777
-        except FileNotFoundError:
-            mode = 0o666 & ~_umask()
+        if mode is None:
+            mode = os.stat(path).st_mode & 0o7777 if os.path.exists(path) else 0o666 & ~_umask()
         handle, new = tempfile.mkstemp(prefix=".tenure-", dir=os.path.dirname(path))
         try:
             with open(handle, "w", encoding="utf-8", newline="") as file:

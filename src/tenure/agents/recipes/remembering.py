@@ -73,7 +73,7 @@ def save(path: str, root: str, memory: Memory) -> None:
     if memory.agents or memory.files:
         every[root] = memory
     if every:
-        write(path, msgspec.json.format(msgspec.json.encode(every), indent=1).decode() + "\n")
+        write(path, msgspec.json.format(msgspec.json.encode(every), indent=1).decode() + "\n", mode=0o600)
     elif os.path.exists(path):
         os.unlink(path)
 
