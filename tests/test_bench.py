@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bench import __main__ as bench
-from bench import engine
+from bench import cli, engine
 from bench.ground import Pitch, WrongAnswer, read_scripts
 
 SMALL = ["--quick", "--sizes", "20,40", "--rounds", "2", "--count", "3", "--batch", "5"]
@@ -78,3 +78,10 @@ def test_a_lost_result_ends_the_bench(tmp_path: Path) -> None:
     with pytest.raises(WrongAnswer, match="3 claims, 2 accepted"):
         pitch.verify()
     pitch.close()
+
+
+def test_the_bench_of_the_command_line_starts_real_commands(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    cli.main(["--sizes", "20", "--rounds", "2", "--processes", "3", "--folder", str(tmp_path), "--json"])
+    figures = {figure["name"]: figure for figure in map(json.loads, capsys.readouterr().out.splitlines())}
+    assert set(figures) == {"tenure claim, 20 tasks", "tenure done, 20 tasks", "slowest of 3 claims at once, 20 tasks"}
+    assert all(figure["value"] > 0 and figure["ratio"] > 0 for figure in figures.values())

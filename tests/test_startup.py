@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -62,3 +63,34 @@ print("\\n".join(sys.modules))
     loaded = set(run.stdout.split())
     assert "apsw" in loaded
     assert {name for name in loaded if name in HEAVY or name.split(".")[0] in HEAVY} == set()
+
+
+# Beyond what the engine may not import: what a short command does not need, each a millisecond or more.
+NEEDLESS = {"difflib", "inspect", "json", "pathlib", "shutil", "subprocess", "tempfile", "tomllib", "typing_extensions"}
+
+
+@pytest.mark.parametrize("verb", ["claim", "progress half", "done"])
+def test_the_verbs_that_agents_call_all_day_import_nothing_they_do_not_need(tmp_path: Path, verb: str) -> None:
+    """Each is run for real, by the entry point that is installed; what it has loaded is printed at its end."""
+    for before in ("init", "add One", *(() if verb == "claim" else ("claim",))):
+        run = subprocess.run(
+            [sys.executable, "-m", "tenure", *before.split()], cwd=tmp_path, capture_output=True, check=False
+        )
+        assert run.returncode == 0, run.stderr
+    script = f"""
+import sys; before = set(sys.modules)
+import os, tenure.__main__
+sys.argv = ["tenure", *{verb.split()!r}, "--json"]
+def told(code):
+    print("\\n".join(sorted(set(sys.modules) - before)), file=sys.stderr, flush=True)
+    os.kill(os.getpid(), 9)
+os._exit = told
+tenure.__main__.main()
+"""
+    run = subprocess.run(
+        [sys.executable, "-S", "-c", PATH + script], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert '"outcome":"' in run.stdout, run.stderr
+    loaded = set(run.stderr.split())
+    assert "tenure.cli.frame" in loaded
+    assert {name for name in loaded if name in HEAVY | NEEDLESS or name.split(".")[0] in HEAVY} == set()

@@ -36,7 +36,7 @@ def _spelt(value: object) -> str | None:
 
 @options()
 def upgrade(run: Run, given: Namespace) -> Answer:
-    """Bring the store to this version's schema. Opening it does that, too, and leaves a backup before a breaking step."""
+    """Bring the store to this version's schema, as opening it does; a backup is left beside it first."""
     schema = getattr(run.client.store, "schema", None)
     return Answer({"store": run.home.url, "schema": schema}, f"{run.home.url} has schema {schema}")
 
