@@ -50,12 +50,7 @@ class Receipts:
         for folder in (os.path.dirname(self.folder), self.folder):
             os.makedirs(folder, mode=0o700, exist_ok=True)
         kept = Kept(project=self.project, task=task, key=key, receipt=receipt, ended=ended)
-        path = os.path.join(self.folder, _safe(task))
-        # Renamed into place: a reader sees the old receipt or the new one, never half of one.
-        new = f"{path}.{os.getpid()}"
-        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-            file.write(msgspec.json.encode(kept))
-        os.replace(new, path)
+        write_private(os.path.join(self.folder, _safe(task)), msgspec.json.encode(kept))
 
     def settle(self, receipt: str, outcome: Outcome, *, ends: bool = False) -> Outcome:
         """Remember that a receipt has had its last word: it is no longer held, and hooks no longer renew it.
@@ -111,6 +106,14 @@ class Receipts:
                 "present it with --receipt, or claim the task; `tenure whoami` shows what this session holds",
             )
         return named[0]
+
+
+def write_private(path: str, content: bytes) -> None:
+    """Write a file for the user alone, by a rename: a reader sees the old content or the new, never half of it."""
+    new = f"{path}.{os.getpid()}"
+    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(content)
+    os.replace(new, path)
 
 
 def ref_of(receipt: str) -> str:

@@ -21,6 +21,7 @@ import msgspec
 
 from tenure.agents import fences, git
 from tenure.agents.checkouts import named
+from tenure.agents.receipts import write_private
 from tenure.client import Client
 from tenure.config import upward
 from tenure.core.errors import InvalidInput, TenureError
@@ -121,10 +122,7 @@ def _write(path: str, record: Record) -> None:
     private = git.private_folder(path)
     if private is None:
         raise git.GitFailed(f"{git.shown(path)} is not a linked worktree")
-    new = os.path.join(private, f"{RECORD}.{os.getpid()}")
-    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(msgspec.json.encode(record))
-    os.replace(new, os.path.join(private, RECORD))
+    write_private(os.path.join(private, RECORD), msgspec.json.encode(record))
 
 
 def ours(folder: str) -> Iterator[Found]:

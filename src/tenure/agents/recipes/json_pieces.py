@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tenure.agents.recipes import json_text
-from tenure.agents.recipes.pieces import ACTIVE, EDITED, HOOKS, MCP, MISSING, OUTDATED, UNREADABLE, differs_by_start
+from tenure.agents.recipes.pieces import ACTIVE, EDITED, HOOKS, MCP, MISSING, OUTDATED, UNREADABLE, standing
 
 # However tenure is started: by name, by path, or as a module of some interpreter.
 _STARTED = re.compile(r"""^(?:'[^']*'|"[^"]*"|[^\s'"]+)(?:\s+-m\s+tenure)?\s+(hook\b.*)$""")
@@ -43,13 +43,7 @@ class McpEntry:
         here = json_text.read_loosely(_text_or_empty(text))
         if here is None:
             return UNREADABLE
-        for key in self.keys:
-            here = here.get(key) if isinstance(here, dict) else None
-        if here is None:
-            return MISSING
-        if here == dict(self.value):
-            return ACTIVE
-        return OUTDATED if differs_by_start(here, self.value) else EDITED
+        return standing(here, self.keys, self.value)
 
     def steps(self, text: str | None) -> list[str]:
         if text is None:

@@ -61,7 +61,18 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.replace("\r\n", "\n").encode()).hexdigest()[:16]
 
 
-def differs_by_start(here: Any, wanted: Mapping[str, Any]) -> bool:
+def standing(here: Any, keys: Sequence[str], wanted: Mapping[str, Any]) -> str:
+    """How an entry stands at `keys` in what a file says."""
+    for key in keys:
+        here = here.get(key) if isinstance(here, dict) else None
+    if here is None:
+        return MISSING
+    if here == dict(wanted):
+        return ACTIVE
+    return OUTDATED if _differs_by_start(here, wanted) else EDITED
+
+
+def _differs_by_start(here: Any, wanted: Mapping[str, Any]) -> bool:
     """Is this the entry of an MCP server that we want, but for the way that tenure is started?"""
     if not isinstance(here, dict) or set(here) != set(wanted):
         return False

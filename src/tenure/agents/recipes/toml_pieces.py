@@ -8,14 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from tenure.agents.recipes.pieces import (
-    ACTIVE,
-    EDITED,
     MCP,
     MISSING,
-    OUTDATED,
     UNREADABLE,
     CannotMerge,
-    differs_by_start,
+    standing,
 )
 
 
@@ -43,13 +40,7 @@ class TomlEntry:
             here: Any = _read(text)
         except CannotMerge:
             return UNREADABLE
-        for key in self.keys:
-            here = here.get(key) if isinstance(here, dict) else None
-        if here is None:
-            return MISSING
-        if here == dict(self.value):
-            return ACTIVE
-        return OUTDATED if differs_by_start(here, self.value) else EDITED
+        return standing(here, self.keys, self.value)
 
     def steps(self, text: str | None) -> list[str]:
         if not text:
