@@ -356,6 +356,12 @@ def test_no_shape_makes_reading_fail(value: object) -> None:
     files.read(json.dumps(value), "p.yaml", 0)
 
 
+def test_a_task_whose_name_is_null_has_the_name_it_stands_under() -> None:
+    reading = files.read("name: p\ntasks:\n  api: {title: Write it, name: null}\n", "p.yaml", 0)
+    assert not reading.findings
+    assert [task.name for task in reading.plans[0].tasks] == ["api"]
+
+
 def test_the_manuals_example_is_right_and_its_table_has_every_key() -> None:
     manual = (Path(__file__).parents[2] / "docs" / "how-to" / "write-a-plan.md").read_text()
     example = manual.partition("```yaml\n")[2].partition("```")[0]

@@ -273,8 +273,10 @@ class _PlanReader:
         if named is not None:
             name, place = named
             fields.place = place
-            given = fields.values.setdefault("name", name)
-            if given != name:
+            given = fields.values.get("name")
+            if given is None:  # left out, or null
+                fields.values["name"] = name
+            elif given != name:
                 self.findings.add(fields.places["name"], "DUPLICATE", f"name {given[:60]!r}: it stands under {name!r}")
             fields.places.setdefault("name", place)
         fields.waits_for = [*self.defaults.waits_for, *fields.waits_for]
