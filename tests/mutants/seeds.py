@@ -6,8 +6,13 @@ from typing import NamedTuple
 
 ENGINE = ("tests/engine/test_on_memory.py", "tests/engine/test_on_sqlite.py")  # every store must notice
 SQLITE = ("tests/stores",)
+ON_POSTGRES = "tests/engine/test_on_postgres.py"  # with --postgres, wherever ENGINE must notice
+SERVER = ("tests/stores/test_postgres_server.py",)
+RACES = ("tests/stores/test_postgres_races.py",)
 MODEL = ("tests/stateful/test_model.py",)
 INPUT = ("tests/engine/test_bad_input.py",)
+GATHERING = ("tests/engine/test_gathering.py",)
+ENDS = ("tests/engine/test_gathering_ends.py",)
 
 
 class Mutant(NamedTuple):
@@ -254,9 +259,115 @@ MUTANTS = (
         "if limit is not None and report.settled + len(report.failed) >= limit:",
     ),
     Mutant(
+        "unordered locks",
+        "stores/postgres/transaction.py",
+        'return sorted({self._store.lock_key("project", self._tenant, project) for project in projects})',
+        'return [self._store.lock_key("project", self._tenant, project) for project in projects]',
+        SERVER,
+    ),
+    Mutant(
+        "dependents counted without lock",
+        "stores/postgres/transaction.py",
+        'return sorted({self._store.lock_key("project", self._tenant, project) for project in projects})',
+        "return []",
+        RACES,
+    ),
+    Mutant("seq > last", "stores/postgres/transaction.py", "if before is not None:", "if False:", SERVER),
+    Mutant(
+        "missing tenant predicate",
+        "stores/sql/statements.py",
+        '"tenant" = ?\', *clauses',
+        '"tenant" <= ?\', *clauses',
+        SERVER,
+    ),
+    Mutant(
+        "a standby that was not waited for counts",
+        "stores/postgres/transaction.py",
+        "        if warnings:\n",
+        "        if False:\n",
+        SERVER,
+    ),
+    Mutant(
+        "a lost answer to a commit counts as nothing done",
+        "stores/postgres/transaction.py",
+        'raise unknown(f"the connection was lost at the commit ({error})", url) from error',
+        "raise lost(error, url) from error",
+        SERVER,
+    ),
+    Mutant(
         "a request id used twice",
         "engine/claiming.py",
         "found[0].request_hash != digest",
         "False",
+    ),
+    Mutant(
+        "gathered out of a caller's order",
+        "engine/gathering.py",
+        "line.append(place)",
+        "line.appendleft(place)",
+        GATHERING,
+    ),
+    Mutant(
+        "gathered into two batches of one caller at once",
+        "engine/gathering.py",
+        "line = self._busy.get(place.caller)\n",
+        "line = None\n",
+        GATHERING,
+    ),
+    Mutant(
+        "gathered without turns",
+        "engine/gathering.py",
+        "lines := self._turns or again",
+        "lines := again or self._turns",
+        GATHERING,
+    ),
+    Mutant(
+        "gathered answers to the wrong callers",
+        "engine/gathering.py",
+        "zip(batch, answers, strict=True)",
+        "zip(batch, reversed(answers), strict=True)",
+        GATHERING,
+    ),
+    Mutant(
+        "gathered without bounds",
+        "engine/gathering.py",
+        "self._waiting >= self._most_waiting or self._bytes + place.size > self._most_bytes",
+        "False",
+        GATHERING,
+    ),
+    Mutant(
+        "gathered for one principal",
+        "engine/gathering.py",
+        "_Promised(asked(command, principal), ",
+        "_Promised(asked(command), ",
+        GATHERING,
+    ),
+    Mutant(
+        "gathered although its caller has gone",
+        "engine/gathering.py",
+        "            line.remove(place)\n",
+        "",
+        ENDS,
+    ),
+    Mutant(
+        "a gatherer that is closed takes more in",
+        "engine/gathering.py",
+        "            if self._is_closed:\n                raise self._closed()",
+        "            pass",
+        ENDS,
+    ),
+    Mutant(
+        "an unknown outcome is split and done again",
+        "engine/engine.py",
+        "len(batch) == 1 or not error.definite or not has_begun",
+        "len(batch) == 1 or not has_begun",
+        GATHERING,
+    ),
+    Mutant(
+        "a store that is away is asked for every command",
+        "engine/engine.py",
+        "len(batch) == 1 or not error.definite or not has_begun",
+        "len(batch) == 1 or not error.definite",
+        GATHERING,
     ),
 )

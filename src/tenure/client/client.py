@@ -21,6 +21,8 @@ from tenure.stores.port import Clock
 if TYPE_CHECKING:
     from decimal import Decimal  # only named: its import would cost every start a millisecond
 
+    from tenure.engine.gathering import Gatherer
+
 __all__ = ["Client"]
 
 
@@ -29,6 +31,10 @@ class Client:
 
     "Denied" and "stale" come back as outcomes (`outcome.ok` tells); bad input and a store that is away are raised as
     TenureError. A receipt is the only proof of a claim: keep it, and hand it to whoever shall go on.
+
+    Safe to share between threads. With `gather=True` commands that several threads send at once share transactions,
+    which is worth it from a handful of threads on; more than 10,000 waiting ones are refused as Overloaded. From
+    asyncio use `client.gatherer.ado(command, client.principal)`.
     """
 
     def __init__(
@@ -41,6 +47,7 @@ class Client:
         role: str = "owner",
         user: str | None = None,
         create: bool = True,
+        gather: bool = False,
         clock: Clock | None = None,
         chance: Chance | None = None,
         monotonic: Callable[[], float] = time.monotonic,
@@ -55,6 +62,11 @@ class Client:
         self.user = user
         self.principal = Principal(role=role, user=user, agent=agent, session=session)
         self._monotonic = monotonic
+        self.gatherer: Gatherer | None = None
+        if gather:
+            from tenure.engine.gathering import Gatherer
+
+            self.gatherer = Gatherer(self.engine)
 
     def __enter__(self) -> Client:
         return self
@@ -65,11 +77,14 @@ class Client:
         self.close()
 
     def close(self) -> None:
+        """Let go of the store, once what other threads have sent is done."""
+        if self.gatherer is not None:
+            self.gatherer.close()
         self.store.close()
 
     def do(self, command: Command) -> Outcome:
         """Run any command."""
-        return self.engine.do(command, self.principal)
+        return (self.gatherer or self.engine).do(command, self.principal)
 
     def batch(self, batch: Sequence[Command]) -> list[Outcome | TenureError]:
         """Many commands in one transaction, one outcome or error each."""
@@ -162,7 +177,8 @@ class Client:
         if wait > 0:
             from tenure.engine.waiting import claim_next_or_wait
 
-            return claim_next_or_wait(self.engine, command, wait, self._monotonic, self.principal)
+            do = (self.gatherer or self.engine).do
+            return claim_next_or_wait(self.engine, command, wait, self._monotonic, self.principal, do=do)
         return self.do(command)
 
     def renew(self, receipt: str, lease: float | None = None, *, background: bool = False) -> Outcome:

@@ -9,6 +9,7 @@
     │   └── Ambiguous           the beginning of several; the message names them
     ├── NotAllowed              the role may not do this
     ├── LimitReached            a configured limit; the message names it and how to raise it
+    ├── Overloaded              too many commands wait already; nothing was done: send again in a moment
     ├── StoreError              the store could not do its part
     │   ├── Conflict            rows changed under the batch; the engine runs it again
     │   ├── StoreAway           cannot be reached or opened; nothing was done
@@ -66,6 +67,10 @@ class NotAllowed(TenureError):
 
 class LimitReached(TenureError):
     code = "LIMIT_REACHED"
+
+
+class Overloaded(TenureError):
+    code = "OVERLOADED"
 
 
 class StoreError(TenureError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from tenure.core import commands, inputs, roles
 from tenure.core.commands import OWNER, Command, Principal
@@ -20,6 +20,21 @@ from tenure.stores.port import Store
 Answer = Outcome | TenureError
 T = TypeVar("T")
 TRIES = 10  # of a whole transaction whose rows changed under it
+TRIES_OF_A_PART = 2  # once the whole has had its tries
+
+
+class Asked(NamedTuple):
+    """A command that was checked, and on whose behalf it runs."""
+
+    item: inputs.Checked
+    principal: Principal
+
+
+def asked(command: Command, principal: Principal = OWNER) -> Asked:
+    """The command, ready for `Engine.run_asked`; raises what is wrong with it. No store is touched."""
+    if not is_known(type(command)):
+        raise InvalidInput(f"{type(command).__name__} is no command")
+    return Asked(inputs.validated(command), principal)
 
 
 class Engine:
@@ -52,28 +67,41 @@ class Engine:
         """
         if len(batch) > inputs.MOST_COMMANDS:
             raise TooLarge(f"a batch of {len(batch)} commands; at most {inputs.MOST_COMMANDS}")
-        checked = [_checked(command) for command in batch]
-        if sum(len(c.encoded) for c in checked if isinstance(c, inputs.Checked)) > inputs.LARGEST_BATCH:
+        checked = [_asked_or_error(command, principal) for command in batch]
+        answers = iter(self.run_asked([c for c in checked if isinstance(c, Asked)]))
+        return [next(answers) if isinstance(c, Asked) else c for c in checked]
+
+    def run_asked(self, batch: Sequence[Asked]) -> list[Answer]:
+        """As `run`, of commands that were checked before, each on behalf of its own principal."""
+        if len(batch) > inputs.MOST_COMMANDS:
+            raise TooLarge(f"a batch of {len(batch)} commands; at most {inputs.MOST_COMMANDS}")
+        if sum(len(a.item.encoded) for a in batch) > inputs.LARGEST_BATCH:
             raise TooLarge(f"a batch of more than {inputs.LARGEST_BATCH} bytes")
-        good = [c for c in checked if isinstance(c, inputs.Checked)]
-        answers = iter(self._run_checked(good, principal) if good else ())
-        return [next(answers) if isinstance(c, inputs.Checked) else c for c in checked]
+        return self._run_part(batch, TRIES) if batch else []
 
-    def _run_checked(self, batch: Sequence[inputs.Checked], principal: Principal) -> list[Answer]:
-        projects = sorted({c.command.project for c in batch})
+    def _run_part(self, batch: Sequence[Asked], tries: int) -> list[Answer]:
+        projects = sorted({a.item.command.project for a in batch})
+        has_begun = False
+
+        def decide(work: Work) -> list[Answer]:
+            nonlocal has_begun
+            has_begun = True
+            return self._decide(work, batch)
+
         try:
-            return self.transact(projects, lambda work: self._decide(work, batch, principal), claiming=_claims(batch))
-        except StoreError as error:
-            # The store refused the whole: find the command it stumbles over, so that its neighbours are served.
-            if len(batch) == 1 or not error.definite or isinstance(error, Conflict):
+            return self.transact(projects, decide, claiming=_claims(batch), tries=tries)
+        except TenureError as error:
+            # What fails before the first command was looked at is about none of them.
+            if len(batch) == 1 or not error.definite or not has_begun:
                 return [error] * len(batch)
+            # The store refused the whole: find the command it stumbles over, so that its neighbours are served.
             half = len(batch) // 2
-            return self._run_checked(batch[:half], principal) + self._run_checked(batch[half:], principal)
+            return self._run_part(batch[:half], TRIES_OF_A_PART) + self._run_part(batch[half:], TRIES_OF_A_PART)
 
-    def _decide(self, work: Work, batch: Sequence[inputs.Checked], principal: Principal) -> list[Answer]:
-        work.expected_claims = sum(isinstance(c.command, commands.ClaimNext) for c in batch)
+    def _decide(self, work: Work, batch: Sequence[Asked]) -> list[Answer]:
+        work.expected_claims = sum(isinstance(a.item.command, commands.ClaimNext) for a in batch)
         answers = []
-        for item in batch:
+        for item, principal in batch:
             settle_overdue(work)
             answers.append(self._decide_one(work, item, principal))
         return answers
@@ -109,11 +137,11 @@ class Engine:
 
     def preview(self, batch: Sequence[Command], principal: Principal = OWNER) -> list[Answer]:
         """What `run` would answer now: decided on rows that are never saved."""
-        checked = [_checked(command) for command in batch]
-        good = [c for c in checked if isinstance(c, inputs.Checked)]
-        with self.reading(sorted({c.command.project for c in good})) as work:
-            answers = iter(self._decide(work, good, principal))
-        return [next(answers) if isinstance(c, inputs.Checked) else c for c in checked]
+        checked = [_asked_or_error(command, principal) for command in batch]
+        good = [c for c in checked if isinstance(c, Asked)]
+        with self.reading(sorted({a.item.command.project for a in good})) as work:
+            answers = iter(self._decide(work, good))
+        return [next(answers) if isinstance(c, Asked) else c for c in checked]
 
     # --- transactions ---
 
@@ -124,12 +152,14 @@ class Engine:
         *,
         claiming: Sequence[str] = (),
         settled: bool = True,
+        tries: int = TRIES,
     ) -> T:
         """Run `decide` in one write transaction, after settling what is due; run it again where rows changed."""
-        tries = 0
+        tried = 0
         while True:
             try:
                 with self.store.begin(self.tenant, write=True) as tx:
+                    tx.lock("write", projects)  # before `now` is read: whoever was first is earlier
                     if claiming:
                         tx.lock("claim", claiming)
                     work = Work(tx, self.chance)
@@ -143,10 +173,10 @@ class Engine:
                     work.save()
                 return answer
             except Conflict:
-                tries += 1
-                if tries == TRIES:
+                tried += 1
+                if tried == tries:
                     raise
-                self._pause(0.001 * 2**tries * (0.5 + self.chance.fraction()))
+                self._pause(0.001 * 2**tried * (0.5 + self.chance.fraction()))
 
     def sweep(self, project: str | None = None) -> Report:
         """Settle what is due, in one project or all. Makes events prompt; no answer depends on it."""
@@ -180,14 +210,13 @@ class Engine:
             yield work
 
 
-def _checked(command: Command) -> inputs.Checked | TenureError:
+def _asked_or_error(command: Command, principal: Principal) -> Asked | TenureError:
     try:
-        if not is_known(type(command)):
-            raise InvalidInput(f"{type(command).__name__} is no command")
-        return inputs.validated(command)
+        return asked(command, principal)
     except TenureError as error:
         return error
 
 
-def _claims(batch: Sequence[inputs.Checked]) -> Sequence[str]:
-    return sorted({c.command.project for c in batch if isinstance(c.command, (commands.Claim, commands.ClaimNext))})
+def _claims(batch: Sequence[Asked]) -> Sequence[str]:
+    claiming = (commands.Claim, commands.ClaimNext)
+    return sorted({a.item.command.project for a in batch if isinstance(a.item.command, claiming)})

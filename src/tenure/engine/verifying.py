@@ -15,7 +15,20 @@ import msgspec
 from tenure.core import claims, graph, lifecycle, settle
 from tenure.core.errors import Cycle
 from tenure.core.events import Event
-from tenure.core.records import KINDS, Claim, Dag, DeadLetter, Edge, Landing, Reservation, Result, Row, Task, Usage
+from tenure.core.records import (
+    KINDS,
+    Claim,
+    Dag,
+    DeadLetter,
+    Edge,
+    Landing,
+    Project,
+    Reservation,
+    Result,
+    Row,
+    Task,
+    Usage,
+)
 from tenure.engine.effects import dead_letter_id
 from tenure.engine.replaying import Tables, differences, replay
 from tenure.engine.upkeep import projects
@@ -180,10 +193,12 @@ def _replayed(engine: Engine) -> list[str]:
     """(task, version) without gap, and the log gives the tables back."""
     with engine.store.begin(engine.tenant, write=False) as tx:
         events = []
-        after = 0
-        while page := tx.events({}, after=after, limit=EVENTS_A_PAGE):
-            events += page
-            after = page[-1].sequence
+        # One by one: across projects a store may hold back what others have not finished writing.
+        for project in ["", *(p.id for p in tx.find(Project, {}))]:
+            after = 0
+            while page := tx.events({"project": project}, after=after, limit=EVENTS_A_PAGE):
+                events += page
+                after = page[-1].sequence
         stored: Tables = {kind: {(r.project, r.id): r for r in tx.find(kind, {})} for kind in KINDS}
     found = []
     versions: Counter[str] = Counter()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tenure.core.commands import OWNER, ClaimNext, Principal
+from tenure.core.commands import OWNER, ClaimNext, Command, Principal
 from tenure.core.outcomes import Outcome
 from tenure.engine.engine import Engine
 from tenure.stores.port import WAKE_UPS, Store
@@ -23,16 +23,19 @@ def claim_next_or_wait(
     principal: Principal = OWNER,
     *,
     is_wanted: Callable[[], bool] | None = None,
+    do: Callable[[Command, Principal], Outcome] | None = None,
 ) -> Outcome:
     """As `claim_next`, but stays until there is something to take or `timeout` seconds are over.
 
-    Once `is_wanted` says no it takes nothing any more: nobody would get the receipt.
+    Once `is_wanted` says no it takes nothing any more: nobody would get the receipt. `do` is a gatherer's, where there
+    is one.
     """
+    do = do or engine.do
     poll = POLL_WITH_WAKE_UPS if WAKE_UPS in engine.store.features else POLL_WITHOUT
     give_up = monotonic() + timeout
     while True:
         mark = engine.store.mark()  # before the look: what is written after it will wake us
-        outcome = engine.do(command, principal)
+        outcome = do(command, principal)
         left = give_up - monotonic()
         if outcome.outcome != "NO_TASK" or left <= 0:
             return outcome

@@ -26,6 +26,7 @@ DURABLE = "durable"  # an acknowledged write survives kill -9 and power loss
 PROCESSES = "processes"  # several processes may use it at once
 WAKE_UPS = "wake_ups"  # `wait` returns early when another process has written
 BACKUP = "backup"  # `backup` copies it while it is used
+WRITERS = "writers"  # write transactions run at the same time, at least in different projects
 TENANTS = "tenants"  # more than the tenant `local`
 
 
@@ -71,8 +72,11 @@ EVENT_UNIQUE = Unique(("task", "version"))
 class Transaction(Protocol):
     """One transaction. `now` is the store's clock, read once the locks are held, never before the last event's time."""
 
-    now: int
-    epoch: str
+    @property
+    def now(self) -> int: ...
+
+    @property
+    def epoch(self) -> str: ...
 
     def load(self, kind: type[R], keys: Collection[tuple[str, str]]) -> list[R]:
         """The rows of those (project, id), locked until the end in a write transaction; unknown ones are left out."""
@@ -130,7 +134,11 @@ class Transaction(Protocol):
         """Events that match with a sequence above `after`, oldest first; with `last` the newest `limit` of them."""
 
     def lock(self, name: str, projects: Collection[str]) -> None:
-        """Hold `claim` or `graph` of these projects until the end. Stores with one writer need do nothing."""
+        """Hold `write`, `claim` or `graph` of these projects until the end, before `now` is read.
+
+        `write` comes first and names all that the transaction will write to; a store may let it stand for the others.
+        Stores with one writer need do nothing.
+        """
 
     def set_epoch(self, epoch: str) -> None:
         """Put a new epoch in force from this transaction on."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tenure.core.records import Agent, Task, replace
-from tenure.stores.port import PROCESSES, WAKE_UPS, Change, Store
+from tenure.stores.port import PROCESSES, WAKE_UPS, WRITERS, Change, Store
 from tenure.testing.clock import FakeClock
 from tenure.testing.samples import event_of, row_of
 from tenure.testing.suites.store_setting import Setting, add, logged, needs, stored, write
@@ -88,6 +88,29 @@ class Concurrency(Setting):
         assert store.wait(mark, 60) is True
         process.join(60)
         assert process.exitcode == 0
+
+    def test_writers_in_different_projects_do_not_wait_for_each_other(self, store: Store) -> None:
+        needs(store, WRITERS)
+        add(store, *(row_of(Agent, project=project, id="bo", troubles=0) for project in ("p", "q")))
+        errors: list[BaseException] = []
+
+        def change(project: str) -> None:
+            try:
+                with store.begin("local", write=True) as transaction:
+                    (found,) = transaction.load(Agent, [(project, "bo")])
+                    transaction.save([Change(found, replace(found, troubles=1))])
+            except BaseException as error:  # noqa: BLE001 - shown below, in the test's own thread
+                errors.append(error)
+
+        thread = threading.Thread(target=change, args=("q",))
+        with store.begin("local", write=True) as transaction:
+            (found,) = transaction.load(Agent, [("p", "bo")])
+            transaction.save([Change(found, replace(found, troubles=1))])
+            thread.start()
+            thread.join(30)
+            assert not thread.is_alive(), "the second waited for the first"
+        assert errors == []
+        assert {row.troubles for row in stored(store, Agent).values()} == {1}
 
     def test_a_reader_sees_one_moment(self, store: Store) -> None:
         """Every commit keeps two rows equal; a reader that meets them unequal saw half of one."""

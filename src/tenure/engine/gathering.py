@@ -1,0 +1,388 @@
+"""The gatherer: single commands of many callers become batches, and each caller gets its own outcome.
+
+There is no timer. A worker that is free takes what waits, up to a batch, and runs it as one transaction; whatever
+comes meanwhile is the next batch. So a lone command never waits for others, and under load the batches grow.
+
+Invariants:
+- Commands of one caller run in the order in which it gave them. They stand so in a batch, and while a batch has one of
+  them no other batch takes the next.
+- Callers take turns: each gives one command before any gives a second.
+- What was taken in is answered once. A caller that has gone takes its command with it, unless a batch has it already.
+- Over its bounds it refuses at once and keeps nothing.
+
+Not imported by `tenure.engine`: a single command needs none of it.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from copy import copy
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from tenure.core import commands, inputs
+from tenure.core.commands import OWNER, Command, Principal
+from tenure.core.errors import Bug, InvalidInput, Overloaded, StoreAway, TenureError
+from tenure.core.outcomes import Outcome
+from tenure.engine.engine import Answer, Asked, Engine, asked
+from tenure.stores.port import WRITERS
+
+if TYPE_CHECKING:
+    import asyncio  # only named: threads do without it
+
+MOST_WAITING = 10_000
+MOST_BYTES = 8 * inputs.LARGEST_BATCH
+SLOTS = inputs.MOST_COMMANDS  # tasks that a batch may claim or make, so that no transaction grows long
+
+
+class Gatherer:
+    """Runs commands of many threads and event loops on one engine, a batch at a time.
+
+    `in_flight` is how many batches run at once; the store knows best. `most_waiting` commands and `most_bytes` of them
+    may wait for their batch: beyond that `Overloaded` is raised, and nothing was done. A caller is a thread or an
+    asyncio task unless `caller` says otherwise.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        in_flight: int | None = None,
+        most_waiting: int = MOST_WAITING,
+        most_bytes: int = MOST_BYTES,
+    ) -> None:
+        if in_flight is None:
+            # A second batch keeps the second core busy; more added nothing where it was measured.
+            in_flight = 2 if WRITERS in engine.store.features else 1
+        if in_flight < 1 or most_waiting < 1:
+            raise InvalidInput(f"in_flight {in_flight}, most_waiting {most_waiting}: at least 1 each")
+        if most_bytes < inputs.LARGEST_BATCH:
+            raise InvalidInput(f"most_bytes {most_bytes}: at least {inputs.LARGEST_BATCH}, or some commands never fit")
+        self.engine = engine
+        self._most_waiting, self._most_bytes = most_waiting, most_bytes
+        self._waiting = self._bytes = 0
+        # What waits, by caller. A caller is in `_turns` while it has something to give and no batch has one of its
+        # commands, else in `_busy`, perhaps with more behind.
+        self._turns: OrderedDict[Hashable, deque[_Place]] = OrderedDict()
+        self._busy: dict[Hashable, deque[_Place]] = {}
+        self._changed = threading.Condition(threading.Lock())
+        self._is_closed = False
+        self._process = os.getpid()
+        self._workers = [
+            # daemon: a program that forgets to close must still end
+            threading.Thread(target=self._work, name=f"tenure-gatherer-{n}", daemon=True)
+            for n in range(in_flight)
+        ]
+        for worker in self._workers:
+            worker.start()
+
+    def __enter__(self) -> Gatherer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def waiting(self) -> int:
+        """How many commands wait for a batch to take them."""
+        return self._waiting
+
+    # --- asking ---
+
+    def do(self, command: Command, principal: Principal = OWNER, *, caller: Hashable = None) -> Outcome:
+        """The outcome of one command; its error is raised. Blocks this thread."""
+        ready = asked(command, principal)
+        if threading.current_thread() in self._workers:  # a future's callback: it would wait for itself
+            (answer,) = self.engine.run_asked((ready,))
+            return _outcome(answer)
+        place = _Blocked(ready, _this_thread() if caller is None else caller)
+        self._put(place)
+        try:
+            place.told.acquire()
+        except BaseException:  # an interrupted wait, whatever interrupted it
+            self._drop(place)
+            raise
+        return _outcome(place.answer)
+
+    def submit(self, command: Command, principal: Principal = OWNER, *, caller: Hashable = None) -> Future[Outcome]:
+        """The outcome to come. `cancel` takes the command back for as long as no batch has it.
+
+        Callbacks of the future run in a worker's thread: they must not wait for another future of this gatherer.
+        """
+        place = _Promised(asked(command, principal), _this_thread() if caller is None else caller, self._drop)
+        self._put(place)
+        return place.future
+
+    async def ado(self, command: Command, principal: Principal = OWNER, *, caller: Hashable = None) -> Outcome:
+        """As `do`, for asyncio. Cancelled, it takes the command back, or lets go of the outcome if a batch has it."""
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        place = _Awaited(asked(command, principal), asyncio.current_task() if caller is None else caller, loop)
+        self._put(place)
+        try:
+            await place.future
+        except BaseException:
+            self._drop(place)
+            raise
+        return _outcome(place.answer)
+
+    def close(self, *, drain: bool = True) -> None:
+        """Take nothing in any more, and wait until what is in flight is done.
+
+        What still waits is run first, or with `drain=False` refused: nothing of it was done. Blocks; a second call is
+        harmless.
+        """
+        if self._process != os.getpid():
+            return
+        with self._changed:
+            self._is_closed = True
+            refused = [] if drain else [place for line in self._lines() for place in line]
+            for line in () if drain else self._lines():
+                line.clear()
+            if refused:
+                self._turns.clear()
+                self._waiting = self._bytes = 0
+            self._changed.notify_all()
+        _tell(refused, [self._closed()] * len(refused))
+        for worker in self._workers:
+            if worker is not threading.current_thread():
+                worker.join()
+
+    # --- the queue ---
+
+    def _put(self, place: _Place) -> None:
+        if self._process != os.getpid():
+            raise StoreAway(
+                "this process was forked from one that gathers commands, and has no workers", "Open the store anew."
+            )
+        with self._changed:
+            if self._is_closed:
+                raise self._closed()
+            if self._waiting >= self._most_waiting or self._bytes + place.size > self._most_bytes:
+                raise Overloaded(
+                    f"{self._waiting} commands of {self._bytes} bytes are waiting already;"
+                    f" at most {self._most_waiting} of {self._most_bytes}",
+                    "nothing was done: send it again in a moment",
+                )
+            line = self._busy.get(place.caller)
+            if line is None:
+                line = self._turns.setdefault(place.caller, deque())
+                self._changed.notify()
+            line.append(place)
+            self._waiting += 1
+            self._bytes += place.size
+
+    def _drop(self, place: _Place) -> bool:
+        """Take a command back; False where a batch has it, or had it."""
+        with self._changed:
+            line = self._busy.get(place.caller) or self._turns.get(place.caller) or deque()
+            if place not in line:
+                return False
+            line.remove(place)
+            if not line:
+                self._turns.pop(place.caller, None)
+            self._left(place)
+        return True
+
+    def _take(self) -> list[_Place]:
+        """A batch, as soon as there is one; empty once closed and nothing is left."""
+        with self._changed:
+            while not self._turns:
+                if self._is_closed:
+                    return []
+                self._changed.wait()
+            batch: list[_Place] = []
+            slots = size = 0
+            again: OrderedDict[Hashable, deque[_Place]] = OrderedDict()  # callers that have given, and have more
+            while lines := self._turns or again:
+                caller, line = next(iter(lines.items()))
+                place = line[0]
+                slots, size = slots + place.slots, size + place.size
+                if batch and (len(batch) == inputs.MOST_COMMANDS or slots > SLOTS or size > inputs.LARGEST_BATCH):
+                    break
+                del lines[caller]
+                batch.append(line.popleft())
+                place.begin()
+                self._left(place)
+                self._busy[caller] = line
+                if line:
+                    again[caller] = line
+            return batch
+
+    def _finish(self, batch: Sequence[_Place]) -> None:
+        """Let the batch's callers give again, behind all others."""
+        with self._changed:
+            for caller in dict.fromkeys(place.caller for place in batch):
+                line = self._busy.pop(caller)
+                if line:
+                    self._turns[caller] = line
+                    self._changed.notify()
+
+    def _left(self, place: _Place) -> None:
+        self._waiting -= 1
+        self._bytes -= place.size
+
+    def _lines(self) -> list[deque[_Place]]:
+        return [*self._turns.values(), *self._busy.values()]
+
+    def _closed(self) -> StoreAway:
+        return StoreAway(f"{self.engine.store.url}: its gatherer was closed; nothing was done")
+
+    # --- the workers ---
+
+    def _work(self) -> None:
+        while batch := self._take():
+            answers = self._run(batch)
+            self._finish(batch)
+            _tell(batch, answers)
+
+    def _run(self, batch: Sequence[_Place]) -> Sequence[Answer]:
+        try:
+            answers = self.engine.run_asked([place.asked for place in batch])
+            if len(answers) != len(batch):
+                raise AssertionError(f"{len(answers)} answers to {len(batch)} commands")
+            return answers
+        except TenureError as error:
+            return [error] * len(batch)
+        except BaseException as error:  # noqa: BLE001 - whatever it was, nobody must wait for ever
+            bug = Bug(
+                f"{type(error).__name__}: {error}",
+                "whether anything was done is not known: send it again with the same request id; please report this",
+            )
+            bug.definite = False
+            bug.__cause__ = error
+            return [bug] * len(batch)
+
+
+# --- places in the queue ---
+
+
+class _Place:
+    """One command that waits, and how its caller is told."""
+
+    __slots__ = ("answer", "asked", "caller", "size", "slots")
+    answer: Answer
+
+    def __init__(self, ready: Asked, caller: Hashable) -> None:
+        self.asked = ready
+        self.caller = caller
+        self.size = len(ready.item.encoded)
+        self.slots = _slots(ready.item.command)
+
+    def begin(self) -> None:
+        """A batch has it."""
+
+    def tell(self) -> None:
+        raise NotImplementedError
+
+
+class _Blocked(_Place):
+    """A thread waits: it stands before a lock that the answer opens."""
+
+    __slots__ = ("told",)
+
+    def __init__(self, ready: Asked, caller: Hashable) -> None:
+        super().__init__(ready, caller)
+        self.told = threading.Lock()
+        self.told.acquire()
+
+    def tell(self) -> None:
+        self.told.release()
+
+
+class _Promised(_Place):
+    __slots__ = ("future",)
+
+    def __init__(self, ready: Asked, caller: Hashable, drop: Callable[[_Place], bool]) -> None:
+        super().__init__(ready, caller)
+        self.future = _Promise(lambda: drop(self))
+
+    def begin(self) -> None:
+        with suppress(RuntimeError):  # somebody else has set its result: that must not end the worker
+            self.future.set_running_or_notify_cancel()
+
+    def tell(self) -> None:
+        self.future.forget_place()
+        if isinstance(self.answer, TenureError):
+            self.future.set_exception(self.answer)
+        else:
+            self.future.set_result(self.answer)
+
+
+class _Promise(Future[Outcome]):
+    def __init__(self, drop: Callable[[], bool]) -> None:
+        super().__init__()
+        self._drop: Callable[[], bool] | None = drop
+
+    def cancel(self) -> bool:
+        return super().cancel() if self._drop is not None and self._drop() else self.cancelled()
+
+    def forget_place(self) -> None:
+        """Each knows the other, and only the collector of cycles would find them."""
+        self._drop = None
+
+
+class _Awaited(_Place):
+    """A task of an event loop waits. The loop is woken once for all its tasks in a batch: see `_tell`."""
+
+    __slots__ = ("future", "loop")
+
+    def __init__(self, ready: Asked, caller: Hashable, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(ready, caller)
+        self.loop = loop
+        self.future: asyncio.Future[None] = loop.create_future()
+
+    def tell(self) -> None:
+        if not self.future.done():
+            self.future.set_result(None)
+
+
+def _tell(batch: Sequence[_Place], answers: Sequence[Answer]) -> None:
+    """Every caller its own answer. One that cannot be told does not keep the others from theirs."""
+    loops: dict[asyncio.AbstractEventLoop, list[_Place]] = {}
+    told: set[int] = set()
+    for place, answer in zip(batch, answers, strict=True):
+        place.answer = answer
+        if isinstance(answer, TenureError):
+            if id(answer) in told:  # raised in two threads, one exception would gather the tracebacks of both
+                place.answer = copy(answer)
+                place.answer.__cause__ = answer.__cause__
+            told.add(id(answer))
+        if isinstance(place, _Awaited):
+            loops.setdefault(place.loop, []).append(place)
+        else:
+            with suppress(BaseException):  # a callback that would end this thread
+                place.tell()
+    for loop, places in loops.items():
+        with suppress(RuntimeError):  # the loop was closed: nobody listens
+            loop.call_soon_threadsafe(_tell_in_loop, places)
+
+
+def _tell_in_loop(places: Sequence[_Place]) -> None:
+    for place in places:
+        place.tell()
+
+
+def _outcome(answer: Answer) -> Outcome:
+    if isinstance(answer, TenureError):
+        raise answer
+    return answer
+
+
+def _slots(command: Command) -> int:
+    """How many tasks it may claim or make."""
+    if isinstance(command, commands.ClaimNext):
+        return max(1, command.n)
+    return max(1, len(command.tasks)) if isinstance(command, (commands.Plan, commands.Spawn)) else 1
+
+
+def _this_thread() -> Hashable:
+    return threading.get_ident()
