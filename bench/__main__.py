@@ -13,10 +13,11 @@ FOLDER = Path(__file__).parent
 def measurements() -> dict[str, str]:
     """Name and first line of each; read, not imported, since one may need a driver that is not installed."""
     found = {}
-    for file in sorted(FOLDER.glob("[a-z]*.py")):
+    for file in sorted((*FOLDER.glob("[a-z]*.py"), *FOLDER.glob("*/__init__.py"))):
         text = file.read_text(encoding="utf-8")
         if "\ndef main(" in text:
-            found[file.stem] = (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0]
+            name = file.stem if file.parent == FOLDER else file.parent.name
+            found[name] = (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0]
     return found
 
 

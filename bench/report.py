@@ -47,7 +47,7 @@ def show(figures: Iterable[Figure], *, as_json: bool) -> None:
     rows = [("figure", "value", "unit", "baseline", "ratio", "goal", "")]
     verdicts = {None: "", True: "met", False: "MISSED"}
     for f in figures:
-        ratio = "" if f.ratio is None else f"{f.ratio:.2f}"
+        ratio = "" if f.ratio is None else f"{f.ratio:.2f}" if f.ratio >= 0.095 else f"{f.ratio:.2g}"
         rows.append((f.name, _number(f.value), f.unit, _number(f.baseline), ratio, f.goal, verdicts[f.is_met]))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
