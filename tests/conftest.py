@@ -5,6 +5,10 @@ import os
 import pytest
 from hypothesis import settings
 
+from tests.servers.fixtures import pgbouncer, postgres
+
+__all__ = ["pgbouncer", "postgres"]
+
 # The shipped suites' asserts tell what they compared, as those in test files do.
 pytest.register_assert_rewrite("tenure.testing.engine", "tenure.testing.suites")
 

@@ -35,7 +35,7 @@ class Setting(NamedTuple):
 
 
 SETTINGS: dict[str, Setting] = {
-    "url": Setting(str, None, "the store: a path, `sqlite:///path`, or a scheme that a plug-in brings"),
+    "url": Setting(str, None, "the store: a path, `sqlite:///path`, `postgresql://…`, or a scheme that a plug-in brings"),
     "project": Setting(str, "default", "which project of the store; `init` names the first after its folder"),
     "lease": Setting(float, 1800.0, "seconds that a claim in a shell is good for, unless renewed"),
     "done.clean_tree": Setting(bool, False, "`done` refuses while the working tree has uncommitted changes"),

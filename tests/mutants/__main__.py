@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.mutants.seeds import MUTANTS, Mutant
+from tests.mutants.seeds import ENGINE, MUTANTS, ON_POSTGRES, Mutant
 
 ROOT = Path(__file__).parents[2]
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
@@ -50,8 +50,11 @@ def noticed_by(mutant: Mutant | None, tests: str) -> str | None:
 def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="./x mutants", description=__doc__)
     parser.add_argument("names", nargs="*", help="only mutants whose name has one of these words")
-    wanted = parser.parse_args(argv).names
-    mutants = [m for m in MUTANTS if not wanted or any(w in m.name for w in wanted)]
+    parser.add_argument("--postgres", action="store_true", help="the engine's suite must notice on PostgreSQL too")
+    given = parser.parse_args(argv)
+    mutants = [m for m in MUTANTS if not given.names or any(w in m.name for w in given.names)]
+    if given.postgres:
+        mutants = [m._replace(noticed_by=(*ENGINE, ON_POSTGRES)) if m.noticed_by == ENGINE else m for m in mutants]
     for tests in sorted({tests for m in mutants for tests in m.noticed_by}):
         failed = noticed_by(None, tests)
         if failed:

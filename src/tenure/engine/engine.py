@@ -13,6 +13,7 @@ from tenure.core.outcomes import Outcome
 from tenure.core.records import Project
 from tenure.engine import requests
 from tenure.engine.handlers import handler_of, is_known
+from tenure.engine.reading_ahead import read_ahead
 from tenure.engine.settling import PAGE, Report, settle_due, settle_overdue
 from tenure.engine.work import OUR_FAULTS, Chance, Refused, Work
 from tenure.stores.port import Store
@@ -100,6 +101,7 @@ class Engine:
 
     def _decide(self, work: Work, batch: Sequence[Asked]) -> list[Answer]:
         work.expected_claims = sum(isinstance(a.item.command, commands.ClaimNext) for a in batch)
+        read_ahead(work, [a.item.command for a in batch])
         answers = []
         for item, principal in batch:
             settle_overdue(work)

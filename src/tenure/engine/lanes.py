@@ -7,6 +7,7 @@ from heapq import heapify, heappop, heapreplace, merge
 
 from tenure.core.priority import Lane, Place, parse_lane, place
 from tenure.core.records import Task
+from tenure.engine.reading_ahead import read_offered
 from tenure.engine.work import Work
 from tenure.stores.port import Head
 
@@ -50,6 +51,7 @@ class LaneQueue:
 
     def _add(self, found: list[Head]) -> None:
         self._last = found[-1]
+        read_offered(self.work, self.project, [head.id for head in found])
         aged = self.lane.boost * self.work.now
         self.places += [Place(h.band, h.rank - aged, h.sequence, h.id) for h in found]
 

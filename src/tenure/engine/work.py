@@ -59,6 +59,7 @@ class Work:
         self._changed: dict[type[Row], dict[Key, None]] = {}  # keys only, in order of their first change
         self._changed_by: dict[type[Row], dict[str, dict[Any, set[Key]]]] = {}  # kind → field → value → see _like
         self._journal: list[tuple[Key, Any]] = []
+        self._told: dict[tuple[type[Row], str, str], dict[str, list[Any]]] = {}  # kind, project, field → value → stored
         self.lanes: dict[str, Any] = {}  # project → what lanes.py has read of it
         self.expected_claims = 1  # how many the batch may take: the size of a first page
         self.lane_entries: dict[tuple[str, str], dict[str, Task]] = {}  # changed tasks that are claimable now
@@ -118,7 +119,7 @@ class Work:
         changed = self._changed.get(kind, {})
         asked = None if limit is None else limit + len(changed)
         found: dict[str, Any] = {}
-        for row in self.tx.find(kind, where, order=order, after=after, limit=asked):
+        for row in self._find_stored(kind, where, order, after, asked):
             key = (kind, row.project, row.id)
             if key not in changed:
                 if key not in self._rows:
@@ -138,6 +139,29 @@ class Work:
             mine = [r for r in mine if (place(r) < edge if falling else place(r) > edge)]
         found |= {row.id: row for row in mine}
         return sorted(found.values(), key=place, reverse=falling)[:limit]
+
+    def learn_absent(self, kind: type[Row], project: str, field: str, values: Collection[str]) -> None:
+        """Find out at once which of these values no stored row has, so that `find` need not ask for each."""
+        has_rows = self.tx.count(kind, {"project": project, field: tuple(values)}, field)
+        told = self._told.setdefault((kind, project, field), {})
+        told.update({value: [] for value in values if value not in has_rows})
+
+    def learn_unique(self, kind: type[R], project: str, field: str, values: Collection[str]) -> list[R]:
+        """The stored rows with these values of a field of which no two have the same; `find` need not ask for each."""
+        rows = self.tx.find(kind, {"project": project, field: tuple(values)})
+        told = self._told.setdefault((kind, project, field), {})
+        told.update({value: [] for value in values} | {getattr(row, field): [row] for row in rows})
+        return rows
+
+    def _find_stored(
+        self, kind: type[R], where: Where, order: str, after: tuple[Any, str] | None, limit: int | None
+    ) -> list[R]:
+        for (of_kind, project, field), told in self._told.items():
+            if of_kind is kind and where.get("project") == project and type(where.get(field)) is str:
+                rows = told.get(where[field])
+                if rows is not None and (not rows or (len(where) == 2 and after is None)):
+                    return rows[:limit]
+        return self.tx.find(kind, where, order=order, after=after, limit=limit)
 
     def count(self, kind: type[Row], where: Where, by: str) -> dict[Any, int]:
         """How many rows match by now, for each value of the field `by`."""

@@ -1,4 +1,4 @@
-"""From a URL to a store: `sqlite:///path/to/file`, a bare path, `memory://`.
+"""From a URL to a store: `sqlite:///path/to/file`, a bare path, `postgresql://user@host/database`, `memory://`.
 
 Third parties add a scheme with an entry point in the group `tenure.stores`: a callable (url, clock) → Store. The
 group is looked up only for a scheme that is not known here, since that costs more than opening a file.
@@ -35,7 +35,19 @@ def open_store(url: str, *, clock: Clock | None = None, create: bool = True) -> 
         from tenure.stores.memory import Memory
 
         return Memory(url, clock=clock)
+    if scheme in ("postgres", "postgresql"):
+        return _postgres(url, clock, create)
     return _of_third_party(scheme, url, clock)
+
+
+def _postgres(url: str, clock: Clock | None, create: bool) -> Store:
+    try:
+        from tenure.stores.postgres import Postgres
+    except ImportError as error:
+        raise InvalidInput(
+            f"a store in PostgreSQL needs psycopg, which is not installed ({error})", "Install tenure[postgres]."
+        ) from None
+    return Postgres(url, clock=clock, create=create)
 
 
 def _of_third_party(scheme: str, url: str, clock: Clock | None) -> Store:
@@ -43,7 +55,7 @@ def _of_third_party(scheme: str, url: str, clock: Clock | None) -> Store:
 
     known = {entry.name: entry for entry in entry_points(group=GROUP)}
     if scheme not in known:
-        names = ", ".join(sorted({"sqlite", "memory", *known}))
+        names = ", ".join(sorted({"sqlite", "postgresql", "memory", *known}))
         raise InvalidInput(f"no store has the scheme {scheme!r}", f"There are: {names}.")
     store: Store = known[scheme].load()(url, clock=clock)
     return store

@@ -18,18 +18,24 @@ from tenure.stores.sql.codec import JSON, Codec, Column, to_json
 MOST_VALUES = 16_384  # half of what one SQLite statement can bind
 
 
-class Dialect(msgspec.Struct, frozen=True):
+class Dialect(msgspec.Struct, frozen=True, cache_hash=True):
     """What SQL databases spell differently. `{}` stands for a column; order and number of `?` are fixed.
 
-    `contains` is asked with the item as a JSON text and as itself.
+    `contains` is asked with what `contains_asks` names: the item as a JSON text, or as itself.
     """
 
     contains: str
+    contains_asks: tuple[str, ...] = ("json", "item")
+    truths: tuple[str, str] = ("0", "1")
+    arrays: bool = False  # many values may be one parameter
+    missing_last: bool = False  # where sorting is not told otherwise
+    schema: str = ""  # what stands before a table's name, quoted and with its dot
 
 
 class Order(NamedTuple):
     field: str
     falling: bool
+    tell_missing: bool = False  # the database must be told where missing values go
 
 
 def conditions(codec: Codec[Any], where: Where, dialect: Dialect) -> tuple[list[str], list[Any]] | None:
@@ -41,7 +47,7 @@ def conditions(codec: Codec[Any], where: Where, dialect: Dialect) -> tuple[list[
         if isinstance(wanted, tuple):
             if not wanted:
                 return None
-            clauses.append(_any_of(column, wanted, values))
+            clauses.append(_any_of(column, wanted, values, dialect))
         elif isinstance(wanted, Range):
             _range(column, wanted, clauses, values)
         elif isinstance(wanted, Prefix):
@@ -50,14 +56,15 @@ def conditions(codec: Codec[Any], where: Where, dialect: Dialect) -> tuple[list[
             if column.type != JSON or not column.annotation.startswith("tuple["):
                 raise InvalidInput(f"{field} is not a list: it cannot be asked what it contains")
             clauses.append(dialect.contains.replace("{}", _quoted(column)))
-            values += (to_json(wanted.item), wanted.item)
+            spelt = {"json": to_json(wanted.item), "item": wanted.item}
+            values += [spelt[how] for how in dialect.contains_asks]
         elif isinstance(wanted, Present):
             clauses.append(f"{_quoted(column)} IS {'NOT ' if wanted.yes else ''}NULL")
         elif wanted is None:
             clauses.append(f"{_quoted(column)} IS NULL")
         elif isinstance(wanted, bool):
             # written out, so that a partial index over it can be seen to fit
-            clauses.append(f"{_comparable(column)} = {int(wanted)}")
+            clauses.append(f"{_comparable(column)} = {dialect.truths[wanted]}")
         else:
             clauses.append(f"{_comparable(column)} = ?")
             values.append(wanted)
@@ -73,11 +80,12 @@ def column_of(codec: Codec[Any], field: str) -> Column:
         ) from None
 
 
-def order_of(codec: Codec[Any], order: str) -> Order:
+def order_of(codec: Codec[Any], order: str, dialect: Dialect) -> Order:
     """The field to sort by, checked."""
     field = order.removeprefix("-")
-    _comparable(column_of(codec, field))
-    return Order(field, field != order)
+    column = column_of(codec, field)
+    _comparable(column)
+    return Order(field, field != order, dialect.missing_last and column.nullable)
 
 
 def order_by(order: Order) -> str:
@@ -85,7 +93,8 @@ def order_by(order: Order) -> str:
     way = " DESC" if order.falling else ""
     if order.field == "id":
         return f'"id"{way}'
-    return f'"{order.field}"{way}, "id"{way}'
+    missing = f" NULLS {'LAST' if order.falling else 'FIRST'}" if order.tell_missing else ""
+    return f'"{order.field}"{way}{missing}, "id"{way}'
 
 
 def beyond(order: Order, after: tuple[Any, str]) -> tuple[str, list[Any]]:
@@ -114,7 +123,7 @@ def _comparable(column: Column) -> str:
     return f'"{column.name}"'
 
 
-def _any_of(column: Column, wanted: Sequence[Any], values: list[Any]) -> str:
+def _any_of(column: Column, wanted: Sequence[Any], values: list[Any], dialect: Dialect) -> str:
     name = _comparable(column)
     given = [value for value in wanted if value is not None]
     if len(given) > MOST_VALUES:
@@ -122,11 +131,15 @@ def _any_of(column: Column, wanted: Sequence[Any], values: list[Any]) -> str:
     nothing = f"{name} IS NULL"
     if not given:
         return nothing
-    # Filled up to a power of two, so that there are few texts; a value given twice changes nothing.
-    width = padded(len(given))
-    values += given
-    values += [given[-1]] * (width - len(given))
-    clause = f"{name} IN ({marks(width)})" if width > 1 else f"{name} = ?"
+    if dialect.arrays and len(given) > 1:
+        values.append(given)
+        clause = f"{name} = ANY(?)"
+    else:
+        # Filled up to a power of two, so that there are few texts; a value given twice changes nothing.
+        width = padded(len(given))
+        values += given
+        values += [given[-1]] * (width - len(given))
+        clause = f"{name} IN ({marks(width)})" if width > 1 else f"{name} = ?"
     return clause if len(given) == len(wanted) else f"({clause} OR {nothing})"
 
 

@@ -15,6 +15,7 @@ from tenure.core.errors import Bug, InvalidInput
 from tenure.core.events import Event
 from tenure.core.filters import Where
 from tenure.core.records import KINDS, Row, Task
+from tenure.stores.port import UNIQUE
 from tenure.stores.sql.clauses import (
     Dialect,
     beyond,
@@ -44,12 +45,14 @@ class Table(Generic[R]):
         self.dialect = dialect
         self.codec: Codec[R] = Codec(kind)
         names = ", ".join(f'"{column.name}"' for column in self.codec.columns)
-        self.select = f'SELECT {names} FROM "{self.name}"'
+        self.place = f'{dialect.schema}"{self.name}"'
+        self.select = f"SELECT {names} FROM {self.place}"
         self.select_one = f'{self.select} WHERE "tenant" = ? AND "project" = ? AND "id" = ?'
-        self.insert = f'INSERT INTO "{self.name}" ("tenant", {names}) VALUES ({marks(len(self.codec.columns) + 1)})'
+        self.insert = f'INSERT INTO {self.place} ("tenant", {names}) VALUES ({marks(len(self.codec.columns) + 1)})'
+        self._uniques = [unique for unique in UNIQUE.get(kind, ()) if unique.only_if is None]
         self._guards = ("version", "generation") if issubclass(kind, Task) else ()
         self._this_row = " AND ".join(f'"{name}" = ?' for name in ("tenant", "project", "id", *self._guards))
-        self.delete = f'DELETE FROM "{self.name}" WHERE {self._this_row}'
+        self.delete = f"DELETE FROM {self.place} WHERE {self._this_row}"
         self._updates: dict[tuple[int, ...], str] = {}
         self._finds: dict[tuple[Any, ...], str] = {}
 
@@ -67,7 +70,7 @@ class Table(Generic[R]):
             if "id" in names or "project" in names:
                 raise Bug(f"{self.name} {before.id}: a change cannot give a row another id or project")
             sets = ", ".join(f'"{name}" = ?' for name in names)
-            text = f'UPDATE "{self.name}" SET {sets} WHERE {self._this_row}'
+            text = f"UPDATE {self.place} SET {sets} WHERE {self._this_row}"
             self._updates[positions] = text
         values += (tenant, before.project, before.id)
         values += [getattr(before, name) for name in self._guards]
@@ -87,6 +90,9 @@ class Table(Generic[R]):
             by_project.setdefault(project, {})[row_id] = None
         for project, wanted in by_project.items():
             ids = list(wanted)
+            if self.dialect.arrays:
+                yield f'{self.select} WHERE "tenant" = ? AND "project" = ? AND "id" = ANY(?)', [tenant, project, ids]
+                continue
             for start in range(0, len(ids), _LOAD_AT_ONCE):
                 part = ids[start : start + _LOAD_AT_ONCE]
                 width = padded(len(part))
@@ -99,7 +105,7 @@ class Table(Generic[R]):
         """None where nothing can match."""
         if after is None and all(type(value) in _PLAIN for value in where.values()):
             return self._finding_plain(tenant, where, order, limit)
-        by = order_of(self.codec, order)
+        by = order_of(self.codec, order, self.dialect)
         found = conditions(self.codec, where, self.dialect)
         if found is None:
             return None
@@ -119,31 +125,36 @@ class Table(Generic[R]):
         shape = (*where, order, limit is None)
         text = self._finds.get(shape)
         if text is None:
-            by = order_of(self.codec, order)
+            by = order_of(self.codec, order, self.dialect)
             found = conditions(self.codec, where, self.dialect)
             assert found is not None
-            text = f"{self.select} WHERE {_joined(found[0])} ORDER BY {order_by(by)}" + (
-                "" if limit is None else " LIMIT ?"
-            )
+            text = f"{self.select} WHERE {_joined(found[0])}"
+            if not self._is_one(where):
+                text += f" ORDER BY {order_by(by)}"
+            text += "" if limit is None else " LIMIT ?"
             self._finds[shape] = text
         values = [tenant, *where.values()]
         if limit is not None:
             values.append(limit)
         return text, values
 
+    def _is_one(self, where: Where) -> bool:
+        """At most one row has these values. Asked for an order, a planner may walk all rows in it to find the one."""
+        return "project" in where and any(where.keys() >= set(unique.fields) for unique in self._uniques)
+
     def counting(self, tenant: str, where: Where, by: str) -> Statement | None:
         """Gives pairs (value of `by`, number); None where nothing can match."""
-        order_of(self.codec, by)  # what can be sorted by can be counted by
+        order_of(self.codec, by, self.dialect)  # what can be sorted by can be counted by
         found = conditions(self.codec, where, self.dialect)
         if found is None:
             return None
         clauses, values = found
-        text = f'SELECT "{by}", count(*) FROM "{self.name}" WHERE {_joined(clauses)} GROUP BY "{by}"'
+        text = f'SELECT "{by}", count(*) FROM {self.place} WHERE {_joined(clauses)} GROUP BY "{by}"'
         return text, [tenant, *values]
 
     def summing(self, tenant: str, where: Where, by: str, fields: Sequence[str]) -> Statement | None:
         """Gives the value of `by`, then the sum of each field; None where nothing can match."""
-        order_of(self.codec, by)
+        order_of(self.codec, by, self.dialect)
         for field in fields:
             if column_of(self.codec, field).type != "int":
                 raise InvalidInput(f"{field} is not a whole number: it cannot be added up")
@@ -152,7 +163,7 @@ class Table(Generic[R]):
             return None
         clauses, values = found
         sums = ", ".join(f'sum("{field}")' for field in fields)
-        text = f'SELECT "{by}", {sums} FROM "{self.name}" WHERE {_joined(clauses)} GROUP BY "{by}"'
+        text = f'SELECT "{by}", {sums} FROM {self.place} WHERE {_joined(clauses)} GROUP BY "{by}"'
         return text, [tenant, *values]
 
     def tallying(self, tenant: str, where: Where, most: int) -> Statement | None:
@@ -160,7 +171,7 @@ class Table(Generic[R]):
         if found is None:
             return None
         clauses, values = found
-        text = f'SELECT count(*) FROM (SELECT 1 FROM "{self.name}" WHERE {_joined(clauses)} LIMIT ?) AS matching'
+        text = f"SELECT count(*) FROM (SELECT 1 FROM {self.place} WHERE {_joined(clauses)} LIMIT ?) AS matching"
         return text, [tenant, *values, most]
 
 
@@ -171,10 +182,11 @@ class EventTable:
         self.dialect = dialect
         self.codec: Codec[Event] = Codec(Event)
         names = [f'"{column.name}"' for column in self.codec.columns]
-        self.select = f'SELECT {", ".join(names)} FROM "event"'
+        self.place = f'{dialect.schema}"event"'
+        self.select = f"SELECT {', '.join(names)} FROM {self.place}"
         self._sequence = self.codec.position["sequence"]
         names[self._sequence] = '"tenant"'
-        self.insert = f'INSERT INTO "event" ({", ".join(names)}) VALUES ({marks(len(names))})'
+        self.insert = f"INSERT INTO {self.place} ({', '.join(names)}) VALUES ({marks(len(names))})"
 
     def values(self, tenant: str, event: Event) -> list[Any]:
         """For `insert`, whose tenant stands where the sequence would."""

@@ -29,21 +29,6 @@ LONG_LOG = 128 * 4096  # bytes of log beyond which whoever closes clears it
 # does not: a child that goes on with them, or opens the same file, believes in locks that it hasn't got.
 _opened: Counter[tuple[int, str]] = Counter()
 
-# Rows that speak of a task that is not there.
-ORPHANS = {
-    f"{table}.{field}": f"SELECT count(*) FROM {table} AS r WHERE NOT EXISTS (SELECT 1 FROM task AS t"  # noqa: S608 - constants
-    f" WHERE t.tenant = r.tenant AND t.project = r.project AND t.id = r.{field})"
-    for table, field in (
-        ("brief", "id"),
-        ("claim", "task"),
-        ("edge", "task"),
-        ("edge", "needs"),
-        ("result", "task"),
-        ("checkpoint", "id"),
-        ("dead_letter", "task"),
-    )
-}
-
 
 class Sqlite:
     """Fulfils the port with one file. Opening makes it unless `create` is False."""
@@ -144,12 +129,14 @@ class Sqlite:
             self.connections.give(link)
 
     def check(self) -> list[str]:
+        from tenure.stores.sql.orphans import orphans  # here: no other verb needs it
+
         try:
             wrong = [str(line) for (line,) in self._read("PRAGMA integrity_check")]
             if wrong != ["ok"]:
                 return wrong
             found = []
-            for what, text in ORPHANS.items():
+            for what, text in orphans().items():
                 ((count,),) = self._read(text)
                 if count:
                     found.append(f"{count} rows of {what} name a task that is not there")

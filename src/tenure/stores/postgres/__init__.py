@@ -1,0 +1,29 @@
+"""A schema of a PostgreSQL database, 13 or newer: for a team, and for several machines.
+
+    store.py        the store: opening, waiting, check
+    transaction.py  one transaction: how it begins, what it asks, how it ends
+    queries.py      every statement text that is not made from a struct
+    writing.py      changes as statements
+    cursors.py      the log across projects, without skipping what commits late
+    waiting.py      the thread that listens for all who wait
+    link.py         one connection: statements in one round trip, prepared where that is safe
+    connections.py  the pool of them
+    values.py       Python's values as parameters, and back
+    address.py      what a URL says
+    schema.py       migrations
+    failures.py     PostgreSQL's errors as ours
+
+Invariants:
+- **One writer a project.** A write transaction takes the project's lock (an advisory one that ends with it) before it
+  reads anything there, the clock and the epoch included. The engine reads by index, counts what it finds and goes by
+  what is not there; locks on rows would leave all of that open, and would be taken in the order of its commands,
+  which deadlocks. Projects do not wait for each other.
+- Locks are taken in one order: projects by the number of their lock, then the epoch's, shared. So nobody deadlocks.
+- No session state: any transaction may run on any session. Only the thread that listens keeps a session to itself.
+- What is not known to be committed is never told as such, and the other way round: see `_commit`.
+- Every statement names the tenant.
+"""
+
+from tenure.stores.postgres.store import Postgres
+
+__all__ = ["Postgres"]

@@ -1,0 +1,507 @@
+-- breaking: no
+-- since: 0.1.0
+--
+-- One table a kind of row, one column a field: `python -m tenure.stores.sql.columns --postgres` prints the lists.
+-- Text is compared by its bytes (COLLATE "C"), which for UTF-8 is the order of code points and that of every store.
+
+-- The one row of facts about the store. `place` names the server and database at its last settling: elsewhere it is a
+-- copy. Who runs with an older schema than `breaking` must stop. `epoch` is for tenants that have none of their own.
+CREATE TABLE meta (
+    one boolean PRIMARY KEY DEFAULT true CHECK (one),
+    epoch text NOT NULL,
+    schema bigint NOT NULL,
+    breaking bigint NOT NULL,
+    place text NOT NULL
+);
+
+CREATE TABLE epoch (
+    tenant text COLLATE "C" PRIMARY KEY,
+    epoch text NOT NULL,
+    place text NOT NULL
+);
+
+CREATE TABLE migration (
+    number bigint PRIMARY KEY,
+    name text NOT NULL,
+    checksum text NOT NULL,
+    since text NOT NULL,
+    breaking boolean NOT NULL,
+    applied_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+
+CREATE TABLE task (
+    tenant text COLLATE "C" NOT NULL,
+    "project" text COLLATE "C" NOT NULL,
+    "id" text COLLATE "C" NOT NULL,
+    "key" text COLLATE "C" NOT NULL,
+    "ref" text COLLATE "C" NOT NULL,
+    "track" text COLLATE "C" NOT NULL,
+    "sequence" bigint NOT NULL,
+    "type" text COLLATE "C" NOT NULL,
+    "dag" text COLLATE "C" NOT NULL,
+    "parent" text COLLATE "C",
+    "local_name" text COLLATE "C",
+    "parent_run" bigint NOT NULL,
+    "depth" bigint NOT NULL,
+    "root" text COLLATE "C",
+    "lineage" bigint NOT NULL,
+    "children" bigint NOT NULL,
+    "idempotency_key" text COLLATE "C",
+    "state" text COLLATE "C" NOT NULL,
+    "state_before" text COLLATE "C",
+    "reason" text COLLATE "C",
+    "answers" text COLLATE "C" NOT NULL,
+    "run" bigint NOT NULL,
+    "generation" bigint NOT NULL,
+    "attempts" bigint NOT NULL,
+    "given_back" bigint NOT NULL,
+    "max_attempts" bigint NOT NULL,
+    "retry_at" bigint,
+    "last_error" text COLLATE "C",
+    "troubled" text COLLATE "C" NOT NULL,
+    "cool_offs" text COLLATE "C" NOT NULL,
+    "priority" bigint NOT NULL,
+    "boost" bigint NOT NULL,
+    "deadline" bigint,
+    "not_before" bigint,
+    "missed" boolean NOT NULL,
+    "height" bigint NOT NULL,
+    "waits_on" bigint NOT NULL,
+    "unmet" bigint NOT NULL,
+    "dependents" bigint NOT NULL,
+    "requires" text COLLATE "C" NOT NULL,
+    "region" text COLLATE "C",
+    "tags" text COLLATE "C" NOT NULL,
+    "guarded" boolean NOT NULL,
+    "models" text COLLATE "C" NOT NULL,
+    "fallback_models" text COLLATE "C" NOT NULL,
+    "agent" text COLLATE "C",
+    "session" text COLLATE "C",
+    "claimed_at" bigint,
+    "lease" bigint,
+    "lease_until" bigint,
+    "renewals" bigint NOT NULL,
+    "presented_at" bigint,
+    "claim_epoch" text COLLATE "C",
+    "answerable" boolean NOT NULL,
+    "wanted" text COLLATE "C",
+    "percent" bigint,
+    "step" text COLLATE "C",
+    "progress_at" bigint,
+    "done_by" bigint,
+    "warned_at" bigint,
+    "max_duration" bigint,
+    "offer_to" text COLLATE "C",
+    "offer_until" bigint,
+    "parked" text COLLATE "C",
+    "work_product" text COLLATE "C",
+    "created_by" text COLLATE "C" NOT NULL,
+    "trace_id" text COLLATE "C",
+    "created_at" bigint NOT NULL,
+    "updated_at" bigint NOT NULL,
+    "ready_at" bigint,
+    "started_at" bigint,
+    "completed_at" bigint,
+    "failed_at" bigint,
+    "dead_lettered_at" bigint,
+    "archived_at" bigint,
+    "version" bigint NOT NULL,
+    "lane" text COLLATE "C",
+    "band" bigint NOT NULL,
+    "rank" bigint NOT NULL,
+    "due_at" bigint,
+    PRIMARY KEY (tenant, project, id)
+) WITH (fillfactor = 70);
+
+CREATE TABLE brief (
+    tenant text COLLATE "C" NOT NULL,
+    "project" text COLLATE "C" NOT NULL,
+    "id" text COLLATE "C" NOT NULL,
+    "title" text COLLATE "C" NOT NULL,
+    "description" text COLLATE "C" NOT NULL,
+    "metadata" text COLLATE "C" NOT NULL,
+    "spec" text COLLATE "C" NOT NULL,
+    "constraints" text COLLATE "C" NOT NULL,
+    "output" text COLLATE "C" NOT NULL,
+    "retry" text COLLATE "C" NOT NULL,
+    "touches" text COLLATE "C" NOT NULL,
+    "on_lost" text COLLATE "C" NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+);
+
+CREATE TABLE claim (
+    tenant text COLLATE "C" NOT NULL,
+    "project" text COLLATE "C" NOT NULL,
+    "id" text COLLATE "C" NOT NULL,
+    "task" text COLLATE "C" NOT NULL,
+    "generation" bigint NOT NULL,
+    "run" bigint NOT NULL,
+    "attempt" bigint NOT NULL,
+    "nonce" bytea NOT NULL,
+    "epoch" text COLLATE "C" NOT NULL,
+    "agent" text COLLATE "C" NOT NULL,
+    "session" text COLLATE "C" NOT NULL,
+    "user" text COLLATE "C",
+    "acquired_at" bigint NOT NULL,
+    "lease" bigint NOT NULL,
+    "state" text COLLATE "C" NOT NULL,
+    "reason" text COLLATE "C",
+    "released_at" bigint,
+    "renewals" bigint NOT NULL,
+    "counted" boolean NOT NULL,
+    "continues" boolean NOT NULL,
+    "result_accepted" boolean,
+    "work_product" text COLLATE "C",
+    "error_class" text COLLATE "C",
+    "error" text COLLATE "C",
+    "model" text COLLATE "C",
+    "refused" bigint NOT NULL,
+    "process" text COLLATE "C",
+    "request_id" text COLLATE "C",
+    "request_hash" text COLLATE "C",
+    PRIMARY KEY (tenant, project, id)
+) WITH (fillfactor = 85);
+
+CREATE TABLE result (
+    tenant text COLLATE "C" NOT NULL,
+    "project" text COLLATE "C" NOT NULL,
+    "id" text COLLATE "C" NOT NULL,
+    "task" text COLLATE "C" NOT NULL,
+    "run" bigint NOT NULL,
+    "generation" bigint NOT NULL,
+    "session" text COLLATE "C" NOT NULL,
+    "agent" text COLLATE "C" NOT NULL,
+    "user" text COLLATE "C",
+    "submitted_at" bigint NOT NULL,
+    "accepted" boolean NOT NULL,
+    "reason" text COLLATE "C" NOT NULL,
+    "data" text COLLATE "C",
+    "summary" text COLLATE "C" NOT NULL,
+    "size" bigint NOT NULL,
+    "digest" text COLLATE "C" NOT NULL,
+    "processing" bigint,
+    "work_product" text COLLATE "C",
+    "work_lost" boolean NOT NULL,
+    "late" boolean NOT NULL,
+    "request_id" text COLLATE "C",
+    PRIMARY KEY (tenant, project, id)
+);
+
+CREATE TABLE checkpoint (
+    tenant text COLLATE "C" NOT NULL,
+    "project" text COLLATE "C" NOT NULL,
+    "id" text COLLATE "C" NOT NULL,
+    "data" text COLLATE "C" NOT NULL,
+    "generation" bigint NOT NULL,
+    "agent" text COLLATE "C" NOT NULL,
+    "session" text COLLATE "C" NOT NULL,
+    "at" bigint NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+);
+
+CREATE TABLE usage (
+    tenant text COLLATE "C" NOT NULL,
+    "project" text COLLATE "C" NOT NULL,
+    "id" text COLLATE "C" NOT NULL,
+    "task" text COLLATE "C" NOT NULL,
+    "generation" bigint NOT NULL,
+    "agent" text COLLATE "C" NOT NULL,
+    "session" text COLLATE "C" NOT NULL,
+    "model" text COLLATE "C" NOT NULL,
+    "late" boolean NOT NULL,
+    "fresh" bigint NOT NULL,
+    "cached" bigint NOT NULL,
+    "written" bigint NOT NULL,
+    "output" bigint NOT NULL,
+    "cost" bigint,
+    "duration" bigint NOT NULL,
+    "at" bigint NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) WITH (fillfactor = 85);
+
+CREATE TABLE landing (
+    tenant text COLLATE "C" NOT NULL,
+    "project" text COLLATE "C" NOT NULL,
+    "id" text COLLATE "C" NOT NULL,
+    "task" text COLLATE "C" NOT NULL,
+    "generation" bigint NOT NULL,
+    "run" bigint NOT NULL,
+    "agent" text COLLATE "C" NOT NULL,
+    "branch" text COLLATE "C" NOT NULL,
+    "old" text COLLATE "C" NOT NULL,
+    "new" text COLLATE "C" NOT NULL,
+    "at" bigint NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+);
+
+CREATE TABLE body (
+    tenant text COLLATE "C" NOT NULL,
+    "project" text COLLATE "C" NOT NULL,
+    "id" text COLLATE "C" NOT NULL,
+    "content" bytea NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+);
+
+CREATE TABLE edge (
+    tenant text COLLATE "C" NOT NULL,
+    "project" text COLLATE "C" NOT NULL,
+    "id" text COLLATE "C" NOT NULL,
+    "task" text COLLATE "C" NOT NULL,
+    "needs" text COLLATE "C" NOT NULL,
+    "on_failure" text COLLATE "C" NOT NULL,
+    "subtask" boolean NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+);
+
+CREATE TABLE dag (
+    tenant text COLLATE "C" NOT NULL,
+    "project" text COLLATE "C" NOT NULL,
+    "id" text COLLATE "C" NOT NULL,
+    "title" text COLLATE "C" NOT NULL,
+    "plan" text COLLATE "C",
+    "run" bigint NOT NULL,
+    "status" text COLLATE "C" NOT NULL,
+    "total" bigint NOT NULL,
+    "live" bigint NOT NULL,
+    "blocked" bigint NOT NULL,
+    "completed" bigint NOT NULL,
+    "cancelled" bigint NOT NULL,
+    "dead" bigint NOT NULL,
+    "fired" text COLLATE "C" NOT NULL,
+    "created_by" text COLLATE "C" NOT NULL,
+    "created_at" bigint NOT NULL,
+    "ended_at" bigint,
+    PRIMARY KEY (tenant, project, id)
+) WITH (fillfactor = 70);
+
+CREATE TABLE dead_letter (
+    tenant text COLLATE "C" NOT NULL,
+    "project" text COLLATE "C" NOT NULL,
+    "id" text COLLATE "C" NOT NULL,
+    "task" text COLLATE "C" NOT NULL,
+    "run" bigint NOT NULL,
+    "dag" text COLLATE "C" NOT NULL,
+    "error_class" text COLLATE "C" NOT NULL,
+    "error" text COLLATE "C" NOT NULL,
+    "history" text COLLATE "C" NOT NULL,
+    "poison_pill" boolean NOT NULL,
+    "dead_lettered_at" bigint NOT NULL,
+    "reviewed_by" text COLLATE "C",
+    "reviewed_at" bigint,
+    "resolution" text COLLATE "C",
+    "note" text COLLATE "C",
+    PRIMARY KEY (tenant, project, id)
+);
+
+CREATE TABLE track (
+    tenant text COLLATE "C" NOT NULL,
+    "project" text COLLATE "C" NOT NULL,
+    "id" text COLLATE "C" NOT NULL,
+    "name" text COLLATE "C" NOT NULL,
+    "purpose" text COLLATE "C" NOT NULL,
+    "last_sequence" bigint NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) WITH (fillfactor = 70);
+
+CREATE TABLE project (
+    tenant text COLLATE "C" NOT NULL,
+    "project" text COLLATE "C" NOT NULL,
+    "id" text COLLATE "C" NOT NULL,
+    "default_track" text COLLATE "C" NOT NULL,
+    "boost" bigint NOT NULL,
+    "agents_may_operate" boolean NOT NULL,
+    "stopped" text COLLATE "C" NOT NULL,
+    "limits" text COLLATE "C" NOT NULL,
+    "created_at" bigint NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+);
+
+CREATE TABLE agent (
+    tenant text COLLATE "C" NOT NULL,
+    "project" text COLLATE "C" NOT NULL,
+    "id" text COLLATE "C" NOT NULL,
+    "type" text COLLATE "C" NOT NULL,
+    "capabilities" text COLLATE "C" NOT NULL,
+    "models" text COLLATE "C" NOT NULL,
+    "region" text COLLATE "C",
+    "tracks" text COLLATE "C" NOT NULL,
+    "max_concurrent_tasks" bigint,
+    "draining" boolean NOT NULL,
+    "left_at" bigint,
+    "health" text COLLATE "C" NOT NULL,
+    "host" text COLLATE "C",
+    "boot" text COLLATE "C",
+    "pid" bigint,
+    "pid_start" bigint,
+    "heartbeat" bigint NOT NULL,
+    "stale_after" bigint NOT NULL,
+    "registered_at" bigint NOT NULL,
+    "last_seen" bigint NOT NULL,
+    "stale" boolean NOT NULL,
+    "memory_mb" bigint,
+    "cpu_percent" bigint,
+    "step" text COLLATE "C",
+    "troubles" bigint NOT NULL,
+    "cool_until" bigint,
+    PRIMARY KEY (tenant, project, id)
+) WITH (fillfactor = 70);
+
+CREATE TABLE session (
+    tenant text COLLATE "C" NOT NULL,
+    "project" text COLLATE "C" NOT NULL,
+    "id" text COLLATE "C" NOT NULL,
+    "agent" text COLLATE "C" NOT NULL,
+    "user" text COLLATE "C",
+    "created_at" bigint NOT NULL,
+    "last_activity" bigint NOT NULL,
+    "ended_at" bigint,
+    PRIMARY KEY (tenant, project, id)
+) WITH (fillfactor = 70);
+
+CREATE TABLE model (
+    tenant text COLLATE "C" NOT NULL,
+    "project" text COLLATE "C" NOT NULL,
+    "id" text COLLATE "C" NOT NULL,
+    "troubles" bigint NOT NULL,
+    "cool_until" bigint,
+    PRIMARY KEY (tenant, project, id)
+);
+
+CREATE TABLE message (
+    tenant text COLLATE "C" NOT NULL,
+    "project" text COLLATE "C" NOT NULL,
+    "id" text COLLATE "C" NOT NULL,
+    "message" text COLLATE "C" NOT NULL,
+    "sender" text COLLATE "C" NOT NULL,
+    "recipient" text COLLATE "C" NOT NULL,
+    "address" text COLLATE "C" NOT NULL,
+    "type" text COLLATE "C" NOT NULL,
+    "text" text COLLATE "C" NOT NULL,
+    "reply_to" text COLLATE "C",
+    "sent_at" bigint NOT NULL,
+    "read_at" bigint,
+    PRIMARY KEY (tenant, project, id)
+);
+
+CREATE TABLE reservation (
+    tenant text COLLATE "C" NOT NULL,
+    "project" text COLLATE "C" NOT NULL,
+    "id" text COLLATE "C" NOT NULL,
+    "pattern" text COLLATE "C" NOT NULL,
+    "mode" text COLLATE "C" NOT NULL,
+    "task" text COLLATE "C",
+    "generation" bigint NOT NULL,
+    "nonce" bytea NOT NULL,
+    "epoch" text COLLATE "C" NOT NULL,
+    "agent" text COLLATE "C" NOT NULL,
+    "session" text COLLATE "C" NOT NULL,
+    "created_at" bigint NOT NULL,
+    "lease" bigint,
+    "until" bigint,
+    PRIMARY KEY (tenant, project, id)
+);
+
+CREATE TABLE leader (
+    tenant text COLLATE "C" NOT NULL,
+    "project" text COLLATE "C" NOT NULL,
+    "id" text COLLATE "C" NOT NULL,
+    "holder" text COLLATE "C" NOT NULL,
+    "term" bigint NOT NULL,
+    "elected_at" bigint NOT NULL,
+    "lease" bigint NOT NULL,
+    "until" bigint NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) WITH (fillfactor = 70);
+
+CREATE TABLE request (
+    tenant text COLLATE "C" NOT NULL,
+    "project" text COLLATE "C" NOT NULL,
+    "id" text COLLATE "C" NOT NULL,
+    "digest" text COLLATE "C" NOT NULL,
+    "outcome" text COLLATE "C" NOT NULL,
+    "at" bigint NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+);
+
+CREATE TABLE event (
+    sequence bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    tenant text COLLATE "C" NOT NULL,
+    "id" text COLLATE "C" NOT NULL,
+    "time" bigint NOT NULL,
+    "kind" text COLLATE "C" NOT NULL,
+    "level" text COLLATE "C" NOT NULL,
+    "project" text COLLATE "C" NOT NULL,
+    "task" text COLLATE "C",
+    "key" text COLLATE "C",
+    "version" bigint,
+    "track" text COLLATE "C",
+    "generation" bigint,
+    "agent" text COLLATE "C",
+    "session" text COLLATE "C",
+    "user" text COLLATE "C",
+    "address" text COLLATE "C",
+    "previous_state" text COLLATE "C",
+    "new_state" text COLLATE "C",
+    "message" text COLLATE "C" NOT NULL,
+    "details" text COLLATE "C" NOT NULL,
+    "patch" text COLLATE "C" NOT NULL,
+    "trace_id" text COLLATE "C",
+    "causation_id" text COLLATE "C",
+    xid xid8 NOT NULL DEFAULT pg_current_xact_id()
+);
+
+-- Covering: `lanes` and `ready` are answered by the first alone.
+CREATE INDEX task_ready ON task (tenant, project, lane, band, rank, sequence, id) WHERE lane IS NOT NULL;
+CREATE INDEX task_due ON task (tenant, project, due_at, id) WHERE due_at IS NOT NULL;
+CREATE UNIQUE INDEX task_ref ON task (tenant, project, ref);
+CREATE INDEX task_key ON task (tenant, project, key, id);
+CREATE UNIQUE INDEX task_idempotency ON task (tenant, project, idempotency_key) WHERE idempotency_key IS NOT NULL;
+CREATE UNIQUE INDEX task_spawned ON task (tenant, project, parent, parent_run, local_name) WHERE local_name IS NOT NULL;
+CREATE INDEX task_dag ON task (tenant, project, dag, id);
+CREATE INDEX task_parent ON task (tenant, project, parent, id) WHERE parent IS NOT NULL;
+CREATE INDEX task_state ON task (tenant, project, state, id);
+CREATE INDEX task_agent ON task (tenant, project, agent, id) WHERE agent IS NOT NULL;
+CREATE INDEX task_session ON task (tenant, project, session, id) WHERE session IS NOT NULL;
+CREATE INDEX task_offer ON task (tenant, project, offer_to, id) WHERE offer_to IS NOT NULL;
+CREATE INDEX task_parked ON task (tenant, project, parked, id) WHERE parked IS NOT NULL;
+CREATE INDEX task_created ON task (tenant, project, created_at, id);
+-- The tags themselves are not in it: a long list of them would be larger than an index entry can be.
+CREATE INDEX task_tagged ON task (tenant, project, id) WHERE tags <> '[]';
+
+CREATE INDEX edge_task ON edge (tenant, project, task, id);
+CREATE INDEX edge_needs ON edge (tenant, project, needs, id);
+
+CREATE UNIQUE INDEX claim_generation ON claim (tenant, project, task, generation);
+CREATE INDEX claim_session ON claim (tenant, project, session, id);
+-- Not unique: one request may take several tasks.
+CREATE INDEX claim_request ON claim (tenant, project, request_id) WHERE request_id IS NOT NULL;
+-- Live claims only: the end of a claim forgets its process.
+CREATE INDEX claim_process ON claim (tenant, project, process) WHERE process IS NOT NULL;
+
+CREATE INDEX usage_task ON usage (tenant, project, task, generation);
+CREATE INDEX usage_late ON usage (tenant, project) WHERE late;
+
+CREATE INDEX landing_task ON landing (tenant, project, task, generation);
+
+CREATE INDEX result_task ON result (tenant, project, task, id);
+CREATE INDEX result_request ON result (tenant, project, request_id) WHERE request_id IS NOT NULL;
+-- The second wall behind the rule "one accepted result for a task and run".
+CREATE UNIQUE INDEX result_accepted ON result (tenant, project, task, run) WHERE accepted;
+
+CREATE INDEX session_open ON session (tenant, project, agent, id) WHERE ended_at IS NULL;
+
+CREATE INDEX message_recipient ON message (tenant, project, recipient, read_at);
+
+CREATE INDEX reservation_task ON reservation (tenant, project, task) WHERE task IS NOT NULL;
+CREATE INDEX reservation_pattern ON reservation (tenant, project, pattern);
+
+-- The log of a project, and its last event: who writes there is never earlier than it.
+CREATE INDEX event_project ON event (tenant, project, sequence);
+CREATE UNIQUE INDEX event_version ON event (tenant, project, task, version) WHERE task IS NOT NULL;
+CREATE INDEX event_session ON event (tenant, project, session, sequence) WHERE session IS NOT NULL;
+CREATE INDEX event_causation ON event (tenant, causation_id, sequence) WHERE causation_id IS NOT NULL;
+
+-- Rows here are written often and die soon: cleaned up by the hundred, not when a fifth of the table is dead.
+ALTER TABLE task SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
+ALTER TABLE agent SET (autovacuum_vacuum_scale_factor = 0.02);
+ALTER TABLE session SET (autovacuum_vacuum_scale_factor = 0.02);

@@ -1,0 +1,162 @@
+"""Every statement text that is not made from a struct. `{s}` stands for the schema, quoted and with its dot.
+
+No text reads or leaves session state: settings and locks end with their transaction, so that a pooler may give each
+transaction another session.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+from tenure.stores.sql.clauses import Dialect
+
+# The text search throws out nearly all rows before any JSON is parsed; the items are compared as they are written,
+# since reading them as text would fail on an escaped NUL.
+CONTAINS = (
+    "({} <> '[]' AND strpos({}, ?) > 0 AND EXISTS"
+    " (SELECT 1 FROM json_array_elements({}::json) AS item (value) WHERE item.value::text = ?))"
+)
+
+# READ COMMITTED, whatever the database's default: each statement sees what was committed before it, which, with the
+# project's lock in hand, is all that there will be.
+BEGIN_WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+# Generic plans, and no walking through tables: what the statistics of a table say that was empty an hour ago must not
+# decide. A statement is planned once, and JIT would be started by the price that walking is given.
+_PLANS = """set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true),
+    set_config('jit', 'off', true)"""
+
+# An answer promises that it lasts: a database or role that was set to lose commits must not break that.
+SETTINGS = f"""
+SELECT set_config('statement_timeout', ?, true), set_config('lock_timeout', ?, true),
+    set_config('idle_in_transaction_session_timeout', ?, true), {_PLANS},
+    set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on'
+               ELSE current_setting('synchronous_commit') END, true)
+"""
+
+LOCK = "SELECT pg_advisory_xact_lock(?)"
+SHARE = "SELECT pg_advisory_xact_lock_shared(?)"
+NOTIFY = "SELECT pg_notify(?, ?)"
+
+_MICROSECONDS = "(extract(epoch FROM {}) * 1000000)::bigint"
+# After the locks, and with them: nothing that it reads can change before the commit. The clock is read last.
+_HEAD = """
+SELECT m.breaking, coalesce(e.epoch, m.epoch), {last}, {now}
+FROM {{s}}meta AS m LEFT JOIN {{s}}epoch AS e ON e.tenant = ?
+"""
+# As in log.py: the bounds and the order are those of event_project alone.
+_LAST_OF_PROJECTS = """
+(SELECT max(l.time) FROM unnest(?::text[]) AS p (name), LATERAL (
+    SELECT e.tenant, e.project, e.time FROM {s}event AS e
+    WHERE (e.tenant, e.project, e.sequence) <= (?, p.name, 9223372036854775807)
+    ORDER BY e.tenant DESC, e.project DESC, e.sequence DESC LIMIT 1) AS l
+ WHERE l.tenant = ? AND l.project = p.name)
+"""
+_LAST_OF_ALL = "(SELECT time FROM {s}event ORDER BY sequence DESC LIMIT 1)"
+
+# A loose index scan: one step in task_ready from each lane's first task to the next lane's, however many wait behind.
+_LANES = """
+WITH RECURSIVE found AS (
+    (SELECT lane, band, rank, sequence, id FROM {s}task WHERE tenant = $1 AND project = $2 AND lane IS NOT NULL
+     ORDER BY lane, band, rank, sequence, id LIMIT 1)
+    UNION ALL
+    SELECT following.* FROM found, LATERAL (
+        SELECT lane, band, rank, sequence, id FROM {s}task
+        WHERE tenant = $1 AND project = $2 AND lane > found.lane
+        ORDER BY lane, band, rank, sequence, id LIMIT 1) AS following
+)
+SELECT lane, band, rank, sequence, id FROM found
+"""
+# Both are answered by task_ready alone.
+_READY = """
+SELECT band, rank, sequence, id FROM {s}task
+WHERE tenant = ? AND project = ? AND lane = ? ORDER BY band, rank, sequence, id LIMIT ?
+"""
+_READY_AFTER = """
+SELECT band, rank, sequence, id FROM {s}task
+WHERE tenant = ? AND project = ? AND lane = ? AND (band, rank, sequence, id) > (?, ?, ?, ?)
+ORDER BY band, rank, sequence, id LIMIT ?
+"""
+DUE = "WHERE tenant = ? AND project = ? AND due_at <= ? ORDER BY due_at, id LIMIT ?"
+_DUE_PROJECTS = """
+WITH RECURSIVE found AS (
+    (SELECT project FROM {s}task WHERE tenant = $1 AND due_at IS NOT NULL ORDER BY project LIMIT 1)
+    UNION ALL
+    SELECT following.project FROM found, LATERAL (
+        SELECT project FROM {s}task WHERE tenant = $1 AND project > found.project AND due_at IS NOT NULL
+        ORDER BY project LIMIT 1) AS following
+)
+SELECT project FROM found
+"""
+_NEXT_DUE = """
+SELECT due_at FROM {s}task WHERE tenant = ? AND project = ? AND due_at IS NOT NULL ORDER BY due_at LIMIT 1
+"""
+_SET_EPOCH = """
+INSERT INTO {s}epoch (tenant, epoch, place) VALUES (?, ?, ?)
+ON CONFLICT (tenant) DO UPDATE SET epoch = excluded.epoch, place = excluded.place
+"""
+_SETTLE_META = "UPDATE {s}meta SET epoch = ?, place = ? WHERE place <> ?"
+# Each tenant its own, or the receipts of one would be as good as another's.
+_SETTLE_TENANTS = "UPDATE {s}epoch SET epoch = substr(md5(tenant || ?), 1, 8), place = ? WHERE place <> ?"
+# What was last written, and who has finished writing: see cursors.py.
+_MARK = "SELECT coalesce((SELECT max(sequence) FROM {s}event), 0), pg_current_snapshot()::text"
+# Anything beyond the mark, or what its snapshot had not seen; the latter cannot lie far back.
+_NEWS = """
+SELECT coalesce((SELECT max(sequence) FROM {s}event), 0), EXISTS (
+    SELECT 1 FROM {s}event WHERE sequence > ? AND NOT pg_visible_in_snapshot(xid, ?::pg_snapshot))
+"""
+FAR_BACK = 10_000
+
+# --- of the log across projects ---
+SNAPSHOT = "SELECT pg_current_snapshot()::text"
+FINISHED = '("xid" < ?::xid8 OR "xid" = pg_current_xact_id_if_assigned())'
+# The key of a lock on one 64-bit number, as pg_locks shows it.
+WRITERS = """
+SELECT x.transactionid::text FROM pg_locks AS a JOIN pg_locks AS x ON x.pid = a.pid
+WHERE a.locktype = 'advisory' AND a.objsubid = 1 AND a.database = (
+        SELECT oid FROM pg_database WHERE datname = current_database())
+    AND (a.classid::bigint << 32 | a.objid::bigint) = ? AND x.locktype = 'transactionid' AND x.granted
+    AND x.mode = 'ExclusiveLock'
+"""
+STATES = "SELECT x::text, pg_xact_status(x::xid8) FROM unnest(?::text[]) AS given (x)"
+
+
+class Queries(NamedTuple):
+    """The texts of one schema."""
+
+    dialect: Dialect
+    head: str
+    head_of_projects: str
+    head_for_reading: str
+    lanes: str
+    ready: str
+    ready_after: str
+    due_projects: str
+    next_due: str
+    set_epoch: str
+    settle_meta: str
+    settle_tenants: str
+    mark: str
+    news: str
+
+
+@cache
+def queries_of(schema: str) -> Queries:
+    """`schema` must have been checked: it becomes part of every text."""
+    here = f'"{schema}".'
+    written, read = (_MICROSECONDS.replace("{}", clock) for clock in ("clock_timestamp()", "now()"))
+    head = _HEAD.format(last=_LAST_OF_ALL, now=written)
+    of_projects = _HEAD.format(last=_LAST_OF_PROJECTS, now=written)
+    # The start of the transaction, before its snapshot: no lease looks over that was renewed.
+    reading = _HEAD.format(last=_LAST_OF_ALL, now=read).replace("SELECT m.", f"SELECT {_PLANS},\n    m.", 1)
+    texts = (
+        head, of_projects, reading, _LANES, _READY, _READY_AFTER, _DUE_PROJECTS, _NEXT_DUE, _SET_EPOCH, _SETTLE_META,
+        _SETTLE_TENANTS, _MARK, _NEWS,
+    )  # fmt: skip
+    dialect = Dialect(
+        contains=CONTAINS, contains_asks=("json", "json"), truths=("false", "true"), arrays=True, missing_last=True,
+        schema=here,
+    )  # fmt: skip
+    return Queries(dialect, *(text.replace("{s}", here) for text in texts))

@@ -1,0 +1,219 @@
+"""The store: opening, waiting, check."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tenure.core.errors import InvalidInput, StoreAway
+from tenure.core.events import Event
+from tenure.stores.port import DURABLE, PROCESSES, TENANTS, WAKE_UPS, WRITERS, Clock
+from tenure.stores.postgres import address, queries, schema
+from tenure.stores.postgres.connections import Connections
+from tenure.stores.postgres.failures import Failed, Lost, lost, translated
+from tenure.stores.postgres.link import Link, Rows
+from tenure.stores.postgres.transaction import PostgresTransaction
+from tenure.stores.postgres.values import reader
+from tenure.stores.postgres.waiting import Board, Listener
+from tenure.stores.sql.codec import Codec
+from tenure.stores.sql.orphans import orphans
+from tenure.stores.sql.statements import event_table
+
+STATEMENT = 30.0  # seconds that one statement may take
+IDLE = 30.0  # that a write transaction may stand still: a stopped process must not keep its project's lock
+_AWAY = 0.5  # that the first waiter waits for the thread that listens
+
+BROKEN = """
+SELECT 'index ' || i.indexrelid::regclass || ' is not valid' FROM pg_index AS i
+JOIN pg_class AS c ON c.oid = i.indrelid WHERE c.relnamespace = to_regnamespace(?) AND NOT i.indisvalid
+UNION ALL
+SELECT 'trigger ' || t.tgname || ' on ' || t.tgrelid::regclass || ' is not tenure''s' FROM pg_trigger AS t
+JOIN pg_class AS c ON c.oid = t.tgrelid WHERE c.relnamespace = to_regnamespace(?) AND NOT t.tgisinternal
+"""
+
+
+class Postgres:
+    """Fulfils the port with a schema of a PostgreSQL database. Opening makes it unless `create` is False."""
+
+    features = frozenset({DURABLE, PROCESSES, WAKE_UPS, TENANTS, WRITERS})
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        clock: Clock | None = None,
+        random: Callable[[int], bytes] = os.urandom,
+        create: bool = True,
+        patience: float = 10.0,
+        monotonic: Callable[[], float] = time.monotonic,
+        connections: Connections | None = None,
+    ) -> None:
+        """`clock`: the server's unless given. `patience`: seconds to wait for a connection, and for a project's lock.
+
+        `connections`: a pool that others use too, for the same database; it stays open when the store is closed.
+        """
+        where = address.parse(url)
+        self.url = where.shown
+        self.clock = clock
+        self.monotonic = monotonic
+        self.queries = queries.queries_of(where.schema)
+        self.timeouts = [f"{int(seconds * 1000)}ms" for seconds in (STATEMENT, patience, IDLE)]
+        self._random = random
+        self._schema_name = where.schema
+        self._process = os.getpid()
+        self._closed = False
+        self.epoch_lock = self.lock_key("epoch")
+        self.channel = f"tenure_{self.lock_key('channel') & 0xFFFFFFFF:08x}"
+        self._readers: dict[type[Any], Callable[[Sequence[Any]], Any]] = {}
+        self.board = Board()
+        self._shares = connections is not None
+        self.connections = connections or Connections(where.conninfo, where.pool, patience, STATEMENT, self.url)
+        self.listener = Listener(where.direct or where.conninfo, self.channel, self.queries.mark, self.board, STATEMENT)
+        try:
+            self.schema, self.is_copy, self.place = self._open(create)
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, create: bool) -> schema.Found:
+        link = self.connections.take()
+        lock, epoch = self.lock_key("migrate"), self._random(4).hex()
+        try:
+            return schema.open_schema(link, self._schema_name, lock, epoch, create=create)
+        except Failed as error:
+            raise translated(error, self.url) from error
+        except Lost as error:
+            raise lost(error, self.url) from error
+        finally:
+            self.connections.give(link)
+
+    def begin(self, tenant: str, *, write: bool) -> PostgresTransaction:
+        if not tenant:
+            raise InvalidInput("a transaction is of one tenant: its name is missing")
+        self._refuse_fork()
+        return PostgresTransaction(self, tenant, write)
+
+    def mark(self) -> int:
+        ((last, snapshot),) = self._read(self.queries.mark)
+        self.board.remember(last, snapshot)
+        return int(last)
+
+    def wait(self, mark: int, timeout: float) -> bool:
+        """Told by the server at once, of this process's own commits even before; never later than a second."""
+        until = self.monotonic() + timeout
+        board = self.board
+        seen = board.seen(mark)
+        if timeout > 0 and board.last <= mark:
+            self.listener.start(min(timeout, _AWAY))
+        if self._has_news(mark, seen.text if seen else None):
+            return True
+        with board.changed:
+            while not board.has_news(mark, seen):
+                left = until - self.monotonic()
+                if left <= 0:
+                    return False
+                board.changed.wait(left)
+        return True
+
+    def _has_news(self, mark: int, snapshot: str | None) -> bool:
+        if self.board.last > mark:
+            return True
+        if snapshot is None:
+            ((last, _),) = self._read(self.queries.mark)
+            return bool(last > mark)
+        ((last, unseen),) = self._read(self.queries.news, [mark - queries.FAR_BACK, snapshot])
+        return bool(last > mark or unseen)
+
+    def announce(self, sequence: int, transaction: int) -> None:
+        """Wake those in this process who wait."""
+        self.board.post(sequence, transaction)
+
+    def notify(self, link: Link, sequence: int, transaction: int) -> None:
+        """Wake those in other processes. It is committed by now: whatever goes wrong here, they will look."""
+        try:
+            link.run([(queries.NOTIFY, [self.channel, f"{sequence} {transaction}"])])
+        except (Failed, Lost):
+            return
+
+    def settled_here(self) -> None:
+        """Tenants other than the one whose epoch was just begun get a new one too: their receipts came along."""
+        link = self.connections.take()
+        try:
+            link.run(
+                [
+                    (queries.BEGIN_WRITE, ()),
+                    (queries.LOCK, [self.epoch_lock]),
+                    (self.queries.settle_meta, [self._random(4).hex(), self.place, self.place]),
+                    (self.queries.settle_tenants, [self._random(16).hex(), self.place, self.place]),
+                    ("COMMIT", ()),
+                ]
+            )
+        except Failed as error:
+            raise translated(error, self.url) from error
+        except Lost as error:
+            raise lost(error, self.url) from error
+        finally:
+            self.connections.give(link)
+        self.is_copy = False
+
+    def backup(self, target: str) -> None:
+        raise InvalidInput(
+            "a PostgreSQL store is backed up with PostgreSQL's own tools",
+            "pg_dump --schema copies one moment of it; see the how-to on PostgreSQL.",
+        )
+
+    def check(self) -> list[str]:
+        found = [str(line) for (line,) in self._read(BROKEN, [self._schema_name, self._schema_name])]
+        for what, text in orphans(self.queries.dialect.schema).items():
+            ((count,),) = self._read(text)
+            if count:
+                found.append(f"{count} rows of {what} name a task that is not there")
+        return found
+
+    def close(self) -> None:
+        if self._closed or self._process != os.getpid():
+            return
+        self._closed = True
+        self.listener.close()
+        if not self._shares:
+            self.connections.close()
+
+    def lock_key(self, *names: str) -> int:
+        """A lock's number: 64 bits of a hash. Two names that meet would only wait for each other."""
+        told = "\x00".join(("tenure", self._schema_name, *names)).encode("utf-8", "surrogatepass")
+        return int.from_bytes(hashlib.blake2b(told, digest_size=8).digest(), "big", signed=True)
+
+    def reader(self, kind: type[Any]) -> Callable[[Sequence[Any]], Any]:
+        """Makes a row of that kind from what the server gives."""
+        found = self._readers.get(kind)
+        if found is None:
+            dialect = self.queries.dialect
+            codec: Codec[Any] = event_table(dialect).codec if kind is Event else Codec(kind)
+            found = self._readers[kind] = reader(codec)
+        return found
+
+    def _read(self, text: str, values: Sequence[Any] = ()) -> Rows:
+        self._refuse_fork()
+        link = self.connections.take()
+        try:
+            try:
+                return link.all(text, values)
+            except Lost:
+                link = self.connections.replaced(link)
+                return link.all(text, values)
+        except Failed as error:
+            raise translated(error, self.url) from error
+        except Lost as error:
+            raise lost(error, self.url) from error
+        finally:
+            self.connections.give(link)
+
+    def _refuse_fork(self) -> None:
+        if self._process != os.getpid():
+            raise StoreAway(
+                f"{self.url} was open when this process was forked, and a connection cannot be shared",
+                "Start processes with spawn, or close the store before forking.",
+            )

@@ -1,0 +1,82 @@
+"""Python's values as PostgreSQL's parameters, and back.
+
+Parameters go as text, and the server gives each the type of the column that it meets: one statement text is one
+prepared statement, whatever is None. PostgreSQL's text cannot hold NUL, which ours may; so NUL becomes `\\x01\\x01` and
+`\\x01` becomes `\\x01\\x02`. That keeps order, equality and beginnings, and costs nothing where neither occurs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from tenure.stores.sql.codec import Codec
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+_LARGEST = (1 << 63) - 1
+
+
+def hidden(text: str) -> str:
+    """The text without NUL."""
+    if "\x00" in text or "\x01" in text:
+        return text.replace("\x01", "\x01\x02").replace("\x00", "\x01\x01")
+    return text
+
+
+def shown(text: str) -> str:
+    if "\x01" in text:
+        return text.replace("\x01\x01", "\x00").replace("\x01\x02", "\x01")
+    return text
+
+
+def parameter(value: Any) -> bytes | None:
+    """Raises OverflowError, TypeError or UnicodeEncodeError for what no column can hold."""
+    if value is None:
+        return None
+    kind = type(value)
+    if kind is str:
+        text: bytes = hidden(value).encode()
+        return text
+    if kind is int:
+        if -_LARGEST - 1 <= value <= _LARGEST:
+            return b"%d" % value
+        raise OverflowError(f"{value} does not fit into 64 bits")
+    if kind is bool:
+        return b"t" if value else b"f"
+    if kind is bytes:
+        return f"\\x{value.hex()}".encode()
+    if kind is float:
+        return repr(value).encode()
+    if kind is list:
+        return b"{" + b",".join([_item(item) for item in value]) + b"}"
+    raise TypeError(f"{kind.__name__} is no column's type")
+
+
+def parameters(values: Sequence[Any]) -> list[bytes | None]:
+    return [parameter(value) for value in values]
+
+
+def _item(value: Any) -> bytes:
+    """One item of an array; quoted, so that nothing in it means anything."""
+    given = parameter(value)
+    assert given is not None
+    return b'"' + given.replace(b"\\", b"\\\\").replace(b'"', b'\\"') + b'"'
+
+
+def reader(codec: Codec[S]) -> Callable[[Sequence[Any]], S]:
+    """As the codec's `decode`, for rows as this server gives them."""
+    texts = [n for n, column in enumerate(codec.columns) if column.type == "str"]
+    decode = codec.decode
+
+    def read(row: Sequence[Any]) -> S:
+        for n in texts:
+            value = row[n]
+            if value is not None and "\x01" in value:
+                row = [shown(v) if m in texts and v is not None else v for m, v in enumerate(row)]
+                break
+        return decode(row)
+
+    return read

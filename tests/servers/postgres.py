@@ -1,0 +1,123 @@
+"""A PostgreSQL server of our own, durable as shipped, and schemas in it for tests to use."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+from urllib.parse import urlencode
+
+import psycopg
+
+from tenure.stores.port import Clock
+from tenure.stores.postgres import Postgres
+from tenure.stores.postgres.address import parse
+from tenure.stores.postgres.connections import Connections
+from tests.servers import processes
+
+WHERE = "TENURE_TEST_POSTGRES"  # the server's URL, for processes that a test starts
+ROOM = 1 << 30  # bytes
+SCHEMAS = 3  # used in turn: a test may open a second folder while the first is in use
+_FOLDERS = ("/usr/lib/postgresql/*/bin", "/usr/local/pgsql/bin")
+# Others' transactions hold cursors back: the autovacuum of a busy machine must not decide when a test sees an event.
+_SETTINGS = {"listen_addresses": "127.0.0.1", "autovacuum": "off", "max_connections": "200", "shared_buffers": "64MB"}
+
+
+class PostgresServer:
+    """Runs from `start` to `stop`; `url` leads to its database through TCP, `socket_url` through its socket."""
+
+    def __init__(self, place: Path | None = None) -> None:
+        """`place`: where its folder goes."""
+        self.user = processes.servant()
+        # In memory where the host has such: commits sync as shipped, and no slow disk decides how long tests take.
+        if place is None:
+            memory = Path("/dev/shm")
+            place = memory if os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > ROOM else Path("/tmp")
+        self.folder = Path(tempfile.mkdtemp(prefix="tenure-pg-", dir=place))  # a socket's path must be short
+        self.data, self.log = self.folder / "data", self.folder / "log"
+        self.port = processes.free_port()
+        self.url = f"postgresql://tenure@127.0.0.1:{self.port}/postgres"
+        self.socket_url = f"postgresql://tenure@/postgres?host={self.folder}&port={self.port}"
+
+    def start(self) -> None:
+        postgres = program()
+        processes.give(self.folder, self.user)
+        subprocess.run(
+            [postgres.parent / "initdb", "-D", self.data, "-U", "tenure", "-A", "trust", "-E", "UTF8", "--locale=C"],
+            user=self.user, cwd="/", check=True, capture_output=True,
+        )  # fmt: skip
+        self.run()
+
+    def run(self) -> None:
+        """Start on the data that is there."""
+        self.log.touch()
+        settings = {**_SETTINGS, "port": str(self.port), "unix_socket_directories": str(self.folder)}
+        options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+        self.process = processes.start([program(), "-D", self.data, *options], self.user, self.log)
+        processes.wait_until(self._answers, self.process, self.log)
+
+    def stop(self) -> None:
+        if hasattr(self, "process"):
+            processes.end(self.process)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _answers(self) -> bool:
+        try:
+            psycopg.connect(self.url, connect_timeout=2).close()
+        except psycopg.OperationalError:
+            return False
+        return True
+
+
+def program() -> Path:
+    """The server's binary, installed where it can be; its companions lie beside it."""
+    postgres = processes.found("postgres", *_FOLDERS)
+    if postgres is None:
+        trouble = processes.install("postgresql")
+        postgres = processes.found("postgres", *_FOLDERS)
+        if postgres is None:
+            processes.unable(trouble or "apt-get installed postgresql, but there is no program `postgres`")
+    return postgres
+
+
+def url_of(folder: Path, server: str | None = None, **more: str) -> str:
+    """The URL of the folder's own schema: clean when it is first asked for, later the same again."""
+    note = folder / "postgres-schema"
+    if not note.exists():
+        note.write_text(_clean_schema())
+    server = server or os.environ[WHERE]
+    return f"{server}{'&' if '?' in server else '?'}{urlencode({'schema': note.read_text(), **more})}"
+
+
+def open_store(folder: Path, clock: Clock | None, server: str | None = None) -> Postgres:
+    """The folder's store, on connections that all tests of this process share: a new one knows nothing yet.
+
+    What takes a microsecond on a warm connection takes a millisecond on a new one, and a suite opens hundreds.
+    """
+    server = server or os.environ[WHERE]
+    return Postgres(url_of(folder, server), clock=clock, connections=_connections(server))
+
+
+@cache
+def _connections(url: str) -> Connections:
+    return Connections(parse(url).conninfo, 40, 10.0, 30.0, url)
+
+
+_given = 0
+
+
+def _clean_schema() -> str:
+    """Emptied, not made: twenty tables and sixty indexes would cost each test a tenth of a second."""
+    global _given  # noqa: PLW0603 - one count for the session
+    _given += 1
+    schema = f"test_{os.getpid()}_{_given % SCHEMAS}"
+    link = _connections(os.environ[WHERE]).take()
+    try:
+        tables = link.all("SELECT tablename FROM pg_tables WHERE schemaname = ?", [schema])
+        link.run([(f'DELETE FROM "{schema}"."{name}"', ()) for (name,) in tables if name not in ("meta", "migration")])
+    finally:
+        _connections(os.environ[WHERE]).give(link)
+    return schema

@@ -1,0 +1,111 @@
+"""Finding, installing and starting a server's program, and ending it with us."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+PATIENCE = 30.0
+_PR_SET_PDEATHSIG = 1
+
+
+def is_root() -> bool:
+    return os.geteuid() == 0
+
+
+def unable(why: str) -> NoReturn:
+    """A server that cannot be had: root could have installed it, so there it is a failure."""
+    if is_root():
+        pytest.fail(why)
+    pytest.skip(why)
+
+
+def found(program: str, *folders: str) -> Path | None:
+    """The program on the PATH, or in the last of the folders that match."""
+    on_path = shutil.which(program)
+    if on_path:
+        return Path(on_path).resolve()  # its companions lie beside the real one
+    candidates = [path for folder in folders for path in Path("/").glob(f"{folder.lstrip('/')}/{program}")]
+    return max(candidates, default=None)
+
+
+def install(package: str) -> str:
+    """What went wrong, or nothing. RUNLEVEL=1 keeps Debian from starting what it installs."""
+    if not is_root():
+        return f"{package} is not installed, and only root can install it (apt-get install {package})"
+    if not shutil.which("apt-get"):
+        return f"{package} is not installed, and there is no apt-get to install it with"
+    env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
+    asked = ["apt-get", "install", "-y", "--no-install-recommends", package]
+    done = subprocess.run(asked, env=env, capture_output=True, text=True, check=False)
+    if done.returncode:
+        subprocess.run(["apt-get", "update"], env=env, capture_output=True, check=False)
+        done = subprocess.run(asked, env=env, capture_output=True, text=True, check=False)
+    return f"apt-get install {package}: {done.stderr.strip()[-300:]}" if done.returncode else ""
+
+
+def servant() -> str | None:
+    """The user to run a server as that refuses root; None where we are not root anyway."""
+    if not is_root():
+        return None
+    names = {user.pw_name for user in pwd.getpwall()}
+    return "postgres" if "postgres" in names else "nobody"
+
+
+def give(path: Path, user: str | None) -> None:
+    if user is not None:
+        shutil.chown(path, user)
+
+
+def start(command: Sequence[str | Path], user: str | None, log: Path) -> subprocess.Popen[bytes]:
+    """Run in the background. The kernel ends it with us, even where we are killed."""
+    libc = ctypes.CDLL(None)
+
+    def with_us() -> None:
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGQUIT)
+
+    with log.open("ab") as out:
+        return subprocess.Popen(
+            [str(part) for part in command], user=user, group=None if user is None else pwd.getpwnam(user).pw_gid,
+            extra_groups=None if user is None else [], stdout=out, stderr=out, stdin=subprocess.DEVNULL,
+            cwd="/", preexec_fn=with_us,  # noqa: PLW1509 - it calls the kernel and nothing of Python's
+        )  # fmt: skip
+
+
+def wait_until(ready: Callable[[], bool], process: subprocess.Popen[bytes], log: Path) -> None:
+    until = time.monotonic() + PATIENCE
+    while not ready():
+        if process.poll() is not None or time.monotonic() > until:
+            pytest.fail(f"{process.args!r} did not come up:\n{log.read_text(errors='replace')[-2000:]}")
+        try:
+            process.wait(0.02)
+        except subprocess.TimeoutExpired:
+            continue
+
+
+def end(process: subprocess.Popen[bytes], how: signal.Signals = signal.SIGQUIT) -> None:
+    if process.poll() is None:
+        process.send_signal(how)
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(10)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -1,0 +1,147 @@
+"""Hot queries keep their plans, whether or not the server has looked at the tables: nothing is walked or sorted."""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from tenure.core.filters import Contains, Prefix, Present
+from tenure.core.records import Claim, Edge, Landing, Message, Reservation, Result, Row, Session, Task, Usage
+from tenure.stores.postgres import Postgres, log, queries
+from tenure.stores.postgres.link import Link, numbered
+from tenure.stores.postgres.planner import made_up
+from tenure.stores.postgres.queries import queries_of
+from tenure.stores.sql.columns import tables
+from tenure.stores.sql.statements import table_of
+from tests.servers.postgres import PostgresServer
+
+P = {"project": "1"}
+SCHEMA = "plans"
+TEXTS = queries_of(SCHEMA)
+DIALECT = TEXTS.dialect
+
+
+def found(
+    kind: type[Row], where: dict[str, Any], order: str = "id", after: Any = None, limit: int | None = None
+) -> Any:
+    return table_of(kind, DIALECT).finding("local", {**P, **where}, order, after, limit)
+
+
+def logged(where: dict[str, Any], *, last: bool = False) -> Any:
+    return log.finding("local", where, 0, 10, last, DIALECT)
+
+
+TASK = table_of(Task, DIALECT)
+HOT: dict[str, tuple[Any, str]] = {
+    "lanes": ((TEXTS.lanes, ["local", "1"]), "task_ready"),
+    "ready": ((TEXTS.ready, ["local", "1", "3", 1]), "task_ready"),
+    "ready after": ((TEXTS.ready_after, ["local", "1", "3", 1, 1, 1, "t", 1]), "task_ready"),
+    "due": ((f"{TASK.select} {queries.DUE}", ["local", "1", 1, 1]), "task_due"),
+    "due projects": ((TEXTS.due_projects, ["local"]), "task_due"),
+    "next due": ((TEXTS.next_due, ["local", "1"]), "task_due"),
+    "load one": (next(TASK.loading("local", [("1", "a")])), "task_pkey"),
+    "load some": (next(TASK.loading("local", [("1", "a"), ("1", "b")])), "task_pkey"),
+    "load a claim": (next(table_of(Claim, DIALECT).loading("local", [("1", "a")])), "claim_pkey"),
+    "ref": (found(Task, {"ref": "A-001"}, limit=1), "task_ref"),
+    "beginning of a key": (found(Task, {"key": Prefix("A-0")}, "key", limit=4), "task_key"),
+    "idempotency key": (found(Task, {"idempotency_key": "x"}, limit=1), "task_idempotency"),
+    "dependents": (found(Edge, {"needs": "t"}), "edge_needs"),
+    "dependencies": (found(Edge, {"task": "t"}), "edge_task"),
+    "held by an agent": (found(Task, {"agent": "bo"}), "task_agent"),
+    "held by a session": (found(Task, {"session": "s", "state": ("claimed", "running")}), "task_session"),
+    "held by a session, the first": (found(Task, {"session": "s"}, limit=3), "task_session"),
+    "children": (found(Task, {"parent": "t", "parent_run": 1}), "task_parent"),
+    "parked": (found(Task, {"parked": "t"}), "task_parked"),
+    "a page of a state": (found(Task, {"state": "1"}, "id", ("t", "t"), 50), "task_state"),
+    "a page of the newest": (found(Task, {}, "-created_at", (5, "t"), 50), "task_created"),
+    "claims of a session": (found(Claim, {"session": "s"}), "claim_session"),
+    "results": (found(Result, {"task": "t", "generation": 1, "digest": "d"}, limit=1), "result_task"),
+    "events of a session": (logged({**P, "session": "s"}), "event_session"),
+    "events of a command": (logged({"causation_id": "c"}), "event_causation"),
+    "events of a project": (logged(P), "event_project"),
+    "latest events of a project": (logged(P, last=True), "event_project"),
+    "latest events": (logged({}, last=True), "event_pkey"),
+    "mark": ((TEXTS.mark, []), "event_pkey"),
+}
+# A few rows of one thing: sorting them is cheaper than an index more.
+SORTED: dict[str, tuple[Any, str]] = {
+    "offers": (found(Task, {"offer_to": "bo", "state": "ready"}), "task_offer"),
+    "tasks of a dag in a state": (found(Task, {"dag": "d", "state": "created"}), "task_dag"),
+    "lineage": (found(Claim, {"task": "t"}, "generation"), "claim_generation"),
+    "accepted result": (found(Result, {"task": "t", "run": 1, "accepted": True}, limit=1), "result_"),
+    "claims of a request": (found(Claim, {"request_id": "r"}, "acquired_at"), "claim_request"),
+    "claims of a process": (found(Claim, {"process": "h|b|1|1"}), "claim_process"),
+    "claims of processes": (found(Claim, {"process": ("h|b|1|1", "x")}), "claim_process"),
+    "unread mail": (found(Message, {"recipient": "bo", "read_at": Present(False)}), "message_recipient"),
+    "open sessions": (found(Session, {"agent": "bo", "ended_at": Present(False)}), "session_open"),
+    "events of a task": (logged({**P, "task": "t"}), "event_version"),
+    "reservations of a claim": (found(Reservation, {"task": "t"}), "reservation_task"),
+    "usage of a claim": (found(Usage, {"task": "t", "generation": 1}), "usage_task"),
+    "landings of a task": (found(Landing, {"task": "t"}, "-generation", limit=20), "landing_task"),
+    "late usage": (
+        table_of(Usage, DIALECT).summing("local", {**P, "late": True}, "project", ("cost",)),
+        "usage_late",
+    ),
+    "a page by tag": (found(Task, {"tags": Contains("x")}, limit=50), "task_"),
+}
+
+
+@pytest.fixture(scope="module", params=["grown", "analysed"])
+def link(postgres: PostgresServer, request: pytest.FixtureRequest) -> Iterator[Link]:
+    store = Postgres(f"{postgres.url}?schema={SCHEMA}")
+    link = store.connections.take()
+    link.run([("BEGIN", ()), (f"SELECT set_config('search_path', '{SCHEMA}', true)", ())])
+    link.run([(made_up(table, struct, 3000, 3), ()) for table, struct in tables()])
+    if request.param == "analysed":
+        link.run([(f"ANALYZE {table}", ()) for table, _ in tables()])
+    link.run([("COMMIT", ())])
+    yield link
+    link.script(f"DROP SCHEMA {SCHEMA} CASCADE")
+    store.connections.give(link)
+    store.close()
+
+
+def plan(link: Link, statement: tuple[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """The nodes of the plan that every later run of the prepared statement gets."""
+    text, values = statement
+    link.run([(queries.BEGIN_WRITE, ()), (queries.SETTINGS, ["0", "0", "0"])])
+    try:
+        link.script("PREPARE hot AS " + numbered(text).decode())
+        given = ", ".join("NULL" for _ in values)
+        given = f"({given})" if values else ""
+        ((told,),) = link.all(f"EXPLAIN (FORMAT JSON) EXECUTE hot{given}")
+        link.script("DEALLOCATE hot")
+    finally:
+        link.run([("ROLLBACK", ())])
+    return list(nodes((json.loads(told) if isinstance(told, str) else told)[0]["Plan"]))
+
+
+def nodes(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield node
+    for inner in node.get("Plans", ()):
+        yield from nodes(inner)
+
+
+@pytest.mark.parametrize("what", [*HOT, *SORTED])
+def test_a_hot_query_goes_by_its_index(link: Link, what: str) -> None:
+    statement, index = {**HOT, **SORTED}[what]
+    steps = plan(link, statement)
+    used = {step["Index Name"] for step in steps if "Index Name" in step}
+    kinds = {step["Node Type"] for step in steps}
+    assert any(name.startswith(index) for name in used), (used, kinds)
+    assert "Seq Scan" not in kinds, steps
+    if what in HOT:
+        assert not kinds & {"Sort", "Incremental Sort", "Bitmap Heap Scan"}, steps
+
+
+@pytest.mark.parametrize("what", ["lanes", "ready", "ready after"])
+def test_ready_work_is_read_from_the_index_alone(link: Link, what: str) -> None:
+    steps = plan(link, HOT[what][0])
+    assert {step["Node Type"] for step in steps if "Index Name" in step} == {"Index Only Scan"}
+
+
+def test_the_last_event_of_a_project_is_found_by_its_index(link: Link) -> None:
+    """What a beginning asks is answered by indexes too, however long the log is."""
+    steps = plan(link, (TEXTS.head_of_projects, [["1"], *["local"] * 3]))
+    assert "event_project" in {step.get("Index Name") for step in steps}
