@@ -35,7 +35,9 @@ class Setting(NamedTuple):
 
 
 SETTINGS: dict[str, Setting] = {
-    "url": Setting(str, None, "the store: a path, `sqlite:///path`, `postgresql://…`, or a scheme that a plug-in brings"),
+    "url": Setting(
+        str, None, "the store: a path, `sqlite:///path`, `postgresql://…`, or a scheme that a plug-in brings"
+    ),
     "project": Setting(str, "default", "which project of the store; `init` names the first after its folder"),
     "lease": Setting(float, 1800.0, "seconds that a claim in a shell is good for, unless renewed"),
     "done.clean_tree": Setting(bool, False, "`done` refuses while the working tree has uncommitted changes"),
@@ -61,9 +63,23 @@ class Home(NamedTuple):
     url: str
 
     @property
+    def shown(self) -> str:
+        return without_password(self.url)
+
+    @property
     def root(self) -> str:
         """The folder that the work is about: the one that `.tenure` lies in."""
         return os.path.dirname(self.folder)
+
+
+def without_password(url: str) -> str:
+    """A store's URL as it may be printed."""
+    scheme, colon, rest = url.partition("://")
+    user, at, host = rest.rpartition("@")
+    if colon and at and ":" in user:
+        url = f"{scheme}://{user.partition(':')[0]}:…@{host}"
+    before, password, after = url.partition("password=")
+    return f"{before}{password}…{''.join(after.partition('&')[1:])}" if password else url
 
 
 # --- finding the store --------------------------------------------------------------------------------------

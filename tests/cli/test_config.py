@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tenure.config import without_password
 from tests.cli.conftest import Tenure
 
 
@@ -95,3 +96,23 @@ def test_the_first_project_is_named_after_its_folder(bare: Tenure, tmp_path: Pat
     assert bare.process("config", "project", TENURE_URL=store).out == "my-shop-home\n"
     folder.rename(tmp_path / "renamed")
     assert len(bare.process("list", "--json", cwd=tmp_path / "renamed").json) == 1
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("/srv/a:b@c/tenure.db", "/srv/a:b@c/tenure.db"),
+        ("postgresql://ann@db/shop", "postgresql://ann@db/shop"),
+        ("postgresql://ann:s3cret@db:5432/shop", "postgresql://ann:…@db:5432/shop"),
+        ("postgresql://db/shop?password=s3cret&sslmode=require", "postgresql://db/shop?password=…&sslmode=require"),
+        ("postgresql://db/shop?user=ann&password=s3cret", "postgresql://db/shop?user=ann&password=…"),
+        ("postgresql://ann:p@ss@db/shop", "postgresql://ann:…@db/shop"),
+    ],
+)
+def test_no_password_is_ever_printed(bare: Tenure, url: str, shown: str) -> None:
+    assert without_password(url) == shown
+    assert bare.process("config", "url", TENURE_URL=url).out == shown + "\n"
+    for words in (("config", "--json"), ("list",), ("doctor",)):
+        said = bare.process(*words, TENURE_URL=url.replace("@db", "@127.0.0.1:1").replace("//db", "//127.0.0.1:1"))
+        assert "s3cret" not in said.out + said.err
+        assert "p@ss" not in said.out + said.err

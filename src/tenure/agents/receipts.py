@@ -47,7 +47,8 @@ class Receipts:
         self.session = session
 
     def keep(self, task: str, key: str, receipt: str, ended: str | None = None) -> None:
-        for folder in (os.path.dirname(self.folder), self.folder):
+        above = os.path.dirname(self.folder)
+        for folder in (os.path.dirname(above), above, self.folder):  # makedirs gives its mode to the last one only
             os.makedirs(folder, mode=0o700, exist_ok=True)
         kept = Kept(project=self.project, task=task, key=key, receipt=receipt, ended=ended)
         write_private(os.path.join(self.folder, _safe(task)), msgspec.json.encode(kept))

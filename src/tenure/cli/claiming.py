@@ -109,13 +109,13 @@ def whoami(run: Run, given: Namespace) -> Answer:
     held = run.receipts.live()
     value = {
         "agent": who.agent, "session": who.session, "role": who.role, "type": who.type, "user": who.user,
-        "source": who.source, "project": run.project, "store": run.home.url,
+        "source": who.source, "project": run.project, "store": run.home.shown,
         "holds": [{"task": kept.task, "key": kept.key, "receipt": kept.receipt} for kept in held],
     }  # fmt: skip
     lines = [
         f"agent    {who.agent} ({who.type}, role {who.role})",
         f"session  {who.session} (from {who.source})",
-        f"project  {run.project} in {run.home.url}",
+        f"project  {run.project} in {run.home.shown}",
         *(f"holds    {kept.key}  {kept.receipt}" for kept in held),
     ]
     return Answer(value, "\n".join(lines))

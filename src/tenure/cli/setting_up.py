@@ -8,7 +8,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
 from tenure.cli.frame import Answer, Run, Usage, arg, options
-from tenure.core.errors import NotFound
+from tenure.core.errors import NotFound, StoreAway
 
 if TYPE_CHECKING:
     from tenure.agents.recipes.applying import Change, Standing
@@ -31,7 +31,7 @@ def init(run: Run, given: Namespace) -> Answer:
     Run again it says what is there and changes nothing. Without --agents nothing outside `.tenure` is touched.
     """
     from tenure.agents import founding
-    from tenure.config import DATABASE
+    from tenure.config import DATABASE, without_password
 
     asked = _named(run, given.agents) if given.agents is not None else None
     url = run.setting("url")
@@ -39,8 +39,7 @@ def init(run: Run, given: Namespace) -> Answer:
     if url is None:
         folder = founding.make_folder(founding.place_for(run.folder))
         url = os.path.join(folder, DATABASE)
-    path = url.removeprefix("sqlite://")
-    is_new = "://" not in path and not os.path.isfile(path)
+    is_new = not _is_there(run, url)
     if is_new and folder is not None:
         if run.settings["project"].origin == "default":
             run.name_project(founding.named_after(os.path.dirname(folder)))
@@ -49,7 +48,7 @@ def init(run: Run, given: Namespace) -> Answer:
     with run.client_at(url, role="owner" if is_new else None, create=is_new) as client:
         is_new_project = _lacks_project(client) and client.init().outcome == "CREATED"
     value: dict[str, Any] = {
-        "store": url, "project": run.project, "made_store": is_new, "made_project": is_new_project,
+        "store": without_password(url), "project": run.project, "made_store": is_new, "made_project": is_new_project,
     }  # fmt: skip
     if asked is None:
         value["found_agents"] = _found(run)
@@ -57,6 +56,17 @@ def init(run: Run, given: Namespace) -> Answer:
     done = _set_up(run, asked) if asked else Answer({"agents": []})
     value["setup"] = done.value
     return Answer(value, lambda: _welcome(value) + "\n\n" + str(done.text), done.code)
+
+
+def _is_there(run: Run, url: str) -> bool:
+    path = url.removeprefix("sqlite://")
+    if "://" not in path:
+        return os.path.isfile(path)
+    try:
+        run.client_at(url).close()
+    except StoreAway:  # if it cannot be reached at all, making it says so
+        return False
+    return True
 
 
 def _lacks_project(client: Client) -> bool:

@@ -9,7 +9,7 @@ from argparse import Namespace
 from tenure.cli.frame import Answer, Run, Usage, arg, options
 from tenure.cli.kinds import seconds
 from tenure.cli.words import table
-from tenure.config import SETTINGS
+from tenure.config import SETTINGS, without_password
 from tenure.core.errors import StoreError
 
 
@@ -21,6 +21,8 @@ def config(run: Run, given: Namespace) -> Answer:
 
         raise Usage(f"config: there is no setting {given.key!r}{suggestion(given.key, SETTINGS)}")
     chosen = {key: value for key, value in run.settings.items() if given.key in (None, key)}
+    if chosen.get("url") and chosen["url"].value:
+        chosen["url"] = chosen["url"]._replace(value=without_password(chosen["url"].value))
     value = {
         key: {"value": setting.value, "origin": setting.origin, "meaning": SETTINGS[key].meaning}
         for key, setting in chosen.items()
@@ -38,7 +40,7 @@ def _spelt(value: object) -> str | None:
 def upgrade(run: Run, given: Namespace) -> Answer:
     """Bring the store to this version's schema, as opening it does; a backup is left beside it first."""
     schema = getattr(run.client.store, "schema", None)
-    return Answer({"store": run.home.url, "schema": schema}, f"{run.home.url} has schema {schema}")
+    return Answer({"store": run.home.shown, "schema": schema}, f"{run.home.shown} has schema {schema}")
 
 
 @options(arg("--every", type=seconds, default=2.0, metavar="SECONDS", help="how often to look, at least (2)"))

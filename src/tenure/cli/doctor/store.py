@@ -30,7 +30,7 @@ def store(patient: Patient) -> Iterator[Finding]:
         import apsw
 
         facts.insert(0, f"SQLite {apsw.sqlite_lib_version()}")
-    yield ok("store", f"{patient.home.url}: {', '.join(fact for fact in facts if fact)}")
+    yield ok("store", f"{patient.home.shown}: {', '.join(fact for fact in facts if fact)}")
     if patient.run.project not in projects:
         there = f"there are {first_of(projects)}" if projects else "there is none yet"
         yield error(
