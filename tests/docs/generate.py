@@ -63,7 +63,9 @@ def error_codes() -> str:
     def walk(kind: type[errors.TenureError], depth: int) -> None:
         effect = "no effect" if kind.definite else "unknown: send again with the same request id"
         rows.append((f"{'&nbsp;&nbsp;' * depth}`{kind.__name__}`", f"`{kind.code}`", effect))
-        for child in kind.__subclasses__():
+        # By name: the order in which modules were loaded is nobody's business, nor are errors that tests define.
+        ours = {c.__name__: c for c in kind.__subclasses__() if c.__module__.startswith("tenure.")}
+        for _, child in sorted(ours.items()):
             walk(child, depth + 1)
 
     walk(errors.TenureError, 0)

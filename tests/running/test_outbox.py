@@ -191,6 +191,15 @@ def test_what_the_store_will_never_take_is_put_aside_and_not_lost(stage: Stage) 
     assert box.flush(stage.client) == []
 
 
+def test_what_a_killed_writer_left_half_done_is_taken_away(stage: Stage) -> None:
+    box = Outbox(str(stage.home))
+    Path(box.folder).mkdir()
+    for name in ("a.json.4194000.new", f"b.json.{os.getpid()}.new"):  # no process has the first number
+        (Path(box.folder) / name).write_text('{"what": "sub')
+    assert box.flush(stage.client) == []
+    assert stage.outbox() == [f"b.json.{os.getpid()}.new"]  # its writer may still be at it
+
+
 def test_half_a_file_and_other_peoples_files_are_left_alone(stage: Stage) -> None:
     box = Outbox(str(stage.home))
     Path(box.folder).mkdir()

@@ -87,11 +87,12 @@ class Outbox:
         os.makedirs(self.folder, mode=0o700, exist_ok=True)
         name = hashlib.sha256(f"{finished.project}\0{finished.receipt}".encode()).hexdigest()[:32]
         path = os.path.join(self.folder, name + ".json")
-        with open(private(path + ".new"), "wb") as file:
+        new = f"{path}.{os.getpid()}.new"
+        with open(private(new), "wb") as file:
             file.write(msgspec.json.encode(finished))
             file.flush()
             os.fsync(file.fileno())
-        os.replace(path + ".new", path)
+        os.replace(new, path)
         folder = os.open(self.folder, os.O_RDONLY)
         try:
             os.fsync(folder)
@@ -111,11 +112,7 @@ class Outbox:
 
     def waiting(self) -> Iterator[tuple[str, Finished]]:
         """What lies there, of every project. A file that is not ours is left alone."""
-        try:
-            names = sorted(os.listdir(self.folder))
-        except OSError:  # nothing was ever put there, or nothing can be
-            return
-        for name in names:
+        for name in self._names():
             path = os.path.join(self.folder, name)
             if name.endswith(".json"):
                 try:
@@ -124,8 +121,23 @@ class Outbox:
                 except (OSError, msgspec.MsgspecError):
                     continue
 
+    def _sweep(self) -> None:
+        """Take away what a writer was killed over: half a file, of which nobody has heard."""
+        for name in self._names():
+            writer = name.removesuffix(".new").rpartition(".")[2]
+            if name.endswith(".new") and writer.isdigit() and processes.look_up(int(writer)) is None:
+                with suppress(FileNotFoundError):
+                    os.unlink(os.path.join(self.folder, name))
+
+    def _names(self) -> list[str]:
+        try:
+            return sorted(os.listdir(self.folder))
+        except OSError:  # nothing was ever put there, or nothing can be
+            return []
+
     def flush(self, client: Client) -> list[Sent]:
         """Send what lies there and nobody sees to. Stops, and keeps the rest, where the store gives no answer."""
+        self._sweep()
         sent = []
         for path, finished in self.waiting():
             if _is_seen_to(finished.process):
