@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from tenure.core import graph, ids, priority, reservations, retry
 from tenure.core.commands import Command, NewTask
+from tenure.core.decoding import converted, decoder_of
 from tenure.core.errors import InvalidInput, TooLarge
 from tenure.core.records import Brief, Project, RetryPolicy, Task, replace
 
@@ -72,11 +72,6 @@ LIMITS = {
 }
 
 
-@cache
-def _decoder(kind: type[Command]) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(kind)
-
-
 class Checked(NamedTuple):
     """A command whose types are proven, and its canonical bytes."""
 
@@ -102,7 +97,7 @@ def validated(command: Command) -> Checked:
     if b"\\u0000" in encoded and _has_nul(msgspec.json.decode(encoded)):
         raise InvalidInput(f"{_name(command)}: text with a NUL character")
     try:
-        return Checked(_decoder(type(command)).decode(encoded), encoded)
+        return Checked(decoder_of(type(command)).decode(encoded), encoded)
     except msgspec.ValidationError as error:
         raise InvalidInput(f"{_name(command)}: {error}") from None
 
@@ -379,7 +374,7 @@ def check_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
     if not changes:
         raise InvalidInput("edit: no changes", "name at least one field")
     try:
-        probe = msgspec.convert({"title": "edited", **changes}, NewTask)
+        probe = converted({"title": "edited", **changes}, NewTask)
     except msgspec.ValidationError as error:
         raise InvalidInput(f"edit: {error}") from None
     check_new_task(probe)

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from tenure.core import graph
+from tenure.core.decoding import converted
 from tenure.core.events import Event
 from tenure.core.records import KINDS, Dag, Edge, Row, Task
 
@@ -36,7 +37,7 @@ def replay(events: Iterable[Event]) -> Tables:
     for (table, project, id), values in fields.items():
         kind = _BY_TABLE[table]
         known = {f: v for f, v in _UNKNOWN.items() if f in kind.__struct_fields__ and f not in values}
-        row = msgspec.convert({**known, "project": project, "id": id, **values}, kind)
+        row = converted({**known, "project": project, "id": id, **values}, kind)
         tables[kind][project, id] = row
     _work_out(tables)
     return tables

@@ -10,6 +10,7 @@ import msgspec
 
 from tenure.core import commands as c
 from tenure.core.commands import Principal
+from tenure.core.decoding import converted
 from tenure.core.errors import RequestIdReused
 from tenure.core.inputs import Checked
 from tenure.core.outcomes import Outcome
@@ -52,7 +53,7 @@ def remembered(work: Work, item: Checked, principal: Principal) -> Outcome | Non
             f"request id {item.command.request_id[:80]!r} was used for another command",
             "take a new id for a new request",
         )
-    return replace(msgspec.convert(row.outcome, Outcome), again=True)
+    return replace(converted(row.outcome, Outcome), again=True)
 
 
 def remember(work: Work, item: Checked, principal: Principal, outcome: Outcome) -> None:

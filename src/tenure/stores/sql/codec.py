@@ -15,6 +15,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import msgspec
 from msgspec.structs import astuple
 
+from tenure.core.decoding import decoder_of
+
 S = TypeVar("S", bound=msgspec.Struct)
 
 SCALARS = ("str", "int", "float", "bytes", "bool")
@@ -128,7 +130,7 @@ def _reader(struct: type[msgspec.Struct], column: Column) -> Callable[[str], Any
         if not made:
             names = {**vars(sys.modules[struct.__module__])}
             wanted = eval(column.annotation, names)  # noqa: S307 - text of our own struct's annotation
-            made.append(msgspec.json.Decoder(wanted).decode)
+            made.append(decoder_of(wanted).decode)
         return made[0](text)
 
     return read
