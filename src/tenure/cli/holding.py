@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tenure.cli.frame import Answer, Run, Usage, answered, arg, options
 from tenure.cli.kinds import contents, json_value, percent, seconds
-
-if TYPE_CHECKING:
-    pass
 
 TASK = arg("task", nargs="?", help="which one; may be left out while the session holds exactly one")
 RECEIPT = arg("--receipt", metavar="R", help="the receipt to present (else the one this session keeps)")
