@@ -13,12 +13,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench import many
-from bench.ground import AGENTS, Pitch, Scripts, WrongAnswer, read_scripts, sync_cost
+from bench.ground import AGENTS, TELLING, Pitch, Scripts, WrongAnswer, fast_rounds, read_scripts, sync_cost
 from bench.report import Figure, rate, ratio_of, show
-
-SLOW = 3  # times the fastest sync of the run
-ENOUGH = 3  # rounds
-TELLING = 500  # µs of a sync: beside longer ones our own cost does not show
 
 
 class Cost(NamedTuple):
@@ -29,11 +25,7 @@ class Cost(NamedTuple):
 
 
 class Costs:
-    """What every slice cost, by (size, verb, batch, side), one entry a round.
-
-    A slow disk flatters us: beside a sync of 4 ms nothing else counts, and every ratio nears 1. Some disks change their
-    speed forty-fold within seconds, so rounds with a slow one are left out as long as enough others are there.
-    """
+    """What every slice cost, by (size, verb, batch, side), one entry a round."""
 
     def __init__(self) -> None:
         self._kept: dict[tuple[int, str, int, str], list[Cost]] = {}
@@ -48,8 +40,7 @@ class Costs:
 
     def counted(self) -> list[int]:
         """The rounds that count."""
-        fast = [n for n, sync in enumerate(self.syncs) if sync <= SLOW * min(self.syncs)]
-        return fast if len(fast) >= ENOUGH else list(range(len(self.syncs)))
+        return fast_rounds(self.syncs)
 
     def wall(self, size: int, verb: str, batch: int, side: str) -> list[float]:
         if verb == "pair":

@@ -41,9 +41,9 @@ class Board:
             return self._phases(threads, each, gatherer.do)
 
     def _phases(self, threads: int, each: int, do: Do) -> tuple[float, float]:
-        grants, claiming = _together(threads, lambda n: [do(claim_next(n)) for _ in range(each)])
+        grants, claiming = together(threads, lambda n: [do(claim_next(n)) for _ in range(each)])
         self._keep(grants)
-        accepted, submitting = _together(threads, lambda n: [do(submit(g.receipt)) for g in grants[n]])
+        accepted, submitting = together(threads, lambda n: [do(submit(g.receipt)) for g in grants[n]])
         check([outcome for some in accepted for outcome in some], "ACCEPTED")
         return claiming / (threads * each), submitting / (threads * each)
 
@@ -86,7 +86,7 @@ class Board:
             raise WrongAnswer(f"{len(self.done)} claims, {len(set(self.done))} tasks, {len(results)} results")
 
 
-def _together(threads: int, action: Callable[[int], Any]) -> tuple[list[Any], float]:
+def together(threads: int, action: Callable[[int], Any]) -> tuple[list[Any], float]:
     """What each thread got, and the seconds from their common start to the last one's end."""
     got: list[Any] = [None] * threads
     start = threading.Barrier(threads + 1)

@@ -16,15 +16,17 @@ class Figure(NamedTuple):
     unit: str
     baseline: float | None = None
     ratio: float | None = None
-    goal: str = ""  # "≥ 0.6" or "≤ 1.5", of the ratio
+    goal: str = ""  # "≥ 0.6" or "≤ 1.5", of the ratio where there is one, else of the value
+    per_s: float | None = None  # the absolute figure beside a value that is a ratio, or a latency
 
     @property
     def is_met(self) -> bool | None:
         """None where there is no goal."""
-        if not self.goal or self.ratio is None:
+        if not self.goal:
             return None
         sign, limit = self.goal.split()
-        return self.ratio >= float(limit) if sign == "≥" else self.ratio <= float(limit)
+        judged = self.value if self.ratio is None else self.ratio
+        return {"≥": judged >= float(limit), "≤": judged <= float(limit), "<": judged < float(limit)}[sign]
 
 
 def ratio_of(ours: Sequence[float], theirs: Sequence[float]) -> float:
@@ -44,15 +46,18 @@ def show(figures: Iterable[Figure], *, as_json: bool) -> None:
         for figure in figures:
             print(json.dumps(figure._asdict() | {"met": figure.is_met}, ensure_ascii=False))
         return
-    rows = [("figure", "value", "unit", "baseline", "ratio", "goal", "")]
+    figures = list(figures)
+    with_rates = any(f.per_s is not None for f in figures)
+    rows = [("figure", "value", "unit", *(["a second"] if with_rates else []), "baseline", "ratio", "goal", "")]
     verdicts = {None: "", True: "met", False: "MISSED"}
     for f in figures:
         ratio = "" if f.ratio is None else f"{f.ratio:.2f}" if f.ratio >= 0.095 else f"{f.ratio:.2g}"
-        rows.append((f.name, _number(f.value), f.unit, _number(f.baseline), ratio, f.goal, verdicts[f.is_met]))
+        rates = [_number(f.per_s)] if with_rates else []
+        rows.append((f.name, _number(f.value), f.unit, *rates, _number(f.baseline), ratio, f.goal, verdicts[f.is_met]))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         first, *rest = (
-            text.ljust(w) if n in (0, 2, 6) else text.rjust(w)
+            text.ljust(w) if n in (0, 2, len(row) - 1) else text.rjust(w)
             for n, (text, w) in enumerate(zip(row, widths, strict=True))
         )
         print("  ".join((first, *rest)).rstrip())

@@ -67,7 +67,7 @@ def timed(action: Callable[[], list[Outcome]]) -> tuple[list[Outcome], float]:
 
 @contextmanager
 def servers(given: argparse.Namespace) -> Iterator[dict[str, str]]:
-    server = PostgresServer(Path(given.folder or tempfile.gettempdir()))
+    server = PostgresServer.measured(Path(given.folder or tempfile.gettempdir()))
     with tempfile.TemporaryDirectory(prefix="tenure-bench-", dir=given.folder) as folder:
         try:
             if not given.url:

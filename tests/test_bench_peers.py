@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 
-from bench import servers
 from bench.peers import chart, install, measuring, roster
 from bench.peers.measuring import Places, WrongAnswer, check
 from bench.zombies import roster as zombies
 from bench.zombies import telling
 from bench.zombies.referee import AFTER, DURING, judged
+from tests.servers.postgres import PostgresServer
+from tests.servers.processes import Unavailable
 
 TINY = 0.002
 BENCH = Path(measuring.__file__).parents[1]
@@ -88,12 +89,12 @@ def test_a_job_that_ran_twice_or_never_ends_the_round(executed: list[int], told:
 
 def test_servers_end_and_leave_nothing(tmp_path: Path) -> None:
     try:
-        with servers.Postgres() as server:
+        with PostgresServer.measured() as server:
             assert server.ask("SHOW fsync") == "on"
             assert server.ask("SHOW synchronous_commit") == "on"
             pid = int((server.folder / "data" / "postmaster.pid").read_text().split()[0])
             folder = server.folder
-    except servers.Unavailable as why:
+    except Unavailable as why:
         pytest.skip(str(why))
     assert not folder.exists()
     with pytest.raises(ProcessLookupError):

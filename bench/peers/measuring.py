@@ -13,13 +13,15 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench import servers
 from bench.ground import sync_cost
 from bench.peers import install
 from bench.peers.chart import draw, markdown
 from bench.peers.roster import RAW, Peer, chosen, title
 from bench.peers.talking import PeerFailed, Talk
 from bench.report import Figure, show
+from tests.servers.postgres import PostgresServer
+from tests.servers.processes import Unavailable
+from tests.servers.valkey import ValkeyServer
 
 ROUNDS = 3
 SINGLES = 400  # enqueued one at a time in a full round
@@ -48,15 +50,15 @@ class Places:
         self.python = python
         self.missing: dict[str, str] = {}
         self.folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tenure-bench-")))
-        self.postgres: servers.Postgres | None = None
-        self.valkey: servers.Valkey | None = None
+        self.postgres: PostgresServer | None = None
+        self.valkey: ValkeyServer | None = None
         try:
-            self.postgres = stack.enter_context(servers.Postgres())
-        except servers.Unavailable as why:
+            self.postgres = stack.enter_context(PostgresServer.measured())
+        except Unavailable as why:
             self.missing["PostgreSQL"] = str(why)
         try:
-            self.valkey = stack.enter_context(servers.Valkey(python, is_durable=valkey_is_durable))
-        except servers.Unavailable as why:
+            self.valkey = stack.enter_context(ValkeyServer(python, is_durable=valkey_is_durable))
+        except Unavailable as why:
             self.missing["Valkey"] = str(why)
         self._number = 0
 

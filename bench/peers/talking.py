@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from bench.servers import end_with_us
+from tests.servers.processes import end_with_us
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 150.0  # more than a peer has for its own longest step

@@ -14,8 +14,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench import servers
 from bench.zombies.roster import Case
+from tests.servers.postgres import PostgresServer
+from tests.servers.processes import Server, end_with_us
 
 ROOT = Path(__file__).resolve().parents[2]
 TAKE_OVER = 25.0  # seconds that the tool's recovery may take; all are set to about five
@@ -46,7 +47,7 @@ class Found(NamedTuple):
 class Play:
     """The processes of one run. Everything that was started is ended by `close`."""
 
-    def __init__(self, case: Case, python: Path, place: dict[str, str], server: servers.Server | None) -> None:
+    def __init__(self, case: Case, python: Path, place: dict[str, str], server: Server | None) -> None:
         self.case = case
         self.place = place
         self.folder = Path(place["folder"])
@@ -69,7 +70,7 @@ class Play:
             self._workers[me] = subprocess.Popen(
                 self._command("work"), env=self._environment(me), cwd=self.folder, stdin=subprocess.DEVNULL,
                 stdout=out, stderr=out, start_new_session=True,
-                preexec_fn=servers.end_with_us(),  # noqa: PLW1509 - one call into libc, no lock is taken
+                preexec_fn=end_with_us(),  # noqa: PLW1509 - one call into libc, no lock is taken
             )  # fmt: skip
 
     def stop(self, me: str) -> None:
@@ -118,7 +119,7 @@ class Play:
         if not self.case.refusal:
             return ""
         texts = [self.log(me).read_text(errors="replace")]
-        if isinstance(self._server, servers.Postgres):
+        if isinstance(self._server, PostgresServer):
             texts.append(self._server.log.read_text(errors="replace")[self._server_mark :])
         for line in (line for text in texts for line in text.splitlines()):
             if re.search(self.case.refusal, line):
@@ -149,7 +150,7 @@ class Play:
         return lines[-1] if lines else ""
 
 
-def play(case: Case, order: str, python: Path, place: dict[str, str], server: servers.Server | None) -> Found:
+def play(case: Case, order: str, python: Path, place: dict[str, str], server: Server | None) -> Found:
     """Worker A takes the job and stalls, B takes over; A completes after B has finished, or while B works."""
     own = Play(case, Path(sys.executable) if case.is_ours else python, place, server)
     try:

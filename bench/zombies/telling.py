@@ -11,10 +11,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from bench import servers
 from bench.peers import install
 from bench.zombies.referee import AFTER, DURING, ORDERS, CaseFailed, Found, play
 from bench.zombies.roster import Case, chosen, title
+from tests.servers.postgres import PostgresServer
+from tests.servers.processes import Server, Unavailable
+from tests.servers.valkey import ValkeyServer
 
 HEAD = (
     "tool",
@@ -31,13 +33,13 @@ def played(cases: Iterable[Case], python: Path | None, say: Any) -> dict[Case, d
     cases = tuple(cases)
     answers: dict[Case, dict[str, Found] | str] = {}
     with ExitStack() as stack:
-        running: dict[str, servers.Server] = {}
+        running: dict[str, Server] = {}
         missing: dict[str, str] = {}
         for store in {case.store for case in cases} - {"SQLite"}:
             try:
-                server = servers.Postgres() if store == "PostgreSQL" else servers.Valkey(python or Path("-"))
+                server = PostgresServer.measured() if store == "PostgreSQL" else ValkeyServer(python)
                 running[store] = stack.enter_context(server)
-            except servers.Unavailable as why:
+            except Unavailable as why:
                 missing[store] = str(why)
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tenure-zombies-")))
         for number, case in enumerate(cases):
@@ -51,15 +53,15 @@ def played(cases: Iterable[Case], python: Path | None, say: Any) -> dict[Case, d
     return answers
 
 
-def _both_orders(case: Case, python: Path, server: servers.Server | None, folder: Path) -> dict[str, Found] | str:
+def _both_orders(case: Case, python: Path, server: Server | None, folder: Path) -> dict[str, Found] | str:
     found: dict[str, Found] = {}
     for order in ORDERS:
         own = folder / order
         own.mkdir(parents=True)
         place = {"folder": str(own)}
-        if isinstance(server, servers.Postgres):
+        if isinstance(server, PostgresServer):
             place["postgres"] = server.create(f"zombies_{folder.name}_{order}")
-        if isinstance(server, servers.Valkey):
+        if isinstance(server, ValkeyServer):
             place["valkey"] = server.url(0 if order == AFTER else 1)
         try:
             found[order] = play(case, order, python, place, server)

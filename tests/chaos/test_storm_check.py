@@ -9,11 +9,13 @@ import apsw
 import pytest
 
 from tenure.core import commands
+from tenure.core.errors import OutcomeUnknown, StoreAway
 from tenure.core.outcomes import Outcome
+from tenure.core.records import replace
 from tests.reliability.storm import found
 from tests.reliability.storm_check import verdict
-from tests.reliability.storm_log import Log, estate_of, log_path
-from tests.reliability.storm_worker import PROJECT, TASK, Worker
+from tests.reliability.storm_log import GAVE_UP, Log, asked_in, estate_of, log_path
+from tests.reliability.storm_worker import PROJECT, Worker
 
 
 @pytest.fixture
@@ -21,7 +23,7 @@ def folder(tmp_path: Path) -> Path:
     """A store in which one worker has completed two tasks, was refused once, and has left a third task ready."""
     found(tmp_path)
     worker = Worker(tmp_path, slot=1, life=0, seed="by hand")
-    worker.ask(*(commands.Add(project=PROJECT, task=TASK, request_id=worker.new_id()) for _ in range(3)))
+    worker.ask(*(worker.addition() for _ in range(3)))
     for _ in range(2):
         (granted,) = worker.ask(worker.claim())
         held = {"project": PROJECT, "receipt": granted.receipt or ""}
@@ -110,11 +112,53 @@ def test_an_answer_that_the_store_knows_nothing_of_is_found(folder: Path, kind: 
     assert kind in kinds_found(told(folder, command(receipt), outcome(receipt)))
 
 
+def test_a_sender_that_did_not_ask_again_is_found(folder: Path) -> None:
+    log = Log(log_path(folder, slot=2, life=0))
+    log.asking(["unheard"], [commands.Renew(project=PROJECT, receipt=receipts(folder)[0])])
+    log.troubled("unheard", OutcomeUnknown("the answer was cut off"))
+    log.close()
+    told(folder, commands.Renew(project=PROJECT, receipt=receipts(folder)[0]), Outcome(outcome="NO_CLAIM"))
+    assert "guessed" in kinds_found(folder)
+
+
+def test_an_error_that_said_nothing_was_done_is_found_untrue(folder: Path) -> None:
+    (request,) = accepted_requests(folder)[:1]
+    log = Log(log_path(folder, slot=2, life=0))
+    log.asking([request], [commands.Submit(project=PROJECT, receipt=receipts(folder)[0], data=1)])
+    log.troubled(request, StoreAway("not reached"))
+    log.answered([request], [Outcome(outcome=GAVE_UP)])
+    log.close()
+    assert "untrue" in kinds_found(folder)
+
+
+def test_an_accepted_result_that_its_sender_was_told_is_stale_is_found(folder: Path) -> None:
+    (request,) = accepted_requests(folder)[:1]
+    log = Log(log_path(folder, slot=2, life=0))
+    log.asking([request], [commands.Submit(project=PROJECT, receipt=receipts(folder)[0], data=1)])
+    log.answered([request], [Outcome(outcome="NO_CLAIM")])
+    log.close()
+    assert "falsely stale" in kinds_found(folder)
+
+
+def test_a_task_that_was_made_twice_is_found(folder: Path) -> None:
+    worker = Worker(folder, slot=3, life=0, seed="by hand")
+    once = worker.addition()
+    worker.ask(once)
+    worker.engine.do(replace(once, request_id="another"))
+    worker.close()
+    assert "double" in kinds_found(folder)
+
+
+def accepted_requests(folder: Path) -> list[str]:
+    asked = asked_in(folder / "logs" / "1-0.log")
+    return [a.id for a in asked if a.answer is not None and a.answer.get("outcome") == "ACCEPTED"]
+
+
 def test_an_heir_takes_over_open_receipts_and_commands_without_an_answer(tmp_path: Path) -> None:
     found(tmp_path)
     dead = Worker(tmp_path, slot=1, life=0, seed="by hand")
     dead.inherit()
-    dead.ask(commands.Add(project=PROJECT, task=TASK, request_id=dead.new_id()))
+    dead.ask(dead.addition())
     (granted,) = dead.ask(dead.claim())
     dead.log.asking(["cut"], [dead.submission(granted.receipt or "")])
     dead.close()

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from tests.mutants.mutant import ENGINE, Mutant
+from tests.mutants.seeds_of_moving import MOVING
 
-ENGINE = ("tests/engine/test_on_memory.py", "tests/engine/test_on_sqlite.py")  # every store must notice
+__all__ = ["ENGINE", "MUTANTS", "ON_POSTGRES", "Mutant"]
+
 SQLITE = ("tests/stores",)
 ON_POSTGRES = "tests/engine/test_on_postgres.py"  # with --postgres, wherever ENGINE must notice
+SHORT_WAY = (ON_POSTGRES,)
 SERVER = ("tests/stores/test_postgres_server.py",)
 RACES = ("tests/stores/test_postgres_races.py",)
 MODEL = ("tests/stateful/test_model.py",)
 INPUT = ("tests/engine/test_bad_input.py",)
 GATHERING = ("tests/engine/test_gathering.py",)
 ENDS = ("tests/engine/test_gathering_ends.py",)
-
-
-class Mutant(NamedTuple):
-    name: str
-    file: str
-    old: str
-    new: str
-    noticed_by: tuple[str, ...] = ENGINE
 
 
 MUTANTS = (
@@ -260,14 +255,14 @@ MUTANTS = (
     ),
     Mutant(
         "unordered locks",
-        "stores/postgres/transaction.py",
+        "stores/postgres/journeys.py",
         'return sorted({self._store.lock_key("project", self._tenant, project) for project in projects})',
         'return [self._store.lock_key("project", self._tenant, project) for project in projects]',
         SERVER,
     ),
     Mutant(
         "dependents counted without lock",
-        "stores/postgres/transaction.py",
+        "stores/postgres/journeys.py",
         'return sorted({self._store.lock_key("project", self._tenant, project) for project in projects})',
         "return []",
         RACES,
@@ -282,14 +277,28 @@ MUTANTS = (
     ),
     Mutant(
         "a standby that was not waited for counts",
-        "stores/postgres/transaction.py",
+        "stores/postgres/journeys.py",
         "        if warnings:\n",
         "        if False:\n",
         SERVER,
     ),
     Mutant(
+        "a role that is shown no warnings",
+        "stores/postgres/queries.py",
+        "set_config('client_min_messages', 'warning', true)",
+        "set_config('client_min_messages', current_setting('client_min_messages'), true)",
+        SERVER,
+    ),
+    Mutant(
+        "a role that does not wait for the standby",
+        "stores/postgres/queries.py",
+        "ELSE 'on' END, true)",
+        "WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, true)",
+        SERVER,
+    ),
+    Mutant(
         "a lost answer to a commit counts as nothing done",
-        "stores/postgres/transaction.py",
+        "stores/postgres/journeys.py",
         'raise unknown(f"the connection was lost at the commit ({error})", url) from error',
         "raise lost(error, url) from error",
         SERVER,
@@ -297,8 +306,38 @@ MUTANTS = (
     Mutant(
         "a request id used twice",
         "engine/claiming.py",
-        "found[0].request_hash != digest",
+        "found[0].request_hash != sent.digest",
         "False",
+    ),
+    Mutant("fused, no nonce check", "stores/postgres/hot.py", "AND c.nonce = g.nonce", "", SHORT_WAY),
+    Mutant("fused, no generation check", "stores/postgres/hot.py", "AND t.generation = g.generation", "", SHORT_WAY),
+    Mutant(
+        "fused, a request granted twice in one batch",
+        "engine/fused.py",
+        "asker = None if repeated or sent.id in self._requests else",
+        "asker = None if repeated else",
+        SHORT_WAY,
+    ),
+    Mutant(
+        "fused, tasks that are not plain",
+        "core/plain.py",
+        "if task.guarded or task.models",
+        "if task.models",
+        SHORT_WAY,
+    ),
+    Mutant(
+        "fused, what was asked ahead is never void",
+        "stores/postgres/journeys.py",
+        "        self._ahead.clear()\n",
+        "",
+        SHORT_WAY,
+    ),
+    Mutant(
+        "fused, effects on others forgotten",
+        "engine/fused.py",
+        "if d.dependents or d.children or d.dag != graph.lone_dag(d.task):",
+        "if False:",
+        SHORT_WAY,
     ),
     Mutant(
         "gathered out of a caller's order",
@@ -370,4 +409,5 @@ MUTANTS = (
         "len(batch) == 1 or not error.definite",
         GATHERING,
     ),
+    *MOVING,
 )

@@ -2,7 +2,7 @@
 
 Four or more players run random verbs on the same task, with a clock that they share and move on themselves, so that
 leases run out in the middle of everything. What each asked and was answered goes to the checker. The memory store is
-played by threads, SQLite by processes.
+played by threads, SQLite and PostgreSQL by processes.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from tenure.engine import Engine
 from tenure.stores.opening import open_store
 from tests.reliability import one_task
 from tests.reliability.checker import Operation, explanation, told
+from tests.reliability.ground import server_if
 
 CHUNK = 100  # histories that share one store
 PROJECT = "race"
@@ -238,25 +239,44 @@ def threads(players: int, histories: int, operations: int, seed: str) -> list[li
     return _together(parts)
 
 
-def processes(players: int, histories: int, operations: int, seed: str) -> list[list[Operation]]:
-    """Histories on an SQLite file, each player a process with a store and an engine of its own."""
-    stage = Stage(FORK, players, histories, operations)
+def on_sqlite(players: int, histories: int, operations: int, seed: str) -> list[list[Operation]]:
+    """Histories on a file."""
     with tempfile.TemporaryDirectory(prefix="tenure-race-") as folder:
-        pipes, crew = [], []
-        for player in range(players):
-            ours, theirs = FORK.Pipe(duplex=False)
-            crew.append(FORK.Process(target=_process, args=(stage, folder, player, seed, theirs)))
-            crew[-1].start()
-            theirs.close()
-            pipes.append(ours)
-        parts = [_received(pipe) for pipe in pipes]
-        for process in crew:
-            process.join()
+        return processes(players, histories, operations, seed, f"sqlite://{folder}/tenure.db")
+
+
+def on_postgres(players: int, histories: int, operations: int, seed: str) -> list[list[Operation]]:
+    """Histories in a schema of the server that the environment names."""
+    import psycopg  # here and below: a driver that the other stores do without
+
+    from tests.servers.postgres import WHERE
+
+    schema = f"race_{os.getpid()}"
+    try:
+        return processes(players, histories, operations, seed, f"{os.environ[WHERE]}?schema={schema}")
+    finally:
+        with psycopg.connect(os.environ[WHERE], autocommit=True) as link:
+            link.execute(f'DROP SCHEMA IF EXISTS "{schema}" CASCADE'.encode())
+
+
+def processes(players: int, histories: int, operations: int, seed: str, url: str) -> list[list[Operation]]:
+    """Histories played by processes, each with a store and an engine of its own."""
+    stage = Stage(FORK, players, histories, operations)
+    pipes, crew = [], []
+    for player in range(players):
+        ours, theirs = FORK.Pipe(duplex=False)
+        crew.append(FORK.Process(target=_process, args=(stage, url, player, seed, theirs)))
+        crew[-1].start()
+        theirs.close()
+        pipes.append(ours)
+    parts = [_received(pipe) for pipe in pipes]
+    for process in crew:
+        process.join()
     return _together(parts)
 
 
-def _process(stage: Stage, folder: str, player: int, seed: str, pipe: Any) -> None:
-    store = open_store(f"sqlite://{folder}/tenure.db", clock=stage.now)
+def _process(stage: Stage, url: str, player: int, seed: str, pipe: Any) -> None:
+    store = open_store(url, clock=stage.now)
     pipe.send(_played(stage, Engine(store, Chance()), player, seed))
     pipe.close()
     store.close()
@@ -287,7 +307,8 @@ def _together(parts: list[Any]) -> list[list[Operation]]:
     return [[operation for part in players for operation in part] for players in zip(*parts, strict=True)]
 
 
-CREWS = {"memory": threads, "sqlite": processes}
+CREWS = {"memory": threads, "sqlite": on_sqlite, "postgres": on_postgres}
+BOTH = ("memory", "sqlite")
 
 
 # --- counting -----------------------------------------------------------------------------------------------
@@ -348,5 +369,6 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=0, help="of what is asked; how it interleaves is the machine's")
     wanted = parser.parse_args(argv)
     sys.setswitchinterval(1e-5)  # a command takes less than Python's usual turn of 5 ms: threads would not interleave
-    stores = CREWS if wanted.store == "both" else (wanted.store,)
-    return 1 if sum(run_store(store, wanted) for store in stores) else 0
+    with server_if(wanted.store == "postgres"):
+        stores = BOTH if wanted.store == "both" else (wanted.store,)
+        return 1 if sum(run_store(store, wanted) for store in stores) else 0

@@ -1,8 +1,8 @@
 """Worker processes are killed with SIGKILL, or stopped past their leases; nothing acknowledged may be lost or doubled.
 
-The workers share one SQLite file, as shipped, on a real disk, with the real clock and leases of one second. Half of
-the kills aim at whoever holds the write lock at that moment, so that many fall into the middle of a commit. At the
-end every answer that a worker wrote down is compared with the store, and what is left is worked off.
+The workers share one SQLite file, as shipped, on a real disk, or one PostgreSQL server, with the real clock and leases
+of one second. Half of the kills aim at whoever is writing at that moment, so that many fall into the middle of a
+commit. At the end every answer that a worker wrote down is compared with the store, and what is left is worked off.
 """
 
 from __future__ import annotations
@@ -18,18 +18,27 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
-from typing import NoReturn
+
+import psycopg
 
 from tenure.core import commands
+from tests.reliability.ground import end_when_told
 from tests.reliability.storm_answers import Verdict
 from tests.reliability.storm_check import verdict
-from tests.reliability.storm_worker import LEASE, PROJECT, Worker, open_engine
+from tests.reliability.storm_worker import LEASE, NAMED, PROJECT, Worker, open_engine
+from tests.servers.postgres import PostgresServer
 
 STOPPED_FOR = (LEASE + 0.1, LEASE + 0.6)  # seconds that a zombie sleeps
 MOST_STOPPED = 2
 STOPS = 0.12  # of all blows
 AIMED = 0.5
+# A backend that serves a worker's transaction.
+AT_WORK = f"""
+(SELECT pid, application_name FROM pg_stat_activity
+ WHERE application_name LIKE '{NAMED}-%' AND backend_type = 'client backend' AND state <> 'idle' LIMIT 1) AS at_work
+"""
 LOOKS = 200  # at the kernel's table of locks, before a blow that aims is struck at random
 
 
@@ -39,8 +48,9 @@ class Storm:
     A forked worker is at work after 5 ms; a new interpreter takes 150 ms to import, and would mostly be killed at that.
     """
 
-    def __init__(self, folder: Path, processes: int, seed: int) -> None:
+    def __init__(self, folder: Path, processes: int, seed: int, worker: type[Worker] = Worker) -> None:
         self.folder = folder
+        self.worker = worker
         self.seed = seed
         self.dice = random.Random(seed)
         self.lives = [0] * processes
@@ -52,7 +62,7 @@ class Storm:
     def start(self, slot: int) -> None:
         life = self.lives[slot]
         self.lives[slot] += 1
-        pid = in_child(lambda: Worker(self.folder, slot, life, str(self.seed)).live())
+        pid = in_child(lambda: self.worker(self.folder, slot, life, str(self.seed)).live())
         self.slots[pid] = slot
 
     def rage(self, kills: int, rate: float) -> None:
@@ -146,6 +156,31 @@ class Storm:
         self.slots.clear()
 
 
+class StormOnPostgres(Storm):
+    """The server tells who is in a transaction: workers give their process id as the name of the application."""
+
+    def __init__(
+        self, folder: Path, processes: int, seed: int, server: PostgresServer, worker: type[Worker] = Worker
+    ) -> None:
+        super().__init__(folder, processes, seed, worker)
+        self.server = server
+
+    def aim(self) -> int | None:
+        name = self.asked_until(f"SELECT application_name FROM {AT_WORK}", seconds=1.0)
+        pid = int(name.rpartition("-")[2]) if name is not None else None
+        return pid if pid in self.slots and pid not in self.stopped else None
+
+    def asked_until(self, statement: str, seconds: float) -> str | None:
+        """The first answer that there is within so many seconds."""
+        until = time.monotonic() + seconds
+        with psycopg.connect(self.server.url, autocommit=True) as link:
+            while time.monotonic() < until:
+                row = link.execute(statement.encode()).fetchone()
+                if row is not None and row[0] is not False:
+                    return str(row[0])
+        return None
+
+
 def in_child(work: Callable[[], object]) -> int:
     """The id of a new process that does this and nothing else."""
     pid = os.fork()
@@ -169,11 +204,15 @@ def found(folder: Path) -> None:
     engine.store.close()
 
 
-def storm(folder: Path, kills: int, processes: int, rate: float, seed: int) -> tuple[Counter[str], Verdict]:
+def storm(
+    folder: Path, kills: int, processes: int, rate: float, seed: int, server: PostgresServer | None = None
+) -> tuple[Counter[str], Verdict]:
     """What was done to the workers, and what became of their work."""
+    if server is not None:
+        (folder / NAMED).write_text(f"{server.url}?schema=storm")
     _, status = os.waitpid(in_child(lambda: found(folder)), 0)
     assert status == 0, "no store could be made"
-    raging = Storm(folder, processes, seed)
+    raging = Storm(folder, processes, seed) if server is None else StormOnPostgres(folder, processes, seed, server)
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGCHLD,))
     try:
         raging.rage(kills, rate)
@@ -190,15 +229,19 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="storm", description=__doc__)
     parser.add_argument("--kills", type=int, default=10_000)
     parser.add_argument("--processes", type=int, default=8)
-    parser.add_argument("--rate", type=float, default=20.0, help="kills a second, about")
+    parser.add_argument("--rate", type=float, help="kills a second, about; 20, on PostgreSQL 6")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
+    parser.add_argument("--store", choices=("sqlite", "postgres"), default="sqlite")
     parser.add_argument("--keep", action="store_true", help="leave the store and the logs where they are")
     wanted = parser.parse_args(argv)
-    signal.signal(signal.SIGTERM, _leave)  # so that no stopped worker is left behind
+    # A worker on PostgreSQL has to connect, and its first statements are planned: it is at work after 50 ms, not 5.
+    rate = wanted.rate or (6.0 if wanted.store == "postgres" else 20.0)
+    end_when_told()
     folder = Path(tempfile.mkdtemp(prefix="tenure-storm-"))
     began = time.monotonic()
     print(f"seed {wanted.seed}, in {folder}", flush=True)
-    blows, result = storm(folder, wanted.kills, wanted.processes, wanted.rate, wanted.seed)
+    with PostgresServer() if wanted.store == "postgres" else nullcontext() as server:
+        blows, result = storm(folder, wanted.kills, wanted.processes, rate, wanted.seed, server)
     seconds = time.monotonic() - began
     for kind, text in result.findings[:50]:
         print(f"{kind}: {text}")
@@ -218,7 +261,3 @@ def main(argv: list[str]) -> int:
     }  # fmt: skip
     print("storm:", *(f"{name}={number}" for name, number in numbers.items()))
     return 1 if failed else 0
-
-
-def _leave(number: int, frame: object) -> NoReturn:
-    raise SystemExit(128 + number)

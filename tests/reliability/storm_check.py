@@ -2,7 +2,9 @@
 
 `lost`: an acknowledged answer of which the store knows nothing. `double`: two acceptances of one task in one run.
 `stale`: an effect under a claim that another had superseded, or a refusal without a reason. `early`: a take-over
-before the end of a lease that was promised. `gap`: generations, nonces or versions that do not line up. `limbo`: a
+before the end of a lease that was promised. `falsely stale`: an accepted result whose sender was told a refusal.
+`untrue`: an error that said "nothing was done" of something done. `guessed`: a sender that did not ask again about an
+answer it had not got. `gap`: generations, nonces or versions that do not line up. `limbo`: a
 task of which nobody knows what comes next.
 """
 

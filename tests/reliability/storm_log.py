@@ -18,6 +18,7 @@ from tenure.core import commands
 from tenure.core.errors import TenureError
 from tenure.core.outcomes import Outcome
 
+GAVE_UP = "GAVE_UP"  # in place of an outcome: the store was away, nothing was done, and it was not sent again
 # Of an answer, what the check at the end looks at.
 KEPT = (
     "outcome", "again", "receipt", "generation", "current_generation", "lease_until", "result", "work_lost", "state",
@@ -30,6 +31,7 @@ class Asked(NamedTuple):
     id: str
     command: dict[str, Any]
     answer: dict[str, Any] | None
+    unknown: int = 0  # times that the store could not say whether it was done
 
     def again(self) -> commands.Command:
         """The very same command, request id and all."""
@@ -49,6 +51,10 @@ class Log:
 
     def answered(self, ids: Sequence[str], answers: Sequence[Outcome | TenureError]) -> None:
         self._write([{"got": name, **_told(answer)} for name, answer in zip(ids, answers, strict=True)])
+
+    def troubled(self, name: str, error: TenureError) -> None:
+        """No answer yet: the store was away, or the answer to a commit was lost."""
+        self._write([{"trouble": name, "code": error.code, "definite": error.definite}])
 
     def close(self) -> None:
         os.close(self._file)
@@ -85,6 +91,9 @@ def asked_in(path: Path) -> list[Asked]:
         elif "got" in line:
             name = line.pop("got")
             asked[name] = asked[name]._replace(answer=line)
+        elif "trouble" in line and not line["definite"]:
+            before = asked[line["trouble"]]
+            asked[before.id] = before._replace(unknown=before.unknown + 1)
     return list(asked.values())
 
 

@@ -15,12 +15,13 @@ from typing import Any
 from tenure.core import commands
 from tenure.core.errors import TenureError
 from tenure.core.outcomes import Outcome
-from tenure.core.records import RetryPolicy, Task
+from tenure.core.records import RetryPolicy, Task, replace
 from tenure.engine import Engine
 from tenure.stores.opening import open_store
 from tests.reliability.storm_log import Log, estate_of, log_path
 
 PROJECT = "storm"
+NAMED = "storm-store"  # the file in a storm's folder that has the URL of its store
 LEASE = 1.0  # the shortest there is
 RETRY = RetryPolicy(strategy="fixed", initial_delay=50_000, jitter=0.5)
 TASK = commands.NewTask(title="weather it", max_attempts=4, retry=RETRY)
@@ -36,8 +37,17 @@ class SystemChance:
         return random.random()
 
 
+def url_of(folder: Path) -> str:
+    """Of the store that was named there; else it is a file of the folder."""
+    named = folder / NAMED
+    return named.read_text() if named.exists() else f"sqlite://{folder}/tenure.db"
+
+
 def open_engine(folder: Path) -> Engine:
-    return Engine(open_store(f"sqlite://{folder}/tenure.db"), SystemChance(), pause=time.sleep)
+    url = url_of(folder)
+    if url.startswith("postgresql:"):
+        url += f"&application_name={NAMED}-{os.getpid()}"  # whoever aims finds the process by it
+    return Engine(open_store(url), SystemChance(), pause=time.sleep)
 
 
 class Worker:
@@ -47,11 +57,14 @@ class Worker:
         self.folder, self.slot, self.life = folder, slot, life
         self.name = f"w{slot}-{life}"
         self.dice = random.Random(f"{seed}/{slot}/{life}")
-        self.engine = open_engine(folder)
+        self.engine = self.opened()
         self.log = Log(log_path(folder, slot, life))
         self.later: dict[str, float] = {}  # receipts to submit with, each from its time on
         self.count = 0
         self.troubles = 0
+
+    def opened(self) -> Engine:
+        return open_engine(self.folder)
 
     def ask(self, *batch: commands.Command) -> list[Outcome]:
         """The answers; sent and answered are both on file before anything else happens. An error ends the life."""
@@ -133,13 +146,20 @@ class Worker:
 
     def find_work(self) -> None:
         """A person retries some dead letters, and adds tasks."""
-        with self.engine.reading((PROJECT,)) as work:
-            dead = work.find(Task, {"project": PROJECT, "state": "dead_lettered"}, limit=MOST_RETRIED)
+        dead = self.dead_letters()
         retries = [commands.Retry(project=PROJECT, task=task.ref, request_id=self.new_id()) for task in dead]
-        new = [commands.Add(project=PROJECT, task=TASK, request_id=self.new_id()) for _ in range(2)]
-        self.ask(*retries, *new)
+        self.ask(*retries, self.addition(), self.addition())
+
+    def dead_letters(self) -> list[Task]:
+        with self.engine.reading((PROJECT,)) as work:
+            return work.find(Task, {"project": PROJECT, "state": "dead_lettered"}, limit=MOST_RETRIED)
 
     # --- commands ---
+
+    def addition(self) -> commands.Command:
+        """The title says which request made it: one that was done twice shows."""
+        request = self.new_id()
+        return commands.Add(project=PROJECT, task=replace(TASK, title=request), request_id=request)
 
     def claim(self) -> commands.Command:
         return commands.ClaimNext(

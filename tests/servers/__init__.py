@@ -1,5 +1,6 @@
-"""Real servers for the tests: found or installed, started once a session on free ports, ended whatever happens.
+"""Real servers, for tests and measurements: found or installed, started on free ports, ended whatever happens.
 
-As root a server that is missing is installed with apt, and one that cannot be had fails its tests; for any other user
-it is named and its tests are skipped. A module here has one class for its server; `fixtures.py` hands them out.
+As root a server that is missing is installed with apt. One that cannot be had raises `processes.Unavailable`; for tests
+`fixtures.py` makes that a failure where root runs them, since root could have had it, and a skip for anybody else.
+A module here has one class for its server, with `start` and `stop`, and for use in a `with`.
 """

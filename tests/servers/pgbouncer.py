@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from pathlib import Path
 
@@ -30,7 +29,7 @@ max_client_conn = 200
 """
 
 
-class PgbouncerServer:
+class PgbouncerServer(processes.Server):
     def __init__(self, server: PostgresServer) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="tenure-pgb-", dir="/tmp"))
         self.log = self.folder / "log"
@@ -40,12 +39,7 @@ class PgbouncerServer:
         self._server = server.port
 
     def start(self) -> None:
-        pgbouncer = processes.found("pgbouncer", "/usr/sbin")
-        if pgbouncer is None:
-            trouble = processes.install("pgbouncer")
-            pgbouncer = processes.found("pgbouncer", "/usr/sbin")
-            if pgbouncer is None:
-                processes.unable(trouble or "apt-get installed pgbouncer, but there is no such program")
+        pgbouncer = processes.found_or_installed("pgbouncer", "pgbouncer", "/usr/sbin")
         settings = self.folder / "pgbouncer.ini"
         settings.write_text(
             _SETTINGS.format(server=self._server, port=self.port, folder=self.folder, sessions=SESSIONS)
@@ -57,11 +51,6 @@ class PgbouncerServer:
             processes.give(path, user)
         self.process = processes.start([pgbouncer, settings], user, self.log)
         processes.wait_until(self._answers, self.process, self.log)
-
-    def stop(self) -> None:
-        if hasattr(self, "process"):
-            processes.end(self.process)
-        shutil.rmtree(self.folder, ignore_errors=True)
 
     def _answers(self) -> bool:
         try:

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of our own, durable as shipped, and schemas in it for tests to use."""
+"""A PostgreSQL server of our own, durable as shipped: schemas in it for tests, databases for measurements."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import Self
 from urllib.parse import urlencode
 
 import psycopg
@@ -24,13 +26,19 @@ SCHEMAS = 3  # used in turn: a test may open a second folder while the first is 
 _FOLDERS = ("/usr/lib/postgresql/*/bin", "/usr/local/pgsql/bin")
 # Others' transactions hold cursors back: the autovacuum of a busy machine must not decide when a test sees an event.
 _SETTINGS = {"listen_addresses": "127.0.0.1", "autovacuum": "off", "max_connections": "200", "shared_buffers": "64MB"}
+# For a measurement: durable and swept as shipped, with memory and log enough that neither is what is measured.
+_MEASURED = {
+    "autovacuum": "on", "shared_buffers": "256MB", "max_wal_size": "4GB", "fsync": "on", "synchronous_commit": "on",
+    "full_page_writes": "on",
+}  # fmt: skip
 
 
-class PostgresServer:
-    """Runs from `start` to `stop`; `url` leads to its database through TCP, `socket_url` through its socket."""
+class PostgresServer(processes.Server):
+    """`url` leads to its database `postgres` through TCP, `socket_url` through its socket."""
 
-    def __init__(self, place: Path | None = None) -> None:
-        """`place`: where its folder goes."""
+    def __init__(self, place: Path | None = None, settings: Mapping[str, str] | None = None) -> None:
+        """`place`: where its folder goes. `settings`: of the server, beyond those that tests want."""
+        self.settings = {**_SETTINGS, **(settings or {})}
         self.user = processes.servant()
         # In memory where the host has such: commits sync as shipped, and no slow disk decides how long tests take.
         if place is None:
@@ -54,15 +62,34 @@ class PostgresServer:
     def run(self) -> None:
         """Start on the data that is there."""
         self.log.touch()
-        settings = {**_SETTINGS, "port": str(self.port), "unix_socket_directories": str(self.folder)}
+        settings = {**self.settings, "port": str(self.port), "unix_socket_directories": str(self.folder)}
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         self.process = processes.start([program(), "-D", self.data, *options], self.user, self.log)
         processes.wait_until(self._answers, self.process, self.log)
 
-    def stop(self) -> None:
-        if hasattr(self, "process"):
-            processes.end(self.process)
-        shutil.rmtree(self.folder, ignore_errors=True)
+    @classmethod
+    def measured(cls, place: Path | None = None, settings: Mapping[str, str] | None = None) -> Self:
+        """For measurements: on a real disk, every commit synced."""
+        return cls(place or Path("/tmp"), {**_MEASURED, **(settings or {})})
+
+    def database(self, name: str) -> str:
+        """The URL of the database of that name."""
+        return f"postgresql://tenure@127.0.0.1:{self.port}/{name}"
+
+    def create(self, name: str) -> str:
+        """Make an empty database; its URL."""
+        self.ask(f'CREATE DATABASE "{name}"')
+        return self.database(name)
+
+    def drop(self, name: str) -> None:
+        self.ask(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+
+    def ask(self, statement: str) -> str:
+        """The first value that one statement answers, as text; nothing where it answers no rows."""
+        with psycopg.connect(self.url, autocommit=True) as link:
+            done = link.execute(statement.encode())
+            row = done.fetchone() if done.description else None
+        return "" if row is None else str(row[0])
 
     def _answers(self) -> bool:
         try:
@@ -73,14 +100,8 @@ class PostgresServer:
 
 
 def program() -> Path:
-    """The server's binary, installed where it can be; its companions lie beside it."""
-    postgres = processes.found("postgres", *_FOLDERS)
-    if postgres is None:
-        trouble = processes.install("postgresql")
-        postgres = processes.found("postgres", *_FOLDERS)
-        if postgres is None:
-            processes.unable(trouble or "apt-get installed postgresql, but there is no program `postgres`")
-    return postgres
+    """The server's binary, installed where it can be; its companions lie beside it. Raises processes.Unavailable."""
+    return processes.found_or_installed("postgres", "postgresql", *_FOLDERS)
 
 
 def url_of(folder: Path, server: str | None = None, **more: str) -> str:

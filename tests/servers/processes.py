@@ -12,32 +12,56 @@ import subprocess
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NoReturn
-
-import pytest
+from types import TracebackType
+from typing import Self
 
 PATIENCE = 30.0
 _PR_SET_PDEATHSIG = 1
+
+
+class Unavailable(Exception):
+    """A server that cannot be had here; the text says which, and what would bring it."""
+
+
+class Server:
+    """Runs from `start` to `stop`, or from `with` to its end; what it wrote is gone with it."""
+
+    folder: Path
+    process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        raise NotImplementedError
+
+    def stop(self) -> None:
+        if self.process is not None:
+            end(self.process)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
 
 
 def is_root() -> bool:
     return os.geteuid() == 0
 
 
-def unable(why: str) -> NoReturn:
-    """A server that cannot be had: root could have installed it, so there it is a failure."""
-    if is_root():
-        pytest.fail(why)
-    pytest.skip(why)
-
-
 def found(program: str, *folders: str) -> Path | None:
-    """The program on the PATH, or in the last of the folders that match."""
+    """The program on the PATH, or the newest in the folders that match."""
     on_path = shutil.which(program)
     if on_path:
         return Path(on_path).resolve()  # its companions lie beside the real one
     candidates = [path for folder in folders for path in Path("/").glob(f"{folder.lstrip('/')}/{program}")]
-    return max(candidates, default=None)
+    return max(candidates, key=lambda path: [int(n) if n.isdigit() else 0 for n in path.parts], default=None)
 
 
 def install(package: str) -> str:
@@ -55,6 +79,17 @@ def install(package: str) -> str:
     return f"apt-get install {package}: {done.stderr.strip()[-300:]}" if done.returncode else ""
 
 
+def found_or_installed(program: str, package: str, *folders: str) -> Path:
+    """Raises Unavailable where the program can be had neither way."""
+    here = found(program, *folders)
+    if here is None:
+        trouble = install(package)
+        here = found(program, *folders)
+        if here is None:
+            raise Unavailable(trouble or f"apt-get installed {package}, but there is no program `{program}`")
+    return here
+
+
 def servant() -> str | None:
     """The user to run a server as that refuses root; None where we are not root anyway."""
     if not is_root():
@@ -68,18 +103,24 @@ def give(path: Path, user: str | None) -> None:
         shutil.chown(path, user)
 
 
-def start(command: Sequence[str | Path], user: str | None, log: Path) -> subprocess.Popen[bytes]:
-    """Run in the background. The kernel ends it with us, even where we are killed."""
+def end_with_us(how: signal.Signals = signal.SIGKILL) -> Callable[[], None]:
+    """For `preexec_fn`: the kernel ends the process when we are gone, even where we are killed. Linux only."""
     libc = ctypes.CDLL(None)
 
     def with_us() -> None:
-        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGQUIT)
+        if hasattr(libc, "prctl"):
+            libc.prctl(_PR_SET_PDEATHSIG, how)
 
+    return with_us
+
+
+def start(command: Sequence[str | Path], user: str | None, log: Path) -> subprocess.Popen[bytes]:
+    """Run in the background. The kernel ends it with us, even where we are killed."""
     with log.open("ab") as out:
         return subprocess.Popen(
             [str(part) for part in command], user=user, group=None if user is None else pwd.getpwnam(user).pw_gid,
-            extra_groups=None if user is None else [], stdout=out, stderr=out, stdin=subprocess.DEVNULL,
-            cwd="/", preexec_fn=with_us,  # noqa: PLW1509 - it calls the kernel and nothing of Python's
+            extra_groups=None if user is None else [], stdout=out, stderr=out, stdin=subprocess.DEVNULL, cwd="/",
+            preexec_fn=end_with_us(signal.SIGQUIT),  # noqa: PLW1509 - it calls the kernel and nothing of Python's
         )  # fmt: skip
 
 
@@ -87,7 +128,7 @@ def wait_until(ready: Callable[[], bool], process: subprocess.Popen[bytes], log:
     until = time.monotonic() + PATIENCE
     while not ready():
         if process.poll() is not None or time.monotonic() > until:
-            pytest.fail(f"{process.args!r} did not come up:\n{log.read_text(errors='replace')[-2000:]}")
+            raise Unavailable(f"{process.args!r} did not come up:\n{log.read_text(errors='replace')[-2000:]}")
         try:
             process.wait(0.02)
         except subprocess.TimeoutExpired:

@@ -8,11 +8,11 @@ import pytest
 
 from tenure.core.filters import Contains, Prefix, Present
 from tenure.core.records import Claim, Edge, Landing, Message, Reservation, Result, Row, Session, Task, Usage
-from tenure.stores.postgres import Postgres, log, queries
+from tenure.stores.postgres import Postgres, hot, log, queries
 from tenure.stores.postgres.link import Link, numbered
 from tenure.stores.postgres.planner import made_up
 from tenure.stores.postgres.queries import queries_of
-from tenure.stores.sql.columns import tables
+from tenure.stores.sql.columns import postgres_parts, tables
 from tenure.stores.sql.statements import table_of
 from tests.servers.postgres import PostgresServer
 
@@ -34,14 +34,14 @@ def logged(where: dict[str, Any], *, last: bool = False) -> Any:
 
 TASK = table_of(Task, DIALECT)
 HOT: dict[str, tuple[Any, str]] = {
-    "lanes": ((TEXTS.lanes, ["local", "1"]), "task_ready"),
+    "lanes": ((TEXTS.lanes, ["local", "1", 4]), "task_ready"),
     "ready": ((TEXTS.ready, ["local", "1", "3", 1]), "task_ready"),
     "ready after": ((TEXTS.ready_after, ["local", "1", "3", 1, 1, 1, "t", 1]), "task_ready"),
     "due": ((f"{TASK.select} {queries.DUE}", ["local", "1", 1, 1]), "task_due"),
     "due projects": ((TEXTS.due_projects, ["local"]), "task_due"),
     "next due": ((TEXTS.next_due, ["local", "1"]), "task_due"),
-    "load one": (next(TASK.loading("local", [("1", "a")])), "task_pkey"),
-    "load some": (next(TASK.loading("local", [("1", "a"), ("1", "b")])), "task_pkey"),
+    "load one": (next(TASK.loading("local", [("1", "a")])), "task_hot_pkey"),
+    "load some": (next(TASK.loading("local", [("1", "a"), ("1", "b")])), "task_hot_pkey"),
     "load a claim": (next(table_of(Claim, DIALECT).loading("local", [("1", "a")])), "claim_pkey"),
     "ref": (found(Task, {"ref": "A-001"}, limit=1), "task_ref"),
     "beginning of a key": (found(Task, {"key": Prefix("A-0")}, "key", limit=4), "task_key"),
@@ -87,14 +87,24 @@ SORTED: dict[str, tuple[Any, str]] = {
 }
 
 
+# What the store does by itself: from the arrays that it is given, row by row.
+STATEMENTS = hot.hot_of(DIALECT.schema)
+FUSED: dict[str, tuple[Any, set[str]]] = {
+    "held": ((STATEMENTS.held, [None] * 4), {"task_session", "task_base_pkey"}),
+    "grant": ((STATEMENTS.grant, [None] * 20), {"task_hot_pkey", "task_base_pkey", "brief_pkey"}),
+    "complete": ((STATEMENTS.complete, [None] * 19), {"task_ref", "task_hot_pkey", "claim_pkey"}),
+    "renew": ((STATEMENTS.renew, [None] * 8), {"task_ref", "claim_pkey"}),
+}
+
+
 @pytest.fixture(scope="module", params=["grown", "analysed"])
 def link(postgres: PostgresServer, request: pytest.FixtureRequest) -> Iterator[Link]:
     store = Postgres(f"{postgres.url}?schema={SCHEMA}")
     link = store.connections.take()
     link.run([("BEGIN", ()), (f"SELECT set_config('search_path', '{SCHEMA}', true)", ())])
-    link.run([(made_up(table, struct, 3000, 3), ()) for table, struct in tables()])
+    link.run([(text, ()) for table, struct in tables() for text in made_up(table, struct, 3000, 3)])
     if request.param == "analysed":
-        link.run([(f"ANALYZE {table}", ()) for table, _ in tables()])
+        link.run([(f"ANALYZE {part}", ()) for table, struct in tables() for part in postgres_parts(table, struct)])
     link.run([("COMMIT", ())])
     yield link
     link.script(f"DROP SCHEMA {SCHEMA} CASCADE")
@@ -105,7 +115,7 @@ def link(postgres: PostgresServer, request: pytest.FixtureRequest) -> Iterator[L
 def plan(link: Link, statement: tuple[str, Sequence[Any]]) -> list[dict[str, Any]]:
     """The nodes of the plan that every later run of the prepared statement gets."""
     text, values = statement
-    link.run([(queries.BEGIN_WRITE, ()), (queries.SETTINGS, ["0", "0", "0"])])
+    link.run([(queries.BEGIN_WRITE, ()), (queries.SETTINGS, ["0", "0", "0", [], 0])])
     try:
         link.script("PREPARE hot AS " + numbered(text).decode())
         given = ", ".join("NULL" for _ in values)
@@ -133,6 +143,14 @@ def test_a_hot_query_goes_by_its_index(link: Link, what: str) -> None:
     assert "Seq Scan" not in kinds, steps
     if what in HOT:
         assert not kinds & {"Sort", "Incremental Sort", "Bitmap Heap Scan"}, steps
+
+
+@pytest.mark.parametrize("what", FUSED)
+def test_a_fused_verb_goes_from_row_to_row_by_key(link: Link, what: str) -> None:
+    statement, indexes = FUSED[what]
+    steps = plan(link, statement)
+    assert indexes <= {step["Index Name"] for step in steps if "Index Name" in step}
+    assert not {step["Node Type"] for step in steps} & {"Seq Scan", "Hash Join", "Merge Join", "Sort"}, steps
 
 
 @pytest.mark.parametrize("what", ["lanes", "ready", "ready after"])

@@ -9,18 +9,18 @@ import psycopg
 from bench.peers.speaking import InThread, Log, Place
 
 BATCH = 1000
-_TABLE = """
+TABLE = """
     CREATE TABLE job (id bigint PRIMARY KEY, state text NOT NULL DEFAULT 'ready', payload text NOT NULL);
     CREATE INDEX job_ready ON job (id) WHERE state = 'ready';
 """
 # One statement and one commit for both; the second part wakes an idle worker.
 _ADD = "WITH made AS (INSERT INTO job (id, payload) VALUES (%s, %s)) SELECT pg_notify('job', '')"
-_CLAIM = """
+CLAIM = """
     UPDATE job SET state = 'running'
      WHERE id = ANY (ARRAY (SELECT id FROM job WHERE state = 'ready' ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED))
  RETURNING id
 """
-_DONE = "UPDATE job SET state = 'done' WHERE id = ANY (%s)"
+DONE = "UPDATE job SET state = 'done' WHERE id = ANY (%s)"
 
 
 class Peer:
@@ -30,7 +30,7 @@ class Peer:
         self.listener = psycopg.connect(place.postgres, autocommit=True)
 
     def set_up(self) -> None:
-        self.link.execute(_TABLE)
+        self.link.execute(TABLE)
 
     def enqueue(self, jobs: Sequence[int]) -> None:
         for job in jobs:
@@ -52,14 +52,14 @@ class Peer:
     def _work(self, log: Log) -> None:
         with psycopg.connect(self.url, autocommit=True) as link:
             while self.is_wanted:
-                claimed = [row[0] for row in link.execute(_CLAIM, (BATCH,), prepare=True)]
+                claimed = [row[0] for row in link.execute(CLAIM, (BATCH,), prepare=True)]
                 if not claimed:
                     for _ in self.listener.notifies(timeout=0.5, stop_after=1):
                         pass
                     continue
                 for job in claimed:
                     log.note(job)
-                link.execute(_DONE, (claimed,), prepare=True)
+                link.execute(DONE, (claimed,), prepare=True)
 
     def left(self) -> int:
         return int(self.link.execute("SELECT count(*) FROM job WHERE state <> 'done'").fetchone()[0])

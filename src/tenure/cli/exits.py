@@ -31,6 +31,7 @@ OF_ERROR = {
     "NOT_HELD": 6,
     "NOT_ALLOWED": 7,
     "LIMIT_REACHED": 7,
+    "COPY_REFUSED": 7,
     "TREE_NOT_CLEAN": 7,
     "COMMIT_REFUSED": 7,
     "HOOK_REFUSED": 7,

@@ -9,7 +9,7 @@ from typing import Any
 
 from tenure.cli.frame import Answer, Run, arg, options
 from tenure.cli.marks import MARKS
-from tenure.cli.words import clock, lasting, plain, shorten, style, table
+from tenure.cli.words import clock, lasting, moment, plain, shorten, style, table
 from tenure.client.wire import plain as wire
 
 TITLE = 60
@@ -101,6 +101,7 @@ def shown(task: dict[str, Any]) -> str:
         ("touches", ", ".join(task.get("touches", ()))),
         ("last error", task.get("last_error") and plain(str(task["last_error"]["message"]))),
         ("work product", task.get("work_product")),
+        ("archived", task.get("archived_at") and moment(task["archived_at"], 0)),
         ("version", task["version"]),
     ]
     width = max(len(name) for name, value in facts if value) + 2

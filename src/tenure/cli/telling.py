@@ -78,11 +78,19 @@ TOLD: dict[str, str] = {
     "reservation.released": "{who} lets a reservation go",
     "leader.elected": "{who} leads now, term {term}",
     "leader.lost": "{who} leads no longer",
+    "archive.moved": "finished tasks go into the archive",
+    "archive.returned": "tasks come back from the archive",
+    "archive.pruned": "tasks are gone from the archive for good",
     "epoch.started": "a new epoch: older receipts are void",
     "command.undone": "{who} undoes a command",
 }
 # Signs of life and their like, which would drown the rest in a short view.
-DULL = frozenset({"session.started", "session.ended", "agent.updated", "task.ready", "task.retry_due", "task.started"})
+DULL = frozenset(
+    {
+        "session.started", "session.ended", "agent.updated", "task.ready", "task.retry_due", "task.started",
+        "archive.moved", "archive.returned", "archive.pruned",
+    }
+)  # fmt: skip
 
 
 def told(event: Mapping[str, Any]) -> str:

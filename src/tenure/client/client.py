@@ -21,6 +21,7 @@ from tenure.stores.port import Clock
 if TYPE_CHECKING:
     from decimal import Decimal  # only named: its import would cost every start a millisecond
 
+    from tenure.engine.archiving import Moved
     from tenure.engine.gathering import Gatherer
 
 __all__ = ["Client"]
@@ -468,6 +469,18 @@ class Client:
 
     def backup(self, target: str) -> None:
         self.store.backup(target)
+
+    def archive_finished(self, *, older: float | None = None) -> Moved:
+        """Move finished tasks that nothing open can reach into the archive, those `older` than so many seconds."""
+        from tenure.engine.archiving import move_all
+
+        return move_all(self.engine, self.project, older=None if older is None else round(older * 1e6))
+
+    def could_archive(self, *, older: float | None = None) -> int:
+        """How many tasks `archive_finished` would move; nothing is written."""
+        from tenure.engine.archiving import could_move
+
+        return could_move(self.engine, self.project, older=None if older is None else round(older * 1e6))
 
     def new_epoch(self, why: str) -> str:
         return self.engine.new_epoch(why)

@@ -26,6 +26,7 @@ from tenure.core.receipts import Receipt, is_genuine
 from tenure.core.records import Claim, LastError, RetryPolicy, Task, replace
 from tenure.core.retry import delay, is_retried, models_for
 
+MOST_NAMED = 3  # unfinished tasks that a session is reminded of with a claim
 LONGEST_UNATTENDED = 2 * 3600 * 1_000_000
 
 

@@ -9,6 +9,7 @@
     │   └── Ambiguous           the beginning of several; the message names them
     ├── NotAllowed              the role may not do this
     ├── LimitReached            a configured limit; the message names it and how to raise it
+    ├── CopyRefused             a project cannot be copied now, or not there; nothing was copied
     ├── Overloaded              too many commands wait already; nothing was done: send again in a moment
     ├── StoreError              the store could not do its part
     │   ├── Conflict            rows changed under the batch; the engine runs it again
@@ -67,6 +68,10 @@ class NotAllowed(TenureError):
 
 class LimitReached(TenureError):
     code = "LIMIT_REACHED"
+
+
+class CopyRefused(TenureError):
+    code = "COPY_REFUSED"
 
 
 class Overloaded(TenureError):

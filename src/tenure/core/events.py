@@ -83,6 +83,9 @@ KINDS: dict[str, str] = {
     "reservation.released": "and given back",
     "leader.elected": "a new leader with a new term",
     "leader.lost": "the leader stepped down",
+    "archive.moved": "finished tasks were moved into the archive, each with its log",
+    "archive.returned": "tasks came back from the archive, since something was done with them",
+    "archive.pruned": "tasks whose time in the archive is over are gone",
     "epoch.started": "the store began a new epoch; older receipts are void",
     "command.undone": "the opposite of an earlier command was written",
 }

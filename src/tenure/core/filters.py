@@ -41,7 +41,7 @@ class Present(msgspec.Struct, frozen=True):
 Where = Mapping[str, Any]
 
 
-def matches(row: Row, where: Where) -> bool:
+def matches(row: msgspec.Struct, where: Where) -> bool:
     return all(_fits(getattr(row, field), wanted) for field, wanted in where.items())
 
 

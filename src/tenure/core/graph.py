@@ -64,6 +64,11 @@ def lone_dag(task_id: str) -> str:
     return "dag_" + task_id.removeprefix("task_")
 
 
+def lone_task(dag_id: str) -> str:
+    """The task whose own dag it is, if it is a lone one's."""
+    return "task_" + dag_id.removeprefix("dag_")
+
+
 def has_dag_row(task: Task) -> bool:
     return task.children > 0 or task.dag != lone_dag(task.id)
 

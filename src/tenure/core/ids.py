@@ -40,8 +40,8 @@ class IdMaker:
         self._count = number & 0x1FFF_FFFF
 
     def next(self, prefix: str) -> str:
-        self._count += 1
-        return f"{prefix}_{self._head}{_digits(self._count, 6)}"
+        self._count = n = self._count + 1
+        return f"{prefix}_{self._head}{_PAIRS[n >> 20]}{_PAIRS[n >> 10 & 1023]}{_PAIRS[n & 1023]}"
 
 
 def encode_base32(data: bytes) -> str:
@@ -71,15 +71,9 @@ _PAIRS = [a + b for a in CROCKFORD for b in CROCKFORD]
 
 
 def _digits(number: int, length: int) -> str:
-    """Base 32, two digits a step: ids are made for every event."""
-    out = []
-    for _ in range(length // 2):
-        number, pair = divmod(number, 1024)
-        out.append(_PAIRS[pair])
-    if length % 2:
-        out.append(CROCKFORD[number & 31])
-    out.reverse()
-    return "".join(out)
+    """Base 32, two digits a step: every receipt is written so."""
+    digits = "".join([_PAIRS[number >> shift & 1023] for shift in range(length // 2 * 10 - 10, -1, -10)])
+    return CROCKFORD[number >> length // 2 * 10 & 31] + digits if length % 2 else digits
 
 
 def slug_of(title: str) -> str:

@@ -69,7 +69,10 @@ LIMITS = {
     "max_generations_per_task": "claims of one task",
     "max_result_size": "bytes of a result",
     "max_active_sessions": "sessions at once",
+    "archive_after": "seconds after which a finished task that nothing open can reach is moved into the archive",
+    "history_retention": "days that it is kept there",
 }
+MAY_BE_NOUGHT = frozenset({"archive_after"})
 
 
 class Checked(NamedTuple):
@@ -81,7 +84,8 @@ class Checked(NamedTuple):
 
 def validated(command: Command) -> Checked:
     """The command with every type proven, or InvalidInput that names the field."""
-    _check_values(command)
+    if not all(map(_is_harmless, msgspec.structs.astuple(command))):
+        _check_values(command)
     try:
         encoded = msgspec.json.encode(command)
     except UnicodeEncodeError:
@@ -131,6 +135,14 @@ def _check_values(command: Command) -> None:
                     raise InvalidInput(f"{f'{verb}: {name}' if is_struct else where} {item}: not a finite number")
             elif item and isinstance(item, _CONTAINERS):
                 todo.append((item, f"{verb}: {name}" if is_struct else where, depth + 1))
+
+
+def _is_harmless(value: Any) -> bool:
+    """Nothing long and no container: nearly all that hot commands carry."""
+    kind = type(value)
+    if kind is str:
+        return len(value) <= LONGEST_NAME
+    return value is None or kind is bool or (kind is int and -LARGEST_NUMBER <= value <= LARGEST_NUMBER) or value == ()
 
 
 def _name(command: Command) -> str:
@@ -217,8 +229,9 @@ def check_limits(limits: Mapping[str, int]) -> dict[str, int]:
     for name, value in limits.items():
         if name not in LIMITS:
             raise InvalidInput(f"limit {name[:60]!r}: unknown{suggestion(name, LIMITS)}; known: {', '.join(LIMITS)}")
-        if not 1 <= value <= LARGEST_NUMBER:
-            raise InvalidInput(f"limit {name} {value}: at least 1, at most {LARGEST_NUMBER}")
+        least = 0 if name in MAY_BE_NOUGHT else 1
+        if not least <= value <= LARGEST_NUMBER:
+            raise InvalidInput(f"limit {name} {value}: at least {least}, at most {LARGEST_NUMBER}")
     low, high = limits.get("min_lease", 1), limits.get("max_lease", LONGEST_LEASE)
     if low > min(high, LONGEST_LEASE):
         raise InvalidInput(f"limit min_lease {low}: no lease could be between it and max_lease {high:g}")

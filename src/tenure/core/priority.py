@@ -79,6 +79,7 @@ class Place(NamedTuple):
     effective: int
     sequence: int
     id: str
+    plain: bool = False
 
 
 def place(task: Task, now: int) -> Place:

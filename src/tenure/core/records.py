@@ -118,6 +118,7 @@ class Task(Row, frozen=True, kw_only=True):
     band: int = 1
     rank: int = 0
     due_at: int | None = None  # when settle next has something to do
+    plain: bool = False  # a store may claim, renew and complete it by itself: see core/plain.py
 
 
 class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -225,6 +226,7 @@ class Usage(Row, frozen=True, kw_only=True):
     cost: int | None = None  # nano-dollars; None: nobody has said
     duration: int = 0
     at: int  # when it last grew
+    pairs: int = 1  # of claims and models that it stands for: more where those of archived tasks are added up
 
 
 class Landing(Row, frozen=True, kw_only=True):
@@ -244,6 +246,7 @@ class Body(Row, frozen=True, kw_only=True):
     """A large value, named by the hash of its content; rows refer to it as `{"$body": id}`."""
 
     content: bytes
+    uses: int = 1  # at least as many tasks as refer to it; one that is archived takes a copy along
 
 
 class Edge(Row, frozen=True, kw_only=True):
@@ -292,9 +295,15 @@ class DeadLetter(Row, frozen=True, kw_only=True):
 
 
 class Track(Row, frozen=True, kw_only=True):
+    """The counts at its end are of tasks that are no longer rows of their own: archived, or gone from there too."""
+
     name: str
     purpose: str = ""
     last_sequence: int = 0
+    completed: int = 0
+    cancelled: int = 0
+    pruned: int = 0  # of these: gone from the archive as well
+    gone: tuple[tuple[int, int], ...] = ()  # sequences of those, from and to: a key is never used again
 
 
 class Project(Row, frozen=True, kw_only=True):
@@ -399,6 +408,35 @@ class Request(Row, frozen=True, kw_only=True):
     at: int
 
 
+class Archived(Row, frozen=True, kw_only=True):
+    """A finished task with all that belongs to it, its log included, as one row; its id is the task's.
+
+    The fields are those that tasks are named, listed and counted by. One that is `out` was brought back, since
+    something was done with the task: it holds nothing but the older part of the log.
+    """
+
+    key: str
+    ref: str
+    track: str
+    type: str
+    dag: str | None = None  # None for a lone task's, which has no row
+    parent: str | None = None
+    root: str | None = None  # of a lineage, which is archived and brought back whole; None for a task without subtasks
+    idempotency_key: str | None = None
+    state: str
+    priority: int
+    tags: tuple[str, ...] = ()
+    deadline: int | None = None
+    created_at: int
+    updated_at: int
+    completed_at: int | None = None
+    archived_at: int
+    out: bool = False
+    events: int  # how many of the task's events are in the document
+    size: int  # of the document before it was compressed
+    document: bytes
+
+
 class Kind(msgspec.Struct, frozen=True):
     """How a store keeps one kind of row."""
 
@@ -408,7 +446,7 @@ class Kind(msgspec.Struct, frozen=True):
 
 
 # What follows from other rows: replay works it out again instead of reading it.
-_STAMPED = frozenset({"lane", "band", "rank", "due_at", "parked"})
+_STAMPED = frozenset({"lane", "band", "rank", "due_at", "plain", "parked"})
 _FROM_GRAPH = frozenset({"height", "waits_on", "unmet", "dependents", "children", "lineage"})
 _RENEWALS = frozenset({"lease", "lease_until", "renewals", "presented_at"})
 _COUNTS = frozenset({"status", "total", "live", "blocked", "completed", "cancelled", "dead"})
@@ -436,4 +474,5 @@ KINDS: dict[type[Row], Kind] = {
     Reservation: Kind("reservation", frozenset({"nonce", "until", "lease"})),
     Leader: Kind("leader", frozenset({"until", "lease"})),
     Request: Kind("request", logged=False),
+    Archived: Kind("archived", logged=False),
 }

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from tenure.core import claims, lifecycle, priority
 from tenure.core.lifecycle import ABORTED_BY, ERROR_BY, EXPIRED_BY, PAUSED, PENDING, READY, RETRYING
+from tenure.core.plain import is_plain
 from tenure.core.records import Brief, Claim, Task, replace
 from tenure.core.retry import delay
 
@@ -160,4 +161,6 @@ def stamp(task: Task, now: int) -> Task:
     claimable = task.state == READY and task.parked is None and task.offer_to is None
     lane = priority.lane_of(task) if claimable else None
     rank = priority.rank(task, now) if task.state == READY else task.rank
-    return replace(task, lane=lane, band=priority.band(task.priority), rank=rank, due_at=due_at(task, now))
+    return replace(
+        task, lane=lane, band=priority.band(task.priority), rank=rank, due_at=due_at(task, now), plain=is_plain(task)
+    )  # fmt: skip

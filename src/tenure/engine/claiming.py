@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from tenure.core import claims, commands, eligibility, inputs, lifecycle, priority, reservations, retry
 from tenure.core.errors import InvalidInput, RequestIdReused
@@ -21,32 +21,34 @@ from tenure.engine.work import Handlers, Work
 
 MOST_AT_ONCE = 100
 COUNTED = 1000  # NO_TASK counts no further
-MOST_NAMED = 3  # unfinished tasks that a session is reminded of
+
+
+class Sent(NamedTuple):
+    """The request itself, by which a repeat is known, and the process whose end proves the holder gone."""
+
+    id: str | None = None
+    digest: str | None = None
+    process: str | None = None
 
 
 class Asker:
     """Who wants to claim, and for how long; the same for every task it is offered."""
 
-    def __init__(
-        self, work: Work, cmd: commands.Claim | commands.ClaimNext, digest: str | None, process: str | None
-    ) -> None:
+    def __init__(self, work: Work, cmd: commands.Claim | commands.ClaimNext, sent: Sent | None = None) -> None:
         self.project: Project = project_of(work, cmd.project)
         self.lease = inputs.lease_of(cmd.lease, self.project)
         self.agent: Agent = people.known_agent(work, cmd.project, cmd.agent)
         self.profile = eligibility.profile_of(self.agent, self.project.stopped)
         self.session = people.known_session(work, self.project, cmd.session, cmd.agent, cmd.user)
         self.user = cmd.user
-        self.request_id = cmd.request_id
-        self.digest = digest
-        self.process = process
+        self.sent = sent or Sent()
 
 
 def claim(work: Work, cmd: commands.Claim) -> Outcome:
-    process = _process(cmd)
-    digest, repeated = _repeat(work, cmd)
+    sent, repeated = sending(work, cmd)
     if repeated:
-        return _granted_again(work, repeated[0], process)
-    asker = Asker(work, cmd, digest, process)
+        return _granted_again(work, repeated[0], sent.process)
+    asker = Asker(work, cmd, sent)
     task = task_named(work, cmd.project, cmd.task)
     denial = (
         _denied_by_state(work, task, asker)
@@ -61,14 +63,13 @@ def claim(work: Work, cmd: commands.Claim) -> Outcome:
 
 
 def claim_next(work: Work, cmd: commands.ClaimNext) -> Outcome:
-    process = _process(cmd)
-    digest, repeated = _repeat(work, cmd)
+    sent, repeated = sending(work, cmd)
     if repeated:
-        return _several([_granted_again(work, c, process) for c in repeated], cmd.n)
+        return several([_granted_again(work, c, sent.process) for c in repeated], cmd.n)
     if not 1 <= cmd.n <= MOST_AT_ONCE:
         raise InvalidInput(f"n {cmd.n}: from 1 to {MOST_AT_ONCE} tasks at once")
     inputs.check_list(cmd.capabilities or (), "capability")
-    asker = Asker(work, cmd, digest, process)
+    asker = Asker(work, cmd, sent)
     denial = _denied_by_limit(work, asker)
     if denial:
         return denial
@@ -78,9 +79,9 @@ def claim_next(work: Work, cmd: commands.ClaimNext) -> Outcome:
             outcome="NO_TASK", retry_at=cooling,
             message=f"agent {asker.agent.id} cools off after {asker.agent.troubles} failures of its own in a row",
         )  # fmt: skip
-    held = work.find(Task, {"project": cmd.project, "session": cmd.session}, limit=MOST_NAMED)
+    held = work.find(Task, {"project": cmd.project, "session": cmd.session}, limit=claims.MOST_NAMED)
     unfinished = tuple(t.key for t in held if claims.is_held(t))
-    search = _Search(work, cmd, asker)
+    search = Search(work, cmd, asker)
     granted = []
     for task in search:
         granted.append(_grant(work, task, asker))
@@ -92,10 +93,10 @@ def claim_next(work: Work, cmd: commands.ClaimNext) -> Outcome:
         return search.nothing(unfinished)
     if unfinished:
         granted[0] = replace(granted[0], unfinished=unfinished)
-    return _several(granted, cmd.n)
+    return several(granted, cmd.n)
 
 
-def _several(granted: list[Outcome], n: int) -> Outcome:
+def several(granted: list[Outcome], n: int) -> Outcome:
     if n == 1:
         return granted[0]
     first = granted[0]
@@ -105,19 +106,18 @@ def _several(granted: list[Outcome], n: int) -> Outcome:
 # --- repeats ------------------------------------------------------------------------------------------------
 
 
-def _process(cmd: commands.Claim | commands.ClaimNext) -> str | None:
-    return None if cmd.process is None else text_of(check_process(cmd.process))
-
-
-def _repeat(work: Work, cmd: commands.Claim | commands.ClaimNext) -> tuple[str | None, list[Claim]]:
-    """The claims that an earlier sending of this very request was given, whichever process sent it."""
+def sending(work: Work, cmd: commands.Claim | commands.ClaimNext) -> tuple[Sent, list[Claim]]:
+    """The request, and the claims that an earlier sending of it was given, whichever process sent it."""
+    process = None if cmd.process is None else text_of(check_process(cmd.process))
     if cmd.request_id is None:
-        return None, []
-    digest = command_digest(replace(cmd, process=None))
+        return Sent(process=process), []
+    sent = Sent(cmd.request_id, command_digest(replace(cmd, process=None)), process)
+    if work.has_none(Claim, cmd.project, "request_id", cmd.request_id):
+        return sent, []
     found = work.find(Claim, {"project": cmd.project, "request_id": cmd.request_id}, order="acquired_at")
-    if found and found[0].request_hash != digest:
+    if found and found[0].request_hash != sent.digest:
         raise RequestIdReused(f"request id {cmd.request_id[:80]!r} was used for another claim")
-    return digest, found
+    return sent, found
 
 
 def _granted_again(work: Work, claim: Claim, process: str | None) -> Outcome:
@@ -251,7 +251,7 @@ def _denied_by_conflict(work: Work, task: Task, asker: Asker) -> Outcome | None:
 # --- the best that an agent may take ------------------------------------------------------------------------
 
 
-class _Search:
+class Search:
     """Tasks that the asker may take, best first: its offers, then the lanes that fit."""
 
     def __init__(self, work: Work, cmd: commands.ClaimNext, asker: Asker) -> None:
@@ -266,8 +266,8 @@ class _Search:
     def __iter__(self) -> Iterator[Task]:
         where = {"project": self.cmd.project, "offer_to": self.asker.agent.id, "state": lifecycle.READY}
         offers = sorted(self.work.find(Task, where), key=lambda t: priority.place(t, self.work.now))
-        yield from (t for t in offers if self._fits(eligibility.lane_of_task(t)) and self._may_take(t))
-        yield from (t for t in self._lanes().offer(self._fits) if self._may_take(t))
+        yield from (t for t in offers if self.fits(eligibility.lane_of_task(t)) and self._may_take(t))
+        yield from (t for t in self._lanes().offer(self.fits) if self._may_take(t))
 
     def _lanes(self) -> Lanes:
         lanes: Lanes | None = self.work.lanes.get(self.cmd.project)
@@ -275,7 +275,7 @@ class _Search:
             lanes = self.work.lanes[self.cmd.project] = Lanes(self.work, self.cmd.project, self.work.expected_claims)
         return lanes
 
-    def _fits(self, lane: Lane) -> bool:
+    def fits(self, lane: Lane) -> bool:
         return next(eligibility.lane_obstacles(self.profile, lane), None) is None
 
     def _may_take(self, task: Task) -> bool:
@@ -331,8 +331,8 @@ def _grant(work: Work, task: Task, asker: Asker) -> Outcome:
     last = current_claim(work, task) if task.generation else None
     held, new = claims.granted(
         task, last, agent=asker.agent.id, session=asker.session.id, user=asker.user, lease=asker.lease, now=work.now,
-        nonce=work.chance.token(NONCE_BYTES), epoch=work.epoch, process=asker.process, request_id=asker.request_id,
-        request_hash=asker.digest,
+        nonce=work.chance.token(NONCE_BYTES), epoch=work.epoch, process=asker.sent.process, request_id=asker.sent.id,
+        request_hash=asker.sent.digest,
     )  # fmt: skip
     reserved = _reserve(work, held, asker) if task.guarded else ()
     kept = work.record(
@@ -354,18 +354,23 @@ def _reserve(work: Work, task: Task, asker: Asker) -> tuple[Reservation, ...]:
 
 
 def _outcome(work: Work, task: Task, claim: Claim) -> Outcome:
+    return granted_outcome(work, task, claim.generation, claim.attempt, receipt_of(task, claim))
+
+
+def granted_outcome(work: Work, task: Task, generation: int, attempt: int, receipt: str) -> Outcome:
+    """What the holder of that generation is told, whether it still holds the task or not."""
     brief = brief_of(work, task)
-    models = retry.models_for(task, claim.attempt)
+    until = task.lease_until if task.generation == generation else None
     return Outcome(
         outcome="GRANTED",
-        message=f"{task.key}: generation {claim.generation} is yours",
+        message=f"{task.key}: generation {generation} is yours",
         task=handing.task_view(work, task, brief),
-        generation=claim.generation,
-        receipt=receipt_of(task, claim),
-        lease_until=task.lease_until if task.generation == claim.generation else None,
-        lease=_seconds(task.lease_until, work.now) if task.generation == claim.generation else None,
-        attempt=claim.attempt,
-        models=models or None,
+        generation=generation,
+        receipt=receipt,
+        lease_until=until,
+        lease=_seconds(until, work.now),
+        attempt=attempt,
+        models=retry.models_for(task, attempt) or None,
         inputs=handing.inputs_of(work, task, brief) or None,
         checkpoint=handing.handed_checkpoint(work, task),
     )

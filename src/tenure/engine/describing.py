@@ -12,6 +12,7 @@ from tenure.core.filters import Present
 from tenure.core.records import Brief, Dag, Edge, Project, Task, Track
 from tenure.engine.editing import current_value
 from tenure.engine.naming import project_of
+from tenure.engine.recalling import recall_dag
 from tenure.engine.work import Work
 
 
@@ -38,6 +39,7 @@ def plans(
             raise NotFound(f"no plan {plan[:80]!r} in project {project}")
         groups = [(rows[0], _of_dag(work, project, rows[0]))]
     elif dag is not None:
+        recall_dag(work, project, dag)
         row = work.get(Dag, project, dag)
         tasks = work.find(Task, {"project": project, "dag": dag}) if row is None else _of_dag(work, project, row)
         if row is None and not tasks:
@@ -52,6 +54,7 @@ def plans(
 
 def _of_dag(work: Work, project: str, row: Dag) -> list[Task]:
     _check_count(row.total)
+    recall_dag(work, project, row.id)
     tasks = work.find(Task, {"project": project, "dag": row.id})
     if row.plan is None:
         return [t for t in tasks if t.local_name is None]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 from tenure.core import commands, inputs, roles
@@ -13,10 +14,10 @@ from tenure.core.outcomes import Outcome
 from tenure.core.records import Project
 from tenure.engine import requests
 from tenure.engine.handlers import handler_of, is_known
-from tenure.engine.reading_ahead import read_ahead
+from tenure.engine.reading_ahead import expected, read_ahead, read_holders
 from tenure.engine.settling import PAGE, Report, settle_due, settle_overdue
 from tenure.engine.work import OUR_FAULTS, Chance, Refused, Work
-from tenure.stores.port import Store
+from tenure.stores.port import FUSED, Store, Transaction
 
 Answer = Outcome | TenureError
 T = TypeVar("T")
@@ -42,13 +43,23 @@ class Engine:
     """Runs commands on a store. Synchronous, safe to share between threads."""
 
     def __init__(
-        self, store: Store, chance: Chance, *, tenant: str = "local", pause: Callable[[float], None] = lambda _: None
+        self,
+        store: Store,
+        chance: Chance,
+        *,
+        tenant: str = "local",
+        pause: Callable[[float], None] = lambda _: None,
+        fused: bool = True,
     ) -> None:
-        """`pause` waits between tries of a transaction; the clock is the store's."""
+        """`pause` waits between tries of a transaction; the clock is the store's.
+
+        Without `fused` plain tasks take the long way too, even where the store has a short one.
+        """
         self.store = store
         self.chance = chance
         self.tenant = tenant
         self._pause = pause
+        self._fuses = fused and FUSED in store.features
         if store.is_copy:
             self.new_epoch("the store was found at another place than at its last opening")
 
@@ -87,10 +98,11 @@ class Engine:
         def decide(work: Work) -> list[Answer]:
             nonlocal has_begun
             has_begun = True
-            return self._decide(work, batch)
+            return self._decide(work, batch, fuses=self._fuses)
 
         try:
-            return self.transact(projects, decide, claiming=_claims(batch), tries=tries)
+            ahead = partial(expected, batch=[a.item.command for a in batch], fuses=self._fuses)
+            return self.transact(projects, decide, claiming=_claims(batch), tries=tries, ahead=ahead)
         except TenureError as error:
             # What fails before the first command was looked at is about none of them.
             if len(batch) == 1 or not error.definite or not has_begun:
@@ -99,14 +111,24 @@ class Engine:
             half = len(batch) // 2
             return self._run_part(batch[:half], TRIES_OF_A_PART) + self._run_part(batch[half:], TRIES_OF_A_PART)
 
-    def _decide(self, work: Work, batch: Sequence[Asked]) -> list[Answer]:
+    def _decide(self, work: Work, batch: Sequence[Asked], *, fuses: bool = False) -> list[Answer]:
         work.expected_claims = sum(isinstance(a.item.command, commands.ClaimNext) for a in batch)
-        read_ahead(work, [a.item.command for a in batch])
-        answers = []
-        for item, principal in batch:
+        read_ahead(work, [a.item.command for a in batch], fuses=fuses)
+        answers: list[Answer] = []
+        while len(answers) < len(batch):
             settle_overdue(work)
-            answers.append(self._decide_one(work, item, principal))
+            rest = batch[len(answers) :]
+            answers += (fuses and self._decide_together(work, rest)) or [self._decide_one(work, *rest[0])]
         return answers
+
+    def _decide_together(self, work: Work, batch: Sequence[Asked]) -> list[Answer]:
+        """Answers of the first commands, as far as the store can do them by itself."""
+        from tenure.engine import fused
+
+        done = fused.answers(work, [(item.command, principal) for item, principal in batch])
+        left = [asked for asked, answer in zip(batch, done, strict=False) if answer is None]
+        read_holders(work, [asked.item.command for asked in left])
+        return [answer or self._decide_one(work, *asked) for asked, answer in zip(batch, done, strict=False)]
 
     def _decide_one(self, work: Work, item: inputs.Checked, principal: Principal) -> Answer:
         command = item.command
@@ -155,8 +177,12 @@ class Engine:
         claiming: Sequence[str] = (),
         settled: bool = True,
         tries: int = TRIES,
+        ahead: Callable[[Transaction], object] | None = None,
     ) -> T:
-        """Run `decide` in one write transaction, after settling what is due; run it again where rows changed."""
+        """Run `decide` in one write transaction, after settling what is due; run it again where rows changed.
+
+        `ahead` asks what will be asked, for stores that like to know.
+        """
         tried = 0
         while True:
             try:
@@ -164,6 +190,8 @@ class Engine:
                     tx.lock("write", projects)  # before `now` is read: whoever was first is earlier
                     if claiming:
                         tx.lock("claim", claiming)
+                    if ahead is not None:
+                        tx.expect(ahead)
                     work = Work(tx, self.chance)
                     report = Report()
                     if settled:

@@ -23,20 +23,22 @@ if TYPE_CHECKING:
 def begin_epoch(engine: Engine, why: str) -> str:
     """Put a new epoch in force and end every live claim; the epoch's id."""
 
-    def decide(work: Work) -> str:
-        epoch = work.chance.token(EPOCH_BYTES).hex()
-        work.tx.set_epoch(epoch)
-        work.epoch = epoch
-        work.record("epoch.started", project="", level="warning", message=why, details={"epoch": epoch})
-        for task in work.find(Task, {"state": lifecycle.HELD}):
-            settle_once(work, task)
-        # a claim that ended earlier is not answerable across epochs: its receipt is stale by its epoch already
-        spread(work)
-        for held in work.find(Reservation, {}):
-            release_reservations(work, held.project, [held])
-        return epoch
-
     # a lease that was over before the epoch has expired, whether or not a sweep has said so
-    epoch: str = engine.transact(projects(engine), decide)
+    epoch: str = engine.transact(projects(engine), lambda work: put_in_force(work, why))
     engine.store.settled_here()
+    return epoch
+
+
+def put_in_force(work: Work, why: str) -> str:
+    """A new epoch from this transaction on, with every live claim ended; the epoch's id."""
+    epoch = work.chance.token(EPOCH_BYTES).hex()
+    work.tx.set_epoch(epoch)
+    work.epoch = epoch
+    work.record("epoch.started", project="", level="warning", message=why, details={"epoch": epoch})
+    for task in work.find(Task, {"state": lifecycle.HELD}):
+        settle_once(work, task)
+    # a claim that ended earlier is not answerable across epochs: its receipt is stale by its epoch already
+    spread(work)
+    for held in work.find(Reservation, {}):
+        release_reservations(work, held.project, [held])
     return epoch

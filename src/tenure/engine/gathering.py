@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
 MOST_WAITING = 10_000
 MOST_BYTES = 8 * inputs.LARGEST_BATCH
+# Different callers have no order among each other, and a store does like commands together. What frees comes before
+# what takes.
+_ORDER: dict[type[Command], int] = {commands.Submit: 0, commands.Renew: 1, commands.ClaimNext: 3}
 SLOTS = inputs.MOST_COMMANDS  # tasks that a batch may claim or make, so that no transaction grows long
 
 
@@ -200,9 +203,10 @@ class Gatherer:
                     return []
                 self._changed.wait()
             batch: list[_Place] = []
-            slots = size = 0
+            slots = size = first = 0
             again: OrderedDict[Hashable, deque[_Place]] = OrderedDict()  # callers that have given, and have more
             while lines := self._turns or again:
+                first = first if lines is again else len(batch) + 1
                 caller, line = next(iter(lines.items()))
                 place = line[0]
                 slots, size = slots + place.slots, size + place.size
@@ -215,7 +219,8 @@ class Gatherer:
                 self._busy[caller] = line
                 if line:
                     again[caller] = line
-            return batch
+            first = min(first, len(batch))
+            return [*sorted(batch[:first], key=_turn), *batch[first:]]
 
     def _finish(self, batch: Sequence[_Place]) -> None:
         """Let the batch's callers give again, behind all others."""
@@ -263,6 +268,10 @@ class Gatherer:
 
 
 # --- places in the queue ---
+
+
+def _turn(place: _Place) -> int:
+    return _ORDER.get(type(place.asked.item.command), 2)
 
 
 class _Place:

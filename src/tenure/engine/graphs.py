@@ -12,14 +12,14 @@ from tenure.engine import handing
 from tenure.engine.effects import brief_of, current, current_claim, spread
 from tenure.engine.holding import done_before, judged, keep_started
 from tenure.engine.making import Builder, check_may_wait, connect, lower_height, path_between, raise_height
-from tenure.engine.naming import project_of, task_named
+from tenure.engine.naming import project_of, task_named, tasks_by_idempotency
 from tenure.engine.work import Handlers, Work
 
 
 def add(work: Work, cmd: commands.Add) -> Outcome:
     project = project_of(work, cmd.project)
     if cmd.task.idempotency_key is not None:
-        found = work.find(Task, {"project": cmd.project, "idempotency_key": cmd.task.idempotency_key}, limit=1)
+        found = tasks_by_idempotency(work, cmd.project, cmd.task.idempotency_key)
         if found:
             return Outcome(outcome="EXISTS", again=True, **_shown(work, found[0]))
     (task,) = Builder(work, project, work.principal.name).build((cmd.task,))

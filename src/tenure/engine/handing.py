@@ -8,38 +8,37 @@ from typing import Any
 import msgspec
 
 from tenure.core import lifecycle
+from tenure.core.bodies import REF, is_reference
 from tenure.core.errors import Ambiguous
 from tenure.core.graph import is_met
 from tenure.core.priority import tier_of
-from tenure.core.records import Body, Brief, Checkpoint, Edge, Result, Task
+from tenure.core.records import Body, Brief, Checkpoint, Edge, Result, Task, replace
 from tenure.engine.naming import find_task
 from tenure.engine.work import Work
 
 INLINE = 4 * 1024  # a larger value is a row of its own, named by its hash
 MOST_INPUTS = 256 * 1024
-_REF = "$body"
 
 
 def packed(work: Work, project: str, value: Any) -> Any:
     """The value as a row may keep it: itself, or a reference to a body where it is large or looks like one."""
     encoded = msgspec.json.encode(value)
-    if len(encoded) <= INLINE and not _is_reference(value):
+    if len(encoded) <= INLINE and not is_reference(value):
         return value
     import hashlib  # a fifth of what a bare start costs, and seldom needed
 
     name = hashlib.sha256(encoded).hexdigest()
-    if work.get(Body, project, name) is None:
+    kept = work.get(Body, project, name)
+    if kept is None:
         work.put(Body(project=project, id=name, content=encoded))
-    return {_REF: name}
-
-
-def _is_reference(value: Any) -> bool:
-    return isinstance(value, dict) and len(value) == 1 and _REF in value
+    else:
+        work.put(replace(kept, uses=kept.uses + 1))
+    return {REF: name}
 
 
 def unpacked(work: Work, project: str, value: Any) -> Any:
-    if _is_reference(value):
-        body = work.get(Body, project, str(value[_REF]))
+    if is_reference(value):
+        body = work.get(Body, project, str(value[REF]))
         return msgspec.json.decode(body.content) if body else None
     return value
 

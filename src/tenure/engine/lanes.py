@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from heapq import heapify, heappop, heapreplace, merge
 
 from tenure.core.priority import Lane, Place, parse_lane, place
-from tenure.core.records import Task
-from tenure.engine.reading_ahead import read_offered
+from tenure.core.records import Brief, Task
 from tenure.engine.work import Work
 from tenure.stores.port import Head
 
@@ -17,14 +16,16 @@ LARGEST_PAGE = 256
 class LaneQueue:
     """The stored part of one lane, read page by page; rows that the batch has changed are dropped for good."""
 
-    def __init__(self, work: Work, project: str, name: str, head: Head, page: int) -> None:
+    def __init__(self, work: Work, project: str, name: str, heads: Sequence[Head], page: int, *, ahead: bool) -> None:
+        """`heads` are the lane's first; with `ahead` the tasks of each page are read with it."""
         self.work, self.project, self.name = work, project, name
         self.lane = parse_lane(name)
         self.places: list[Place] = []
+        self._ahead = ahead
         self._page = page
         self._first = 0  # all before it are changed
         self._is_drained = False
-        self._add([head])
+        self._add(heads)
 
     def first(self) -> int | None:
         found = self.seek(self._first)
@@ -33,14 +34,19 @@ class LaneQueue:
 
     def seek(self, at: int) -> int | None:
         """Where in `places` the next unchanged one stands, at or behind `at`."""
-        while True:
-            while at < len(self.places):
-                if not self.work.is_changed(Task, self.project, self.places[at].id):
-                    return at
-                at += 1
+        while self.reach(at):
+            if not self.work.is_changed(Task, self.project, self.places[at].id):
+                return at
+            at += 1
+        return None
+
+    def reach(self, at: int) -> bool:
+        """Is there a place of that number? Reads on as far as it takes."""
+        while at >= len(self.places):
             if self._is_drained:
-                return None
+                return False
             self._read_on()
+        return True
 
     def _read_on(self) -> None:
         found = self.work.tx.ready(self.project, self.name, after=self._last, limit=self._page)
@@ -49,11 +55,28 @@ class LaneQueue:
         if found:
             self._add(found)
 
-    def _add(self, found: list[Head]) -> None:
+    def _add(self, found: Sequence[Head]) -> None:
         self._last = found[-1]
-        read_offered(self.work, self.project, [head.id for head in found])
+        if self._ahead:
+            _read_offered(self.work, self.project, [head.id for head in found])
         aged = self.lane.boost * self.work.now
-        self.places += [Place(h.band, h.rank - aged, h.sequence, h.id) for h in found]
+        self.places += [Place(h.band, h.rank - aged, h.sequence, h.id, h.plain) for h in found]
+
+
+def _read_offered(work: Work, project: str, ids: list[str]) -> None:
+    """The tasks next in line, as many as the batch may take, with what is handed out along with them."""
+    if work.expected_claims > 1:
+        wanted = ids[: work.expected_claims]
+        work.get_many(Task, project, wanted)
+        work.get_many(Brief, project, wanted)
+
+
+def queues(work: Work, project: str, expected: int, *, ahead: bool) -> list[LaneQueue]:
+    """The stored lanes of a project, of which about so many tasks will be taken."""
+    depth = max(1, min(LARGEST_PAGE, expected // 4))
+    heads = work.tx.lanes(project, depth)
+    page = max(8, min(LARGEST_PAGE, expected // max(1, len(heads))))
+    return [LaneQueue(work, project, name, first, page, ahead=ahead) for name, first in heads.items()]
 
 
 class Lanes:
@@ -61,9 +84,7 @@ class Lanes:
 
     def __init__(self, work: Work, project: str, expected: int = 1) -> None:
         self.work, self.project = work, project
-        heads = work.tx.lanes(project)
-        page = max(8, min(LARGEST_PAGE, expected // len(heads))) if heads else 8
-        self.stored = [LaneQueue(work, project, name, head, page) for name, head in heads.items()]
+        self.stored = queues(work, project, expected, ahead=True)
 
     def offer(self, fits: Callable[[Lane], bool]) -> Iterator[Task]:
         """Claimable tasks of the lanes that fit, best first."""

@@ -13,10 +13,11 @@ from tenure.core import claims, graph, ids, inputs, lifecycle, priority
 from tenure.core.commands import Dependency, NewTask
 from tenure.core.errors import Cycle, InvalidInput, LimitReached, TooLarge
 from tenure.core.outcomes import Outcome
+from tenure.core.ranges import has_number
 from tenure.core.records import Brief, Dag, Edge, Project, Row, Task, Track, replace
 from tenure.engine import handing
 from tenure.engine.effects import cancel_task, cascade_reason, current, spread
-from tenure.engine.naming import find_task, task_by_ref, task_named
+from tenure.engine.naming import find_task, task_by_ref, task_named, tasks_by_idempotency
 from tenure.engine.work import Refused, Work
 
 KEYS_A_LOOK = 500
@@ -92,8 +93,8 @@ class Builder:
             twice = next(k for k in keys if keys.count(k) > 1)
             raise InvalidInput(f"idempotency_key {twice[:80]!r} is there twice; each task has its own")
         for start in range(0, len(keys), KEYS_A_LOOK):
-            where = {"project": self.project.id, "idempotency_key": tuple(keys[start : start + KEYS_A_LOOK])}
-            for taken in self.work.find(Task, where, limit=1):
+            some = keys[0] if len(keys) == 1 else tuple(keys[start : start + KEYS_A_LOOK])
+            for taken in tasks_by_idempotency(self.work, self.project.id, some):
                 raise InvalidInput(f"idempotency_key {taken.idempotency_key!r:.80} is that of {taken.key}")
 
     @staticmethod
@@ -162,7 +163,8 @@ class Builder:
             key = ids.parse_key(new.key)
             assert key is not None, "checked with the other inputs"
             track = self._track(key.track)
-            if task_by_ref(self.work, self.project.id, key.ref) or key.ref in self.refs:
+            is_gone = has_number(track.gone, key.sequence)
+            if is_gone or key.ref in self.refs or task_by_ref(self.work, self.project.id, key.ref):
                 raise InvalidInput(f"key {new.key}: {key.ref} is taken; keys are never used again")
             self.refs.add(key.ref)
             self.tracks[key.track] = replace(track, last_sequence=max(track.last_sequence, key.sequence))
@@ -365,6 +367,7 @@ def path_between(work: Work, project: str, start: Task, goal: Task) -> list[str]
                 at = came[at]
             tasks = work.get_many(Task, project, path)
             return [tasks[i].key for i in reversed(path)]
+        work.get(Task, project, here)  # one of the archive has its edges there
         for edge in work.find(Edge, {"project": project, "task": here}):
             if edge.needs not in came:
                 came[edge.needs] = here
@@ -379,7 +382,7 @@ def raise_height(work: Work, task: Task, height: int) -> None:
         task, height = todo.pop()
         task = current(work, task)  # another path may have raised it since
         height = min(height, priority.DEEPEST)
-        if task.height >= height:
+        if task.height >= height or work.is_recalled(task):
             continue
         work.put(replace(task, height=height))
         if task.waits_on:
@@ -393,9 +396,9 @@ def lower_height(work: Work, task: Task) -> None:
     todo = [task.id]
     while todo:
         here = work.get(Task, task.project, todo.pop())
-        if here is None:
+        if here is None or work.is_recalled(here):
             continue
-        edges = work.find(Edge, {"project": here.project, "needs": here.id})
+        edges = [e for e in work.find(Edge, {"project": here.project, "needs": here.id}) if not work.is_recalled(e)]
         below = work.get_many(Task, here.project, [e.task for e in edges])
         height = max((min(priority.DEEPEST, t.height + 1) for t in below.values()), default=0)
         if height != here.height:

@@ -49,9 +49,14 @@ def known_session(work: Work, project: Project, id: str, agent: str, user: str |
     return active(work, session)
 
 
-def active(work: Work, session: Session) -> Session:
-    """A sign of life, written at most every 15 s like an agent's; one that is over stays so."""
-    if work.now - session.last_activity >= team.PRESENCE and not _is_over(work, session):
+def active(work: Work, session: Session, *, held: bool = False) -> Session:
+    """A sign of life, written at most every 15 s like an agent's; one that is over stays so.
+
+    `held`: it came from a holder, whose session cannot be over by its silence.
+    """
+    if work.now - session.last_activity < team.PRESENCE:
+        return session
+    if not (session.ended_at is not None if held else _is_over(work, session)):
         session = work.put(replace(session, last_activity=work.now))
     return session
 

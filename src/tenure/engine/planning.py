@@ -23,7 +23,7 @@ from tenure.engine.editing import apply_changes, current_value
 from tenure.engine.effects import brief_of, cancel_task, current, spread
 from tenure.engine.graphs import disconnect
 from tenure.engine.making import Builder, check_plan_size, connect
-from tenure.engine.naming import project_of, task_named
+from tenure.engine.naming import project_of, task_named, tasks_by_idempotency
 from tenure.engine.work import Handlers, Refused, Work
 
 _COMPARED = tuple(name for name in inputs.EDITABLE if name != "boost")
@@ -96,10 +96,7 @@ def _apply(work: Work, cmd: commands.Plan, project: Project, tracks: Tracks) -> 
                 "give each a name, a key or a title of its own",
             )
         wanted[identity] = replace(new, idempotency_key=identity)
-    there = {
-        t.idempotency_key or "": t
-        for t in work.find(Task, {"project": cmd.project, "idempotency_key": Prefix(f"plan:{cmd.name}:")})
-    }
+    there = {t.idempotency_key or "": t for t in tasks_by_idempotency(work, cmd.project, Prefix(f"plan:{cmd.name}:"))}
     dags = work.find(Dag, {"project": cmd.project, "plan": cmd.name}, limit=1)
     dag = dags[0] if dags else _new_dag(work, cmd)
     aliases = {n: there[i] for i, new in wanted.items() if i in there for n in (new.name, new.key) if n}

@@ -7,12 +7,14 @@ from typing import Any
 
 import msgspec
 
-from tenure.core import claims, graph, inputs, lifecycle, team
+from tenure.core import archive, claims, graph, inputs, lifecycle, team
 from tenure.core.errors import NotFound
-from tenure.core.filters import Contains, Present, Range
+from tenure.core.events import Event
+from tenure.core.filters import Contains, Present, Range, matches
 from tenure.core.processes import process_of
 from tenure.core.records import (
     Agent,
+    Archived,
     Brief,
     Claim,
     Dag,
@@ -31,6 +33,7 @@ from tenure.engine import handing, landing, mail, people, spending
 from tenure.engine.effects import brief_of, lineage
 from tenure.engine.leading import COORDINATOR, PROJECT_LEADER
 from tenure.engine.naming import dag_named, project_of, task_named
+from tenure.engine.recalling import recall_dag, remember
 from tenure.engine.work import Work
 
 MOST_LISTED = 1000
@@ -90,7 +93,10 @@ def tasks(
     limit: int = 50,
     **filters: str | tuple[str, ...] | None,
 ) -> list[dict[str, Any]]:
-    """A page of tasks; `filters` are those of FILTERS, `after` the last row's (order value, id)."""
+    """A page of tasks; `filters` are those of FILTERS, `after` the last row's (order value, id).
+
+    `archived`: also those that a person has hidden, and those that were moved into the archive.
+    """
     project_of(work, project)
     where: dict[str, Any] = {"project": project}
     for name, value in filters.items():
@@ -108,6 +114,11 @@ def tasks(
         where["priority"] = Range(priority_range[0], priority_range[1] + 1)
     if not archived:
         where["archived_at"] = Present(False)
+    elif not {"agent", "session"} & where.keys():  # nobody holds a finished task
+        most = min(limit, MOST_LISTED)
+        remember(work, work.find(Archived, {**where, "out": False}, order=order, after=after, limit=most))
+        if isinstance(where.get("dag"), str):
+            recall_dag(work, project, where["dag"])
     return views(work, work.find(Task, where, order=order, after=after, limit=min(limit, MOST_LISTED)))
 
 
@@ -180,6 +191,7 @@ def result_view(work: Work, result: Result, *, data: bool = True) -> dict[str, A
 def dag(work: Work, project: str, id: str) -> dict[str, Any]:
     """A dag with its tasks, edges, counts and critical path; a lone task's dag is that task."""
     project_of(work, project)
+    recall_dag(work, project, id)
     tasks_ = {t.id: t for t in work.find(Task, {"project": project, "dag": id})}
     if not tasks_:
         dag_named(work, project, id)
@@ -318,7 +330,7 @@ def track_progress(work: Work, project: str) -> dict[str, dict[str, int]]:
     by_state = {state: work.count(Task, {"project": project, "state": state}, "track") for state in shown}
     return {
         track.id: {
-            "completed": by_state[lifecycle.COMPLETED].get(track.id, 0),
+            "completed": by_state[lifecycle.COMPLETED].get(track.id, 0) + track.completed,
             "in_progress": sum(by_state[state].get(track.id, 0) for state in in_progress),
             "pending": sum(
                 by_state[state].get(track.id, 0) for state in shown if state not in (*in_progress, lifecycle.COMPLETED)
@@ -340,11 +352,22 @@ def status(work: Work, project: str) -> dict[str, Any]:
         "coordinator": _leader_view(work, coordinator),
         "agents": agents(work, project),
         "tracks": track_progress(work, project),
-        "tasks": work.count(Task, {"project": project}, "state"),
+        "tasks": _by_state(work, project),
         "usage": spending.of_project(work, project),
         "stopped": settings.stopped,
         "now": work.now,
     }
+
+
+def _by_state(work: Work, project: str) -> dict[str, int]:
+    """How many tasks stand where, those that have left for the archive among them."""
+    counts: dict[str, int] = work.count(Task, {"project": project}, "state")
+    for track in work.find(Track, {"project": project}):
+        for state in lifecycle.FINISHED:
+            left: int = getattr(track, state)
+            if left:
+                counts[state] = counts.get(state, 0) + left
+    return counts
 
 
 def usage(work: Work, project: str, *, by: str = "task", limit: int = 100) -> list[dict[str, Any]]:
@@ -376,9 +399,19 @@ def log(
 ) -> list[dict[str, Any]]:
     """Events of the project, oldest first, without the patches that only replay needs."""
     project_of(work, project)
+    limit = min(limit, 10_000)
+    older: list[Event] = []
     if "task" in where:
         where["task"] = task_named(work, project, where["task"]).id
-    events = work.tx.events({"project": project, **where}, after=after, limit=min(limit, 10_000), last=last)
+        older = _archived_events(work, project, where) if after == 0 else []
+    events = work.tx.events({"project": project, **where}, after=after, limit=limit, last=last)
+    events = [*older, *events][-limit:] if last else [*older, *events][:limit]
     return [
         {f: v for f, v in msgspec.structs.asdict(e).items() if f != "patch" and v not in (None, "", {})} for e in events
     ]
+
+
+def _archived_events(work: Work, project: str, where: dict[str, Any]) -> list[Event]:
+    """The part of a task's log that lies in the archive."""
+    row = work.get(Archived, project, where["task"])
+    return [event for event in archive.events_in(row) if matches(event, where)] if row is not None else []

@@ -6,35 +6,79 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from tenure.core import commands
-from tenure.core.claims import claim_id
+from tenure.core.claims import MOST_NAMED, claim_id
 from tenure.core.commands import Command
 from tenure.core.errors import InvalidInput
 from tenure.core.receipts import Receipt, parse_receipt
-from tenure.core.records import Agent, Brief, Claim, Session, Task
-from tenure.engine.work import Work
+from tenure.core.records import Agent, Archived, Claim, Project, Session, Task
+from tenure.engine.lanes import queues
+from tenure.engine.work import NO_CHANCE, Work
+from tenure.stores.port import Transaction
 
 
-def read_ahead(work: Work, batch: Sequence[Command]) -> None:
-    """Everything below, for a batch of several."""
+def read_ahead(work: Work, batch: Sequence[Command], *, fuses: bool = False) -> None:
+    """Everything below, for a batch of several; with `fuses` not what the store will look at by itself."""
+    if fuses or len(batch) > 1:
+        read_claimers(work, batch, fuses=fuses)
+        read_makers(work, batch)
     if len(batch) > 1:
-        read_claimers(work, batch)
-        read_holders(work, batch)
+        own = (commands.Submit, commands.Renew) if fuses else ()
+        read_holders(work, [command for command in batch if not isinstance(command, own)])
 
 
-def read_claimers(work: Work, batch: Iterable[Command]) -> None:
+def expected(tx: Transaction, batch: Sequence[Command], *, fuses: bool) -> None:
+    """What the batch is sure to ask, in the very words: a rehearsal on a transaction that only notes them."""
+    work = Work(tx, NO_CHANCE)
+    claims: dict[str, int] = {}
+    sessions: dict[str, dict[str, None]] = {}
+    for command in batch:
+        claims.setdefault(command.project, 0)
+        if isinstance(command, commands.ClaimNext):
+            claims[command.project] += command.n
+            sessions.setdefault(command.project, {})[command.session] = None
+    for project, n in claims.items():
+        tx.next_due(project)
+        work.get(Project, project, project)
+        if n:
+            queues(work, project, n, ahead=False)
+    if fuses:
+        for project, names in sessions.items():
+            tx.held(project, names, MOST_NAMED)  # type: ignore[attr-defined]  # the store declares it
+    read_claimers(work, batch, fuses=fuses)
+    read_makers(work, batch)
+
+
+def read_makers(work: Work, batch: Iterable[Command]) -> None:
+    """Which of the tasks that are to be made are there already."""
+    keys: dict[str, list[str]] = {}
+    for command in batch:
+        if isinstance(command, commands.Add) and command.task.idempotency_key is not None:
+            keys.setdefault(command.project, []).append(command.task.idempotency_key)
+    for project, wanted in keys.items():
+        work.learn_unique(Task, project, "idempotency_key", wanted)
+        work.learn_absent(Archived, project, "idempotency_key", wanted)
+
+
+def read_claimers(work: Work, batch: Iterable[Command], *, fuses: bool) -> None:
     """The agents and sessions that want to claim, and which of them hold nothing and were offered nothing."""
     agents: dict[str, dict[str, None]] = {}
     sessions: dict[str, dict[str, None]] = {}
+    requests: dict[str, list[str]] = {}
     for command in batch:
         if isinstance(command, (commands.Claim, commands.ClaimNext)):
             agents.setdefault(command.project, {})[command.agent] = None
             sessions.setdefault(command.project, {})[command.session] = None
+            if command.request_id is not None:
+                requests.setdefault(command.project, []).append(command.request_id)
+    for project, ids in requests.items():
+        work.learn_absent(Claim, project, "request_id", ids)
     for project, names in agents.items():
         work.get_many(Agent, project, names)
         work.learn_absent(Task, project, "offer_to", names.keys())
     for project, names in sessions.items():
         work.get_many(Session, project, names)
-        work.learn_absent(Task, project, "session", names.keys())
+        if not fuses:  # counting all that they hold; a store that can do better is asked by `fused`
+            work.learn_absent(Task, project, "session", names.keys())
 
 
 def read_holders(work: Work, batch: Iterable[Command]) -> None:
@@ -51,11 +95,3 @@ def read_holders(work: Work, batch: Iterable[Command]) -> None:
         held = work.get_many(Claim, project, ids).values()
         work.get_many(Agent, project, [claim.agent for claim in held])
         work.get_many(Session, project, [claim.session for claim in held])
-
-
-def read_offered(work: Work, project: str, ids: list[str]) -> None:
-    """The tasks next in line, as many as the batch may take, with what is handed out along with them."""
-    if work.expected_claims > 1:
-        wanted = ids[: work.expected_claims]
-        work.get_many(Task, project, wanted)
-        work.get_many(Brief, project, wanted)

@@ -1,7 +1,8 @@
 """Replay: the event log alone gives the tables back.
 
-Left out are rows that no event speaks of (remembered requests, cooled models, large bodies) and fields that events
-leave out on purpose: nonces, renewals and presence. What follows from other rows is worked out again.
+Left out are rows that no event speaks of (remembered requests, cooled models, large bodies, archived tasks) and
+fields that events leave out on purpose: nonces, renewals and presence. What follows from other rows is worked out
+again.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import msgspec
 from tenure.core import graph
 from tenure.core.decoding import converted
 from tenure.core.events import Event
-from tenure.core.records import KINDS, Dag, Edge, Row, Task
+from tenure.core.records import KINDS, Archived, Dag, Edge, Row, Task
 
 _BY_TABLE = {kind.table: row for row, kind in KINDS.items()}
 # What stands in for a field that the log does not have.
@@ -23,8 +24,11 @@ _UNKNOWN: dict[str, Any] = {"nonce": b"", "lease": 0, "until": 0, "last_seen": 0
 Tables = dict[type[Row], dict[tuple[str, str], Row]]
 
 
-def replay(events: Iterable[Event]) -> Tables:
-    """The rows that the events, in their order, leave behind."""
+def replay(events: Iterable[Event], archived: Iterable[Archived] = ()) -> Tables:
+    """The rows that the events, in their order, leave behind.
+
+    Of `archived` tasks, whose events went with them, only what other rows are worked out from is taken.
+    """
     fields: dict[tuple[str, str, str], dict[str, Any]] = {}
     for event in events:
         for table, id, changes in event.patch:
@@ -39,31 +43,35 @@ def replay(events: Iterable[Event]) -> Tables:
         known = {f: v for f, v in _UNKNOWN.items() if f in kind.__struct_fields__ and f not in values}
         row = converted({**known, "project": project, "id": id, **values}, kind)
         tables[kind][project, id] = row
-    _work_out(tables)
+    _work_out(tables, [row for row in archived if not row.out])
     return tables
 
 
-def _work_out(tables: Tables) -> None:
+def _work_out(tables: Tables, archived: Iterable[Archived]) -> None:
     """Counts that follow from edges, parents and states."""
     tasks: dict[tuple[str, str], Any] = tables[Task]
+    states = {(row.project, row.id): row.state for row in archived} | {key: t.state for key, t in tasks.items()}
     counts: dict[tuple[str, str], dict[str, int]] = {
         key: dict.fromkeys(("waits_on", "unmet", "dependents", "children"), 0) | {"lineage": 1} for key in tasks
     }
     for (project, _), edge in tables[Edge].items():
         assert isinstance(edge, Edge)
         counts[project, edge.task]["waits_on"] += 1
-        counts[project, edge.task]["unmet"] += not graph.is_met(edge, tasks[project, edge.needs].state)
-        counts[project, edge.needs]["dependents"] += 1
+        counts[project, edge.task]["unmet"] += not graph.is_met(edge, states[project, edge.needs])
+        if (project, edge.needs) in counts:
+            counts[project, edge.needs]["dependents"] += 1
     for (project, _), task in tasks.items():
         if task.parent is not None:
             counts[project, task.parent]["children"] += 1
             counts[project, task.root]["lineage"] += 1
     for key, task in tasks.items():
         tasks[key] = msgspec.structs.replace(task, **counts[key])
-    for (project, _), task in tasks.items():
-        dag = tables[Dag].get((project, task.dag))
+    parts = [(project, task.dag, graph.part(task)) for (project, _), task in tasks.items()]
+    parts += [(row.project, row.dag, row.state) for row in archived if row.dag is not None]
+    for project, id, part in parts:
+        dag = tables[Dag].get((project, id))
         if isinstance(dag, Dag):
-            tables[Dag][project, task.dag] = graph.counted(dag, None, graph.part(task))
+            tables[Dag][project, id] = graph.counted(dag, None, part)
 
 
 def differences(replayed: Tables, stored: Tables) -> list[str]:

@@ -17,6 +17,7 @@ from tenure.core.records import Task, Usage, replace
 from tenure.core.usage import TOKENS, Spent, booked, check_all, check_models, usage_id
 from tenure.engine.holding import Hold, judged, keep_started
 from tenure.engine.naming import project_of
+from tenure.engine.totals import ARCHIVED
 from tenure.engine.work import Handlers, Refused, Work
 
 SUMMED = (*TOKENS, "duration", "cost")
@@ -116,7 +117,7 @@ class _Totals(NamedTuple):
 
 def _totals(work: Work, project: str, by: str, **where: Any) -> dict[Any, _Totals]:
     asked = {"project": project, **where}
-    unpriced = work.count(Usage, asked | {"cost": Present(False)}, by)
+    unpriced = {v: n or 0 for v, (n,) in work.sums(Usage, asked | {"cost": Present(False)}, by, ("pairs",)).items()}
     return {v: _Totals(sums, unpriced.get(v, 0)) for v, sums in work.sums(Usage, asked, by, SUMMED).items()}
 
 
@@ -134,7 +135,9 @@ def spent_by(work: Work, project: str, by: str, limit: int) -> list[dict[str, An
     totals = _totals(work, project, by)
     late = _totals(work, project, by, late=True)
     first = sorted(totals, key=lambda value: (*_dearness(totals[value]), value))[: max(0, min(limit, MOST_LISTED))]
-    names = {task.id: task.key for task in work.get_many(Task, project, first).values()} if by == "task" else {}
+    names = {ARCHIVED: "(archived)"} if by == "task" else {}
+    if by == "task":
+        names |= {task.id: task.key for task in work.get_many(Task, project, [id for id in first if id]).values()}
     return [
         {by: names.get(value, value), **totals[value].shape()}
         | ({"late": late[value].shape()} if value in late else {})

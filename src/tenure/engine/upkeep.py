@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from tenure.core import team
 from tenure.core.filters import Present, Range
 from tenure.core.records import Agent, Project, Request, Reservation, Session, Task, replace
+from tenure.engine import archiving
 from tenure.engine.effects import release_reservations
 from tenure.engine.requests import KEPT
 from tenure.engine.settling import PAGE, Report, settle_due
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
 
 
 def sweep(engine: Engine, project: str) -> Report:
-    """Settle everything that is due in a project; then stale agents, idle sessions, old reservations and requests."""
+    """Settle everything that is due in a project; then stale agents, idle sessions, old reservations and requests.
+
+    Last, what has been over for long goes into the archive.
+    """
     total = Report()
     while True:
         page = Report()
@@ -34,6 +38,7 @@ def sweep(engine: Engine, project: str) -> Report:
         if not page.more or not page.settled:
             break
     engine.transact((project,), lambda work: _tidy(work, project))
+    total.failed |= archiving.sweep(engine, project).failed
     return total
 
 

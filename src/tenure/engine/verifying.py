@@ -31,7 +31,9 @@ from tenure.core.records import (
 )
 from tenure.engine.effects import dead_letter_id
 from tenure.engine.replaying import Tables, differences, replay
+from tenure.engine.totals import ARCHIVED
 from tenure.engine.upkeep import projects
+from tenure.engine.verifying_archive import archived_rows, kept, large_values
 from tenure.engine.work import Work
 
 if TYPE_CHECKING:
@@ -45,7 +47,7 @@ def verify(engine: Engine, *, with_replay: bool = True) -> list[str]:
     with engine.reading(projects(engine)) as work:
         rows: Tables = {kind: {(r.project, r.id): r for r in work.find(kind, {})} for kind in KINDS}
         found = [*_results(rows), *_claims(rows), *_limbo(rows, work), *_graph(rows), *_dags(rows), *_letters(rows)]
-        found += [*_holds(rows), *_of_claims(rows)]
+        found += [*_holds(rows), *_of_claims(rows), *archived_rows(rows), *large_values(rows)]
     if with_replay:
         found += _replayed(engine)
     return found
@@ -118,14 +120,18 @@ def _limbo(rows: Tables, work: Work) -> Iterator[str]:
 def _graph(rows: Tables) -> Iterator[str]:
     """Counts of edges are right, nothing is claimable too early, and there is no circle."""
     tasks = {(t.project, t.id): t for t in _tasks(rows)}
+    states = {(a.project, a.id): a.state for a in kept(rows)} | {key: task.state for key, task in tasks.items()}
     unmet: Counter[tuple[str, str]] = Counter()
     waits: Counter[tuple[str, str]] = Counter()
     dependents: Counter[tuple[str, str]] = Counter()
     needs: dict[str, list[str]] = {}
     for edge in _of(rows, Edge):
         assert isinstance(edge, Edge)
-        source = tasks[edge.project, edge.needs]
-        unmet[edge.project, edge.task] += not graph.is_met(edge, source.state)
+        state = states.get((edge.project, edge.needs))
+        if state is None:
+            yield f"{edge.id}: waits for a task that is not there"
+            continue
+        unmet[edge.project, edge.task] += not graph.is_met(edge, state)
         waits[edge.project, edge.task] += 1
         dependents[edge.project, edge.needs] += 1
         needs.setdefault(edge.task, []).append(edge.needs)
@@ -150,6 +156,9 @@ def _dags(rows: Tables) -> Iterator[str]:
     parts: dict[tuple[str, str], Counter[str]] = {}
     for task in _tasks(rows):
         parts.setdefault((task.project, task.dag), Counter())[graph.part(task)] += 1
+    for row in kept(rows):
+        if row.dag is not None and not row.out:
+            parts.setdefault((row.project, row.dag), Counter())[row.state] += 1
     for dag in _of(rows, Dag):
         assert isinstance(dag, Dag)
         mine = parts.get((dag.project, dag.id), Counter())
@@ -179,6 +188,8 @@ def _of_claims(rows: Tables) -> Iterator[str]:
     """What was booked or recorded under a claim is that claim's, and only a live one names its process."""
     for row in (*_of(rows, Usage), *_of(rows, Landing)):
         assert isinstance(row, Usage | Landing)
+        if row.task == ARCHIVED:
+            continue
         claim = rows[Claim].get((row.project, claims.claim_id(row.task, row.generation)))
         if not isinstance(claim, Claim) or claim.agent != row.agent:
             yield f"{row.id}: is of a claim that never was"
@@ -201,7 +212,9 @@ def _replayed(engine: Engine) -> list[str]:
                 after = page[-1].sequence
         stored: Tables = {kind: {(r.project, r.id): r for r in tx.find(kind, {})} for kind in KINDS}
     found = []
-    versions: Counter[str] = Counter()
+    archived = kept(stored)
+    # the log of a task that was brought back begins in the archive
+    versions = Counter({row.id: row.events for row in archived if row.out})
     for event in events:
         if event.task is not None:
             versions[event.task] += 1
@@ -214,7 +227,7 @@ def _replayed(engine: Engine) -> list[str]:
     ]
     found += _terms(events)
     try:
-        return found + differences(replay(events), stored)
+        return found + differences(replay(events, archived), stored)
     except (msgspec.ValidationError, KeyError) as error:
         return [*found, f"the log cannot be replayed: {error}"]
 

@@ -26,6 +26,7 @@ from tenure.stores.port import Change, Transaction
 
 R = TypeVar("R", bound=Row)
 Key = tuple[type[Row], str, str]
+Patch = tuple[tuple[str, str, dict[str, Any] | None], ...]  # as in Event
 _UNREAD: Any = object()
 FOREVER = (1 << 62) - 1
 
@@ -38,6 +39,17 @@ class Chance(Protocol):
 
     def fraction(self) -> float:
         """A number in [0, 1)."""
+
+
+class _NoChance:
+    def token(self, size: int) -> bytes:
+        raise Bug("a rehearsal makes nothing")
+
+    def fraction(self) -> float:
+        raise Bug("a rehearsal makes nothing")
+
+
+NO_CHANCE = _NoChance()
 
 
 class Work:
@@ -63,13 +75,15 @@ class Work:
         self.lanes: dict[str, Any] = {}  # project → what lanes.py has read of it
         self.expected_claims = 1  # how many the batch may take: the size of a first page
         self.lane_entries: dict[tuple[str, str], dict[str, Task]] = {}  # changed tasks that are claimable now
+        self.recalled: dict[Key, str] = {}  # rows that lie in the archive → the lineage that they come back with
+        self.dropped: list[tuple[str, Collection[str]]] = []  # project and tasks whose events go at the end
 
     # --- who is asking ---
 
-    def begin_command(self, principal: Principal, trace_id: str | None) -> None:
+    def begin_command(self, principal: Principal, trace_id: str | None, command_id: str | None = None) -> None:
         self.principal = principal
         self.trace_id = trace_id
-        self._command_id = None
+        self._command_id = command_id
 
     @property
     def command_id(self) -> str:
@@ -92,6 +106,9 @@ class Work:
             found = self.tx.load(kind, ((project, id),))
             row = found[0] if found else None
             self._rows[key] = self._loaded[key] = row
+            if row is None and kind is Task:
+                self._recall(project, (id,))
+                row = self._rows[key]
         return row  # type: ignore[no-any-return]  # the key's kind is the row's
 
     def get_many(self, kind: type[R], project: str, wanted: Iterable[str]) -> dict[str, R]:
@@ -103,6 +120,8 @@ class Work:
                 self._rows[kind, project, id] = self._loaded[kind, project, id] = None
             for row in self.tx.load(kind, unread):
                 self._keep(row)
+            if kind is Task:
+                self._recall(project, [id for _, id in unread if self._rows[kind, project, id] is None])
         rows = ((i, self._rows[kind, project, i]) for i in wanted)
         return {i: row for i, row in rows if row is not None}  # type: ignore[misc]  # the key's kind is the row's
 
@@ -146,6 +165,11 @@ class Work:
         told = self._told.setdefault((kind, project, field), {})
         told.update({value: [] for value in values if value not in has_rows})
 
+    def has_none(self, kind: type[Row], project: str, field: str, value: str) -> bool:
+        """Is it known by now, without a look, that no row has this value? False where it is not known."""
+        told = self._told.get((kind, project, field))
+        return told is not None and told.get(value) == [] and not self._changed.get(kind)
+
     def learn_unique(self, kind: type[R], project: str, field: str, values: Collection[str]) -> list[R]:
         """The stored rows with these values of a field of which no two have the same; `find` need not ask for each."""
         rows = self.tx.find(kind, {"project": project, field: tuple(values)})
@@ -175,7 +199,7 @@ class Work:
 
     def sums(self, kind: type[Row], where: Where, by: str, fields: Sequence[str]) -> dict[Any, tuple[int | None, ...]]:
         """As the store's `sums`, by now: where this work has changed rows of that kind, it adds them up itself."""
-        if not self._changed.get(kind):
+        if self._changed.get(kind, {}).keys() <= self.recalled.keys():
             return self.tx.sums(kind, where, by, fields)
         return sums_of(self.find(kind, where), by, fields)
 
@@ -228,6 +252,41 @@ class Work:
     def _keep(self, row: Row) -> None:
         key = (type(row), row.project, row.id)
         self._rows[key] = self._loaded[key] = row
+
+    def _recall(self, project: str, ids: Collection[str]) -> None:
+        """Tasks that are not in their table may be in the archive."""
+        if ids:
+            from tenure.engine.recalling import recall  # few transactions ever ask for what is not there
+
+            recall(self, project, ids)
+
+    def remember(self, row: Row, lineage: str) -> None:
+        """Have a row of the archive: found and read like any other, stored again only if its lineage changes."""
+        key = (type(row), row.project, row.id)
+        self._rows[key] = self._loaded[key] = row
+        self._changed.setdefault(key[0], {}).setdefault(key)
+        self._note_version(key, row, self._changed_by.get(key[0], {}))
+        self.recalled[key] = lineage
+
+    def is_recalled(self, row: Row) -> bool:
+        """Does it lie in the archive, as far as is known by now?"""
+        return (type(row), row.project, row.id) in self.recalled
+
+    def changed(self, kind: type[Row]) -> Collection[Key]:
+        return self._changed.get(kind, {})
+
+    def versions(self, key: Key) -> tuple[Row | None, Row | None]:
+        """A row as it was loaded, and as it is by now."""
+        return self._loaded.get(key), self._rows.get(key)
+
+    def made_anew(self, key: Key) -> Row:
+        """A row of the archive as it was there; it is stored as a new one."""
+        row, self._loaded[key] = self._loaded[key], None
+        assert row is not None
+        return row
+
+    def take_back(self, key: Key) -> None:
+        self._rows[key] = self._loaded[key]
 
     def is_changed(self, kind: type[Row], project: str, id: str) -> bool:
         return (kind, project, id) in self._changed.get(kind, {})
@@ -313,7 +372,7 @@ class Work:
         project: str,
         before: Task | None,
         task: Task | None,
-        patch: tuple[tuple[str, str, dict[str, Any] | None], ...],
+        patch: Patch,
         *,
         level: str = "info",
         message: str = "",
@@ -344,6 +403,12 @@ class Work:
             )
         )  # fmt: skip
 
+    def tell(self, kind: str, project: str, patch: Patch, *, details: dict[str, Any], first: bool = False) -> None:
+        """Append an event with a patch of the caller's; `first`: before all others, which tell of what came of it."""
+        self._tell(kind, project, None, None, patch, details=details)
+        if first:
+            self.events.insert(0, self.events.pop())
+
     # --- taking back, saving ---
 
     def bookmark(self) -> tuple[int, int]:
@@ -360,17 +425,50 @@ class Work:
         del self.events[events:]
         self.moved.clear()
 
+    def flush(self) -> None:
+        """Write what has changed so far and go on from there: from here on it cannot be undone alone."""
+        if not self.events and not self._changed:
+            return
+        self.save()
+        for keys in self._changed.values():
+            for key in keys:
+                self._loaded[key] = self._rows[key]
+        for told in [told for told in self._told if told[0] in self._changed]:
+            del self._told[told]
+        for kept in (self._changed, self._changed_by, self._journal, self.events, self.lane_entries, self.lanes):
+            kept.clear()
+
+    def forget(self, *kinds: type[Row]) -> None:
+        """What was read of these kinds is not any more what is stored; nothing of them may have been changed here."""
+        for rows in (self._rows, self._loaded):
+            for key in [key for key in rows if key[0] in kinds]:
+                del rows[key]
+        for told in [told for told in self._told if told[0] in kinds]:
+            del self._told[told]
+        self.lanes.clear()
+
+    def learn(self, *rows: Row) -> None:
+        """These rows are in the store by now."""
+        for row in rows:
+            self._keep(row)
+
     def save(self) -> None:
+        if self.recalled:
+            from tenure.engine.recalling import bring_back
+
+            bring_back(self)
         changes = []
         for keys in self._changed.values():
             for key in keys:
                 before, after = self._loaded[key], self._rows[key]
                 if before is not after and before != after:
                     changes.append(Change(before, after))
+        if self.events:  # first: they go out with the changes, and the commit then needs no answer of theirs
+            self.tx.append(self.events)
         if changes:
             self.tx.save(changes)
-        if self.events:
-            self.tx.append(self.events)
+        for project, tasks in self.dropped:
+            self.tx.drop_events(project, tasks)
 
 
 @cache

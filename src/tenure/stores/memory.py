@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import msgspec
 
@@ -164,13 +164,13 @@ class MemoryTransaction:
     def tally(self, kind: type[Row], where: Where, most: int) -> int:
         return len(self.find(kind, where, limit=most))
 
-    def lanes(self, project: str) -> dict[str, Head]:
+    def lanes(self, project: str, depth: int = 1) -> dict[str, list[Head]]:
         names = sorted({t.lane for t in self._rows(Task).values() if t.project == project and t.lane is not None})
-        return {name: self.ready(project, name)[0] for name in names}
+        return {name: self.ready(project, name, limit=depth) for name in names}
 
     def ready(self, project: str, lane: str, *, after: Head | None = None, limit: int = 1) -> list[Head]:
         heads = [
-            Head(t.band, t.rank, t.sequence, t.id)
+            Head(t.band, t.rank, t.sequence, t.id, t.plain)
             for t in self._rows(Task).values()
             if t.project == project and t.lane == lane
         ]
@@ -205,7 +205,8 @@ class MemoryTransaction:
             except StoreError as error:
                 self._failed = error
                 raise
-            sequence = len(self._store.log) + len(self._events) + 1
+            last = self._events[-1].sequence if self._events else self._store.mark()
+            sequence = last + 1
             self._events.append(replace(event, sequence=sequence))
 
     def events(self, where: Where, *, after: int = 0, limit: int = 1000, last: bool = False) -> list[Event]:
@@ -213,6 +214,21 @@ class MemoryTransaction:
         fits: Callable[[Any, Where], bool] = matches
         found = [e for e in (*self._store.log, *self._events) if e.sequence > after and fits(e, where)]
         return found[-limit:] if last and limit else found[:limit]
+
+    def drop_events(self, project: str, tasks: Collection[str]) -> None:
+        self._must_write()
+        wanted, log, mine = set(tasks), self._store.log, self._events
+        last = next((e for e in (*reversed(mine), *reversed(log)) if e.project == project), None)
+        dropped = {id(e): e for e in (*log, *mine) if e.project == project and e.task in wanted and e is not last}
+        for event in dropped.values():
+            self._give_back(EVENT_UNIQUE, event)
+        before = list(log)
+        self._undo.append(lambda: log.__setitem__(slice(None), before))
+        log[:] = [e for e in log if id(e) not in dropped]
+        mine[:] = [e for e in mine if id(e) not in dropped]
+
+    def expect(self, ask: Callable[[Self], object]) -> None:
+        """Questions are answered at once here."""
 
     def lock(self, name: str, projects: Collection[str]) -> None:
         pass
@@ -260,7 +276,7 @@ class MemoryTransaction:
         self._undo.append(lambda: self._store.taken.discard(value))
         self._store.taken.add(value)
 
-    def _give_back(self, unique: Unique, row: Row) -> None:
+    def _give_back(self, unique: Unique, row: Any) -> None:
         value = unique.value_of(row)
         if value is not None:
             self._undo.append(lambda: self._store.taken.add(value))

@@ -18,19 +18,12 @@ GROUP = "tenure.stores"
 
 def open_store(url: str, *, clock: Clock | None = None, create: bool = True) -> Store:
     """The store at `url`. An embedded one is made where it is missing, unless `create` is False: StoreAway then."""
-    scheme, colon, rest = url.partition("://")
-    if not colon:
-        scheme, rest = "sqlite", url
-    elif scheme == "sqlite" and "%" in rest:
-        from urllib.parse import unquote
-
-        rest = unquote(rest)
-    if scheme == "sqlite":
-        if not rest:
-            raise InvalidInput("a store's URL needs a path, as in sqlite:///srv/project/.tenure/tenure.db")
+    path = path_of(url)
+    if path is not None:
         from tenure.stores.sqlite import Sqlite
 
-        return Sqlite(rest, clock=clock, create=create)
+        return Sqlite(path, clock=clock, create=create)
+    scheme = url.partition("://")[0]
     if scheme == "memory":
         from tenure.stores.memory import Memory
 
@@ -38,6 +31,22 @@ def open_store(url: str, *, clock: Clock | None = None, create: bool = True) -> 
     if scheme in ("postgres", "postgresql"):
         return _postgres(url, clock, create)
     return _of_third_party(scheme, url, clock)
+
+
+def path_of(url: str) -> str | None:
+    """The file of an embedded store; None for one that is no file."""
+    scheme, colon, rest = url.partition("://")
+    if not colon:
+        scheme, rest = "sqlite", url
+    if scheme != "sqlite":
+        return None
+    if colon and "%" in rest:
+        from urllib.parse import unquote
+
+        rest = unquote(rest)
+    if not rest:
+        raise InvalidInput("a store's URL needs a path, as in sqlite:///srv/project/.tenure/tenure.db")
+    return rest
 
 
 def _postgres(url: str, clock: Clock | None, create: bool) -> Store:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 import msgspec
 
@@ -28,6 +28,7 @@ WAKE_UPS = "wake_ups"  # `wait` returns early when another process has written
 BACKUP = "backup"  # `backup` copies it while it is used
 WRITERS = "writers"  # write transactions run at the same time, at least in different projects
 TENANTS = "tenants"  # more than the tenant `local`
+FUSED = "fused"  # its transactions claim, renew and complete plain tasks in one statement: see `fused`
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -44,6 +45,7 @@ class Head(NamedTuple):
     rank: int
     sequence: int
     id: str
+    plain: bool
 
 
 class Unique(msgspec.Struct, frozen=True):
@@ -108,8 +110,8 @@ class Transaction(Protocol):
     def tally(self, kind: type[Row], where: Where, most: int) -> int:
         """How many rows match, counted no further than `most`."""
 
-    def lanes(self, project: str) -> dict[str, Head]:
-        """Each lane in which a task can be claimed, by name, with its first; cost grows with lanes, not with tasks."""
+    def lanes(self, project: str, depth: int = 1) -> dict[str, list[Head]]:
+        """Each lane with a task to claim, by name, with its first `depth`; cost grows with lanes, not with tasks."""
 
     def ready(self, project: str, lane: str, *, after: Head | None = None, limit: int = 1) -> list[Head]:
         """The next claimable tasks of a lane, in order, behind `after`; from a covering index, never sorted."""
@@ -133,8 +135,20 @@ class Transaction(Protocol):
     def events(self, where: Where, *, after: int = 0, limit: int = 1000, last: bool = False) -> list[Event]:
         """Events that match with a sequence above `after`, oldest first; with `last` the newest `limit` of them."""
 
+    def drop_events(self, project: str, tasks: Collection[str]) -> None:
+        """Remove the log of these tasks; the project's last event stays, whosever it is.
+
+        Sequences and time go on from there, so whoever drops has appended why before.
+        """
+
+    def expect(self, ask: Callable[[Self], object]) -> None:
+        """A hint: what `ask` asks of the transaction it is given will be asked next. What it is told meanwhile is void.
+
+        For stores to which one question more is nothing beside a journey more; others need not do anything.
+        """
+
     def lock(self, name: str, projects: Collection[str]) -> None:
-        """Hold `write`, `claim` or `graph` of these projects until the end, before `now` is read.
+        """Hold `write`, `claim` or `graph` of these projects from the next question to the end; `now` is one.
 
         `write` comes first and names all that the transaction will write to; a store may let it stand for the others.
         Stores with one writer need do nothing.

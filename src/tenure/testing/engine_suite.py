@@ -7,12 +7,15 @@ class TestMine(EngineSuite):
 
 from __future__ import annotations
 
+from tenure.testing.engine.archive import Archive
+from tenure.testing.engine.both_ways import BothWays
 from tenure.testing.engine.endings import Endings
 from tenure.testing.engine.graphs import Graphs
 from tenure.testing.engine.landings import Landings
 from tenure.testing.engine.operators import Operators
 from tenure.testing.engine.order import Order
 from tenure.testing.engine.processes import Processes
+from tenure.testing.engine.recalling import Recalling
 from tenure.testing.engine.receipts import Receipts
 from tenure.testing.engine.repeats import Repeats
 from tenure.testing.engine.spending import Spending
@@ -23,6 +26,21 @@ from tenure.testing.engine.upkeep import Upkeep
 
 
 class EngineSuite(
-    Timelines, Endings, Receipts, Spending, Landings, Repeats, Graphs, Order, Team, Processes, Operators, Undo, Upkeep
+    Timelines,
+    Endings,
+    Receipts,
+    Spending,
+    Landings,
+    Repeats,
+    Graphs,
+    Order,
+    Team,
+    Processes,
+    Operators,
+    Undo,
+    Upkeep,
+    Archive,
+    Recalling,
+    BothWays,
 ):
     """Subclass it, name the subclass `Test…`, and define `open_store`."""

@@ -111,7 +111,7 @@ def _untakeable(rows: Work, project: str) -> Iterator[Finding]:
     ]
     if not here:
         return
-    for name, head in rows.tx.lanes(project).items():
+    for name, (head,) in rows.tx.lanes(project).items():
         lane = parse_lane(name)
         obstacles = [next(eligibility.lane_obstacles(profile, lane), None) for profile in here]
         if any(obstacle is None for obstacle in obstacles):

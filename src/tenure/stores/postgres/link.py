@@ -101,16 +101,20 @@ class Link:
     def all(self, text: str, values: Sequence[Any] = ()) -> Rows:
         return self.run([(text, values)])[0].rows()
 
-    def run(self, statements: Sequence[Statement]) -> list[Answer]:
-        """The answers, in order, after one round trip. Raises Failed for the first that fails: none behind it runs."""
+    def run(self, statements: Sequence[Statement], aside: Statement | None = None) -> list[Answer]:
+        """The answers, in order, after one round trip. Raises Failed for the first that fails: none behind it runs.
+
+        Nobody minds whether `aside` fails, which is run last.
+        """
         if self._prepared and not self.in_transaction and time.monotonic() > self._plans_until:
             self._plan_anew()
         # All are encoded before the first is sent: a value that cannot be must not leave half of them on their way.
-        ready = [(text, parameters(values)) for text, values in statements]
+        ready = [(text, parameters(values)) for text, values in (*statements, *((aside,) if aside else ()))]
         answers: list[Answer] = []
         for start in range(0, len(ready), _AT_ONCE):
-            answers += self._exchange(ready[start : start + _AT_ONCE])
-        return answers
+            needed = len(statements) - start
+            answers += self._exchange(ready[start : start + _AT_ONCE], needed)
+        return answers[: len(statements)]
 
     def script(self, text: str) -> None:
         """Run several statements without parameters, one after another, as a migration has them."""
@@ -124,7 +128,7 @@ class Link:
         if failed is not None:
             raise failed
 
-    def _exchange(self, statements: Sequence[tuple[str, Sequence[bytes | None]]]) -> list[Answer]:
+    def _exchange(self, statements: Sequence[tuple[str, Sequence[bytes | None]]], needed: int) -> list[Answer]:
         wire = self._wire
         coming: list[str | None] = []  # for each answer that will come: the text that it prepares, if it does
         try:
@@ -149,7 +153,8 @@ class Link:
         if failed is not None:
             if failed.state in LOST_STATEMENTS:
                 self.forget()
-            raise failed
+            if len(answers) < needed:
+                raise failed
         return answers
 
     def _is_to_prepare(self, text: str) -> bool:
@@ -182,7 +187,7 @@ class Link:
         self._prepared.clear()
         self._plans_last = min(self._plans_last * 2, _PLANS_AT_MOST)
         self._plans_until = time.monotonic() + self._plans_last
-        self._exchange([("DEALLOCATE ALL", ())])
+        self._exchange([("DEALLOCATE ALL", ())], 1)
 
     def forget(self) -> None:
         """Prepared statements are not where we left them: this connection goes on without."""

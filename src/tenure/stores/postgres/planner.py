@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from tenure.stores.sql.codec import Column, columns_of
-from tenure.stores.sql.columns import tables
+from tenure.stores.sql.codec import Column
+from tenure.stores.sql.columns import postgres_parts, tables
 
 ROWS = 500
 _PROJECTS = 5
@@ -39,6 +39,10 @@ _SPREAD: dict[str, dict[str, tuple[int, int]]] = {
     "session": {"agent": (50, 1), "ended_at": (_UNIQUE, 2)},
     "message": {"recipient": (50, 1), "read_at": (_UNIQUE, 2)},
     "reservation": {"task": (300, 2), "pattern": (_UNIQUE, 1)},
+    "archived": {
+        "key": (_UNIQUE, 1), "ref": (_UNIQUE, 1), "created_at": (_UNIQUE, 1), "idempotency_key": (_UNIQUE, 2),
+        "dag": (60, 5), "root": (100, 5),
+    },
     "event": {
         "task": (300, 1), "version": (_UNIQUE, 1), "session": (70, 2), "causation_id": (700, 1), "time": (_UNIQUE, 1),
         "kind": (30, 1),
@@ -49,18 +53,20 @@ _SPREAD: dict[str, dict[str, tuple[int, int]]] = {
 def beliefs() -> Iterator[str]:
     """Statements for the transaction that made the tables; names are found by its search path."""
     for table, struct in tables():
-        yield made_up(table, struct, ROWS, _PROJECTS)
-        yield f"ANALYZE {table}"
-        yield f"TRUNCATE {table} RESTART IDENTITY"
+        yield from made_up(table, struct, ROWS, _PROJECTS)
+        for part in postgres_parts(table, struct):
+            yield f"ANALYZE {part}"
+            yield f"TRUNCATE {part} RESTART IDENTITY"
 
 
-def made_up(table: str, struct: type[msgspec.Struct], rows: int, projects: int) -> str:
-    """The statement that fills a table."""
-    columns = [c for c in columns_of(struct) if c.name != "sequence" or table != "event"]
-    names = ", ".join(f'"{column.name}"' for column in columns)
+def made_up(table: str, struct: type[msgspec.Struct], rows: int, projects: int) -> Iterator[str]:
+    """The statements that fill what keeps a kind."""
     spread = {"project": (projects, 1), "id": (_UNIQUE, 1), **_SPREAD.get(table, {})}
-    values = ", ".join(_value(column, spread) for column in columns)
-    return f"INSERT INTO {table} (tenant, {names}) SELECT 'local', {values} FROM generate_series(1, {rows}) AS n"  # noqa: S608 - our own names
+    for part, all_columns in postgres_parts(table, struct).items():
+        columns = [c for c in all_columns if c.name != "sequence" or table != "event"]
+        names = ", ".join(f'"{column.name}"' for column in columns)
+        values = ", ".join(_value(column, spread) for column in columns)
+        yield f"INSERT INTO {part} (tenant, {names}) SELECT 'local', {values} FROM generate_series(1, {rows}) AS n"  # noqa: S608 - our own names
 
 
 def _value(column: Column, spread: dict[str, tuple[int, int]]) -> str:

@@ -10,6 +10,7 @@ from functools import cache
 from typing import NamedTuple
 
 from tenure.stores.sql.clauses import Dialect
+from tenure.stores.sql.columns import HOT
 
 # The text search throws out nearly all rows before any JSON is parsed; the items are compared as they are written,
 # since reading them as text would fail on an escaped NUL.
@@ -28,16 +29,22 @@ BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _PLANS = """set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true),
     set_config('jit', 'off', true)"""
 
-# An answer promises that it lasts: a database or role that was set to lose commits must not break that.
+# An answer promises that it lasts: a database or role that was set to lose commits, to answer before a synchronous
+# standby has them, or to keep warnings to itself (see `_commit`) must not break that. The locks come last, when the
+# settings are in force: those of the projects; then, shared, that of the epoch, since whoever puts a new one in force
+# holds projects and waits for it.
 SETTINGS = f"""
 SELECT set_config('statement_timeout', ?, true), set_config('lock_timeout', ?, true),
     set_config('idle_in_transaction_session_timeout', ?, true), {_PLANS},
-    set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on'
-               ELSE current_setting('synchronous_commit') END, true)
-"""
+    set_config('client_min_messages', 'warning', true),
+    set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply'
+               ELSE 'on' END, true),
+    (SELECT count(pg_advisory_xact_lock(key)) FROM unnest(?::bigint[]) AS projects (key)),
+    pg_advisory_xact_lock_shared(?)
+"""  # noqa: S608 - constants alone
 
-LOCK = "SELECT pg_advisory_xact_lock(?)"
-SHARE = "SELECT pg_advisory_xact_lock_shared(?)"
+# In the order given, which must be the same for everybody.
+LOCK = "SELECT count(pg_advisory_xact_lock(key)) FROM unnest(?::bigint[]) AS given (key)"
 NOTIFY = "SELECT pg_notify(?, ?)"
 
 _MICROSECONDS = "(extract(epoch FROM {}) * 1000000)::bigint"
@@ -56,42 +63,44 @@ _LAST_OF_PROJECTS = """
 """
 _LAST_OF_ALL = "(SELECT time FROM {s}event ORDER BY sequence DESC LIMIT 1)"
 
-# A loose index scan: one step in task_ready from each lane's first task to the next lane's, however many wait behind.
+# A loose index scan: one step in task_ready from lane to lane, however many wait in it; then the first of each.
 _LANES = """
 WITH RECURSIVE found AS (
-    (SELECT lane, band, rank, sequence, id FROM {s}task WHERE tenant = $1 AND project = $2 AND lane IS NOT NULL
+    (SELECT lane FROM {s}task_hot WHERE tenant = $1 AND project = $2 AND lane IS NOT NULL
      ORDER BY lane, band, rank, sequence, id LIMIT 1)
     UNION ALL
-    SELECT following.* FROM found, LATERAL (
-        SELECT lane, band, rank, sequence, id FROM {s}task
+    SELECT following.lane FROM found, LATERAL (
+        SELECT lane FROM {s}task_hot
         WHERE tenant = $1 AND project = $2 AND lane > found.lane
         ORDER BY lane, band, rank, sequence, id LIMIT 1) AS following
 )
-SELECT lane, band, rank, sequence, id FROM found
+SELECT first.lane, following.* FROM found AS first, LATERAL (
+    SELECT band, rank, sequence, id, plain FROM {s}task_hot
+    WHERE tenant = $1 AND project = $2 AND lane = first.lane ORDER BY band, rank, sequence, id LIMIT $3) AS following
 """
 # Both are answered by task_ready alone.
 _READY = """
-SELECT band, rank, sequence, id FROM {s}task
+SELECT band, rank, sequence, id, plain FROM {s}task_hot
 WHERE tenant = ? AND project = ? AND lane = ? ORDER BY band, rank, sequence, id LIMIT ?
 """
 _READY_AFTER = """
-SELECT band, rank, sequence, id FROM {s}task
+SELECT band, rank, sequence, id, plain FROM {s}task_hot
 WHERE tenant = ? AND project = ? AND lane = ? AND (band, rank, sequence, id) > (?, ?, ?, ?)
 ORDER BY band, rank, sequence, id LIMIT ?
 """
 DUE = "WHERE tenant = ? AND project = ? AND due_at <= ? ORDER BY due_at, id LIMIT ?"
 _DUE_PROJECTS = """
 WITH RECURSIVE found AS (
-    (SELECT project FROM {s}task WHERE tenant = $1 AND due_at IS NOT NULL ORDER BY project LIMIT 1)
+    (SELECT project FROM {s}task_hot WHERE tenant = $1 AND due_at IS NOT NULL ORDER BY project LIMIT 1)
     UNION ALL
     SELECT following.project FROM found, LATERAL (
-        SELECT project FROM {s}task WHERE tenant = $1 AND project > found.project AND due_at IS NOT NULL
+        SELECT project FROM {s}task_hot WHERE tenant = $1 AND project > found.project AND due_at IS NOT NULL
         ORDER BY project LIMIT 1) AS following
 )
 SELECT project FROM found
 """
 _NEXT_DUE = """
-SELECT due_at FROM {s}task WHERE tenant = ? AND project = ? AND due_at IS NOT NULL ORDER BY due_at LIMIT 1
+SELECT due_at FROM {s}task_hot WHERE tenant = ? AND project = ? AND due_at IS NOT NULL ORDER BY due_at LIMIT 1
 """
 _SET_EPOCH = """
 INSERT INTO {s}epoch (tenant, epoch, place) VALUES (?, ?, ?)
@@ -157,6 +166,6 @@ def queries_of(schema: str) -> Queries:
     )  # fmt: skip
     dialect = Dialect(
         contains=CONTAINS, contains_asks=("json", "json"), truths=("false", "true"), arrays=True, missing_last=True,
-        schema=here,
+        schema=here, hot=tuple(HOT.items()),
     )  # fmt: skip
     return Queries(dialect, *(text.replace("{s}", here) for text in texts))

@@ -10,11 +10,11 @@ from typing import Any
 
 from tenure.core.errors import InvalidInput, StoreAway
 from tenure.core.events import Event
-from tenure.stores.port import DURABLE, PROCESSES, TENANTS, WAKE_UPS, WRITERS, Clock
+from tenure.stores.port import DURABLE, FUSED, PROCESSES, TENANTS, WAKE_UPS, WRITERS, Clock
 from tenure.stores.postgres import address, queries, schema
 from tenure.stores.postgres.connections import Connections
 from tenure.stores.postgres.failures import Failed, Lost, lost, translated
-from tenure.stores.postgres.link import Link, Rows
+from tenure.stores.postgres.link import Link, Rows, Statement
 from tenure.stores.postgres.transaction import PostgresTransaction
 from tenure.stores.postgres.values import reader
 from tenure.stores.postgres.waiting import Board, Listener
@@ -38,7 +38,7 @@ JOIN pg_class AS c ON c.oid = t.tgrelid WHERE c.relnamespace = to_regnamespace(?
 class Postgres:
     """Fulfils the port with a schema of a PostgreSQL database. Opening makes it unless `create` is False."""
 
-    features = frozenset({DURABLE, PROCESSES, WAKE_UPS, TENANTS, WRITERS})
+    features = frozenset({DURABLE, PROCESSES, WAKE_UPS, TENANTS, WRITERS, FUSED})
 
     def __init__(
         self,
@@ -131,10 +131,14 @@ class Postgres:
         """Wake those in this process who wait."""
         self.board.post(sequence, transaction)
 
+    def call(self, sequence: int, transaction: int) -> Statement:
+        """What wakes those in other processes."""
+        return queries.NOTIFY, [self.channel, f"{sequence} {transaction}"]
+
     def notify(self, link: Link, sequence: int, transaction: int) -> None:
-        """Wake those in other processes. It is committed by now: whatever goes wrong here, they will look."""
+        """Wake them. It is committed by now: whatever goes wrong here, they will look by themselves."""
         try:
-            link.run([(queries.NOTIFY, [self.channel, f"{sequence} {transaction}"])])
+            link.run([self.call(sequence, transaction)])
         except (Failed, Lost):
             return
 
@@ -145,7 +149,7 @@ class Postgres:
             link.run(
                 [
                     (queries.BEGIN_WRITE, ()),
-                    (queries.LOCK, [self.epoch_lock]),
+                    (queries.LOCK, [[self.epoch_lock]]),
                     (self.queries.settle_meta, [self._random(4).hex(), self.place, self.place]),
                     (self.queries.settle_tenants, [self._random(16).hex(), self.place, self.place]),
                     ("COMMIT", ()),

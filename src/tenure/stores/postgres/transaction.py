@@ -1,22 +1,20 @@
-"""One transaction. It begins with its first question, so that everything a beginning needs is one round trip."""
+"""The verbs of the port, each a question or a few."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import msgspec
-
-from tenure.core.errors import Bug, Conflict, SchemaMismatch, StoreCorrupt, TenureError
+from tenure.core.errors import Conflict, TenureError
 from tenure.core.events import Event
 from tenure.core.filters import Where
-from tenure.core.records import Row, Task
+from tenure.core.records import Brief, Row, Task
+from tenure.stores.fused import Completed, Completion, Grant, Granted, Renewal, Renewed
 from tenure.stores.port import Change, Head
-from tenure.stores.postgres import log, queries
+from tenure.stores.postgres import hot, log, queries
 from tenure.stores.postgres.cursors import first_running
-from tenure.stores.postgres.failures import BAD_VALUES, UNIQUE, Failed, Lost, bad_value, lost, translated, unknown
-from tenure.stores.postgres.link import Answer, Link, Rows, Statement
+from tenure.stores.postgres.journeys import Journeys
+from tenure.stores.postgres.link import Rows
 from tenure.stores.postgres.values import shown
 from tenure.stores.postgres.writing import writes
 from tenure.stores.sql.statements import event_table, table_of
@@ -25,65 +23,16 @@ if TYPE_CHECKING:
     from tenure.stores.postgres.store import Postgres
 
 R = TypeVar("R", bound=Row)
-S = TypeVar("S", bound=msgspec.Struct)
+
+_TASK_COLUMNS = len(Task.__struct_fields__)
 
 
-class PostgresTransaction:
-    """Fulfils the port. Once anything has failed it cannot commit, whatever the caller catches.
-
-    A write transaction holds the lock of each project that it touches from its first touch on: there is one writer a
-    project, so that what was read stays true until the commit, rows that are not there yet included.
-    """
+class PostgresTransaction(Journeys):
+    """Fulfils the port."""
 
     def __init__(self, store: Postgres, tenant: str, write: bool) -> None:
-        self._store = store
-        self._queries = store.queries
-        self._dialect = store.queries.dialect
-        self._tenant = tenant
-        self._write = write
-        self._link: Link | None = None
-        self._began = False
-        self._held: set[str] = set()  # projects
-        self._failed: TenureError | None = None
-        self._wrote = False
-        self._log: list[Statement] = []  # events that go with the commit, or before the next question
-        self._last: tuple[int, int] | None = None  # of the last event: sequence and transaction
-        self._now = 0
-        self._epoch = ""
-
-    def __enter__(self) -> PostgresTransaction:
-        self._link = self._store.connections.take()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        link = self._link
-        assert link is not None
-        self._link = None
-        try:
-            if kind is None and self._failed is None and (self._wrote or self._log):
-                self._commit(link)
-            elif link.is_open and link.in_transaction:
-                link.run([("ROLLBACK", ())])
-        except Lost:
-            pass  # before a commit: the server takes back by itself what it was not told to keep
-        finally:
-            self._store.connections.give(link)
-        if kind is None and self._failed is not None:
-            raise self._failed
-        if self._last is not None:
-            self._store.announce(*self._last)
-
-    @property
-    def now(self) -> int:
-        self._begin()
-        return self._now
-
-    @property
-    def epoch(self) -> str:
-        self._begin()
-        return self._epoch
+        super().__init__(store, tenant, write)
+        self._hot = hot.hot_of(self._dialect.schema)
 
     # --- reading ---
 
@@ -131,18 +80,20 @@ class PostgresTransaction:
         ((number,),) = self._read(*statement)
         return int(number)
 
-    def lanes(self, project: str) -> dict[str, Head]:
+    def lanes(self, project: str, depth: int = 1) -> dict[str, list[Head]]:
         self._enter((project,))
-        rows = self._read(self._queries.lanes, [self._tenant, project])
-        return {shown(lane): Head(band, rank, sequence, shown(id)) for lane, band, rank, sequence, id in rows}
+        found: dict[str, list[Head]] = {}
+        for lane, *head in self._read(self._queries.lanes, [self._tenant, project, depth]):
+            found.setdefault(shown(lane), []).append(_head(head))
+        return found
 
     def ready(self, project: str, lane: str, *, after: Head | None = None, limit: int = 1) -> list[Head]:
         self._enter((project,))
         if after is None:
             rows = self._read(self._queries.ready, [self._tenant, project, lane, limit])
         else:
-            rows = self._read(self._queries.ready_after, [self._tenant, project, lane, *after, limit])
-        return [Head(band, rank, sequence, shown(id)) for band, rank, sequence, id in rows]
+            rows = self._read(self._queries.ready_after, [self._tenant, project, lane, *after[:4], limit])
+        return [_head(row) for row in rows]
 
     def due(self, project: str | None, until: int, limit: int) -> list[Task]:
         tasks = table_of(Task, self._dialect)
@@ -203,9 +154,57 @@ class PostgresTransaction:
             text = f'{table.insert} RETURNING "sequence", "xid"::text'
             self._log += [(text, table.values(self._tenant, event)) for event in events]
 
+    def drop_events(self, project: str, tasks: Collection[str]) -> None:
+        self._must_write()
+        self._enter((project,))
+        statements = list(event_table(self._dialect).dropping(self._tenant, project, tasks))
+        if statements:
+            self._run(statements)
+            self._wrote = True
+
+    # --- the hot three: see stores/fused.py ---
+
+    def held(self, project: str, sessions: Collection[str], most: int) -> dict[str, list[tuple[str, str]]]:
+        self._enter((project,))
+        found: dict[str, list[tuple[str, str]]] = {}
+        for session, id, key in self._read(self._hot.held, [self._tenant, project, list(sessions), most]):
+            found.setdefault(session, []).append((id, key))
+        return found
+
+    def grant(self, grants: Sequence[Grant]) -> list[Granted]:
+        rows = self._fused(self._hot.grant, grants, {g.project for g in grants})
+        if len(rows) != len(grants):
+            self._fail(Conflict(f"{len(grants) - len(rows)} of {len(grants)} tasks are not to be had"))
+        read_task, read_brief = self._store.reader(Task), self._store.reader(Brief)
+        found = {}
+        for row in rows:
+            task = read_task(row[:_TASK_COLUMNS])
+            found[task.project, task.id] = Granted(task, read_brief(row[_TASK_COLUMNS:-2]))
+        return [found[g.project, g.task] for g in grants]
+
+    def complete(self, completions: Sequence[Completion]) -> list[Completed]:
+        rows = self._fused(self._hot.complete, completions, {c.project for c in completions})
+        return [Completed(*row[:-2]) for row in rows]
+
+    def renew(self, renewals: Sequence[Renewal]) -> list[Renewed]:
+        rows = self._fused(self._hot.renew, renewals, {r.project for r in renewals}, told=False)
+        return [Renewed(*row) for row in rows]
+
+    def _fused(self, text: str, given: Sequence[Any], projects: set[str], *, told: bool = True) -> Rows:
+        self._must_write()
+        self._enter(projects)
+        rows = self._read(text, [self._tenant, self._now, self._epoch, *hot.columns(given)])
+        if rows:
+            self._wrote = True
+        if rows and told:
+            self._last = (rows[0][-2], int(rows[0][-1]))
+        return rows
+
     def lock(self, name: str, projects: Collection[str]) -> None:
-        """One lock a project, whatever it is for: see the package."""
-        if self._write:
+        """One lock a project, whatever it is for: see the package. Before the first question they are only noted."""
+        if self._write and not self._began:
+            self._to_hold.update(dict.fromkeys(projects))
+        elif self._write:
             self._enter(projects)
 
     def set_epoch(self, epoch: str) -> None:
@@ -213,158 +212,18 @@ class PostgresTransaction:
         self._must_write()
         self._begin()
         place = self._store.place
-        self._run([(queries.LOCK, [self._store.epoch_lock]), (self._queries.set_epoch, [self._tenant, epoch, place])])
+        self._run([(queries.LOCK, [[self._store.epoch_lock]]), (self._queries.set_epoch, [self._tenant, epoch, place])])
         self._wrote = True
         self._epoch = epoch
 
-    # --- beginning and ending ---
-
     def _enter_asked(self, where: Where) -> None:
         project = where.get("project")
-        if isinstance(project, str):
-            self._enter((project,))
-        else:
-            self._begin()
-
-    def _enter(self, projects: Iterable[str]) -> None:
-        """Begin, and hold these projects; several in the order of their locks, which is the same for everybody."""
-        if not self._write:
-            self._begin()
-            return
-        missing = [project for project in projects if project not in self._held]
-        if not self._began:
-            self._begin(missing)
-        elif missing:
-            self._run([(queries.LOCK, [key]) for key in self._keys(missing)])
-            self._held.update(missing)
-
-    def _keys(self, projects: Iterable[str]) -> list[int]:
-        return sorted({self._store.lock_key("project", self._tenant, project) for project in projects})
-
-    def _begin(self, projects: Sequence[str] = ()) -> None:
-        if self._began:
-            return
-        store, texts = self._store, self._queries
-        given = store.clock() if store.clock is not None and not self._write else 0
-        start: list[Statement]
-        if not self._write:
-            start = [(queries.BEGIN_READ, ()), (texts.head_for_reading, [self._tenant])]
-        else:
-            start = [(queries.BEGIN_WRITE, ()), (queries.SETTINGS, store.timeouts)]
-            start += [(queries.LOCK, [key]) for key in self._keys(projects)]
-            # Shared, and after the projects': whoever puts a new epoch in force holds those, and waits for this one.
-            start.append((queries.SHARE, [store.epoch_lock]))
-            if projects:
-                start.append((texts.head_of_projects, [list(projects), *[self._tenant] * 3]))
-            else:
-                start.append((texts.head, [self._tenant]))
-        rows = self._first(start)[-1].rows()
-        if len(rows) != 1:
-            self._fail(SchemaMismatch(f"{store.url}: its table meta was emptied by somebody else", "Restore a backup."))
-        breaking, self._epoch, last, now = rows[0][-4:]
-        if breaking > store.schema:
-            self._fail(
-                SchemaMismatch(
-                    f"{store.url} was brought to schema {breaking} while this process ran with {store.schema}",
-                    "Start it again with the newer version.",
-                )
-            )
-        if store.clock is not None:
-            now = store.clock() if self._write else given
-        self._now = now if last is None or now > last else last
-        self._began = True
-        self._held.update(projects)
-
-    def _first(self, start: list[Statement]) -> list[Answer]:
-        """The first round trip. An idle connection may have died long ago: then it is tried with a new one."""
-        assert self._link is not None, "this transaction has ended"
-        try:
-            return self._link.run(start)
-        except Lost:
-            self._link = self._store.connections.replaced(self._link)
-        except (*BAD_VALUES, Failed) as error:
-            self._refuse(error)
-        return self._run(start)
-
-    def _commit(self, link: Link) -> None:
-        """Events and COMMIT in one round trip: what fails before it keeps it from being run."""
-        link.notices.clear()
-        url = self._store.url
-        try:
-            answers = link.run([*self._log, ("COMMIT", ())])
-        except Failed as error:
-            self._failed = _taken(error, "event") if error.state == UNIQUE else translated(error, url)
-            if link.is_open and link.in_transaction:
-                link.run([("ROLLBACK", ())])
-            raise self._failed from error
-        except Lost as error:
-            raise unknown(f"the connection was lost at the commit ({error})", url) from error
-        except BAD_VALUES as error:
-            self._failed = bad_value(error)
-            link.run([("ROLLBACK", ())])
-            raise self._failed from error
-        if answers[-1].tag != b"COMMIT":
-            raise Bug(f"{url}: COMMIT was answered with {answers[-1].tag!r}")
-        # The one thing that warns here: a wait for the synchronous standby was cut short, and the server says success.
-        warnings = [notice.message for notice in link.notices if notice.severity == "WARNING"]
-        if warnings:
-            raise unknown(f"committed on this server alone: {warnings[0]}", url)
-        if self._log:
-            self._note_last(answers[-2])
-        if self._last is not None:
-            self._store.notify(link, *self._last)
-
-    def _note_last(self, answer: Answer) -> None:
-        ((sequence, transaction),) = answer.rows()
-        self._last = (sequence, int(transaction))
-
-    # --- statements ---
-
-    def _rows(self, statement: Statement, read: Callable[[Sequence[Any]], S]) -> list[S]:
-        rows = self._read(*statement)
-        try:
-            return [read(row) for row in rows]
-        except msgspec.MsgspecError as error:
-            raise StoreCorrupt(f"{self._store.url}: a row cannot be read: {error}") from error
-
-    def _read(self, text: str, values: Sequence[Any]) -> Rows:
-        return self._run([(text, values)])[0].rows()
-
-    def _run(self, statements: Sequence[Statement]) -> list[Answer]:
-        if self._failed is not None:
-            raise self._failed
-        if self._link is None:
-            raise Bug("this transaction has ended")
-        untold, self._log = self._log, []
-        try:
-            answers = self._link.run([*untold, *statements] if untold else statements)
-        except (*BAD_VALUES, Failed, Lost) as error:
-            self._refuse(error)
-        if untold:
-            self._wrote = True
-            self._note_last(answers[len(untold) - 1])
-        return answers[len(untold) :]
-
-    def _must_write(self) -> None:
-        if not self._write:
-            raise Bug("a reading transaction cannot write")
-
-    def _refuse(self, error: Exception) -> NoReturn:
-        url = self._store.url
-        if isinstance(error, Lost):
-            self._fail(lost(error, url), error)
-        if isinstance(error, Failed):
-            self._fail(translated(error, url), error)
-        self._fail(bad_value(error), error)
-
-    def _fail(self, error: TenureError, cause: BaseException | None = None) -> NoReturn:
-        """From here on the transaction can only end without a trace."""
-        self._failed = error
-        raise error from cause
+        self._enter((project,) if isinstance(project, str) else ())
 
 
-def _taken(error: Failed, what: str) -> Conflict:
-    return Conflict(f"{what}: {error.message}")
+def _head(row: Sequence[Any]) -> Head:
+    band, rank, sequence, id, plain = row
+    return Head(band, rank, sequence, shown(id), plain)
 
 
 def _value(by: Any) -> Any:

@@ -51,7 +51,7 @@ def parameter(value: Any) -> bytes | None:
     if kind is float:
         return repr(value).encode()
     if kind is list:
-        return b"{" + b",".join([_item(item) for item in value]) + b"}"
+        return _array(value)
     raise TypeError(f"{kind.__name__} is no column's type")
 
 
@@ -59,11 +59,31 @@ def parameters(values: Sequence[Any]) -> list[bytes | None]:
     return [parameter(value) for value in values]
 
 
+_BETWEEN = "\x1f"
+
+
+def _array(items: list[Any]) -> bytes:
+    """An array's text; its items are quoted, so that nothing in them means anything, all at once: they are many."""
+    kinds = set(map(type, items))
+    if kinds == {str}:
+        joined = _BETWEEN.join(items)
+        if joined.count(_BETWEEN) == len(items) - 1:
+            quoted = _quoted(hidden(joined)).replace(_BETWEEN, '","')
+            return f'{{"{quoted}"}}'.encode()
+    elif kinds == {int} and max(items) <= _LARGEST and min(items) >= -_LARGEST - 1:
+        return f"{{{','.join(map(str, items))}}}".encode()
+    elif kinds == {bytes}:
+        return ('{"\\\\x' + '","\\\\x'.join([item.hex() for item in items]) + '"}').encode()
+    return b"{" + b",".join([_item(item) for item in items]) + b"}"
+
+
 def _item(value: Any) -> bytes:
-    """One item of an array; quoted, so that nothing in it means anything."""
     given = parameter(value)
-    assert given is not None
-    return b'"' + given.replace(b"\\", b"\\\\").replace(b'"', b'\\"') + b'"'
+    return b"NULL" if given is None else b'"' + _quoted(given.decode()).encode() + b'"'
+
+
+def _quoted(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
 def reader(codec: Codec[S]) -> Callable[[Sequence[Any]], S]:

@@ -100,20 +100,24 @@ _EMPTY: dict[type, str] = {tuple: "[]", dict: "{}"}
 def _decoder(struct: type[S], columns: Sequence[Column]) -> Callable[[Sequence[Any]], S]:
     build = _builder(struct, columns)
     flags = tuple(n for n, column in enumerate(columns) if column.type == "bool")
-    lists = tuple((n, _reader(struct, c)) for n, c in enumerate(columns) if c.annotation.startswith("tuple["))
-    others = tuple(
-        (n, _reader(struct, c))
+    json = [
+        (n, "" if c.nullable else c.annotation.partition("[")[0], _reader(struct, c))
         for n, c in enumerate(columns)
-        if c.type == JSON and not c.annotation.startswith("tuple[")
-    )
+        if c.type == JSON
+    ]
+    lists = tuple((n, read) for n, kind, read in json if kind == "tuple")
+    objects = tuple((n, read) for n, kind, read in json if kind == "dict")
+    others = tuple((n, read) for n, kind, read in json if kind not in ("tuple", "dict"))
 
     def decode(row: Sequence[Any]) -> S:
         values = list(row)
         for n in flags:
             if values[n] is not None:
                 values[n] = values[n] != 0
-        for n, read in lists:
+        for n, read in lists:  # most are empty, and need no reading
             values[n] = () if values[n] == "[]" else read(values[n])
+        for n, read in objects:
+            values[n] = {} if values[n] == "{}" else read(values[n])
         for n, read in others:
             if values[n] is not None:
                 values[n] = read(values[n])
@@ -123,15 +127,26 @@ def _decoder(struct: type[S], columns: Sequence[Column]) -> Callable[[Sequence[A
 
 
 def _reader(struct: type[msgspec.Struct], column: Column) -> Callable[[str], Any]:
-    """Decodes JSON to the column's type; resolves the type when the first value comes."""
+    """Decodes JSON to the column's type; resolves the type when the first value comes.
+
+    A struct cannot be changed, and that of one row is often the next one's too: the last is kept.
+    """
     made: list[Callable[[str], Any]] = []
+    last: tuple[str, Any] = ("", None)
 
     def read(text: str) -> Any:
+        nonlocal last
         if not made:
             names = {**vars(sys.modules[struct.__module__])}
             wanted = eval(column.annotation, names)  # noqa: S307 - text of our own struct's annotation
             made.append(decoder_of(wanted).decode)
-        return made[0](text)
+        known, value = last
+        if text == known:
+            return value
+        value = made[0](text)
+        if isinstance(value, (msgspec.Struct, str)):
+            last = (text, value)
+        return value
 
     return read
 

@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from textwrap import wrap
 
 import msgspec
 
@@ -37,8 +38,18 @@ POSTGRES_TYPES = {
     "json": 'text COLLATE "C"',
 }  # fmt: skip
 
+# What claims, renewals and results write: a table of its own, since PostgreSQL writes a whole new row, and a new entry
+# in each index of its table, whatever has changed.
+HOT = {
+    "task": (
+        "sequence", "state", "run", "generation", "attempts", "agent", "session", "claimed_at", "lease", "lease_until",
+        "renewals", "presented_at", "claim_epoch", "answerable", "percent", "work_product", "updated_at", "ready_at",
+        "started_at", "completed_at", "version", "lane", "band", "rank", "due_at", "plain",
+    )
+}  # fmt: skip
+
 # Rows that are written many times leave room on their pages for their next versions.
-FILL = {"task": 70, "claim": 85, "agent": 70, "session": 70, "dag": 70, "track": 70, "leader": 70, "usage": 85}
+FILL = {"task_hot": 50, "claim": 50, "agent": 70, "session": 70, "dag": 70, "track": 70, "leader": 70, "usage": 85}
 
 
 def definition(column: Column) -> str:
@@ -63,18 +74,45 @@ def create_table(table: str, struct: type[msgspec.Struct]) -> str:
     return _table(table, lines, f") {ending};")
 
 
+def postgres_parts(table: str, struct: type[msgspec.Struct]) -> dict[str, list[Column]]:
+    """The tables that keep a kind, each with its columns."""
+    columns = list(columns_of(struct))
+    hot = HOT.get(table)
+    if hot is None:
+        return {table: columns}
+    keys = ("project", "id")
+    return {
+        f"{table}_hot": [column for column in columns if column.name in keys or column.name in hot],
+        f"{table}_base": [column for column in columns if column.name not in hot],
+    }
+
+
 def create_postgres_table(table: str, struct: type[msgspec.Struct]) -> str:
     """As `create_table`. An event also keeps the transaction that wrote it: who reads across projects asks for it."""
+    parts = postgres_parts(table, struct)
+    made = [_postgres_part(name, columns, is_event=struct is Event) for name, columns in parts.items()]
+    if table in HOT:
+        made.append(_view(table, list(parts.values()), columns_of(struct)))
+    return "\n\n".join(made)
+
+
+def _postgres_part(name: str, columns: list[Column], *, is_event: bool) -> str:
     lines = ['tenant text COLLATE "C" NOT NULL']
-    if struct is Event:
+    if is_event:
         lines = ["sequence bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY", *lines]
-    lines += [postgres_definition(c) for c in columns_of(struct) if not (struct is Event and c.name == "sequence")]
-    if struct is Event:
-        lines.append("xid xid8 NOT NULL DEFAULT pg_current_xact_id()")
-    else:
-        lines.append("PRIMARY KEY (tenant, project, id)")
-    ending = f") WITH (fillfactor = {FILL[table]});" if table in FILL else ");"
-    return _table(table, lines, ending)
+    lines += [postgres_definition(c) for c in columns if not (is_event and c.name == "sequence")]
+    lines.append("xid xid8 NOT NULL DEFAULT pg_current_xact_id()" if is_event else "PRIMARY KEY (tenant, project, id)")
+    return _table(name, lines, f") WITH (fillfactor = {FILL[name]});" if name in FILL else ");")
+
+
+def _view(table: str, parts: list[list[Column]], columns: tuple[Column, ...]) -> str:
+    hot = {column.name for column in parts[0]}
+    names = ", ".join(f'{"h" if column.name in hot else "b"}."{column.name}"' for column in columns)
+    text = (
+        f"CREATE VIEW {table} AS SELECT h.tenant, {names} FROM {table}_hot AS h JOIN {table}_base AS b"  # noqa: S608
+        " ON b.tenant = h.tenant AND b.project = h.project AND b.id = h.id;"
+    )
+    return "\n".join(wrap(text, 118, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False))
 
 
 def _table(name: str, lines: list[str], ending: str) -> str:
@@ -85,7 +123,9 @@ def refreshed(migration: str, create: Callable[[str, type[msgspec.Struct]], str]
     """A migration's text with each table as its struct now is; a table that is new comes at the end."""
     for table, struct in tables():
         wanted = create(table, struct)
-        block = re.compile(rf"^CREATE TABLE {table} \(.*?^\)[^;]*;", re.MULTILINE | re.DOTALL)
+        block = re.compile(
+            rf"^CREATE TABLE {table}(_hot)? \(.*?^\)[^;]*;(.*^CREATE VIEW {table} AS.*?;)?", re.MULTILINE | re.DOTALL
+        )
         if block.search(migration):
             migration = block.sub(lambda _, text=wanted: text, migration)  # type: ignore[misc]
         else:

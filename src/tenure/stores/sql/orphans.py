@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+# What a task waited for may have been archived before it.
 _SPEAKERS = (
     ("brief", "id"),
     ("claim", "task"),
@@ -16,7 +17,11 @@ _SPEAKERS = (
 def orphans(schema: str = "") -> dict[str, str]:
     """Statements that count them, by what they are about; `schema` stands before a table's name."""
     return {
-        f"{table}.{field}": f"SELECT count(*) FROM {schema}{table} AS r WHERE NOT EXISTS"  # noqa: S608 - constants
-        f" (SELECT 1 FROM {schema}task AS t WHERE t.tenant = r.tenant AND t.project = r.project AND t.id = r.{field})"
+        f"{table}.{field}": f"SELECT count(*) FROM {schema}{table} AS r WHERE "  # noqa: S608 - constants
+        + " AND ".join(
+            f"NOT EXISTS (SELECT 1 FROM {schema}{place} AS t"  # noqa: S608 - constants
+            f" WHERE t.tenant = r.tenant AND t.project = r.project AND t.id = r.{field})"
+            for place in (("task", "archived") if field == "needs" else ("task",))
+        )
         for table, field in _SPEAKERS
     }

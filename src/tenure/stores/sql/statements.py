@@ -66,15 +66,17 @@ class Table(Generic[R]):
             return None
         text = self._updates.get(positions)
         if text is None:
-            names = [self.codec.columns[n].name for n in positions]
-            if "id" in names or "project" in names:
-                raise Bug(f"{self.name} {before.id}: a change cannot give a row another id or project")
-            sets = ", ".join(f'"{name}" = ?' for name in names)
-            text = f"UPDATE {self.place} SET {sets} WHERE {self._this_row}"
+            text = f"UPDATE {self.place} SET {self._sets(positions)} WHERE {self._this_row}"
             self._updates[positions] = text
         values += (tenant, before.project, before.id)
         values += [getattr(before, name) for name in self._guards]
         return text, values
+
+    def _sets(self, positions: Sequence[int]) -> str:
+        names = [self.codec.columns[n].name for n in positions]
+        if "id" in names or "project" in names:
+            raise Bug(f"{self.name}: a change cannot give a row another id or project")
+        return ", ".join(f'"{name}" = ?' for name in names)
 
     def deleting(self, tenant: str, row: R) -> Statement:
         return self.delete, [tenant, row.project, row.id, *(getattr(row, name) for name in self._guards)]
@@ -142,6 +144,10 @@ class Table(Generic[R]):
         """At most one row has these values. Asked for an order, a planner may walk all rows in it to find the one."""
         return "project" in where and any(where.keys() >= set(unique.fields) for unique in self._uniques)
 
+    def _place_of(self, *fields: str) -> str:
+        """Where these fields are kept."""
+        return self.place
+
     def counting(self, tenant: str, where: Where, by: str) -> Statement | None:
         """Gives pairs (value of `by`, number); None where nothing can match."""
         order_of(self.codec, by, self.dialect)  # what can be sorted by can be counted by
@@ -149,7 +155,7 @@ class Table(Generic[R]):
         if found is None:
             return None
         clauses, values = found
-        text = f'SELECT "{by}", count(*) FROM {self.place} WHERE {_joined(clauses)} GROUP BY "{by}"'
+        text = f'SELECT "{by}", count(*) FROM {self._place_of(by, *where)} WHERE {_joined(clauses)} GROUP BY "{by}"'
         return text, [tenant, *values]
 
     def summing(self, tenant: str, where: Where, by: str, fields: Sequence[str]) -> Statement | None:
@@ -163,7 +169,8 @@ class Table(Generic[R]):
             return None
         clauses, values = found
         sums = ", ".join(f'sum("{field}")' for field in fields)
-        text = f'SELECT "{by}", {sums} FROM {self.place} WHERE {_joined(clauses)} GROUP BY "{by}"'
+        place = self._place_of(by, *where, *fields)
+        text = f'SELECT "{by}", {sums} FROM {place} WHERE {_joined(clauses)} GROUP BY "{by}"'
         return text, [tenant, *values]
 
     def tallying(self, tenant: str, where: Where, most: int) -> Statement | None:
@@ -171,8 +178,75 @@ class Table(Generic[R]):
         if found is None:
             return None
         clauses, values = found
-        text = f"SELECT count(*) FROM (SELECT 1 FROM {self.place} WHERE {_joined(clauses)} LIMIT ?) AS matching"
+        place = self._place_of(*where)
+        text = f"SELECT count(*) FROM (SELECT 1 FROM {place} WHERE {_joined(clauses)} LIMIT ?) AS matching"
         return text, [tenant, *values, most]
+
+
+class SplitTable(Table[R]):
+    """A kind that is kept as two tables: what is written often, and the rest. A view of both is read.
+
+    A new version of a narrow row costs less than one of a wide row, and touches only the indexes of its own table.
+    """
+
+    def __init__(self, kind: type[R], dialect: Dialect, hot: Collection[str]) -> None:
+        super().__init__(kind, dialect)
+        self.hot = f'{dialect.schema}"{self.name}_hot"'
+        self.base = f'{dialect.schema}"{self.name}_base"'
+        names = [column.name for column in self.codec.columns]
+        self._hot = [n for n, name in enumerate(names) if name in hot or name in _KEY]
+        self._base = [n for n, name in enumerate(names) if name not in hot]
+        both = (self.hot, self._hot), (self.base, self._base)
+        into_hot, into_base = (
+            f'INSERT INTO {place} ("tenant", {", ".join(_quoted(names[n]) for n in part)})'
+            f" VALUES ({marks(len(part) + 1)})"
+            for place, part in both
+        )
+        self.insert = f"WITH hot AS ({into_hot}) {into_base}"
+        of_hot = f"FROM {self.hot} WHERE {self._this_row}"
+        self.delete = f"WITH hot AS (DELETE {of_hot} RETURNING 1) DELETE FROM {self.base} WHERE {_SAME} AND {_BOTH}"
+
+    def _place_of(self, *fields: str) -> str:
+        """The one table that has them all, where there is one: counting need not join."""
+        positions = {self.codec.position[field] for field in fields}
+        if positions <= set(self._hot):
+            return self.hot
+        return self.base if positions <= set(self._base) else self.place
+
+    def inserting(self, tenant: str, row: R) -> Statement:
+        values = self.codec.encode(row)
+        return self.insert, [tenant, *(values[n] for n in self._hot), tenant, *(values[n] for n in self._base)]
+
+    def updating(self, tenant: str, before: R, after: R) -> Statement | None:
+        positions, values = self.codec.changes(before, after)
+        if not positions:
+            return None
+        text = self._updates.get(positions)
+        hot = [n for n in positions if n in self._hot]
+        if text is None:
+            text = self._updates[positions] = self._update(hot, [n for n in positions if n not in hot])
+        new = dict(zip(positions, values, strict=True))
+        key = [tenant, before.project, before.id]
+        guards = [getattr(before, name) for name in self._guards]
+        base = [new[n] for n in positions if n not in hot]
+        return text, [*(new[n] for n in hot), *key, *guards, *([*base, *key] if base else [])]
+
+    def _update(self, hot: Sequence[int], base: Sequence[int]) -> str:
+        """The hot row says whether the whole is as it was loaded, also where nothing in it changes."""
+        first = f"UPDATE {self.hot} SET {self._sets(hot)} WHERE {self._this_row}" if hot else ""
+        if not base:
+            return first
+        first = f"{first} RETURNING 1" if hot else f"SELECT 1 FROM {self.hot} WHERE {self._this_row}"
+        return f"WITH hot AS ({first}) UPDATE {self.base} SET {self._sets(base)} WHERE {_SAME} AND {_BOTH}"
+
+    def deleting(self, tenant: str, row: R) -> Statement:
+        text, values = super().deleting(tenant, row)
+        return text, [*values, *values[:3]]
+
+
+_KEY = ("project", "id")
+_SAME = '"tenant" = ? AND "project" = ? AND "id" = ?'
+_BOTH = "EXISTS (SELECT 1 FROM hot)"
 
 
 class EventTable:
@@ -203,16 +277,39 @@ class EventTable:
         text = f'{self.select} WHERE {_joined(clauses)} AND "sequence" > ? ORDER BY "sequence"{way} LIMIT ?'
         return text, [tenant, *values, after, limit]
 
+    def dropping(self, tenant: str, project: str, tasks: Collection[str]) -> Iterator[Statement]:
+        """Statements that remove the events of these tasks, but not the project's last.
+
+        It is looked for from the end of the log, where whoever drops has just written it, and the others by their
+        tasks: `||` and `+` keep planners from any other way.
+        """
+        last = (
+            f'(SELECT "sequence" FROM {self.place} WHERE "tenant" || \'\' = ? AND "project" || \'\' = ?'
+            ' ORDER BY "sequence" DESC LIMIT 1)'
+        )
+        wanted = list(dict.fromkeys(tasks))
+        for start in range(0, len(wanted), _LOAD_AT_ONCE):
+            part = wanted[start : start + _LOAD_AT_ONCE]
+            found = conditions(self.codec, {"project": project, "task": tuple(part)}, self.dialect)
+            assert found is not None
+            text = f'DELETE FROM {self.place} WHERE {_joined(found[0])} AND "sequence" + 0 < {last}'
+            yield text, [tenant, *found[1], tenant, project]
+
 
 @cache
 def table_of(kind: type[R], dialect: Dialect) -> Table[R]:
     """The texts of a kind, made when it is first used: a command touches few kinds."""
-    return Table(kind, dialect)
+    hot = dict(dialect.hot).get(KINDS[kind].table)
+    return Table(kind, dialect) if hot is None else SplitTable(kind, dialect, hot)
 
 
 @cache
 def event_table(dialect: Dialect) -> EventTable:
     return EventTable(dialect)
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"'
 
 
 def _joined(clauses: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
--- 0001_initial 2fd93fd6e00a15827b50cdbb32ed9906e843734e8258e8e53d223dcd58529ed4 since 0.1.0
+-- 0001_initial 6751b99d46366defc8a0f1be2a433b7bb2e51ced69c61708958275aba4c7493d since 0.1.0
 
 -- table agent of agent
 CREATE TABLE agent (
@@ -31,12 +31,55 @@ CREATE TABLE agent (
     PRIMARY KEY (tenant, project, id)
 ) STRICT, WITHOUT ROWID;
 
+-- table archived of archived
+CREATE TABLE archived (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    key TEXT NOT NULL,
+    ref TEXT NOT NULL,
+    track TEXT NOT NULL,
+    type TEXT NOT NULL,
+    dag TEXT,
+    parent TEXT,
+    root TEXT,
+    idempotency_key TEXT,
+    state TEXT NOT NULL,
+    priority INTEGER NOT NULL,
+    tags TEXT NOT NULL,
+    deadline INTEGER,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    completed_at INTEGER,
+    archived_at INTEGER NOT NULL,
+    out INTEGER NOT NULL,
+    events INTEGER NOT NULL,
+    size INTEGER NOT NULL,
+    document BLOB NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) STRICT;
+
+-- index archived_created of archived
+CREATE INDEX archived_created ON archived (tenant, project, created_at, id);
+
+-- index archived_dag of archived
+CREATE INDEX archived_dag ON archived (tenant, project, dag, id) WHERE dag IS NOT NULL;
+
+-- index archived_idempotency of archived
+CREATE INDEX archived_idempotency ON archived (tenant, project, idempotency_key) WHERE idempotency_key IS NOT NULL;
+
+-- index archived_key of archived
+CREATE INDEX archived_key ON archived (tenant, project, key, id);
+
+-- index sqlite_autoindex_archived_1 of archived
+
 -- table body of body
 CREATE TABLE body (
     tenant TEXT NOT NULL,
     project TEXT NOT NULL,
     id TEXT NOT NULL,
     content BLOB NOT NULL,
+    uses INTEGER NOT NULL,
     PRIMARY KEY (tenant, project, id)
 ) STRICT;
 
@@ -383,9 +426,6 @@ CREATE TABLE result (
 -- index result_accepted of result
 CREATE UNIQUE INDEX result_accepted ON result (tenant, project, task, run) WHERE accepted = 1;
 
--- index result_request of result
-CREATE INDEX result_request ON result (tenant, project, request_id) WHERE request_id IS NOT NULL;
-
 -- index result_task of result
 CREATE INDEX result_task ON result (tenant, project, task, id);
 
@@ -495,6 +535,7 @@ CREATE TABLE task (
     band INTEGER NOT NULL,
     rank INTEGER NOT NULL,
     due_at INTEGER,
+    plain INTEGER NOT NULL,
     PRIMARY KEY (tenant, project, id)
 ) STRICT;
 
@@ -528,7 +569,7 @@ CREATE INDEX task_parent ON task (tenant, project, parent, id) WHERE parent IS N
 CREATE INDEX task_parked ON task (tenant, project, parked, id) WHERE parked IS NOT NULL;
 
 -- index task_ready of task
-CREATE INDEX task_ready ON task (tenant, project, lane, band, rank, sequence, id) WHERE lane IS NOT NULL;
+CREATE INDEX task_ready ON task (tenant, project, lane, band, rank, sequence, id, plain) WHERE lane IS NOT NULL;
 
 -- index task_ref of task
 CREATE UNIQUE INDEX task_ref ON task (tenant, project, ref);
@@ -553,6 +594,10 @@ CREATE TABLE track (
     name TEXT NOT NULL,
     purpose TEXT NOT NULL,
     last_sequence INTEGER NOT NULL,
+    completed INTEGER NOT NULL,
+    cancelled INTEGER NOT NULL,
+    pruned INTEGER NOT NULL,
+    gone TEXT NOT NULL,
     PRIMARY KEY (tenant, project, id)
 ) STRICT, WITHOUT ROWID;
 
@@ -574,6 +619,7 @@ CREATE TABLE usage (
     cost INTEGER,
     duration INTEGER NOT NULL,
     at INTEGER NOT NULL,
+    pairs INTEGER NOT NULL,
     PRIMARY KEY (tenant, project, id)
 ) STRICT, WITHOUT ROWID;
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
 import apsw
 import msgspec
@@ -47,16 +47,16 @@ WITH RECURSIVE found (row) AS (
             ORDER BY lane, band, rank, sequence, id LIMIT 1)
     FROM found WHERE found.row IS NOT NULL
 )
-SELECT lane, band, rank, sequence, id FROM found JOIN task ON task.rowid = found.row
+SELECT lane, band, rank, sequence, id, plain FROM found JOIN task ON task.rowid = found.row
 """
 
 # Both are answered by task_ready alone.
 READY = """
-SELECT band, rank, sequence, id FROM task
+SELECT band, rank, sequence, id, plain FROM task
 WHERE tenant = ? AND project = ? AND lane = ? ORDER BY band, rank, sequence, id LIMIT ?
 """
 READY_AFTER = """
-SELECT band, rank, sequence, id FROM task
+SELECT band, rank, sequence, id, plain FROM task
 WHERE tenant = ? AND project = ? AND lane = ? AND (band, rank, sequence, id) > (?, ?, ?, ?)
 ORDER BY band, rank, sequence, id LIMIT ?
 """
@@ -182,15 +182,18 @@ class SqliteTransaction:
         ((number,),) = self._read(statement)
         return int(number)
 
-    def lanes(self, project: str) -> dict[str, Head]:
-        return {row[0]: Head(*row[1:]) for row in self._read((LANES, [self._tenant, project]))}
+    def lanes(self, project: str, depth: int = 1) -> dict[str, list[Head]]:
+        heads = {lane: _head(row) for lane, *row in self._read((LANES, [self._tenant, project]))}
+        if depth == 1:
+            return {lane: [head] for lane, head in heads.items()}
+        return {lane: self.ready(project, lane, limit=depth) for lane in heads}
 
     def ready(self, project: str, lane: str, *, after: Head | None = None, limit: int = 1) -> list[Head]:
         if after is None:
             rows = self._read((READY, [self._tenant, project, lane, limit]))
         else:
-            rows = self._read((READY_AFTER, [self._tenant, project, lane, *after, limit]))
-        return [Head(*row) for row in rows]
+            rows = self._read((READY_AFTER, [self._tenant, project, lane, *after[:4], limit]))
+        return [_head(row) for row in rows]
 
     def due(self, project: str | None, until: int, limit: int) -> list[Task]:
         tasks = table_of(Task, DIALECT)
@@ -260,6 +263,14 @@ class SqliteTransaction:
             return []
         found = self._rows(statement, table.codec.decode)
         return found[::-1] if last else found
+
+    def drop_events(self, project: str, tasks: Collection[str]) -> None:
+        self._must_write()
+        for statement in event_table(DIALECT).dropping(self._tenant, project, tasks):
+            self._read(statement)
+
+    def expect(self, ask: Callable[[Self], object]) -> None:
+        """Questions are answered at once here."""
 
     def lock(self, name: str, projects: Collection[str]) -> None:
         pass  # there is one writer
@@ -344,3 +355,8 @@ class _Ended(Link):
 
 
 _ENDED = _Ended()
+
+
+def _head(row: Sequence[Any]) -> Head:
+    band, rank, sequence, id, plain = row
+    return Head(band, rank, sequence, id, plain != 0)

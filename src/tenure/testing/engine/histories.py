@@ -8,7 +8,7 @@ from typing import Any
 
 from tenure.core import commands as c
 from tenure.core.commands import Command, Dependency, NewTask, Process, Totals
-from tenure.core.records import RetryPolicy, Task
+from tenure.core.records import Archived, RetryPolicy, Task
 from tenure.core.retry import CLASSES
 from tenure.engine import Answer
 from tenure.testing.factories import PROJECT, Scene, comparable
@@ -40,8 +40,9 @@ class Player:
     def keys(self) -> list[str]:
         """Every task, in the order in which they were made; read as stored, so that looking settles nothing."""
         with self.scene.store.begin("local", write=False) as tx:
-            tasks = tx.find(Task, {"project": PROJECT})
-        return [t.key for t in sorted(tasks, key=lambda t: (t.created_at, t.track, t.sequence, t.ref))]
+            tasks: list[Any] = [*tx.find(Task, {"project": PROJECT})]
+            tasks += tx.find(Archived, {"project": PROJECT, "out": False})
+        return [t.key for t in sorted(tasks, key=lambda t: (t.created_at, t.track, len(t.ref), t.ref))]
 
 
 Step = Callable[[Player], Command]

@@ -25,7 +25,7 @@ _tasks = st.lists(
 
 
 def _head(task: Task) -> Head:
-    return Head(task.band, task.rank, task.sequence, task.id)
+    return Head(task.band, task.rank, task.sequence, task.id, task.plain)
 
 
 class Queues(Setting):
@@ -38,9 +38,11 @@ class Queues(Setting):
         ]
         add(store, *tasks)
         with store.begin("local", write=False) as transaction:
-            assert transaction.lanes("p") == {"": _head(tasks[5]), "a": _head(tasks[1]), "b": _head(tasks[0])}
+            assert transaction.lanes("p") == {"": [_head(tasks[5])], "a": [_head(tasks[1])], "b": [_head(tasks[0])]}
             assert list(transaction.lanes("p")) == ["", "a", "b"]
-            assert (transaction.lanes("q"), transaction.lanes("r")) == ({"c": _head(tasks[4])}, {})
+            assert transaction.lanes("p", 2)["a"] == [_head(tasks[1]), _head(tasks[2])]
+            assert [len(heads) for heads in transaction.lanes("p", 9).values()] == [1, 2, 1]
+            assert (transaction.lanes("q"), transaction.lanes("r")) == ({"c": [_head(tasks[4])]}, {})
         write(store, Change(tasks[0], replace(tasks[0], lane=None)))
         with store.begin("local", write=False) as transaction:
             assert list(transaction.lanes("p")) == ["", "a"]
@@ -57,7 +59,7 @@ class Queues(Setting):
         with store.begin("local", write=False) as transaction:
             heads = transaction.ready("p", "L", limit=10)
             assert [head.id for head in heads] == ["t3", "t2", "t5", "t1", "t0", "t4"]
-            assert heads[0] == Head(0, -5, 4, "t3")
+            assert heads[0] == Head(0, -5, 4, "t3", plain=False)
             assert transaction.ready("p", "L") == heads[:1]
             assert transaction.ready("p", "M") == transaction.ready("q", "L") == []
 
@@ -71,10 +73,10 @@ class Queues(Setting):
                 transaction.save([Change(None, task) for task in tasks])
                 while page := transaction.ready("p", "L", after=found[-1] if found else None, limit=size):
                     found += page
-                lanes = transaction.lanes("p")
+                lanes = transaction.lanes("p", size)
             assert found == expected
             assert list(lanes) == sorted({t.lane for t in tasks if t.project == "p" and t.lane is not None})
-            assert lanes.get("L") == (expected[0] if expected else None)
+            assert lanes.get("L", []) == expected[:size]
 
         goes_on()
 

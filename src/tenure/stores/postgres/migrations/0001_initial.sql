@@ -29,14 +29,46 @@ CREATE TABLE migration (
     applied_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 
-CREATE TABLE task (
+CREATE TABLE task_hot (
+    tenant text COLLATE "C" NOT NULL,
+    "project" text COLLATE "C" NOT NULL,
+    "id" text COLLATE "C" NOT NULL,
+    "sequence" bigint NOT NULL,
+    "state" text COLLATE "C" NOT NULL,
+    "run" bigint NOT NULL,
+    "generation" bigint NOT NULL,
+    "attempts" bigint NOT NULL,
+    "agent" text COLLATE "C",
+    "session" text COLLATE "C",
+    "claimed_at" bigint,
+    "lease" bigint,
+    "lease_until" bigint,
+    "renewals" bigint NOT NULL,
+    "presented_at" bigint,
+    "claim_epoch" text COLLATE "C",
+    "answerable" boolean NOT NULL,
+    "percent" bigint,
+    "work_product" text COLLATE "C",
+    "updated_at" bigint NOT NULL,
+    "ready_at" bigint,
+    "started_at" bigint,
+    "completed_at" bigint,
+    "version" bigint NOT NULL,
+    "lane" text COLLATE "C",
+    "band" bigint NOT NULL,
+    "rank" bigint NOT NULL,
+    "due_at" bigint,
+    "plain" boolean NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) WITH (fillfactor = 50);
+
+CREATE TABLE task_base (
     tenant text COLLATE "C" NOT NULL,
     "project" text COLLATE "C" NOT NULL,
     "id" text COLLATE "C" NOT NULL,
     "key" text COLLATE "C" NOT NULL,
     "ref" text COLLATE "C" NOT NULL,
     "track" text COLLATE "C" NOT NULL,
-    "sequence" bigint NOT NULL,
     "type" text COLLATE "C" NOT NULL,
     "dag" text COLLATE "C" NOT NULL,
     "parent" text COLLATE "C",
@@ -47,13 +79,9 @@ CREATE TABLE task (
     "lineage" bigint NOT NULL,
     "children" bigint NOT NULL,
     "idempotency_key" text COLLATE "C",
-    "state" text COLLATE "C" NOT NULL,
     "state_before" text COLLATE "C",
     "reason" text COLLATE "C",
     "answers" text COLLATE "C" NOT NULL,
-    "run" bigint NOT NULL,
-    "generation" bigint NOT NULL,
-    "attempts" bigint NOT NULL,
     "given_back" bigint NOT NULL,
     "max_attempts" bigint NOT NULL,
     "retry_at" bigint,
@@ -75,17 +103,7 @@ CREATE TABLE task (
     "guarded" boolean NOT NULL,
     "models" text COLLATE "C" NOT NULL,
     "fallback_models" text COLLATE "C" NOT NULL,
-    "agent" text COLLATE "C",
-    "session" text COLLATE "C",
-    "claimed_at" bigint,
-    "lease" bigint,
-    "lease_until" bigint,
-    "renewals" bigint NOT NULL,
-    "presented_at" bigint,
-    "claim_epoch" text COLLATE "C",
-    "answerable" boolean NOT NULL,
     "wanted" text COLLATE "C",
-    "percent" bigint,
     "step" text COLLATE "C",
     "progress_at" bigint,
     "done_by" bigint,
@@ -94,24 +112,27 @@ CREATE TABLE task (
     "offer_to" text COLLATE "C",
     "offer_until" bigint,
     "parked" text COLLATE "C",
-    "work_product" text COLLATE "C",
     "created_by" text COLLATE "C" NOT NULL,
     "trace_id" text COLLATE "C",
     "created_at" bigint NOT NULL,
-    "updated_at" bigint NOT NULL,
-    "ready_at" bigint,
-    "started_at" bigint,
-    "completed_at" bigint,
     "failed_at" bigint,
     "dead_lettered_at" bigint,
     "archived_at" bigint,
-    "version" bigint NOT NULL,
-    "lane" text COLLATE "C",
-    "band" bigint NOT NULL,
-    "rank" bigint NOT NULL,
-    "due_at" bigint,
     PRIMARY KEY (tenant, project, id)
-) WITH (fillfactor = 70);
+);
+
+CREATE VIEW task AS SELECT h.tenant, h."project", h."id", b."key", b."ref", b."track", h."sequence", b."type",
+    b."dag", b."parent", b."local_name", b."parent_run", b."depth", b."root", b."lineage", b."children",
+    b."idempotency_key", h."state", b."state_before", b."reason", b."answers", h."run", h."generation", h."attempts",
+    b."given_back", b."max_attempts", b."retry_at", b."last_error", b."troubled", b."cool_offs", b."priority",
+    b."boost", b."deadline", b."not_before", b."missed", b."height", b."waits_on", b."unmet", b."dependents",
+    b."requires", b."region", b."tags", b."guarded", b."models", b."fallback_models", h."agent", h."session",
+    h."claimed_at", h."lease", h."lease_until", h."renewals", h."presented_at", h."claim_epoch", h."answerable",
+    b."wanted", h."percent", b."step", b."progress_at", b."done_by", b."warned_at", b."max_duration", b."offer_to",
+    b."offer_until", b."parked", h."work_product", b."created_by", b."trace_id", b."created_at", h."updated_at",
+    h."ready_at", h."started_at", h."completed_at", b."failed_at", b."dead_lettered_at", b."archived_at", h."version",
+    h."lane", h."band", h."rank", h."due_at", h."plain" FROM task_hot AS h JOIN task_base AS b ON b.tenant = h.tenant
+    AND b.project = h.project AND b.id = h.id;
 
 CREATE TABLE brief (
     tenant text COLLATE "C" NOT NULL,
@@ -160,7 +181,7 @@ CREATE TABLE claim (
     "request_id" text COLLATE "C",
     "request_hash" text COLLATE "C",
     PRIMARY KEY (tenant, project, id)
-) WITH (fillfactor = 85);
+) WITH (fillfactor = 50);
 
 CREATE TABLE result (
     tenant text COLLATE "C" NOT NULL,
@@ -216,6 +237,7 @@ CREATE TABLE usage (
     "cost" bigint,
     "duration" bigint NOT NULL,
     "at" bigint NOT NULL,
+    "pairs" bigint NOT NULL,
     PRIMARY KEY (tenant, project, id)
 ) WITH (fillfactor = 85);
 
@@ -239,6 +261,7 @@ CREATE TABLE body (
     "project" text COLLATE "C" NOT NULL,
     "id" text COLLATE "C" NOT NULL,
     "content" bytea NOT NULL,
+    "uses" bigint NOT NULL,
     PRIMARY KEY (tenant, project, id)
 );
 
@@ -300,6 +323,10 @@ CREATE TABLE track (
     "name" text COLLATE "C" NOT NULL,
     "purpose" text COLLATE "C" NOT NULL,
     "last_sequence" bigint NOT NULL,
+    "completed" bigint NOT NULL,
+    "cancelled" bigint NOT NULL,
+    "pruned" bigint NOT NULL,
+    "gone" text COLLATE "C" NOT NULL,
     PRIMARY KEY (tenant, project, id)
 ) WITH (fillfactor = 70);
 
@@ -423,6 +450,33 @@ CREATE TABLE request (
     PRIMARY KEY (tenant, project, id)
 );
 
+CREATE TABLE archived (
+    tenant text COLLATE "C" NOT NULL,
+    "project" text COLLATE "C" NOT NULL,
+    "id" text COLLATE "C" NOT NULL,
+    "key" text COLLATE "C" NOT NULL,
+    "ref" text COLLATE "C" NOT NULL,
+    "track" text COLLATE "C" NOT NULL,
+    "type" text COLLATE "C" NOT NULL,
+    "dag" text COLLATE "C",
+    "parent" text COLLATE "C",
+    "root" text COLLATE "C",
+    "idempotency_key" text COLLATE "C",
+    "state" text COLLATE "C" NOT NULL,
+    "priority" bigint NOT NULL,
+    "tags" text COLLATE "C" NOT NULL,
+    "deadline" bigint,
+    "created_at" bigint NOT NULL,
+    "updated_at" bigint NOT NULL,
+    "completed_at" bigint,
+    "archived_at" bigint NOT NULL,
+    "out" boolean NOT NULL,
+    "events" bigint NOT NULL,
+    "size" bigint NOT NULL,
+    "document" bytea NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+);
+
 CREATE TABLE event (
     sequence bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     tenant text COLLATE "C" NOT NULL,
@@ -451,22 +505,23 @@ CREATE TABLE event (
 );
 
 -- Covering: `lanes` and `ready` are answered by the first alone.
-CREATE INDEX task_ready ON task (tenant, project, lane, band, rank, sequence, id) WHERE lane IS NOT NULL;
-CREATE INDEX task_due ON task (tenant, project, due_at, id) WHERE due_at IS NOT NULL;
-CREATE UNIQUE INDEX task_ref ON task (tenant, project, ref);
-CREATE INDEX task_key ON task (tenant, project, key, id);
-CREATE UNIQUE INDEX task_idempotency ON task (tenant, project, idempotency_key) WHERE idempotency_key IS NOT NULL;
-CREATE UNIQUE INDEX task_spawned ON task (tenant, project, parent, parent_run, local_name) WHERE local_name IS NOT NULL;
-CREATE INDEX task_dag ON task (tenant, project, dag, id);
-CREATE INDEX task_parent ON task (tenant, project, parent, id) WHERE parent IS NOT NULL;
-CREATE INDEX task_state ON task (tenant, project, state, id);
-CREATE INDEX task_agent ON task (tenant, project, agent, id) WHERE agent IS NOT NULL;
-CREATE INDEX task_session ON task (tenant, project, session, id) WHERE session IS NOT NULL;
-CREATE INDEX task_offer ON task (tenant, project, offer_to, id) WHERE offer_to IS NOT NULL;
-CREATE INDEX task_parked ON task (tenant, project, parked, id) WHERE parked IS NOT NULL;
-CREATE INDEX task_created ON task (tenant, project, created_at, id);
+CREATE INDEX task_ready ON task_hot (tenant, project, lane, band, rank, sequence, id) INCLUDE (plain)
+    WHERE lane IS NOT NULL;
+CREATE INDEX task_due ON task_hot (tenant, project, due_at, id) WHERE due_at IS NOT NULL;
+CREATE UNIQUE INDEX task_ref ON task_base (tenant, project, ref);
+CREATE INDEX task_key ON task_base (tenant, project, key, id);
+CREATE UNIQUE INDEX task_idempotency ON task_base (tenant, project, idempotency_key) WHERE idempotency_key IS NOT NULL;
+CREATE UNIQUE INDEX task_spawned ON task_base (tenant, project, parent, parent_run, local_name) WHERE local_name IS NOT NULL;
+CREATE INDEX task_dag ON task_base (tenant, project, dag, id);
+CREATE INDEX task_parent ON task_base (tenant, project, parent, id) WHERE parent IS NOT NULL;
+CREATE INDEX task_state ON task_hot (tenant, project, state, id);
+CREATE INDEX task_agent ON task_hot (tenant, project, agent, id) WHERE agent IS NOT NULL;
+CREATE INDEX task_session ON task_hot (tenant, project, session, id) WHERE session IS NOT NULL;
+CREATE INDEX task_offer ON task_base (tenant, project, offer_to, id) WHERE offer_to IS NOT NULL;
+CREATE INDEX task_parked ON task_base (tenant, project, parked, id) WHERE parked IS NOT NULL;
+CREATE INDEX task_created ON task_base (tenant, project, created_at, id);
 -- The tags themselves are not in it: a long list of them would be larger than an index entry can be.
-CREATE INDEX task_tagged ON task (tenant, project, id) WHERE tags <> '[]';
+CREATE INDEX task_tagged ON task_base (tenant, project, id) WHERE tags <> '[]';
 
 CREATE INDEX edge_task ON edge (tenant, project, task, id);
 CREATE INDEX edge_needs ON edge (tenant, project, needs, id);
@@ -484,13 +539,17 @@ CREATE INDEX usage_late ON usage (tenant, project) WHERE late;
 CREATE INDEX landing_task ON landing (tenant, project, task, generation);
 
 CREATE INDEX result_task ON result (tenant, project, task, id);
-CREATE INDEX result_request ON result (tenant, project, request_id) WHERE request_id IS NOT NULL;
 -- The second wall behind the rule "one accepted result for a task and run".
 CREATE UNIQUE INDEX result_accepted ON result (tenant, project, task, run) WHERE accepted;
 
 CREATE INDEX session_open ON session (tenant, project, agent, id) WHERE ended_at IS NULL;
 
 CREATE INDEX message_recipient ON message (tenant, project, recipient, read_at);
+
+CREATE INDEX archived_key ON archived (tenant, project, key, id);
+CREATE INDEX archived_created ON archived (tenant, project, created_at, id);
+CREATE INDEX archived_idempotency ON archived (tenant, project, idempotency_key) WHERE idempotency_key IS NOT NULL;
+CREATE INDEX archived_dag ON archived (tenant, project, dag, id) WHERE dag IS NOT NULL;
 
 CREATE INDEX reservation_task ON reservation (tenant, project, task) WHERE task IS NOT NULL;
 CREATE INDEX reservation_pattern ON reservation (tenant, project, pattern);
@@ -502,6 +561,6 @@ CREATE INDEX event_session ON event (tenant, project, session, sequence) WHERE s
 CREATE INDEX event_causation ON event (tenant, causation_id, sequence) WHERE causation_id IS NOT NULL;
 
 -- Rows here are written often and die soon: cleaned up by the hundred, not when a fifth of the table is dead.
-ALTER TABLE task SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
+ALTER TABLE task_hot SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
 ALTER TABLE agent SET (autovacuum_vacuum_scale_factor = 0.02);
 ALTER TABLE session SET (autovacuum_vacuum_scale_factor = 0.02);

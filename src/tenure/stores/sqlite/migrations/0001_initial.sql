@@ -103,6 +103,7 @@ CREATE TABLE task (
     band INTEGER NOT NULL,
     rank INTEGER NOT NULL,
     due_at INTEGER,
+    plain INTEGER NOT NULL,
     PRIMARY KEY (tenant, project, id)
 ) STRICT;
 
@@ -209,6 +210,7 @@ CREATE TABLE usage (
     cost INTEGER,
     duration INTEGER NOT NULL,
     at INTEGER NOT NULL,
+    pairs INTEGER NOT NULL,
     PRIMARY KEY (tenant, project, id)
 ) STRICT, WITHOUT ROWID;
 
@@ -232,6 +234,7 @@ CREATE TABLE body (
     project TEXT NOT NULL,
     id TEXT NOT NULL,
     content BLOB NOT NULL,
+    uses INTEGER NOT NULL,
     PRIMARY KEY (tenant, project, id)
 ) STRICT;
 
@@ -293,6 +296,10 @@ CREATE TABLE track (
     name TEXT NOT NULL,
     purpose TEXT NOT NULL,
     last_sequence INTEGER NOT NULL,
+    completed INTEGER NOT NULL,
+    cancelled INTEGER NOT NULL,
+    pruned INTEGER NOT NULL,
+    gone TEXT NOT NULL,
     PRIMARY KEY (tenant, project, id)
 ) STRICT, WITHOUT ROWID;
 
@@ -416,6 +423,33 @@ CREATE TABLE request (
     PRIMARY KEY (tenant, project, id)
 ) STRICT;
 
+CREATE TABLE archived (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    key TEXT NOT NULL,
+    ref TEXT NOT NULL,
+    track TEXT NOT NULL,
+    type TEXT NOT NULL,
+    dag TEXT,
+    parent TEXT,
+    root TEXT,
+    idempotency_key TEXT,
+    state TEXT NOT NULL,
+    priority INTEGER NOT NULL,
+    tags TEXT NOT NULL,
+    deadline INTEGER,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    completed_at INTEGER,
+    archived_at INTEGER NOT NULL,
+    out INTEGER NOT NULL,
+    events INTEGER NOT NULL,
+    size INTEGER NOT NULL,
+    document BLOB NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) STRICT;
+
 CREATE TABLE event (
     sequence INTEGER PRIMARY KEY,
     tenant TEXT NOT NULL,
@@ -442,7 +476,7 @@ CREATE TABLE event (
     causation_id TEXT
 ) STRICT;
 
-CREATE INDEX task_ready ON task (tenant, project, lane, band, rank, sequence, id) WHERE lane IS NOT NULL;
+CREATE INDEX task_ready ON task (tenant, project, lane, band, rank, sequence, id, plain) WHERE lane IS NOT NULL;
 CREATE INDEX task_due ON task (tenant, project, due_at, id) WHERE due_at IS NOT NULL;
 CREATE UNIQUE INDEX task_ref ON task (tenant, project, ref);
 CREATE INDEX task_key ON task (tenant, project, key, id);
@@ -475,7 +509,6 @@ CREATE INDEX usage_late ON usage (tenant, project) WHERE late = 1;
 CREATE INDEX landing_task ON landing (tenant, project, task, generation);
 
 CREATE INDEX result_task ON result (tenant, project, task, id);
-CREATE INDEX result_request ON result (tenant, project, request_id) WHERE request_id IS NOT NULL;
 -- The second wall behind the rule "one accepted result for a task and run".
 CREATE UNIQUE INDEX result_accepted ON result (tenant, project, task, run) WHERE accepted = 1;
 
@@ -483,11 +516,16 @@ CREATE INDEX session_open ON session (tenant, project, agent, id) WHERE ended_at
 
 CREATE INDEX message_recipient ON message (tenant, project, recipient, read_at);
 
+CREATE INDEX archived_key ON archived (tenant, project, key, id);
+CREATE INDEX archived_created ON archived (tenant, project, created_at, id);
+CREATE INDEX archived_idempotency ON archived (tenant, project, idempotency_key) WHERE idempotency_key IS NOT NULL;
+CREATE INDEX archived_dag ON archived (tenant, project, dag, id) WHERE dag IS NOT NULL;
+
 CREATE INDEX reservation_task ON reservation (tenant, project, task) WHERE task IS NOT NULL;
 CREATE INDEX reservation_pattern ON reservation (tenant, project, pattern);
 
--- Sequences: SQLite gives the highest one plus one. No verb removes events, and whatever prunes the log later must
--- leave its last line, so none is given twice. AUTOINCREMENT would say the same and write one more page a commit.
+-- Sequences: SQLite gives the highest one plus one. Whatever removes events leaves the last one, so none is given twice.
+-- AUTOINCREMENT would say the same and write one more page a commit.
 CREATE UNIQUE INDEX event_version ON event (tenant, project, task, version) WHERE task IS NOT NULL;
 CREATE INDEX event_session ON event (tenant, project, session) WHERE session IS NOT NULL;
 CREATE INDEX event_causation ON event (tenant, causation_id) WHERE causation_id IS NOT NULL;
@@ -497,7 +535,7 @@ CREATE INDEX event_causation ON event (tenant, causation_id) WHERE causation_id 
 ANALYZE;
 INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES
     ('task', 'sqlite_autoindex_task_1', '1000000 1000000 200000 1'),
-    ('task', 'task_ready', '100000 100000 20000 2000 500 2 1 1'),
+    ('task', 'task_ready', '100000 100000 20000 2000 500 2 1 1 1'),
     ('task', 'task_due', '10000 10000 2000 1 1'),
     ('task', 'task_ref', '1000000 1000000 200000 1'),
     ('task', 'task_key', '1000000 1000000 200000 1 1'),
@@ -527,12 +565,16 @@ INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES
     ('landing', 'landing_task', '1000000 1000000 200000 1 1'),
     ('result', 'sqlite_autoindex_result_1', '1000000 1000000 200000 1'),
     ('result', 'result_task', '1000000 1000000 200000 2 1'),
-    ('result', 'result_request', '1000000 1000000 200000 2'),
     ('result', 'result_accepted', '1000000 1000000 200000 1 1'),
     ('session', 'session', '100000 100000 20000 1'),
     ('session', 'session_open', '1000 1000 200 5 1'),
     ('message', 'sqlite_autoindex_message_1', '100000 100000 20000 1'),
     ('message', 'message_recipient', '100000 100000 20000 1000 10'),
+    ('archived', 'sqlite_autoindex_archived_1', '1000000 1000000 200000 1'),
+    ('archived', 'archived_key', '1000000 1000000 200000 1 1'),
+    ('archived', 'archived_created', '1000000 1000000 200000 1 1'),
+    ('archived', 'archived_idempotency', '1000000 1000000 200000 1'),
+    ('archived', 'archived_dag', '1000000 1000000 200000 100 1'),
     ('reservation', 'reservation', '10000 10000 2000 1'),
     ('reservation', 'reservation_task', '10000 10000 2000 5'),
     ('reservation', 'reservation_pattern', '10000 10000 2000 2'),

@@ -1,0 +1,26 @@
+"""Ours, the raw limit and PgQueuer on one durable PostgreSQL server: cycles, latencies, pick-up, sizes, look-ups.
+
+    measuring.py   the parts of a run, their rounds, the arguments
+    scale.py       how long and how much
+    ground.py      the server, a store of ours in a schema of its own, and the check of what was done in it
+    filling.py     many tasks in little time
+    drains.py      claims, renewals, submits and whole cycles in batches
+    rivals.py      the raw limit, and PgQueuer in its own venv
+    arrivals.py    the open loop: latencies at a fixed rate
+    pickups.py     an idle worker in another process
+    sizes.py       a claim among many ready, many finished and none that fits
+    singles.py     one at a time, beside a bare prepared statement with the same writes
+    lookups.py     history and lists, on PostgreSQL and SQLite
+    profiling.py   where the time goes
+    goals.py       every figure's name, and what is wanted of it
+
+Ours is used through public entry points only: `Engine.run`, `Gatherer`, `Client`.
+"""
+
+from __future__ import annotations
+
+
+def main(argv: list[str]) -> int:
+    from bench.postgres.measuring import main as measure  # needs a driver that may not be installed
+
+    return measure(argv)

@@ -1,0 +1,58 @@
+"""`copy`: projects moved from one store to another, and both looked at afterwards."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tenure.client.chance import SystemChance
+from tenure.core.errors import CopyRefused, NotFound
+from tenure.engine import Chance, Engine
+from tenure.engine.copying import Copied, copy_project
+from tenure.engine.upkeep import projects
+from tenure.stores.opening import open_store
+
+
+class Moves(NamedTuple):
+    copied: list[Copied]
+    is_verified: bool
+    findings: list[str]
+
+
+def copy(
+    source: str, target: str, project: str | None = None, *, verified: bool = True, chance: Chance | None = None
+) -> Moves:
+    """Move one project, or all, to the store at `target`, which is made where it is missing.
+
+    Each is one transaction there. `verified`: ask every promise of both stores; what is wrong comes as `findings`.
+    """
+    chance = chance or SystemChance()
+    old = Engine(open_store(source, create=False), chance)
+    try:
+        names = [project] if project is not None else projects(old)
+        if not names:
+            raise NotFound(f"{old.store.url} has no project", "`tenure init` makes one")
+        new = Engine(open_store(target), chance)
+        try:
+            if project is None:
+                _refuse_any(new, names)
+            done = [copy_project(old, new, name) for name in names]
+            findings = []
+            if verified:
+                for engine in (old, new):
+                    wrong = [*engine.store.check(), *engine.verify()]
+                    findings += [f"{engine.store.url}: {line}" for line in wrong]
+            return Moves(done, verified, findings)
+        finally:
+            new.store.close()
+    finally:
+        old.store.close()
+
+
+def _refuse_any(new: Engine, names: list[str]) -> None:
+    """Of several either all can go, or none is begun."""
+    there = sorted(set(projects(new)) & set(names))
+    if there:
+        raise CopyRefused(
+            f"{new.store.url} has the project {there[0]} already; two are never mixed",
+            "copy to another store, or name one project with --project",
+        )

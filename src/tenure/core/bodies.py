@@ -1,0 +1,26 @@
+"""Large values: rows that hold one refer to it as `{"$body": HASH}` instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from tenure.core.records import Brief, Checkpoint, Result, Row
+
+REF = "$body"
+# Where a reference may stand.
+HOLDERS: dict[type[Row], tuple[str, ...]] = {
+    Brief: ("description", "spec"),
+    Result: ("data",),
+    Checkpoint: ("data",),
+}
+
+
+def is_reference(value: Any) -> bool:
+    return isinstance(value, dict) and len(value) == 1 and REF in value
+
+
+def referred(rows: Iterable[Row]) -> list[str]:
+    """The names of the bodies that these rows refer to, each once."""
+    values = (getattr(row, field) for row in rows for field in HOLDERS.get(type(row), ()))
+    return list(dict.fromkeys(str(value[REF]) for value in values if is_reference(value)))

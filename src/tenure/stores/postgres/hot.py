@@ -1,0 +1,190 @@
+"""The statements of the fused verbs: see `tenure.stores.fused`.
+
+Rows come as one array a column. The planner sees a handful of rows and has one index for each step: a key, or
+`task_ref`. Every patch and every detail is what the engine would have written, by the same names.
+"""
+# ruff: noqa: S608 - constants alone
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+from tenure.core.records import Brief, Task
+from tenure.stores.sql.codec import Codec
+from tenure.stores.sql.columns import HOT
+
+_GRANT = """
+WITH held AS (
+    UPDATE {s}task_hot AS t SET
+        state = 'claimed', generation = t.generation + 1, attempts = t.attempts + 1, agent = g.agent,
+        session = g.session, claimed_at = $2, lease = g.lease, lease_until = $2 + g.lease, presented_at = $2,
+        claim_epoch = $3, updated_at = $2, version = t.version + 1, lane = NULL, due_at = $2 + g.lease
+    FROM unnest($4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bigint[], $10::bytea[], $11::text[],
+                $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::text[], $18::text[],
+                $19::text[], $20::text[])
+        AS g (project, task, agent, session, "user", lease, nonce, process, request_id, request_hash, event, command,
+              trace_id, by_user, address, who, asked)
+    WHERE t.tenant = $1 AND t.project = g.project AND t.id = g.task AND t.plain AND t.lane IS NOT NULL
+    RETURNING t.*, g."user", g.nonce, g.process, g.request_id, g.request_hash, g.event, g.command,
+        g.trace_id AS traced, g.by_user, g.address, g.who, g.asked
+), claims AS (
+    INSERT INTO {s}claim (tenant, project, id, task, generation, run, attempt, nonce, epoch, agent, session, "user",
+        acquired_at, lease, state, renewals, counted, continues, refused, process, request_id, request_hash)
+    SELECT $1, project, id || '@' || generation, id, generation, run, attempts, nonce, $3, agent, session, "user",
+        $2, lease, 'active', 0, true, false, 0, process, request_id, request_hash
+    FROM held
+), whole AS (
+    SELECT {task}, {brief}, t.event, t.command, t.traced, t.by_user, t.address, t.who, t.asked
+    FROM held AS t JOIN {s}task_base AS b ON b.tenant = $1 AND b.project = t.project AND b.id = t.id
+        JOIN {s}brief AS w ON w.tenant = $1 AND w.project = t.project AND w.id = t.id
+), told AS (
+    INSERT INTO {s}event (tenant, id, time, kind, level, project, task, key, version, track, generation, agent, session,
+        "user", address, previous_state, new_state, message, details, patch, trace_id, causation_id)
+    SELECT $1, event, $2, 'task.claimed', 'info', project, id, key, version, track, generation, agent, session, by_user,
+        address, 'ready', 'claimed', '',
+        '{{"lease_until":' || lease_until || ',"attempt":' || attempts
+            || ',"previous_generation":' || generation - 1 || '}}',
+        '[["task","' || id || '",{{"state":"claimed","generation":' || generation || ',"attempts":' || attempts
+            || ',' || who || ',"claimed_at":' || $2 || ',"claim_epoch":"' || $3 || '","updated_at":' || $2
+            || ',"version":' || version || '}}],["claim","' || id || '@' || generation || '",{{"id":"' || id || '@'
+            || generation || '","task":"' || id || '","generation":' || generation || ',"run":' || run
+            || ',"attempt":' || attempts || ',"epoch":"' || $3 || '",' || who || ',"acquired_at":' || $2 || asked
+            || '}}]]',
+        traced, command
+    FROM whole
+    RETURNING sequence
+)
+SELECT {names}, (SELECT max(sequence) FROM told), pg_current_xact_id()::text FROM whole
+"""
+
+# The guard of a holder's write: its receipt is the current one, and what it holds is plain. Only what is held has a
+# claim's epoch.
+_HOLDS = """
+    WHERE b.tenant = $1 AND b.project = g.project AND b.ref = g.ref AND t.tenant = $1 AND t.project = b.project
+        AND t.id = b.id AND t.plain AND t.generation = g.generation AND t.claim_epoch = $3
+        AND c.tenant = $1 AND c.project = b.project AND c.id = b.id || '@' || g.generation AND c.epoch = $3
+        AND c.nonce = g.nonce
+"""
+
+# Who holds it, and when it was last heard of: the engine writes a sign of life only now and then.
+_HOLDER = """{s}claim AS c
+        LEFT JOIN {s}agent AS a ON a.tenant = c.tenant AND a.project = c.project AND a.id = c.agent
+        LEFT JOIN {s}session AS s ON s.tenant = c.tenant AND s.project = c.project AND s.id = c.session"""
+_SIGNS = """a.last_seen AS agent_seen, a.stale OR a.left_at IS NOT NULL OR a.troubles > 0 AS agent_is_odd,
+        s.last_activity AS session_seen"""
+
+_COMPLETE = (
+    """
+WITH found AS (
+    SELECT g.*, b.id, b.key, b.track, t.state AS was, t.renewals, t.started_at, t.version + 1 AS next, b.dependents,
+        b.children, b.dag, c.run, c.agent, c.session, c."user", c.acquired_at, {signs},
+        'wp-' || b.key || '-gen' || t.generation || '-' || left(g.digest, 6) AS product
+    FROM unnest($4::text[], $5::text[], $6::bigint[], $7::bytea[], $8::text[], $9::text[], $10::text[], $11::bigint[],
+                $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::text[], $18::text[], $19::text[])
+        AS g (project, ref, generation, nonce, result, data, summary, size, digest, request_id, event, command,
+              trace_id, by_user, address, given), {s}task_base AS b, {s}task_hot AS t,
+        {holder}
+"""
+    + _HOLDS
+    + """
+        AND t.percent IS DISTINCT FROM 100
+        AND (c."user" IS NULL OR strpos(c."user", E'\\x01') = 0)
+), done AS (
+    UPDATE {s}task_hot AS t SET
+        state = 'completed', agent = NULL, session = NULL, claimed_at = NULL, lease = NULL, lease_until = NULL,
+        claim_epoch = NULL, presented_at = NULL, renewals = 0, completed_at = $2, work_product = f.product,
+        percent = 100, started_at = coalesce(t.started_at, $2), updated_at = $2, version = f.next, due_at = NULL,
+        plain = false
+    FROM found AS f WHERE t.tenant = $1 AND t.project = f.project AND t.id = f.id
+), ended AS (
+    UPDATE {s}claim AS c SET
+        state = 'released', reason = 'COMPLETED', released_at = $2, renewals = f.renewals, process = NULL,
+        result_accepted = true, work_product = f.product
+    FROM found AS f WHERE c.tenant = $1 AND c.project = f.project AND c.id = f.id || '@' || f.generation
+), results AS (
+    INSERT INTO {s}result (tenant, project, id, task, run, generation, session, agent, "user", submitted_at, accepted,
+        reason, data, summary, size, digest, processing, work_product, work_lost, late, request_id)
+    SELECT $1, project, result, id, run, generation, session, agent, "user", $2, true, 'ACCEPTED', data, summary, size,
+        digest, $2 - acquired_at, product, false, false, request_id
+    FROM found
+), told AS (
+    INSERT INTO {s}event (tenant, id, time, kind, level, project, task, key, version, track, generation, agent, session,
+        "user", address, previous_state, new_state, message, details, patch, trace_id, causation_id)
+    SELECT $1, event, $2, 'task.completed', 'info', project, id, key, next, track, generation, agent, session, by_user,
+        address, was, 'completed', '',
+        '{{"result":"' || result || '","work_product":"' || product || '","late":false,"duration_ms":'
+            || ($2 - acquired_at) / 1000 || '}}',
+        '[["task","' || id || '",{{"state":"completed","agent":null,"session":null,"claimed_at":null,"claim_epoch":null'
+            || ',"percent":100,"work_product":"' || product || '","completed_at":' || $2 || ',"updated_at":' || $2
+            || ',"version":' || next || CASE WHEN started_at IS NULL THEN ',"started_at":' || $2 ELSE '' END
+            || '}}],["result","' || result || '",{{"id":"' || result || '","task":"' || id || '","run":' || run
+            || ',"generation":' || generation || ',"submitted_at":' || $2 || ',"processing":' || $2 - acquired_at
+            || ',"accepted":true,"reason":"ACCEPTED","work_product":"' || product || '","session":'
+            || to_json(session) || ',"agent":' || to_json(agent)
+            || CASE WHEN "user" IS NULL THEN '' ELSE ',"user":' || to_json("user") END || given
+            || '}}],["claim","' || id || '@' || generation || '",{{"state":"released","reason":"COMPLETED"'
+            || ',"released_at":' || $2 || CASE WHEN renewals > 0 THEN ',"renewals":' || renewals ELSE '' END
+            || ',"result_accepted":true,"work_product":"' || product || '"}}]]',
+        trace_id, command
+    FROM found
+    RETURNING sequence
+)
+SELECT project, ref, id, key, next, was, product, agent, session, agent_seen, agent_is_odd, session_seen, dag, children,
+    dependents, (SELECT max(sequence) FROM told), pg_current_xact_id()::text
+FROM found
+"""
+)
+
+_RENEW = (
+    """
+UPDATE {s}task_hot AS t SET
+    lease = coalesce(g.lease, t.lease), lease_until = $2 + coalesce(g.lease, t.lease), renewals = t.renewals + 1,
+    presented_at = $2, due_at = $2 + coalesce(g.lease, t.lease)
+FROM unnest($4::text[], $5::text[], $6::bigint[], $7::bytea[], $8::bigint[])
+    AS g (project, ref, generation, nonce, lease), {s}task_base AS b, {holder}
+"""
+    + _HOLDS
+    + """
+    AND t.state = 'running'
+RETURNING g.project, g.ref, t.lease_until, c.agent, c.session, {signs}
+"""
+)
+
+
+_HELD = """
+SELECT given.session, first.id, b.key FROM unnest($3::text[]) AS given (session), LATERAL (
+    SELECT id FROM {s}task_hot WHERE tenant = $1 AND project = $2 AND session = given.session ORDER BY id LIMIT $4
+) AS first JOIN {s}task_base AS b ON b.tenant = $1 AND b.project = $2 AND b.id = first.id
+"""
+
+
+class Hot(NamedTuple):
+    """The texts for one schema."""
+
+    held: str
+    grant: str
+    complete: str
+    renew: str
+
+
+@cache
+def hot_of(schema: str) -> Hot:
+    """`schema` as the dialect has it: quoted, with its dot."""
+    hot = {"project", "id", *HOT["task"]}
+    task = [(("t" if column.name in hot else "b"), column.name) for column in Codec(Task).columns]
+    brief = [column.name for column in Codec(Brief).columns]
+    named = {
+        "holder": _HOLDER.format(s=schema),
+        "signs": _SIGNS,
+        "task": ", ".join(f'{part}."{name}"' for part, name in task),
+        "brief": ", ".join(f'w."{name}" AS w_{name}' for name in brief),
+        "names": ", ".join([f'"{name}"' for _, name in task] + [f"w_{name}" for name in brief]),
+    }
+    return Hot(*(text.format(s=schema, **named) for text in (_HELD, _GRANT, _COMPLETE, _RENEW)))
+
+
+def columns(rows: Sequence[tuple[Any, ...]]) -> list[Any]:
+    """One array a column; one in which nothing is given is None, which unnest fills up with NULL."""
+    return [None if all(value is None for value in column) else list(column) for column in zip(*rows, strict=True)]

@@ -1,0 +1,299 @@
+"""A project moved to another store: all of it or nothing, in an epoch that no old receipt knows."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tenure.core import commands as c
+from tenure.core.commands import NewTask, Totals
+from tenure.core.errors import CopyRefused, InvalidInput, NotFound, StoreCorrupt
+from tenure.core.records import KINDS, Archived, Brief, Project, Reservation, Row, Task, replace
+from tenure.engine import Engine, archiving, copying, reading
+from tenure.stores.memory import Memory
+from tenure.stores.port import Change, Store
+from tenure.stores.sqlite import Sqlite
+from tenure.testing import FakeClock
+from tenure.testing.engine.histories import play
+from tenure.testing.factories import PROJECT, Dice, Scene
+from tenure.testing.samples import event_of, row_of
+from tests.servers.postgres import open_store
+
+CLOCK = FakeClock()
+PAIRS = [("sqlite", "postgres"), ("postgres", "sqlite"), ("sqlite", "sqlite"), ("memory", "postgres")]
+
+
+@pytest.fixture
+def opened(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Callable[[str], Store]]:
+    stores: list[Store] = []
+
+    def open_one(kind: str) -> Store:
+        folder = tmp_path / f"store-{len(stores)}"
+        folder.mkdir()
+        if kind == "postgres":
+            request.getfixturevalue("postgres")
+            stores.append(open_store(folder, CLOCK))
+        else:
+            stores.append(Sqlite(str(folder / "store.db"), clock=CLOCK) if kind == "sqlite" else _memory(len(stores)))
+        return stores[-1]
+
+    yield open_one
+    for store in stores:
+        store.close()
+
+
+def _memory(number: int) -> Memory:
+    return Memory(f"memory://{number}", clock=CLOCK)
+
+
+def told(store: Store, project: str = PROJECT) -> dict[str, list[Any]]:
+    """All that a store has of a project, sequences aside."""
+    with store.begin("local", write=False) as tx:
+        rows: dict[str, list[Any]] = {kind.table: tx.find(row, {"project": project}) for row, kind in KINDS.items()}
+        events = tx.events({"project": project}, limit=1_000_000)
+    log = [(e.id, e.time, e.kind, e.task, e.version, msgspec.json.encode(e.patch)) for e in events]
+    return rows | {"event": log}
+
+
+def busy(store: Store) -> Scene:
+    """A scene with something of everything, and nothing that is held."""
+    scene = Scene(store, CLOCK)
+    play(scene, 7, 120)
+    for task in scene.rows(Task, state=("claimed", "running")):
+        scene.do(c.Recover, task=task.key)
+    receipt = scene.take(scene.add("with usage"))
+    scene.submit(receipt, "x" * 5000, usage=(Totals(model="opus", fresh=1, cost_usd="0.1"),))
+    assert archiving.move_all(scene.engine, PROJECT, older=0).tasks
+    return scene
+
+
+@pytest.mark.parametrize("kinds", PAIRS, ids="→".join)
+def test_everything_is_there_and_no_old_receipt_is_good(kinds: tuple[str, str], opened: Any) -> None:
+    scene = busy(opened(kinds[0]))
+    target = Engine(opened(kinds[1]), Dice(99))
+    accepted, expired = scene.take(scene.add("a")), scene.take(scene.add("b"), lease=30)
+    scene.submit(accepted, "kept")
+    scene.pass_time(seconds=31)
+    scene.engine.sweep()
+    before = told(scene.store)
+    copied = copying.copy_project(scene.engine, target, PROJECT)
+    after = told(target.store)
+    assert copied.rows == {name: len(rows) for name, rows in told(scene.store).items() if name != "event"}
+    for name, rows in after.items():
+        if name == "event":
+            assert rows[: len(before[name])] == before[name]
+            assert [event[2] for event in rows[len(before[name]) :]][:1] == ["project.stopped"]
+        elif name not in ("reservation", "project"):
+            assert rows == before[name], name
+    assert scene.engine.verify() == []
+    assert target.verify() == []
+    there = Scene(target.store, CLOCK, seed=5)
+    assert there.do(c.Renew, receipt=expired).outcome == "STALE_EPOCH"
+    assert there.submit(expired, "late").outcome == "STALE_EPOCH"
+    assert [r.data for r in there.results(_ref(expired))] == ["late"]
+    assert there.submit(accepted, "kept").outcome == "ACCEPTED"  # it was, and is told so
+    assert there.claim(_ref(expired), "zed").generation == 2
+    assert there.engine.verify() == []
+
+
+def _ref(receipt: str) -> str:
+    return receipt.partition("@")[0]
+
+
+def test_rows_of_every_kind_are_copied_whatever_kinds_there_will_be(opened: Any) -> None:
+    old, new = opened("memory"), opened("sqlite")
+    many = copying.PAGE + 1
+    rows: dict[type[Row], list[Any]] = {
+        kind: [row_of(kind, project="p", id=f"{n:04d}", **_unique(kind, n)) for n in range(many)] for kind in KINDS
+    }
+    with old.begin("local", write=True) as tx:
+        tx.save([Change(None, row) for kind in rows for row in rows[kind]])
+        tx.save([Change(None, row_of(kind, project="q", id="other")) for kind in KINDS])
+        tx.append([event_of(id=str(n), time=n, task="t", version=n) for n in range(many)])
+        tx.append([event_of(id="other", project="q")])
+    with old.begin("local", write=False) as source, new.begin("local", write=True) as target:
+        counts, events = copying.copy_all(source, target, "p")
+    assert counts == {kind.table: many for kind in KINDS.values()}
+    assert events == many
+    with new.begin("local", write=False) as tx:
+        assert {kind: tx.find(kind, {}) for kind in KINDS} == rows
+        assert [(e.id, e.time, e.version) for e in tx.events({})] == [(str(n), n, n) for n in range(many)]
+
+
+def _unique(kind: type[Row], n: int) -> dict[str, Any]:
+    """What no two rows of a project may share."""
+    names = {"ref": str(n), "task": str(n), "idempotency_key": str(n)}
+    return {name: value for name, value in names.items() if name in kind.__struct_fields__}
+
+
+def test_live_claims_refuse_the_copy_and_are_named(opened: Any) -> None:
+    scene, target = Scene(opened("sqlite"), CLOCK), Engine(opened("memory"), Dice())
+    receipt = scene.take(scene.add("held"), "ann", lease=600)
+    before = told(scene.store)["task"]
+    with pytest.raises(CopyRefused, match=r"A-001 by ann") as refused:
+        copying.copy_project(scene.engine, target, PROJECT)
+    assert "600 s" in (refused.value.hint or "")
+    assert told(target.store)["project"] == []
+    assert told(scene.store)["task"] == before
+    assert scene.row(Project, PROJECT).stopped == {}  # it goes on as before
+    assert scene.do(c.Renew, receipt=receipt).outcome == "RENEWED"
+    scene.pass_time(seconds=601)
+    assert copying.copy_project(scene.engine, target, PROJECT).rows["task"] == 1
+
+
+def test_a_project_of_that_name_is_never_mixed_with(opened: Any) -> None:
+    scene, other = Scene(opened("sqlite"), CLOCK), Scene(opened("memory"), CLOCK)
+    other.add("mine")
+    before = told(other.store)
+    with pytest.raises(CopyRefused, match="already"):
+        copying.copy_project(scene.engine, other.engine, PROJECT)
+    assert told(other.store) == before
+    assert scene.row(Project, PROJECT).stopped == {}
+    with pytest.raises(InvalidInput, match="where it is"):
+        copying.copy_project(scene.engine, scene.engine, PROJECT)
+    with pytest.raises(NotFound):
+        copying.copy_project(scene.engine, other.engine, "unknown")
+
+
+def test_nobody_goes_on_by_mistake_where_the_project_was(opened: Any) -> None:
+    scene, target = Scene(opened("sqlite"), CLOCK), Engine(opened("sqlite"), Dice(3))
+    key = scene.add()
+    scene.do(c.StopLine, scope="track:B", reason="mine")
+    copying.copy_project(scene.engine, target, PROJECT)
+    refused = scene.claim(key)
+    assert (refused.outcome, target.store.url in refused.message) == ("DENIED_PAUSED", True)
+    there = Scene(target.store, CLOCK, seed=8)
+    assert there.row(Project, PROJECT).stopped == {"track:B": "mine"}
+    assert there.claim(key).outcome == "GRANTED"
+
+
+def test_a_line_that_a_person_stopped_stays_stopped(opened: Any) -> None:
+    scene, target = Scene(opened("memory"), CLOCK), Engine(opened("memory"), Dice(3))
+    scene.do(c.StopLine, scope="project:", reason="holiday")
+    copying.copy_project(scene.engine, target, PROJECT)
+    for store in (scene.store, target.store):
+        assert told(store)["project"][0].stopped == {"project:": "holiday"}
+
+
+def test_others_in_the_store_it_goes_to_are_not_disturbed(opened: Any) -> None:
+    scene, target = Scene(opened("sqlite"), CLOCK), Engine(opened("sqlite"), Dice(4))
+    stale = scene.take(scene.add(), lease=30)
+    scene.pass_time(seconds=31)
+    target.do(c.DefineProject(project="q"))
+    target.do(c.Add(project="q", task=NewTask(title="theirs")))
+    theirs = target.do(c.ClaimNext(project="q", agent="cy", session="s"))
+    epoch = copying.copy_project(scene.engine, target, PROJECT).epoch
+    with target.reading() as work:
+        assert work.epoch == epoch
+    assert target.do(c.Renew(project="q", receipt=theirs.receipt or "")).outcome == "RENEWED"
+    assert target.do(c.Submit(project=PROJECT, receipt=stale, data=1)).outcome == "STALE_EPOCH"
+
+
+def test_an_epoch_that_old_receipts_know_ends_with_their_arrival(opened: Any) -> None:
+    scene, store = Scene(opened("memory"), CLOCK), opened("memory")
+    stale = scene.take(scene.add(), lease=30)
+    scene.pass_time(seconds=31)
+    store.epoch = scene.store.epoch  # as where both come from one file
+    target = Engine(store, Dice(4))
+    target.do(c.DefineProject(project="q"))
+    copying.copy_project(scene.engine, target, PROJECT)
+    assert target.do(c.Submit(project=PROJECT, receipt=stale, data=1)).outcome == "STALE_EPOCH"
+
+
+def test_reservations_end_with_the_move(opened: Any) -> None:
+    scene, target = Scene(opened("sqlite"), CLOCK), Engine(opened("memory"), Dice())
+    target.do(c.DefineProject(project="q"))
+    scene.do(c.Reserve, patterns=("env:x",), agent="ann", session="s", lease=3000)
+    copying.copy_project(scene.engine, target, PROJECT)
+    assert told(target.store)["reservation"] == []
+    assert len(scene.rows(Reservation)) == 1
+    assert target.verify() == []
+
+
+@pytest.mark.parametrize("at", ["_copy_rows", "_copy_events", "_digest", "_arrive"])
+def test_whatever_fails_on_the_way_nothing_is_there(at: str, opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene, target = Scene(opened("sqlite"), CLOCK), Engine(opened("sqlite"), Dice(3))
+    scene.finish(scene.add(), scene.add())
+
+    def fails(*_: Any, **__: Any) -> Any:
+        raise StoreCorrupt("cut off")
+
+    monkeypatch.setattr(copying, at, fails)
+    with pytest.raises(StoreCorrupt):
+        copying.copy_project(scene.engine, target, PROJECT)
+    assert all(rows == [] for rows in told(target.store).values())
+    assert scene.row(Project, PROJECT).stopped == {}
+    assert scene.engine.verify() == []
+    monkeypatch.undo()
+    assert copying.copy_project(scene.engine, target, PROJECT).rows["task"] == 2
+
+
+def test_a_row_that_arrives_otherwise_is_noticed(opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene, target = Scene(opened("memory"), CLOCK), Engine(opened("memory"), Dice(3))
+    scene.add("one")
+    copied = copying._copy_events
+
+    def forgetful(old: Any, new: Any, project: str) -> int:
+        (brief,) = new.find(Brief, {"project": project})
+        new.save([Change(brief, replace(brief, title="another"))])
+        return copied(old, new, project)
+
+    monkeypatch.setattr(copying, "_copy_events", forgetful)
+    with pytest.raises(StoreCorrupt, match="not what was written"):
+        copying.copy_project(scene.engine, target, PROJECT)
+    assert told(target.store)["task"] == []
+
+
+CUT_OFF = """
+import sys, time
+from tenure.client.chance import SystemChance
+from tenure.engine import Engine, copying
+from tenure.stores.sqlite import Sqlite
+old, new = (Engine(Sqlite(path), SystemChance()) for path in sys.argv[1:])
+def wait(*_):
+    print("half", flush=True)
+    time.sleep(600)
+copying._copy_events = wait
+copying.copy_project(old, new, "p")
+"""
+
+
+def test_a_copy_that_is_killed_leaves_nothing_half_and_can_be_run_again(tmp_path: Path) -> None:
+    paths = [str(tmp_path / name) for name in ("old.db", "new.db")]
+    scene = Scene(Sqlite(paths[0], clock=CLOCK), CLOCK)
+    scene.finish(*(scene.add(str(n)) for n in range(20)))
+    scene.store.close()
+    process = subprocess.Popen([sys.executable, "-c", CUT_OFF, *paths], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    with process, suppress(ProcessLookupError):
+        assert process.stdout.readline() == "half\n"
+        process.send_signal(signal.SIGKILL)
+    old, new = (Engine(Sqlite(path), Dice(n)) for n, path in enumerate(paths))
+    assert all(rows == [] for rows in told(new.store).values())
+    assert new.verify() == []
+    assert copying.copy_project(old, new, PROJECT).rows["task"] == 20
+    assert told(new.store)["project"][0].stopped == {}  # although the first try had stopped it
+    assert old.verify() == new.verify() == []
+    for engine in (old, new):
+        engine.store.close()
+
+
+def test_archived_tasks_come_along_with_their_log(opened: Any) -> None:
+    scene, target = Scene(opened("sqlite"), CLOCK), Engine(opened("sqlite"), Dice(3))
+    receipt = scene.take(scene.add())
+    scene.submit(receipt, "x")
+    archiving.move_all(scene.engine, PROJECT, older=0)
+    copying.copy_project(scene.engine, target, PROJECT)
+    with target.reading((PROJECT,)) as work:
+        log = [e["kind"] for e in reading.log(work, PROJECT, task="A-001")]
+        assert log == ["task.created", "task.claimed", "task.completed"]
+    assert target.do(c.Submit(project=PROJECT, receipt=receipt, data="x")).outcome == "ACCEPTED"
+    assert len(told(target.store)["archived"]) == 1
+    assert isinstance(told(target.store)["archived"][0], Archived)
+    assert target.verify() == []

@@ -1,0 +1,15 @@
+"""What a seeded bug is: one small edit of the source, and who must notice it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+ENGINE = ("tests/engine/test_on_memory.py", "tests/engine/test_on_sqlite.py")  # every store must notice
+
+
+class Mutant(NamedTuple):
+    name: str
+    file: str
+    old: str
+    new: str
+    noticed_by: tuple[str, ...] = ENGINE

