@@ -87,7 +87,7 @@ def test_a_profile_names_functions_and_statements(
     assert profiling.profile(ground, TINY, verb, is_single=is_single) == 0
     told = capsys.readouterr().out
     assert told.startswith(f"{verb}, {1 if is_single else 20} a transaction")
-    assert "tenure/engine/engine.py" in told
+    assert "tenure/stores/postgres/" in told, "our functions"
     assert '"bench_' in told, "the server's statements"
 
 

@@ -15,7 +15,7 @@ class Scale(NamedTuple):
     batch: int = 500  # commands and tasks of one transaction: the engine's own bound
     projects: int = 20
     jobs: int = 40_000  # of PgQueuer
-    looks: int = 100  # of an idle worker, a round
+    looks: int = 80  # of an idle worker, a round
     many: int = 1_000_000  # tasks that a single claim is among
     turns: int = 15
     each: int = 40  # of single claims, a turn

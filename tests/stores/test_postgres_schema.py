@@ -92,7 +92,7 @@ def test_the_first_migration_is_what_the_columns_command_writes() -> None:
 
 
 def test_the_unique_indexes_are_the_contracts() -> None:
-    pattern = re.compile(r"CREATE UNIQUE INDEX \w+ ON (\w+) \(tenant, project, ([\w, ]+)\)")
+    pattern = re.compile(r"CREATE UNIQUE INDEX \w+ ON (\w+) \(([\w, ]+), project, tenant\)")
     found = {
         (table.removesuffix("_base"), tuple(fields.split(", ")))
         for table, fields in pattern.findall(INITIAL.read_text())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tenure.core import claims, commands, eligibility, inputs, lifecycle, priority, reservations, retry
 from tenure.core.errors import InvalidInput, RequestIdReused
@@ -18,6 +18,7 @@ from tenure.engine.lanes import Lanes
 from tenure.engine.naming import project_of, task_named
 from tenure.engine.requests import command_digest
 from tenure.engine.work import Handlers, Work
+from tenure.stores.port import Transaction
 
 MOST_AT_ONCE = 100
 COUNTED = 1000  # NO_TASK counts no further
@@ -302,16 +303,14 @@ class Search:
     def nothing(self, unfinished: tuple[str, ...]) -> Outcome:
         """NO_TASK, and how many tasks stand where; counts end at a thousand so that the answer stays cheap."""
         work, project = self.work, self.cmd.project
+        waiting = (lifecycle.PENDING, lifecycle.RETRYING)
+        states = {"waiting": waiting, "held": lifecycle.HELD, "ready_for_others": lifecycle.READY}
 
-        def tally(**where: Any) -> int:
-            return work.tally(Task, {"project": project, **where}, COUNTED)
+        def look(at: Work | Transaction) -> dict[str, int]:
+            return {name: at.tally(Task, {"project": project, "state": s}, COUNTED) for name, s in states.items()}
 
-        counts = {
-            "waiting": tally(state=(lifecycle.PENDING, lifecycle.RETRYING)),
-            "held": tally(state=lifecycle.HELD),
-            "ready_for_others": tally(state=lifecycle.READY),
-            **self.passed_over,
-        }
+        work.tx.expect(look)
+        counts = {**look(work), **self.passed_over}
         return Outcome(
             outcome="NO_TASK", counts=counts, unfinished=unfinished or None, retry_at=work.next_due(project),
             message=f"nothing to claim for agent {self.asker.agent.id}",

@@ -35,28 +35,26 @@ WITH held AS (
     SELECT $1, project, id || '@' || generation, id, generation, run, attempts, nonce, $3, agent, session, "user",
         $2, lease, 'active', 0, true, false, 0, process, request_id, request_hash
     FROM held
-), whole AS (
-    SELECT {task}, {brief}, t.event, t.command, t.traced, t.by_user, t.address, t.who, t.asked
-    FROM held AS t JOIN {s}task_base AS b ON b.tenant = $1 AND b.project = t.project AND b.id = t.id
-        JOIN {s}brief AS w ON w.tenant = $1 AND w.project = t.project AND w.id = t.id
 ), told AS (
     INSERT INTO {s}event (tenant, id, time, kind, level, project, task, key, version, track, generation, agent, session,
         "user", address, previous_state, new_state, message, details, patch, trace_id, causation_id)
-    SELECT $1, event, $2, 'task.claimed', 'info', project, id, key, version, track, generation, agent, session, by_user,
-        address, 'ready', 'claimed', '',
+    SELECT $1, event, $2, 'task.claimed', 'info', t.project, t.id, b.key, version, b.track, generation, agent, session,
+        by_user, address, 'ready', 'claimed', '',
         '{{"lease_until":' || lease_until || ',"attempt":' || attempts
             || ',"previous_generation":' || generation - 1 || '}}',
-        '[["task","' || id || '",{{"state":"claimed","generation":' || generation || ',"attempts":' || attempts
+        '[["task","' || t.id || '",{{"state":"claimed","generation":' || generation || ',"attempts":' || attempts
             || ',' || who || ',"claimed_at":' || $2 || ',"claim_epoch":"' || $3 || '","updated_at":' || $2
-            || ',"version":' || version || '}}],["claim","' || id || '@' || generation || '",{{"id":"' || id || '@'
-            || generation || '","task":"' || id || '","generation":' || generation || ',"run":' || run
+            || ',"version":' || version || '}}],["claim","' || t.id || '@' || generation || '",{{"id":"' || t.id || '@'
+            || generation || '","task":"' || t.id || '","generation":' || generation || ',"run":' || run
             || ',"attempt":' || attempts || ',"epoch":"' || $3 || '",' || who || ',"acquired_at":' || $2 || asked
             || '}}]]',
         traced, command
-    FROM whole
+    FROM held AS t JOIN {s}task_base AS b ON b.tenant = $1 AND b.project = t.project AND b.id = t.id
     RETURNING sequence
 )
-SELECT {names}, (SELECT max(sequence) FROM told), pg_current_xact_id()::text FROM whole
+SELECT {task}, {brief}, (SELECT max(sequence) FROM told), pg_current_xact_id()::text
+FROM held AS t JOIN {s}task_base AS b ON b.tenant = $1 AND b.project = t.project AND b.id = t.id
+    JOIN {s}brief AS w ON w.tenant = $1 AND w.project = t.project AND w.id = t.id
 """
 
 # The guard of a holder's write: its receipt is the current one, and what it holds is plain. Only what is held has a
@@ -78,8 +76,8 @@ _SIGNS = """a.last_seen AS agent_seen, a.stale OR a.left_at IS NOT NULL OR a.tro
 _COMPLETE = (
     """
 WITH found AS (
-    SELECT g.*, b.id, b.key, b.track, t.state AS was, t.renewals, t.started_at, t.version + 1 AS next, b.dependents,
-        b.children, b.dag, c.run, c.agent, c.session, c."user", c.acquired_at, {signs},
+    SELECT g.*, b.id, t.ctid AS held_at, c.ctid AS claimed_at, b.key, b.track, t.state AS was, t.renewals,
+        t.started_at, t.version + 1 AS next, b.dependents, b.children, b.dag, c.run, c.agent, c.session, c."user", c.acquired_at, {signs},
         'wp-' || b.key || '-gen' || t.generation || '-' || left(g.digest, 6) AS product
     FROM unnest($4::text[], $5::text[], $6::bigint[], $7::bytea[], $8::text[], $9::text[], $10::text[], $11::bigint[],
                 $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::text[], $18::text[], $19::text[])
@@ -97,12 +95,12 @@ WITH found AS (
         claim_epoch = NULL, presented_at = NULL, renewals = 0, completed_at = $2, work_product = f.product,
         percent = 100, started_at = coalesce(t.started_at, $2), updated_at = $2, version = f.next, due_at = NULL,
         plain = false
-    FROM found AS f WHERE t.tenant = $1 AND t.project = f.project AND t.id = f.id
+    FROM found AS f WHERE t.ctid = f.held_at
 ), ended AS (
     UPDATE {s}claim AS c SET
         state = 'released', reason = 'COMPLETED', released_at = $2, renewals = f.renewals, process = NULL,
         result_accepted = true, work_product = f.product
-    FROM found AS f WHERE c.tenant = $1 AND c.project = f.project AND c.id = f.id || '@' || f.generation
+    FROM found AS f WHERE c.ctid = f.claimed_at
 ), results AS (
     INSERT INTO {s}result (tenant, project, id, task, run, generation, session, agent, "user", submitted_at, accepted,
         reason, data, summary, size, digest, processing, work_product, work_lost, late, request_id)
@@ -147,7 +145,7 @@ FROM unnest($4::text[], $5::text[], $6::bigint[], $7::bytea[], $8::bigint[])
 """
     + _HOLDS
     + """
-    AND t.state = 'running'
+    AND t.state || '' = 'running' -- no index: the planner went through all that were running, for each renewal
 RETURNING g.project, g.ref, t.lease_until, c.agent, c.session, {signs}
 """
 )
@@ -173,14 +171,11 @@ class Hot(NamedTuple):
 def hot_of(schema: str) -> Hot:
     """`schema` as the dialect has it: quoted, with its dot."""
     hot = {"project", "id", *HOT["task"]}
-    task = [(("t" if column.name in hot else "b"), column.name) for column in Codec(Task).columns]
-    brief = [column.name for column in Codec(Brief).columns]
     named = {
         "holder": _HOLDER.format(s=schema),
         "signs": _SIGNS,
-        "task": ", ".join(f'{part}."{name}"' for part, name in task),
-        "brief": ", ".join(f'w."{name}" AS w_{name}' for name in brief),
-        "names": ", ".join([f'"{name}"' for _, name in task] + [f"w_{name}" for name in brief]),
+        "task": ", ".join(f'{"t" if c.name in hot else "b"}."{c.name}"' for c in Codec(Task).columns),
+        "brief": ", ".join(f'w."{c.name}"' for c in Codec(Brief).columns),
     }
     return Hot(*(text.format(s=schema, **named) for text in (_HELD, _GRANT, _COMPLETE, _RENEW)))
 

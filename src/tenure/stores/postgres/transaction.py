@@ -77,8 +77,8 @@ class PostgresTransaction(Journeys):
         statement = table_of(kind, self._dialect).tallying(self._tenant, where, most)
         if statement is None:
             return 0
-        ((number,),) = self._read(*statement)
-        return int(number)
+        rows = self._read(*statement)
+        return int(rows[0][0]) if rows else 0
 
     def lanes(self, project: str, depth: int = 1) -> dict[str, list[Head]]:
         self._enter((project,))

@@ -59,7 +59,7 @@ CREATE TABLE task_hot (
     "rank" bigint NOT NULL,
     "due_at" bigint,
     "plain" boolean NOT NULL,
-    PRIMARY KEY (tenant, project, id)
+    PRIMARY KEY (id, project, tenant)
 ) WITH (fillfactor = 50);
 
 CREATE TABLE task_base (
@@ -118,7 +118,7 @@ CREATE TABLE task_base (
     "failed_at" bigint,
     "dead_lettered_at" bigint,
     "archived_at" bigint,
-    PRIMARY KEY (tenant, project, id)
+    PRIMARY KEY (id, project, tenant)
 );
 
 CREATE VIEW task AS SELECT h.tenant, h."project", h."id", b."key", b."ref", b."track", h."sequence", b."type",
@@ -147,7 +147,7 @@ CREATE TABLE brief (
     "retry" text COLLATE "C" NOT NULL,
     "touches" text COLLATE "C" NOT NULL,
     "on_lost" text COLLATE "C" NOT NULL,
-    PRIMARY KEY (tenant, project, id)
+    PRIMARY KEY (id, project, tenant)
 );
 
 CREATE TABLE claim (
@@ -180,7 +180,7 @@ CREATE TABLE claim (
     "process" text COLLATE "C",
     "request_id" text COLLATE "C",
     "request_hash" text COLLATE "C",
-    PRIMARY KEY (tenant, project, id)
+    PRIMARY KEY (id, project, tenant)
 ) WITH (fillfactor = 50);
 
 CREATE TABLE result (
@@ -205,7 +205,7 @@ CREATE TABLE result (
     "work_lost" boolean NOT NULL,
     "late" boolean NOT NULL,
     "request_id" text COLLATE "C",
-    PRIMARY KEY (tenant, project, id)
+    PRIMARY KEY (id, project, tenant)
 );
 
 CREATE TABLE checkpoint (
@@ -217,7 +217,7 @@ CREATE TABLE checkpoint (
     "agent" text COLLATE "C" NOT NULL,
     "session" text COLLATE "C" NOT NULL,
     "at" bigint NOT NULL,
-    PRIMARY KEY (tenant, project, id)
+    PRIMARY KEY (id, project, tenant)
 );
 
 CREATE TABLE usage (
@@ -238,7 +238,7 @@ CREATE TABLE usage (
     "duration" bigint NOT NULL,
     "at" bigint NOT NULL,
     "pairs" bigint NOT NULL,
-    PRIMARY KEY (tenant, project, id)
+    PRIMARY KEY (id, project, tenant)
 ) WITH (fillfactor = 85);
 
 CREATE TABLE landing (
@@ -253,7 +253,7 @@ CREATE TABLE landing (
     "old" text COLLATE "C" NOT NULL,
     "new" text COLLATE "C" NOT NULL,
     "at" bigint NOT NULL,
-    PRIMARY KEY (tenant, project, id)
+    PRIMARY KEY (id, project, tenant)
 );
 
 CREATE TABLE body (
@@ -262,7 +262,7 @@ CREATE TABLE body (
     "id" text COLLATE "C" NOT NULL,
     "content" bytea NOT NULL,
     "uses" bigint NOT NULL,
-    PRIMARY KEY (tenant, project, id)
+    PRIMARY KEY (id, project, tenant)
 );
 
 CREATE TABLE edge (
@@ -273,7 +273,7 @@ CREATE TABLE edge (
     "needs" text COLLATE "C" NOT NULL,
     "on_failure" text COLLATE "C" NOT NULL,
     "subtask" boolean NOT NULL,
-    PRIMARY KEY (tenant, project, id)
+    PRIMARY KEY (id, project, tenant)
 );
 
 CREATE TABLE dag (
@@ -294,7 +294,7 @@ CREATE TABLE dag (
     "created_by" text COLLATE "C" NOT NULL,
     "created_at" bigint NOT NULL,
     "ended_at" bigint,
-    PRIMARY KEY (tenant, project, id)
+    PRIMARY KEY (id, project, tenant)
 ) WITH (fillfactor = 70);
 
 CREATE TABLE dead_letter (
@@ -313,7 +313,7 @@ CREATE TABLE dead_letter (
     "reviewed_at" bigint,
     "resolution" text COLLATE "C",
     "note" text COLLATE "C",
-    PRIMARY KEY (tenant, project, id)
+    PRIMARY KEY (id, project, tenant)
 );
 
 CREATE TABLE track (
@@ -327,7 +327,7 @@ CREATE TABLE track (
     "cancelled" bigint NOT NULL,
     "pruned" bigint NOT NULL,
     "gone" text COLLATE "C" NOT NULL,
-    PRIMARY KEY (tenant, project, id)
+    PRIMARY KEY (id, project, tenant)
 ) WITH (fillfactor = 70);
 
 CREATE TABLE project (
@@ -340,7 +340,7 @@ CREATE TABLE project (
     "stopped" text COLLATE "C" NOT NULL,
     "limits" text COLLATE "C" NOT NULL,
     "created_at" bigint NOT NULL,
-    PRIMARY KEY (tenant, project, id)
+    PRIMARY KEY (id, project, tenant)
 );
 
 CREATE TABLE agent (
@@ -370,7 +370,7 @@ CREATE TABLE agent (
     "step" text COLLATE "C",
     "troubles" bigint NOT NULL,
     "cool_until" bigint,
-    PRIMARY KEY (tenant, project, id)
+    PRIMARY KEY (id, project, tenant)
 ) WITH (fillfactor = 70);
 
 CREATE TABLE session (
@@ -382,7 +382,7 @@ CREATE TABLE session (
     "created_at" bigint NOT NULL,
     "last_activity" bigint NOT NULL,
     "ended_at" bigint,
-    PRIMARY KEY (tenant, project, id)
+    PRIMARY KEY (id, project, tenant)
 ) WITH (fillfactor = 70);
 
 CREATE TABLE model (
@@ -391,7 +391,7 @@ CREATE TABLE model (
     "id" text COLLATE "C" NOT NULL,
     "troubles" bigint NOT NULL,
     "cool_until" bigint,
-    PRIMARY KEY (tenant, project, id)
+    PRIMARY KEY (id, project, tenant)
 );
 
 CREATE TABLE message (
@@ -407,7 +407,7 @@ CREATE TABLE message (
     "reply_to" text COLLATE "C",
     "sent_at" bigint NOT NULL,
     "read_at" bigint,
-    PRIMARY KEY (tenant, project, id)
+    PRIMARY KEY (id, project, tenant)
 );
 
 CREATE TABLE reservation (
@@ -425,7 +425,7 @@ CREATE TABLE reservation (
     "created_at" bigint NOT NULL,
     "lease" bigint,
     "until" bigint,
-    PRIMARY KEY (tenant, project, id)
+    PRIMARY KEY (id, project, tenant)
 );
 
 CREATE TABLE leader (
@@ -437,7 +437,7 @@ CREATE TABLE leader (
     "elected_at" bigint NOT NULL,
     "lease" bigint NOT NULL,
     "until" bigint NOT NULL,
-    PRIMARY KEY (tenant, project, id)
+    PRIMARY KEY (id, project, tenant)
 ) WITH (fillfactor = 70);
 
 CREATE TABLE request (
@@ -447,7 +447,7 @@ CREATE TABLE request (
     "digest" text COLLATE "C" NOT NULL,
     "outcome" text COLLATE "C" NOT NULL,
     "at" bigint NOT NULL,
-    PRIMARY KEY (tenant, project, id)
+    PRIMARY KEY (id, project, tenant)
 );
 
 CREATE TABLE archived (
@@ -474,7 +474,7 @@ CREATE TABLE archived (
     "events" bigint NOT NULL,
     "size" bigint NOT NULL,
     "document" bytea NOT NULL,
-    PRIMARY KEY (tenant, project, id)
+    PRIMARY KEY (id, project, tenant)
 );
 
 CREATE TABLE event (
@@ -508,39 +508,39 @@ CREATE TABLE event (
 CREATE INDEX task_ready ON task_hot (tenant, project, lane, band, rank, sequence, id) INCLUDE (plain)
     WHERE lane IS NOT NULL;
 CREATE INDEX task_due ON task_hot (tenant, project, due_at, id) WHERE due_at IS NOT NULL;
-CREATE UNIQUE INDEX task_ref ON task_base (tenant, project, ref);
+CREATE UNIQUE INDEX task_ref ON task_base (ref, project, tenant);
 CREATE INDEX task_key ON task_base (tenant, project, key, id);
-CREATE UNIQUE INDEX task_idempotency ON task_base (tenant, project, idempotency_key) WHERE idempotency_key IS NOT NULL;
-CREATE UNIQUE INDEX task_spawned ON task_base (tenant, project, parent, parent_run, local_name) WHERE local_name IS NOT NULL;
+CREATE UNIQUE INDEX task_idempotency ON task_base (idempotency_key, project, tenant) WHERE idempotency_key IS NOT NULL;
+CREATE UNIQUE INDEX task_spawned ON task_base (parent, parent_run, local_name, project, tenant) WHERE local_name IS NOT NULL;
 CREATE INDEX task_dag ON task_base (tenant, project, dag, id);
-CREATE INDEX task_parent ON task_base (tenant, project, parent, id) WHERE parent IS NOT NULL;
+CREATE INDEX task_parent ON task_base (parent, project, tenant, id) WHERE parent IS NOT NULL;
 CREATE INDEX task_state ON task_hot (tenant, project, state, id);
 CREATE INDEX task_agent ON task_hot (tenant, project, agent, id) WHERE agent IS NOT NULL;
-CREATE INDEX task_session ON task_hot (tenant, project, session, id) WHERE session IS NOT NULL;
+CREATE INDEX task_session ON task_hot (session, project, tenant, id) WHERE session IS NOT NULL;
 CREATE INDEX task_offer ON task_base (tenant, project, offer_to, id) WHERE offer_to IS NOT NULL;
-CREATE INDEX task_parked ON task_base (tenant, project, parked, id) WHERE parked IS NOT NULL;
+CREATE INDEX task_parked ON task_base (parked, project, tenant, id) WHERE parked IS NOT NULL;
 CREATE INDEX task_created ON task_base (tenant, project, created_at, id);
 -- The tags themselves are not in it: a long list of them would be larger than an index entry can be.
 CREATE INDEX task_tagged ON task_base (tenant, project, id) WHERE tags <> '[]';
 
-CREATE INDEX edge_task ON edge (tenant, project, task, id);
-CREATE INDEX edge_needs ON edge (tenant, project, needs, id);
+CREATE INDEX edge_task ON edge (task, project, tenant, id);
+CREATE INDEX edge_needs ON edge (needs, project, tenant, id);
 
-CREATE UNIQUE INDEX claim_generation ON claim (tenant, project, task, generation);
-CREATE INDEX claim_session ON claim (tenant, project, session, id);
+CREATE UNIQUE INDEX claim_generation ON claim (task, generation, project, tenant);
+CREATE INDEX claim_session ON claim (session, project, tenant, id);
 -- Not unique: one request may take several tasks.
-CREATE INDEX claim_request ON claim (tenant, project, request_id) WHERE request_id IS NOT NULL;
+CREATE INDEX claim_request ON claim (request_id, project, tenant) WHERE request_id IS NOT NULL;
 -- Live claims only: the end of a claim forgets its process.
-CREATE INDEX claim_process ON claim (tenant, project, process) WHERE process IS NOT NULL;
+CREATE INDEX claim_process ON claim (process, project, tenant) WHERE process IS NOT NULL;
 
-CREATE INDEX usage_task ON usage (tenant, project, task, generation);
+CREATE INDEX usage_task ON usage (task, generation, project, tenant);
 CREATE INDEX usage_late ON usage (tenant, project) WHERE late;
 
-CREATE INDEX landing_task ON landing (tenant, project, task, generation);
+CREATE INDEX landing_task ON landing (task, generation, project, tenant);
 
-CREATE INDEX result_task ON result (tenant, project, task, id);
+CREATE INDEX result_task ON result (task, project, tenant, id);
 -- The second wall behind the rule "one accepted result for a task and run".
-CREATE UNIQUE INDEX result_accepted ON result (tenant, project, task, run) WHERE accepted;
+CREATE UNIQUE INDEX result_accepted ON result (task, run, project, tenant) WHERE accepted;
 
 CREATE INDEX session_open ON session (tenant, project, agent, id) WHERE ended_at IS NULL;
 
@@ -551,12 +551,12 @@ CREATE INDEX archived_created ON archived (tenant, project, created_at, id);
 CREATE INDEX archived_idempotency ON archived (tenant, project, idempotency_key) WHERE idempotency_key IS NOT NULL;
 CREATE INDEX archived_dag ON archived (tenant, project, dag, id) WHERE dag IS NOT NULL;
 
-CREATE INDEX reservation_task ON reservation (tenant, project, task) WHERE task IS NOT NULL;
+CREATE INDEX reservation_task ON reservation (task, project, tenant) WHERE task IS NOT NULL;
 CREATE INDEX reservation_pattern ON reservation (tenant, project, pattern);
 
 -- The log of a project, and its last event: who writes there is never earlier than it.
 CREATE INDEX event_project ON event (tenant, project, sequence);
-CREATE UNIQUE INDEX event_version ON event (tenant, project, task, version) WHERE task IS NOT NULL;
+CREATE UNIQUE INDEX event_version ON event (task, version, project, tenant) WHERE task IS NOT NULL;
 CREATE INDEX event_session ON event (tenant, project, session, sequence) WHERE session IS NOT NULL;
 CREATE INDEX event_causation ON event (tenant, causation_id, sequence) WHERE causation_id IS NOT NULL;
 
