@@ -313,7 +313,7 @@ MUTANTS = (
     Mutant("fused, no generation check", "stores/postgres/hot.py", "AND t.generation = g.generation", "", SHORT_WAY),
     Mutant(
         "fused, a request granted twice in one batch",
-        "engine/fused.py",
+        "engine/fused/claims.py",
         "asker = None if repeated or sent.id in self._requests else",
         "asker = None if repeated else",
         SHORT_WAY,
@@ -334,7 +334,7 @@ MUTANTS = (
     ),
     Mutant(
         "fused, effects on others forgotten",
-        "engine/fused.py",
+        "engine/fused/holders.py",
         "if d.dependents or d.children or d.dag != graph.lone_dag(d.task):",
         "if False:",
         SHORT_WAY,

@@ -59,7 +59,7 @@ MOVING = (
         "for id in () for table, row, _ in",
     ),
     # --- being found
-    Mutant("archive: tasks are not found by id", "engine/work.py", "if row is None and kind is Task:", "if False:"),
+    Mutant("archive: tasks are not found by id", "engine/rows.py", "if row is None and kind is Task:", "if False:"),
     Mutant(
         "archive: tasks are not found by short key",
         "engine/naming.py",

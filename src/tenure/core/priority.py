@@ -16,6 +16,7 @@ from tenure.core.errors import InvalidInput
 from tenure.core.records import Task
 
 TIERS = {"critical": (0, 0), "high": (10, 20), "normal": (30, 50), "low": (60, 70), "background": (80, 90)}
+_TIER_OF = [next(name for name, (low, _) in reversed(TIERS.items()) if n >= low) for n in range(101)]
 BOOSTS = {0.0: 0, 0.01: 1, 0.1: 10, 1.0: 100, 10.0: 1000}  # points a minute → hundredths
 UNIT = 6_000_000_000
 HOUR = 3_600_000_000
@@ -24,7 +25,7 @@ DEEPEST = 10  # a longer path below adds nothing to the weight
 
 
 def tier_of(priority: int) -> str:
-    return next(name for name, (low, _) in reversed(TIERS.items()) if priority >= low)
+    return _TIER_OF[priority]
 
 
 def parse_priority(value: int | str) -> int:

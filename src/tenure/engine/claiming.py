@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import NamedTuple
 
 from tenure.core import claims, commands, eligibility, inputs, lifecycle, priority, reservations, retry
+from tenure.core.eligibility import Profile
 from tenure.core.errors import InvalidInput, RequestIdReused
 from tenure.core.outcomes import Outcome
 from tenure.core.priority import Lane
@@ -39,10 +41,14 @@ class Asker:
         self.project: Project = project_of(work, cmd.project)
         self.lease = inputs.lease_of(cmd.lease, self.project)
         self.agent: Agent = people.known_agent(work, cmd.project, cmd.agent)
-        self.profile = eligibility.profile_of(self.agent, self.project.stopped)
         self.session = people.known_session(work, self.project, cmd.session, cmd.agent, cmd.user)
         self.user = cmd.user
         self.sent = sent or Sent()
+
+    @cached_property
+    def profile(self) -> Profile:
+        """What it can do by its own word."""
+        return eligibility.profile_of(self.agent, self.project.stopped)
 
 
 def claim(work: Work, cmd: commands.Claim) -> Outcome:

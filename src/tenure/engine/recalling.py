@@ -13,8 +13,9 @@ from typing import Any
 from tenure.core import archive, graph
 from tenure.core.priority import DEEPEST
 from tenure.core.records import KINDS, Archived, Body, Edge, Row, Task, Track, Usage, replace
+from tenure.engine.rows import Key, Rows
 from tenure.engine.totals import count, fold, stated
-from tenure.engine.work import Key, Work
+from tenure.engine.work import Work
 
 MOST_NAMED = 100
 BODIES = ""  # stands for a lineage: large values, which several may refer to
@@ -22,12 +23,12 @@ BODIES = ""  # stands for a lineage: large values, which several may refer to
 _COUNTED = tuple(KINDS[Task].unlogged - {"waits_on", "unmet", "children", "lineage"})
 
 
-def recall(work: Work, project: str, ids: Collection[str]) -> None:
+def recall(work: Rows, project: str, ids: Collection[str]) -> None:
     """Those of these tasks that are in the archive, with all that belongs to them."""
     remember(work, work.get_many(Archived, project, ids).values())
 
 
-def recall_by(work: Work, project: str, *, most: int | None = None, **where: Any) -> list[Task]:
+def recall_by(work: Rows, project: str, *, most: int | None = None, **where: Any) -> list[Task]:
     """The archived tasks that match, by id."""
     rows = work.find(Archived, {"project": project, "out": False, **where}, limit=most)
     remember(work, rows)
@@ -35,13 +36,13 @@ def recall_by(work: Work, project: str, *, most: int | None = None, **where: Any
     return [task for task in tasks if task is not None]
 
 
-def recall_dag(work: Work, project: str, dag: str) -> None:
+def recall_dag(work: Rows, project: str, dag: str) -> None:
     """The archived tasks of a dag, be it a lone one's."""
     recall_by(work, project, dag=dag)
     work.get(Task, project, graph.lone_task(dag))
 
 
-def remember(work: Work, rows: Iterable[Archived]) -> None:
+def remember(work: Rows, rows: Iterable[Archived]) -> None:
     for row in rows:
         if row.out or (Task, row.project, row.id) in work.recalled:
             continue
@@ -53,7 +54,7 @@ def remember(work: Work, rows: Iterable[Archived]) -> None:
             _remember_one(work, member, row.root or row.id)
 
 
-def _remember_one(work: Work, archived: Archived, lineage: str) -> None:
+def _remember_one(work: Rows, archived: Archived, lineage: str) -> None:
     rows = archive.rows_in(archived)
     edges = [row for row in rows if isinstance(row, Edge)]
     states = _states(work, archived.project, [edge.needs for edge in edges])
@@ -74,7 +75,7 @@ def _remember_one(work: Work, archived: Archived, lineage: str) -> None:
             work.remember(body, BODIES)
 
 
-def _states(work: Work, project: str, ids: Collection[str]) -> dict[str, str]:
+def _states(work: Rows, project: str, ids: Collection[str]) -> dict[str, str]:
     """Where tasks stand, in the archive or not."""
     if not ids:
         return {}
@@ -87,7 +88,7 @@ def _states(work: Work, project: str, ids: Collection[str]) -> dict[str, str]:
     return tasks | {row.id: row.state for row in others.values()}
 
 
-def _height(work: Work, project: str, ids: Collection[str]) -> int:
+def _height(work: Rows, project: str, ids: Collection[str]) -> int:
     tasks = work.tx.load(Task, [(project, id) for id in ids]) if ids else []
     return max((min(DEEPEST, t.height + 1) for t in tasks), default=0)
 

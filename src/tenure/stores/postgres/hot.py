@@ -77,7 +77,8 @@ _COMPLETE = (
     """
 WITH found AS (
     SELECT g.*, b.id, t.ctid AS held_at, c.ctid AS claimed_at, b.key, b.track, t.state AS was, t.renewals,
-        t.started_at, t.version + 1 AS next, b.dependents, b.children, b.dag, c.run, c.agent, c.session, c."user", c.acquired_at, {signs},
+        t.started_at, t.version + 1 AS next, b.dependents, b.children, b.dag, c.run, c.agent, c.session, c."user",
+        c.acquired_at, {signs},
         'wp-' || b.key || '-gen' || t.generation || '-' || left(g.digest, 6) AS product
     FROM unnest($4::text[], $5::text[], $6::bigint[], $7::bytea[], $8::text[], $9::text[], $10::text[], $11::bigint[],
                 $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::text[], $18::text[], $19::text[])

@@ -1,0 +1,179 @@
+"""Results and renewals, handed over as runs; what follows from a result is worked out as after any other."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from tenure.core import commands, graph, inputs, lifecycle, retry, team
+from tenure.core.bodies import is_reference
+from tenure.core.commands import Principal
+from tenure.core.errors import TenureError
+from tenure.core.filters import Present
+from tenure.core.outcomes import Outcome
+from tenure.core.receipts import Receipt, parse_receipt
+from tenure.core.records import Agent, Claim, Message, Project, Result, Session, Task, replace
+from tenure.engine import handing, people
+from tenure.engine.effects import spread
+from tenure.engine.fused.runs import Run, is_allowed, members
+from tenure.engine.work import Work
+from tenure.stores.fused import Completed, Completion, Fused, Renewal, Renewed
+
+MOST_MAIL = 1000  # as `people.unread` counts
+_json = msgspec.json.encode
+
+
+def _receipt(work: Work, command: Any, principal: Principal, seen: set[tuple[str, str]]) -> Receipt | None:
+    """The receipt of a holder's command that can be handed over; one task comes once in a run."""
+    try:
+        receipt = parse_receipt(command.receipt)
+    except TenureError:
+        return None
+    place = (command.project, receipt.name)
+    if receipt.epoch != work.epoch or place in seen or not is_allowed(work, command, principal):
+        return None
+    seen.add(place)
+    return receipt
+
+
+def complete(work: Work, run: Run) -> list[Outcome | None]:
+    given: list[Completion] = []
+    seen: set[tuple[str, str]] = set()
+    for command, principal in run:
+        receipt = _receipt(work, command, principal, seen)
+        if receipt is None or (completion := _completion(work, command, principal, receipt)) is None:
+            break
+        given.append(completion)
+    if not given:
+        return []
+    tx: Fused = work.tx  # type: ignore[assignment]  # the store declares it
+    done = {(d.project, d.ref): d for d in tx.complete(given)}
+    work.forget(Task, Claim, Result)
+    _signs_of_life(work, done.values())
+    outcomes: list[Outcome | None] = []
+    for (command, principal), completion in zip(run, given, strict=False):
+        d = done.get((completion.project, completion.ref))
+        if d is None:
+            outcomes.append(None)
+            continue
+        if d.dependents or d.children or d.dag != graph.lone_dag(d.task):
+            work.begin_command(principal, command.trace_id, completion.command)
+            _follow(work, d)
+        outcomes.append(
+            Outcome(
+                outcome="ACCEPTED", message=f"{d.key}: accepted as {d.work_product}", work_product=d.work_product,
+                result=completion.result, generation=completion.generation, current_generation=completion.generation,
+                work_lost=False, state=lifecycle.COMPLETED, version=d.version,
+            )
+        )  # fmt: skip
+    return outcomes
+
+
+def _completion(work: Work, command: commands.Submit, principal: Principal, receipt: Receipt) -> Completion | None:
+    if command.usage:
+        return None
+    encoded = _json(command.data)
+    if len(encoded) > handing.INLINE or is_reference(command.data):
+        return None
+    project = work.get(Project, command.project, command.project)
+    most = None if project is None else project.limits.get("max_result_size")
+    if (most is not None and len(encoded) > most) or len(command.summary) > inputs.LARGEST_TEXT // 4:
+        return None
+    digest = hashlib.sha256(encoded).hexdigest()[:32]
+    row: dict[str, Any] = {"project": command.project, "size": len(encoded), "digest": digest}
+    if command.data is not None:
+        row["data"] = msgspec.Raw(encoded)
+    if command.summary:
+        row["summary"] = command.summary
+    if command.request_id is not None:
+        row["request_id"] = command.request_id
+    work.begin_command(principal, command.trace_id)
+    result, event = work.new_id("result"), work.new_id("evt")
+    return Completion(
+        command.project, receipt.name, receipt.generation, receipt.nonce, result,
+        None if command.data is None else encoded.decode(), command.summary, len(encoded), digest, command.request_id,
+        event, work.command_id, command.trace_id, principal.user, principal.address, members(row),
+    )  # fmt: skip
+
+
+def _follow(work: Work, done: Completed) -> None:
+    """What the move means for others, as after any other."""
+    after = work.get(Task, done.project, done.task)
+    assert after is not None, done.key
+    work.moved.append((replace(after, state=done.state_before), after))
+    spread(work)
+
+
+def _signs_of_life(work: Work, held: Iterable[Completed | Renewed]) -> None:
+    """The holders were heard of; a success clears an agent's troubles. Most were heard of a moment ago."""
+    agents: dict[tuple[str, str], bool] = {}
+    sessions: dict[tuple[str, str], None] = {}
+    before = work.now - team.PRESENCE
+    for row in held:
+        if row.agent_seen is not None and (row.agent_is_odd or row.agent_seen <= before):
+            place = (row.project, row.agent)
+            agents[place] = agents.get(place, False) or isinstance(row, Completed)
+        if row.session_seen is not None and row.session_seen <= before:
+            sessions[row.project, row.session] = None
+    for (project, name), succeeded in agents.items():
+        agent = work.get(Agent, project, name)
+        if agent is not None:
+            known = people.seen(work, agent)
+            if succeeded and known.troubles:
+                work.put(retry.agent_succeeded(known))
+    for project, name in sessions:
+        session = work.get(Session, project, name)
+        if session is not None:
+            people.active(work, session, held=True)
+
+
+def renew(work: Work, run: Run) -> list[Outcome | None]:
+    given: list[Renewal] = []
+    seen: set[tuple[str, str]] = set()
+    for command, principal in run:
+        receipt = None if command.background else _receipt(work, command, principal, seen)
+        if receipt is None:
+            break
+        project = work.get(Project, command.project, command.project)
+        assert project is not None
+        try:
+            lease = None if command.lease is None else inputs.lease_of(command.lease, project)
+        except TenureError:
+            break
+        given.append(Renewal(command.project, receipt.name, receipt.generation, receipt.nonce, lease))
+    if not given:
+        return []
+    tx: Fused = work.tx  # type: ignore[assignment]  # the store declares it
+    renewed = {(r.project, r.ref): r for r in tx.renew(given)}
+    work.forget(Task)
+    _signs_of_life(work, renewed.values())
+    mail = _mail(work, renewed.values())
+    outcomes: list[Outcome | None] = []
+    for renewal in given:
+        r = renewed.get((renewal.project, renewal.ref))
+        if r is None:
+            outcomes.append(None)
+            continue
+        outcomes.append(
+            Outcome(
+                outcome="RENEWED", lease_until=r.lease_until, lease=(r.lease_until - work.now) / inputs.SECOND,
+                generation=renewal.generation, state=lifecycle.RUNNING, directive="continue",
+                mail=mail.get((r.project, r.agent), 0),
+            )
+        )  # fmt: skip
+    return outcomes
+
+
+def _mail(work: Work, renewed: Iterable[Renewed]) -> dict[tuple[str, str], int]:
+    agents: dict[str, dict[str, None]] = {}
+    for r in renewed:
+        agents.setdefault(r.project, {})[r.agent] = None
+    counts = {}
+    for project, names in agents.items():
+        where = {"project": project, "recipient": tuple(names), "read_at": Present(False)}
+        for agent, count in work.count(Message, where, "recipient").items():
+            counts[project, agent] = min(MOST_MAIL, count)
+    return counts
