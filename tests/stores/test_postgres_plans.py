@@ -93,7 +93,7 @@ FUSED: dict[str, tuple[Any, set[str]]] = {
     "held": ((STATEMENTS.held, [None] * 4), {"task_session", "task_base_pkey"}),
     "grant": ((STATEMENTS.grant, [None] * 20), {"task_hot_pkey", "task_base_pkey", "brief_pkey"}),
     "complete": ((STATEMENTS.complete, [None] * 19), {"task_ref", "task_hot_pkey", "claim_pkey"}),
-    "renew": ((STATEMENTS.renew, [None] * 8), {"task_ref", "task_hot_pkey", "claim_pkey"}),
+    "renew": ((STATEMENTS.renew, [None] * 15), {"task_ref", "task_hot_pkey", "claim_pkey"}),
 }
 
 

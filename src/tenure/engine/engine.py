@@ -128,7 +128,14 @@ class Engine:
         done = fused.answers(work, [(item.command, principal) for item, principal in batch])
         left = [asked for asked, answer in zip(batch, done, strict=False) if answer is None]
         read_holders(work, [asked.item.command for asked in left])
-        return [answer or self._decide_one(work, *asked) for asked, answer in zip(batch, done, strict=False)]
+        answers: list[Answer] = []
+        for asked, answer in zip(batch, done, strict=False):
+            if isinstance(answer, Outcome):
+                answers.append(answer)
+                continue
+            settle_overdue(work)
+            answers.append(self._decide_one(work, *asked) if answer is None else answer())
+        return answers
 
     def _decide_one(self, work: Work, item: inputs.Checked, principal: Principal) -> Answer:
         command = item.command

@@ -83,13 +83,20 @@ class Completed(NamedTuple):
 
 
 class Renewal(NamedTuple):
-    """A renewal of a running task's lease; without `lease` by as much as before."""
+    """A renewal; without `lease` by as much as before. The others are for the event, where it starts the work."""
 
     project: str
     ref: str
     generation: int
     nonce: bytes
     lease: int | None
+    event: str
+    command: str
+    trace_id: str | None
+    by_agent: str | None
+    by_session: str | None
+    by_user: str | None
+    address: str | None
 
 
 class Renewed(NamedTuple):
@@ -116,4 +123,4 @@ class Fused(Protocol):
         """Those whose receipt was the current one of a plain task, in any order; no ref may come twice."""
 
     def renew(self, renewals: Sequence[Renewal]) -> list[Renewed]:
-        """Those whose receipt was the current one of a plain, running task, in any order; no ref may come twice."""
+        """Those whose receipt was the current one of a plain task, in any order; no ref may come twice."""

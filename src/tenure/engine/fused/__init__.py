@@ -12,21 +12,20 @@ from itertools import takewhile
 from typing import Any
 
 from tenure.core import commands
-from tenure.core.outcomes import Outcome
 from tenure.engine.fused.claims import claim
 from tenure.engine.fused.holders import complete, renew
-from tenure.engine.fused.runs import Run
+from tenure.engine.fused.runs import Done, Run
 from tenure.engine.work import Work
 
-_VERBS: dict[type[Any], Callable[[Work, Run], list[Outcome | None]]] = {
+_VERBS: dict[type[Any], Callable[[Work, Run], list[Done]]] = {
     commands.ClaimNext: claim,
     commands.Submit: complete,
     commands.Renew: renew,
 }
 
 
-def answers(work: Work, batch: Run) -> list[Outcome | None]:
-    """Outcomes of the first commands, None for one that must be decided like all others; [] where the first must be."""
+def answers(work: Work, batch: Run) -> list[Done]:
+    """What has become of the first commands; [] where the first must be decided like all others."""
     kind = type(batch[0][0])
     fuse = _VERBS.get(kind)
     if fuse is None or work.recalled:

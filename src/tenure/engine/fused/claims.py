@@ -14,7 +14,7 @@ from tenure.core.priority import Place
 from tenure.core.receipts import NONCE_BYTES, Receipt
 from tenure.core.records import Brief, Claim, Task, replace
 from tenure.engine import claiming
-from tenure.engine.fused.runs import Run, is_allowed, members, text
+from tenure.engine.fused.runs import Done, Run, is_allowed, members, text
 from tenure.engine.lanes import queues
 from tenure.engine.work import Work
 from tenure.stores.fused import Fused, Grant
@@ -149,7 +149,7 @@ class _Claims:
         )
 
 
-def claim(work: Work, run: Run) -> list[Outcome | None]:
+def claim(work: Work, run: Run) -> list[Done]:
     claims = _Claims(work, run)
     for command, principal in run:
         if not claims.take(command, principal):
@@ -163,7 +163,7 @@ def claim(work: Work, run: Run) -> list[Outcome | None]:
     granted = tx.grant(grants)
     work.forget(Task, Claim)
     told = iter([_told(work, task, brief, grant) for (task, brief), grant in zip(granted, grants, strict=True)])
-    outcomes: list[Outcome | None] = []
+    outcomes: list[Done] = []
     for command, _, _, _, tasks in claims.asked:
         mine = [next(told) for _ in tasks]
         others = held.setdefault((command.project, command.session), [])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -11,15 +12,15 @@ import msgspec
 from tenure.core import commands, graph, inputs, lifecycle, retry, team
 from tenure.core.bodies import is_reference
 from tenure.core.commands import Principal
-from tenure.core.errors import TenureError
+from tenure.core.errors import Bug, TenureError
 from tenure.core.filters import Present
 from tenure.core.outcomes import Outcome
 from tenure.core.receipts import Receipt, parse_receipt
 from tenure.core.records import Agent, Claim, Message, Project, Result, Session, Task, replace
 from tenure.engine import handing, people
 from tenure.engine.effects import spread
-from tenure.engine.fused.runs import Run, is_allowed, members
-from tenure.engine.work import Work
+from tenure.engine.fused.runs import Done, Run, is_allowed, members
+from tenure.engine.work import OUR_FAULTS, Work
 from tenure.stores.fused import Completed, Completion, Fused, Renewal, Renewed
 
 MOST_MAIL = 1000  # as `people.unread` counts
@@ -39,7 +40,7 @@ def _receipt(work: Work, command: Any, principal: Principal, seen: set[tuple[str
     return receipt
 
 
-def complete(work: Work, run: Run) -> list[Outcome | None]:
+def complete(work: Work, run: Run) -> list[Done]:
     given: list[Completion] = []
     seen: set[tuple[str, str]] = set()
     for command, principal in run:
@@ -53,22 +54,22 @@ def complete(work: Work, run: Run) -> list[Outcome | None]:
     done = {(d.project, d.ref): d for d in tx.complete(given)}
     work.forget(Task, Claim, Result)
     _signs_of_life(work, done.values())
-    outcomes: list[Outcome | None] = []
+    outcomes: list[Done] = []
     for (command, principal), completion in zip(run, given, strict=False):
         d = done.get((completion.project, completion.ref))
         if d is None:
             outcomes.append(None)
             continue
-        if d.dependents or d.children or d.dag != graph.lone_dag(d.task):
-            work.begin_command(principal, command.trace_id, completion.command)
-            _follow(work, d)
-        outcomes.append(
-            Outcome(
-                outcome="ACCEPTED", message=f"{d.key}: accepted as {d.work_product}", work_product=d.work_product,
-                result=completion.result, generation=completion.generation, current_generation=completion.generation,
-                work_lost=False, state=lifecycle.COMPLETED, version=d.version,
-            )
+        outcome = Outcome(
+            outcome="ACCEPTED", message=f"{d.key}: accepted as {d.work_product}", work_product=d.work_product,
+            result=completion.result, generation=completion.generation, current_generation=completion.generation,
+            work_lost=False, state=lifecycle.COMPLETED, version=d.version,
         )  # fmt: skip
+        if d.dependents or d.children or d.dag != graph.lone_dag(d.task):
+            asked = (principal, command.trace_id, completion.command)
+            outcomes.append(partial(_followed, work, d, outcome, asked))
+        else:
+            outcomes.append(outcome)
     return outcomes
 
 
@@ -99,12 +100,17 @@ def _completion(work: Work, command: commands.Submit, principal: Principal, rece
     )  # fmt: skip
 
 
-def _follow(work: Work, done: Completed) -> None:
-    """What the move means for others, as after any other."""
-    after = work.get(Task, done.project, done.task)
-    assert after is not None, done.key
-    work.moved.append((replace(after, state=done.state_before), after))
-    spread(work)
+def _followed(work: Work, done: Completed, outcome: Outcome, asked: tuple[Principal, str | None, str]) -> Outcome:
+    """The outcome, after what the move means for others: as after any other, and when its turn has come."""
+    work.begin_command(*asked)
+    try:
+        after = work.get(Task, done.project, done.task)
+        assert after is not None, done.key
+        work.moved.append((replace(after, state=done.state_before), after))
+        spread(work)
+    except OUR_FAULTS as error:  # the result is written already: the whole batch has to be taken back with it
+        raise Bug(f"submit: {type(error).__name__}: {error}", "nothing was done; please report this") from error
+    return outcome
 
 
 def _signs_of_life(work: Work, held: Iterable[Completed | Renewed]) -> None:
@@ -130,7 +136,7 @@ def _signs_of_life(work: Work, held: Iterable[Completed | Renewed]) -> None:
             people.active(work, session, held=True)
 
 
-def renew(work: Work, run: Run) -> list[Outcome | None]:
+def renew(work: Work, run: Run) -> list[Done]:
     given: list[Renewal] = []
     seen: set[tuple[str, str]] = set()
     for command, principal in run:
@@ -143,7 +149,14 @@ def renew(work: Work, run: Run) -> list[Outcome | None]:
             lease = None if command.lease is None else inputs.lease_of(command.lease, project)
         except TenureError:
             break
-        given.append(Renewal(command.project, receipt.name, receipt.generation, receipt.nonce, lease))
+        work.begin_command(principal, command.trace_id)
+        given.append(
+            Renewal(
+                command.project, receipt.name, receipt.generation, receipt.nonce, lease, work.new_id("evt"),
+                work.command_id, command.trace_id, principal.agent, principal.session, principal.user,
+                principal.address,
+            )
+        )  # fmt: skip
     if not given:
         return []
     tx: Fused = work.tx  # type: ignore[assignment]  # the store declares it
@@ -151,7 +164,7 @@ def renew(work: Work, run: Run) -> list[Outcome | None]:
     work.forget(Task)
     _signs_of_life(work, renewed.values())
     mail = _mail(work, renewed.values())
-    outcomes: list[Outcome | None] = []
+    outcomes: list[Done] = []
     for renewal in given:
         r = renewed.get((renewal.project, renewal.ref))
         if r is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -10,10 +10,14 @@ import msgspec
 from tenure.core import roles
 from tenure.core.commands import Principal
 from tenure.core.errors import TenureError
+from tenure.core.outcomes import Outcome
 from tenure.core.records import Project
 from tenure.engine.work import Work
 
 Run = Sequence[tuple[Any, Principal]]  # commands of one kind, and on whose behalf
+
+# The outcome; or what is still to be done for it when its turn comes among the others; or None: it must be decided.
+Done = Outcome | Callable[[], Outcome] | None
 
 
 def is_allowed(work: Work, command: Any, principal: Principal) -> bool:

@@ -136,21 +136,43 @@ FROM found
 """
 )
 
+# The first renewal of a claim is the start of the work, and told of.
 _RENEW = (
     """
-UPDATE {s}task_hot AS t SET
-    lease = coalesce(g.lease, t.lease), lease_until = $2 + coalesce(g.lease, t.lease), renewals = t.renewals + 1,
-    presented_at = $2, due_at = $2 + coalesce(g.lease, t.lease)
-FROM unnest($4::text[], $5::text[], $6::bigint[], $7::bytea[], $8::bigint[])
-    AS g (project, ref, generation, nonce, lease), {s}task_base AS b, {holder}
+WITH found AS (
+    SELECT g.*, b.id, b.key, b.track, t.ctid AS held_at, t.version + 1 AS next, t.state = 'claimed' AS starts,
+        $2 + coalesce(g.lease, t.lease) AS until, c.agent, c.session, {signs}
+    FROM unnest($4::text[], $5::text[], $6::bigint[], $7::bytea[], $8::bigint[], $9::text[], $10::text[], $11::text[],
+                $12::text[], $13::text[], $14::text[], $15::text[])
+        AS g (project, ref, generation, nonce, lease, event, command, trace_id, by_agent, by_session, by_user,
+              address), {s}task_base AS b, {s}task_hot AS t,
+        {holder}
 """
     + _HOLDS
     + """
-    AND t.state || '' = 'running' -- no index: the planner went through all that were running, for each renewal
-RETURNING g.project, g.ref, t.lease_until, c.agent, c.session, {signs}
+), renewed AS (
+    UPDATE {s}task_hot AS t SET
+        lease = coalesce(f.lease, t.lease), lease_until = f.until, renewals = t.renewals + 1, presented_at = $2,
+        due_at = f.until, state = 'running', started_at = CASE WHEN f.starts THEN $2 ELSE t.started_at END,
+        updated_at = CASE WHEN f.starts THEN $2 ELSE t.updated_at END,
+        version = CASE WHEN f.starts THEN f.next ELSE t.version END
+    FROM found AS f WHERE t.ctid = f.held_at
+), told AS (
+    INSERT INTO {s}event (tenant, id, time, kind, level, project, task, key, version, track, generation, agent, session,
+        "user", address, previous_state, new_state, message, details, patch, trace_id, causation_id)
+    SELECT $1, event, $2, 'task.started', 'info', project, id, key, next, track, generation, coalesce(by_agent, agent),
+        coalesce(by_session, session), by_user, address, 'claimed', 'running', '', '{{}}',
+        '[["task","' || id || '",{{"state":"running","started_at":' || $2 || ',"updated_at":' || $2 || ',"version":'
+            || next || '}}]]',
+        trace_id, command
+    FROM found WHERE starts
+    RETURNING sequence
+)
+SELECT project, ref, until, agent, session, agent_seen, agent_is_odd, session_seen, (SELECT max(sequence) FROM told),
+    pg_current_xact_id()::text
+FROM found
 """
 )
-
 
 _HELD = """
 SELECT given.session, first.id, b.key FROM unnest($3::text[]) AS given (session), LATERAL (

@@ -187,16 +187,17 @@ class PostgresTransaction(Journeys):
         return [Completed(*row[:-2]) for row in rows]
 
     def renew(self, renewals: Sequence[Renewal]) -> list[Renewed]:
-        rows = self._fused(self._hot.renew, renewals, {r.project for r in renewals}, told=False)
-        return [Renewed(*row) for row in rows]
+        rows = self._fused(self._hot.renew, renewals, {r.project for r in renewals})
+        return [Renewed(*row[:-2]) for row in rows]
 
-    def _fused(self, text: str, given: Sequence[Any], projects: set[str], *, told: bool = True) -> Rows:
+    def _fused(self, text: str, given: Sequence[Any], projects: set[str]) -> Rows:
+        """The rows, of which the last two columns are the last event's sequence, if any, and the transaction."""
         self._must_write()
         self._enter(projects)
         rows = self._read(text, [self._tenant, self._now, self._epoch, *hot.columns(given)])
         if rows:
             self._wrote = True
-        if rows and told:
+        if rows and rows[0][-2] is not None:
             self._last = (rows[0][-2], int(rows[0][-1]))
         return rows
 

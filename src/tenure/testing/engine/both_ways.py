@@ -106,6 +106,25 @@ class BothWays(Stage):
         twice.both(lambda scene: _crowd(scene, seed))
         twice.check()
 
+    def test_an_answer_is_of_its_own_turn_in_the_batch(self, twice: Twice) -> None:
+        """A repeat tells where its task stands now: the result behind it in the batch, which moves it, comes after."""
+
+        def waits_for_the_next(scene: Scene) -> list[Any]:
+            first, second = scene.add("first"), scene.add("second")
+            old = scene.take(first)
+            scene.submit(old)
+            scene.do(c.Reset, task=first)
+            scene.do(c.Link, task=first, needs=second)
+            later = scene.take(second, "bo")
+            batch = [c.Submit(project=PROJECT, receipt=receipt, data="done") for receipt in (old, later)]
+            answers = [comparable(answer) for answer in scene.run(*batch)]
+            assert [answer["state"] for answer in answers] == ["pending", "completed"]
+            assert scene.state(first) == "ready"
+            return answers
+
+        twice.both(waits_for_the_next)
+        twice.check()
+
     def test_plain_tasks_take_the_short_way(self, twice: Twice, monkeypatch: pytest.MonkeyPatch) -> None:
         used: list[str] = []
         with twice.short.store.begin("local", write=False) as tx:
