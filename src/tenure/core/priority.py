@@ -93,12 +93,12 @@ def explain(task: Task, now: int) -> dict[str, float | int | str]:
     parts: dict[str, float | int | str] = {
         "base": task.priority,
         "tier": tier_of(task.priority),
-        "age_minutes": round(age, 2),
+        "age_minutes": round(age, 1),
         "boost": task.boost / 100,
         "urgency": urgency(task.deadline, now),
         "weight": weight(task.height),
     }
-    parts["effective"] = round((rank(task, now) - task.boost * now) / UNIT, 3)
+    parts["effective"] = round((rank(task, now) - task.boost * now) / UNIT, 2)
     return parts
 
 
