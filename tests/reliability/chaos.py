@@ -28,9 +28,8 @@ import psycopg
 
 from tests.reliability.chaos_worker import Steadfast
 from tests.reliability.ground import end_when_told
-from tests.reliability.storm import AT_WORK, StormOnPostgres, found, in_child
+from tests.reliability.storm import AT_WORK, StormOnPostgres, ends, judged, make_store
 from tests.reliability.storm_answers import Verdict
-from tests.reliability.storm_check import verdict
 from tests.reliability.storm_worker import NAMED
 from tests.reliability.wire_proxy import FAULTS
 from tests.servers.postgres import PostgresServer
@@ -188,21 +187,14 @@ def chaos(
     with PostgresServer() as server, Proxy(server.port, seed) as proxy:
         direct = f"{server.url}?schema=storm"
         named.write_text(direct)
-        _, status = os.waitpid(in_child(lambda: found(folder)), 0)
-        assert status == 0, "no store could be made"
+        make_store(folder)
         # TLS would hide the messages from the proxy
         named.write_text(direct.replace(f":{server.port}/", f":{proxy.port}/") + "&sslmode=disable&gssencmode=disable")
         raging = Chaos(folder, processes, seed, server, proxy)
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGCHLD,))
-        try:
+        with ends(raging):
             raging.break_things(faults, rate)
-        finally:
-            raging.end()
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         named.write_text(direct)
-        result = verdict(folder)
-    for error in raging.errors:
-        result.find("error", error)
+        result = judged(folder, raging)
     result.expect(result.counts["answers unknown"] > 0, "error", "no answer was ever unknown: nothing was proved")
     return raging.counts, raging.missed, result
 

@@ -8,10 +8,8 @@ history (zombies) must be refused.
 from __future__ import annotations
 
 import argparse
-import os
 import random
 import shutil
-import signal
 import tempfile
 import time
 from collections import Counter
@@ -22,9 +20,8 @@ import psycopg
 from tests.reliability.chaos_worker import Steadfast
 from tests.reliability.failover_lost import Lost, lose
 from tests.reliability.ground import end_when_told
-from tests.reliability.storm import Storm, found, in_child
+from tests.reliability.storm import Storm, ends, judged, make_store
 from tests.reliability.storm_answers import Verdict
-from tests.reliability.storm_check import verdict
 from tests.reliability.storm_worker import NAMED
 from tests.servers.processes import PATIENCE
 from tests.servers.replication import Pair
@@ -77,18 +74,11 @@ def synchronous(folder: Path, times: int, processes: int, seed: int) -> Verdict:
     """What became of the work of all, after so many failovers."""
     with Pair() as pair:
         (folder / NAMED).write_text(f"{pair.url}?schema=storm")
-        _, status = os.waitpid(in_child(lambda: found(folder)), 0)
-        assert status == 0, "no store could be made"
+        make_store(folder)
         failing = Failovers(folder, processes, seed, Steadfast)
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGCHLD,))
-        try:
+        with ends(failing):
             failing.fail_over(times, pair)
-        finally:
-            failing.end()
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        result = verdict(folder)
-    for error in failing.errors:
-        result.find("error", error)
+        result = judged(folder, failing)
     result.counts["failovers"] = failing.counts["failovers"]
     result.counts["failovers while a commit waited for the standby"] = failing.counts["aimed"]
     return result

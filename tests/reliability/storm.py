@@ -17,8 +17,8 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import psycopg
@@ -204,25 +204,41 @@ def found(folder: Path) -> None:
     engine.store.close()
 
 
+def make_store(folder: Path) -> None:
+    """In a process of its own: a store that was open must not be used behind a fork."""
+    _, status = os.waitpid(in_child(lambda: found(folder)), 0)
+    assert status == 0, "no store could be made"
+
+
+@contextmanager
+def ends(raging: Storm) -> Iterator[None]:
+    """Whatever happens in the block, the workers end with it; their ends wait to be asked for meanwhile."""
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGCHLD,))
+    try:
+        yield
+    finally:
+        raging.end()
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
+def judged(folder: Path, raging: Storm) -> Verdict:
+    result = verdict(folder)
+    for error in raging.errors:
+        result.find("error", error)
+    return result
+
+
 def storm(
     folder: Path, kills: int, processes: int, rate: float, seed: int, server: PostgresServer | None = None
 ) -> tuple[Counter[str], Verdict]:
     """What was done to the workers, and what became of their work."""
     if server is not None:
         (folder / NAMED).write_text(f"{server.url}?schema=storm")
-    _, status = os.waitpid(in_child(lambda: found(folder)), 0)
-    assert status == 0, "no store could be made"
+    make_store(folder)
     raging = Storm(folder, processes, seed) if server is None else StormOnPostgres(folder, processes, seed, server)
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGCHLD,))
-    try:
+    with ends(raging):
         raging.rage(kills, rate)
-    finally:
-        raging.end()
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-    result = verdict(folder)
-    for error in raging.errors:
-        result.find("error", error)
-    return raging.counts, result
+    return raging.counts, judged(folder, raging)
 
 
 def main(argv: list[str]) -> int:

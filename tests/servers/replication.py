@@ -14,8 +14,6 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import psycopg
 
@@ -29,7 +27,7 @@ _SETTINGS = {"wal_keep_size": "512MB", "wal_receiver_status_interval": "1s", "wa
 _FOLLOWER = "FROM pg_stat_replication WHERE application_name = 'walreceiver' AND state = 'streaming'"
 
 
-class Pair:
+class Pair(processes.Server):
     """`primary` answers writes, `standby` follows it. Synchronous only after `be_synchronous`."""
 
     def __init__(self) -> None:
@@ -37,19 +35,9 @@ class Pair:
         ports = ",".join(f"127.0.0.1:{server.port}" for server in (self.primary, self.standby))
         self.url = f"postgresql://tenure@{ports}/postgres"  # finds whichever of the two takes writes
 
-    def __enter__(self) -> Self:
-        try:
-            self.primary.start()
-            self.follow()
-        except BaseException:
-            self.stop()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
+    def start(self) -> None:
+        self.primary.start()
+        self.follow()
 
     def stop(self) -> None:
         for server in (self.primary, self.standby):
