@@ -13,6 +13,7 @@ from tenure.engine.naming import project_of
 from tenure.engine.work import Handlers, Work
 
 MOST_PROCESSES = 1000  # told of in one command
+MOST_MAIL = 1000  # unread messages are counted no further
 
 
 def known_agent(work: Work, project: str, name: str) -> Agent:
@@ -132,7 +133,7 @@ def heartbeat(work: Work, cmd: commands.Heartbeat) -> Outcome:
 
 
 def unread(work: Work, project: str, agent: str) -> int:
-    return work.tally(Message, {"project": project, "recipient": agent, "read_at": Present(False)}, 1000)
+    return work.tally(Message, {"project": project, "recipient": agent, "read_at": Present(False)}, MOST_MAIL)
 
 
 def _existing(work: Work, project: str, name: str) -> Agent:

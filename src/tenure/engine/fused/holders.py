@@ -23,7 +23,6 @@ from tenure.engine.fused.runs import Done, Run, is_allowed, members
 from tenure.engine.work import OUR_FAULTS, Work
 from tenure.stores.fused import Completed, Completion, Fused, Renewal, Renewed
 
-MOST_MAIL = 1000  # as `people.unread` counts
 _json = msgspec.json.encode
 
 
@@ -188,5 +187,5 @@ def _mail(work: Work, renewed: Iterable[Renewed]) -> dict[tuple[str, str], int]:
     for project, names in agents.items():
         where = {"project": project, "recipient": tuple(names), "read_at": Present(False)}
         for agent, count in work.count(Message, where, "recipient").items():
-            counts[project, agent] = min(MOST_MAIL, count)
+            counts[project, agent] = min(people.MOST_MAIL, count)
     return counts
