@@ -107,6 +107,7 @@ class _Claims:
         self.work.begin_command(principal, command.trace_id)
         try:
             sent, repeated = claiming.sending(self.work, command)
+            inputs.check_list(command.capabilities or (), "capability")
             asker = None if repeated or sent.id in self._requests else self._asker(command)
         except TenureError:
             return None
@@ -133,7 +134,6 @@ class _Claims:
         """Who asks, where nothing about it needs deciding; the same one may ask many times."""
         like = (command.project, command.agent, command.session, command.lease, command.user)
         if like not in self._askers:
-            inputs.check_list(command.capabilities or (), "capability")
             asker = claiming.Asker(self.work, command)
             self._askers[like] = asker if self._is_plain(asker) else None
         return self._askers[like]

@@ -24,7 +24,7 @@ from tenure.stores.port import FUSED, Store
 from tenure.testing.clock import FakeClock
 from tenure.testing.engine.histories import play, play_in_batches
 from tenure.testing.engine.stage import Stage
-from tenure.testing.factories import OWNER, PROJECT, Scene, comparable
+from tenure.testing.factories import OWNER, PROJECT, Scene, code_of, comparable
 from tenure.testing.suites.store_setting import needs
 
 _ID = re.compile(r"\b(cmd|dag|evt|hold|msg|result|task)_[0-9A-Z]{26}")
@@ -123,6 +123,18 @@ class BothWays(Stage):
             return answers
 
         twice.both(waits_for_the_next)
+        twice.check()
+
+    def test_each_claim_is_checked_though_the_asker_is_known(self, twice: Twice) -> None:
+        def asks_for_the_impossible(scene: Scene) -> list[Any]:
+            scene.run(*[c.Add(project=PROJECT, task=NewTask(title="plain"))] * 3)
+            asked = (None, ("a|b",), None)
+            batch = [c.ClaimNext(project=PROJECT, agent="ann", session="s", capabilities=wanted) for wanted in asked]
+            answers = scene.run(*batch)
+            assert [code_of(answer) for answer in answers] == ["GRANTED", "INVALID_INPUT", "GRANTED"]
+            return [comparable(answer) for answer in answers]
+
+        twice.both(asks_for_the_impossible)
         twice.check()
 
     def test_plain_tasks_take_the_short_way(self, twice: Twice, monkeypatch: pytest.MonkeyPatch) -> None:
