@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -24,6 +24,9 @@ from tenure.engine.work import OUR_FAULTS, Work
 from tenure.stores.fused import Completed, Completion, Fused, Renewal, Renewed
 
 _json = msgspec.json.encode
+Place = tuple[str, str]  # project and ref
+Asking = tuple[Principal, str | None, str]  # who asks, with which trace and command id
+Given = tuple[Place, Asking]
 
 
 def _receipt(work: Work, command: Any, principal: Principal, seen: set[tuple[str, str]]) -> Receipt | None:
@@ -52,10 +55,11 @@ def complete(work: Work, run: Run) -> list[Done]:
     tx: Fused = work.tx  # type: ignore[assignment]  # the store declares it
     done = {(d.project, d.ref): d for d in tx.complete(given)}
     work.forget(Task, Claim, Result)
-    _signs_of_life(work, done.values())
+    asking = _asking(run, given)
+    _signs_of_life(work, asking, done)
     outcomes: list[Done] = []
-    for (command, principal), completion in zip(run, given, strict=False):
-        d = done.get((completion.project, completion.ref))
+    for (place, asked), completion in zip(asking, given, strict=True):
+        d = done.get(place)
         if d is None:
             outcomes.append(None)
             continue
@@ -65,7 +69,6 @@ def complete(work: Work, run: Run) -> list[Done]:
             work_lost=False, state=lifecycle.COMPLETED, version=d.version,
         )  # fmt: skip
         if d.dependents or d.children or d.dag != graph.lone_dag(d.task):
-            asked = (principal, command.trace_id, completion.command)
             outcomes.append(partial(_followed, work, d, outcome, asked))
         else:
             outcomes.append(outcome)
@@ -99,7 +102,13 @@ def _completion(work: Work, command: commands.Submit, principal: Principal, rece
     )  # fmt: skip
 
 
-def _followed(work: Work, done: Completed, outcome: Outcome, asked: tuple[Principal, str | None, str]) -> Outcome:
+def _asking(run: Run, given: Sequence[Completion | Renewal]) -> list[Given]:
+    return [
+        ((g.project, g.ref), (principal, g.trace_id, g.command)) for (_, principal), g in zip(run, given, strict=False)
+    ]
+
+
+def _followed(work: Work, done: Completed, outcome: Outcome, asked: Asking) -> Outcome:
     """The outcome, after what the move means for others: as after any other, and when its turn has come."""
     work.begin_command(*asked)
     try:
@@ -112,18 +121,21 @@ def _followed(work: Work, done: Completed, outcome: Outcome, asked: tuple[Princi
     return outcome
 
 
-def _signs_of_life(work: Work, held: Iterable[Completed | Renewed]) -> None:
+def _signs_of_life(work: Work, given: Iterable[Given], held: dict[Place, Completed] | dict[Place, Renewed]) -> None:
     """The holders were heard of; a success clears an agent's troubles. Most were heard of a moment ago."""
-    agents: dict[tuple[str, str], bool] = {}
+    agents: dict[tuple[str, str], tuple[bool, Asking]] = {}
     sessions: dict[tuple[str, str], None] = {}
     before = work.now - team.PRESENCE
-    for row in held:
+    for place, asking in given:
+        row = held.get(place)
+        if row is None:
+            continue
         if row.agent_seen is not None and (row.agent_is_odd or row.agent_seen <= before):
-            place = (row.project, row.agent)
-            agents[place] = agents.get(place, False) or isinstance(row, Completed)
+            agents.setdefault((row.project, row.agent), (isinstance(row, Completed), asking))
         if row.session_seen is not None and row.session_seen <= before:
             sessions[row.project, row.session] = None
-    for (project, name), succeeded in agents.items():
+    for (project, name), (succeeded, asking) in agents.items():
+        work.begin_command(*asking)  # that it is heard of again is told in the name of whoever spoke for it
         agent = work.get(Agent, project, name)
         if agent is not None:
             known = people.seen(work, agent)
@@ -161,7 +173,7 @@ def renew(work: Work, run: Run) -> list[Done]:
     tx: Fused = work.tx  # type: ignore[assignment]  # the store declares it
     renewed = {(r.project, r.ref): r for r in tx.renew(given)}
     work.forget(Task)
-    _signs_of_life(work, renewed.values())
+    _signs_of_life(work, _asking(run, given), renewed)
     mail = _mail(work, renewed.values())
     outcomes: list[Done] = []
     for renewal in given:

@@ -20,6 +20,7 @@ from tenure.core.commands import Command, NewTask, Principal
 from tenure.core.events import Event
 from tenure.core.records import Agent, Claim, Dag, Result, Session, Task
 from tenure.engine import Engine
+from tenure.engine.engine import asked
 from tenure.stores.port import FUSED, Store
 from tenure.testing.clock import FakeClock
 from tenure.testing.engine.histories import play, play_in_batches
@@ -135,6 +136,23 @@ class BothWays(Stage):
             return [comparable(answer) for answer in answers]
 
         twice.both(asks_for_the_impossible)
+        twice.check()
+
+    def test_who_is_heard_of_again_is_told_in_its_own_callers_name(self, twice: Twice) -> None:
+        def comes_back(scene: Scene) -> list[Any]:
+            receipts = [scene.take(scene.add("long"), agent, lease=3600.0) for agent in ("ann", "bo")]
+            scene.clock.advance(seconds=1000)
+            scene.engine.sweep()
+            batch = [
+                asked(c.Submit(project=PROJECT, receipt=receipt), Principal(user=user))
+                for receipt, user in zip(receipts, ("one", "two"), strict=True)
+            ]
+            answers = [comparable(answer) for answer in scene.engine.run_asked(batch)]
+            back = {(e.agent, e.user) for e in scene.events() if e.kind == "agent.recovered"}
+            assert back == {("ann", "one"), ("bo", "two")}
+            return answers
+
+        twice.both(comes_back)
         twice.check()
 
     def test_plain_tasks_take_the_short_way(self, twice: Twice, monkeypatch: pytest.MonkeyPatch) -> None:
