@@ -388,11 +388,7 @@ class Client:
 
     def next(self, **filters: Any) -> Outcome:
         """What `claim` would take now, without taking it."""
-        command = c.ClaimNext(project=self.project, agent=self.agent, session=self.session, **filters)
-        from tenure.engine.previewing import next_for
-
-        with self.engine.reading((self.project,)) as work:
-            return next_for(work, command)
+        return self._look("previewing:next_for", self.agent, self.session, **filters)  # type: ignore[no-any-return]
 
     def states(self, tasks: Iterable[str]) -> list[dict[str, Any]]:
         return self._look("reading:states", tasks)  # type: ignore[no-any-return]

@@ -25,6 +25,11 @@ def spelled(instant: int) -> str:
     return datetime.fromtimestamp(instant / 1e6, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
+def instant(text: str) -> int:
+    """The microseconds that `spelled` spelled."""
+    return round(datetime.fromisoformat(text).timestamp() * 1e6)
+
+
 def plain(value: Any) -> Any:
     """`value` as JSON has it; what people put into results, specs and metadata stays as they put it."""
     if isinstance(value, msgspec.Struct):
@@ -51,3 +56,18 @@ def outcome_value(outcome: Outcome) -> dict[str, Any]:
     """An outcome in its one shape; unset fields are left out."""
     value: dict[str, Any] = plain(outcome)
     return value
+
+
+def unspelled(value: Any) -> Any:
+    """What `plain` was given, as far as JSON tells: instants are microseconds again."""
+    if isinstance(value, dict):
+        return {name: _unspelled_field(name, part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [unspelled(part) for part in value]
+    return value
+
+
+def _unspelled_field(name: str, value: Any) -> Any:
+    if name in _THEIRS:
+        return value
+    return instant(value) if is_instant(name) and isinstance(value, str) else unspelled(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tenure.core import commands as c
 from tenure.core.commands import Command, Principal
 from tenure.core.errors import NotAllowed
+from tenure.core.queries import Inbox, Query
 
 ROLES = ("viewer", "agent", "member", "admin", "owner")
 _LEVEL = {role: level for level, role in enumerate(ROLES)}
@@ -66,3 +67,9 @@ def check_role(principal: Principal, command: Command, *, agents_may_operate: bo
         )
     check_own(principal, command)
     check_here(principal, command)
+
+
+def check_look(principal: Principal, query: Query) -> None:
+    """Everybody who is known may look; an agent's mail is its own."""
+    if principal.role == "agent" and isinstance(query, Inbox) and principal.agent not in (None, query.agent):
+        raise NotAllowed(f"inbox: the mail is for agent {query.agent}")

@@ -7,7 +7,7 @@ from typing import Any
 
 from tenure.core import commands
 from tenure.core.outcomes import Outcome
-from tenure.core.records import Task, replace
+from tenure.core.records import Task
 from tenure.engine.claiming import claim_next
 from tenure.engine.lanes import Lanes
 from tenure.engine.naming import project_of
@@ -22,16 +22,16 @@ def ready(work: Work, project: str, *, track: str | None = None, limit: int = 50
     return views(work, islice(lanes.offer(lambda lane: track in (None, lane.track)), min(limit, MOST_LISTED)))
 
 
-def next_for(work: Work, cmd: commands.ClaimNext) -> Outcome:
+def next_for(work: Work, project: str, agent: str, session: str, **filters: Any) -> Outcome:
     """What `claim_next` would answer now, as the task stands before that claim.
 
     The claim itself is run on the rows of a read transaction, which are never saved: so the two cannot disagree.
     """
     before = work.bookmark()
-    answer = claim_next(work, replace(cmd, request_id=None))
+    answer = claim_next(work, commands.ClaimNext(project=project, agent=agent, session=session, **filters))
     if not answer.ok or answer.task is None:
         return answer
     work.undo_to(before)
-    task = work.get(Task, cmd.project, answer.task["id"])
+    task = work.get(Task, project, answer.task["id"])
     assert task is not None
     return Outcome(outcome="OK", task=views(work, [task])[0], inputs=answer.inputs)

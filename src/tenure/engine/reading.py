@@ -37,6 +37,7 @@ from tenure.engine.recalling import recall_dag, remember
 from tenure.engine.work import Work
 
 MOST_LISTED = 1000
+MOST_SEARCHED = 10_000
 
 
 def views(work: Work, tasks: Iterable[Task]) -> list[dict[str, Any]]:
@@ -86,7 +87,10 @@ def tasks(
     project: str,
     *,
     tag: str | None = None,
+    text: str | None = None,
     priority_range: tuple[int, int] | None = None,
+    created_from: int | None = None,
+    created_until: int | None = None,
     archived: bool = False,
     order: str = "created_at",
     after: tuple[Any, str] | None = None,
@@ -95,7 +99,8 @@ def tasks(
 ) -> list[dict[str, Any]]:
     """A page of tasks; `filters` are those of FILTERS, `after` the last row's (order value, id).
 
-    `archived`: also those that a person has hidden, and those that were moved into the archive.
+    `archived`: also those that a person has hidden, and those that were moved into the archive. `text` is looked for in
+    titles and keys, among the first MOST_SEARCHED that the other filters leave.
     """
     project_of(work, project)
     where: dict[str, Any] = {"project": project}
@@ -112,6 +117,8 @@ def tasks(
         where["tags"] = Contains(tag)
     if priority_range is not None:
         where["priority"] = Range(priority_range[0], priority_range[1] + 1)
+    if created_from is not None or created_until is not None:
+        where["created_at"] = Range(created_from, created_until)
     if not archived:
         where["archived_at"] = Present(False)
     elif not {"agent", "session"} & where.keys():  # nobody holds a finished task
@@ -119,7 +126,17 @@ def tasks(
         remember(work, work.find(Archived, {**where, "out": False}, order=order, after=after, limit=most))
         if isinstance(where.get("dag"), str):
             recall_dag(work, project, where["dag"])
-    return views(work, work.find(Task, where, order=order, after=after, limit=min(limit, MOST_LISTED)))
+    limit = min(limit, MOST_LISTED)
+    if text is None:
+        return views(work, work.find(Task, where, order=order, after=after, limit=limit))
+    found: list[dict[str, Any]] = []
+    for _ in range(0, MOST_SEARCHED, MOST_LISTED):
+        page = work.find(Task, where, order=order, after=after, limit=MOST_LISTED)
+        found += [view for view in views(work, page) if text.casefold() in f"{view['key']} {view['title']}".casefold()]
+        if len(page) < MOST_LISTED or len(found) >= limit:
+            break
+        after = (getattr(page[-1], order.lstrip("-")), page[-1].id)
+    return found[:limit]
 
 
 def states(work: Work, project: str, names: Iterable[str]) -> list[dict[str, Any]]:
@@ -251,6 +268,35 @@ def inbox(
     if sender is not None:
         where["sender"] = sender
     return [mail.view(m) for m in work.find(Message, where, order="sent_at", limit=MOST_LISTED)]
+
+
+def messages(work: Work, project: str, *, limit: int = 100) -> list[dict[str, Any]]:
+    """All mail of the project, newest first: one entry a message, with its recipients and who of them has read it."""
+    project_of(work, project)
+    told: dict[str, dict[str, Any]] = {}
+    for row in work.find(Message, {"project": project}, order="-sent_at", limit=MOST_LISTED):
+        if row.message not in told and len(told) == limit:
+            break
+        entry = told.setdefault(row.message, {**mail.view(row), "recipients": [], "read_by": []})
+        entry.pop("read_at", None)
+        entry["recipients"].append(row.recipient)
+        if row.read_at is not None:
+            entry["read_by"].append(row.recipient)
+    return list(told.values())
+
+
+def sessions(work: Work, project: str, *, agent: str | None = None, limit: int = 100) -> list[dict[str, Any]]:
+    """Sessions, the most recently active first."""
+    project_of(work, project)
+    where = {"project": project} | ({} if agent is None else {"agent": agent})
+    found = work.find(Session, where, order="-last_activity", limit=min(limit, MOST_LISTED))
+    return [
+        {
+            "id": row.id, "agent": row.agent, "user": row.user, "created_at": row.created_at,
+            "last_activity": row.last_activity, "ended_at": row.ended_at,
+        }
+        for row in found
+    ]  # fmt: skip
 
 
 def reservations(work: Work, project: str) -> list[dict[str, Any]]:
@@ -399,6 +445,7 @@ def log(
 ) -> list[dict[str, Any]]:
     """Events of the project, oldest first, without the patches that only replay needs."""
     project_of(work, project)
+    where = {name: value for name, value in where.items() if value is not None}
     limit = min(limit, 10_000)
     older: list[Event] = []
     if "task" in where:

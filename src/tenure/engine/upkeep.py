@@ -42,6 +42,11 @@ def sweep(engine: Engine, project: str) -> Report:
     return total
 
 
+def projects_seen(work: Work, project: str) -> list[str]:
+    """The names of all projects in the store."""
+    return [p.id for p in work.find(Project, {})]
+
+
 def projects(engine: Engine) -> list[str]:
     with engine.store.begin(engine.tenant, write=False) as tx:
         return [p.id for p in tx.find(Project, {})]

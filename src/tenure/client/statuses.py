@@ -1,0 +1,28 @@
+"""HTTP statuses, the one table: what an outcome or an error is answered with, and read back from."""
+
+from __future__ import annotations
+
+OF_KIND = {"ok": 200, "nothing": 200, "missing": 404, "held": 409, "stale": 409, "denied": 409, "invalid": 422}
+OF_OUTCOME = {"CREATED": 201, "VERSION_CONFLICT": 409}  # apart from their kinds
+
+OF_ERROR = {
+    "INVALID_INPUT": 400,
+    "CYCLE": 400,
+    "REQUEST_ID_REUSED": 409,
+    "TOO_LARGE": 413,
+    "NOT_SIGNED_IN": 401,
+    "NOT_ALLOWED": 403,
+    "NOT_FOUND": 404,
+    "AMBIGUOUS": 409,
+    "LIMIT_REACHED": 409,
+    "COPY_REFUSED": 409,
+    "RATE_LIMITED": 429,
+    "OVERLOADED": 503,
+    "STORE_AWAY": 503,
+    "STORE_ERROR": 503,
+    "CONFLICT": 503,
+    "OUTCOME_UNKNOWN": 503,
+    "SCHEMA_MISMATCH": 503,
+    "STORE_CORRUPT": 503,
+    "BUG": 500,
+}

@@ -1,0 +1,188 @@
+"""Everything that can be looked at: one struct a look, the same for HTTP and SDK. Commands change; queries only read.
+
+Fields without a default come first in the reading's own arguments, the others go by name. Durations are seconds and
+instants microseconds UTC, as in commands.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+
+class Query(msgspec.Struct, frozen=True, kw_only=True, tag_field="query", tag=str.lower, forbid_unknown_fields=True):
+    """`project` says where; the looks at the store as a whole are of the project ""."""
+
+    project: str = ""
+
+
+class Projects(Query, frozen=True, kw_only=True):
+    """The names of all projects."""
+
+
+class Status(Query, frozen=True, kw_only=True):
+    """One screen: who leads, who works, how far each track is, how many tasks stand where."""
+
+
+class Tasks(Query, frozen=True, kw_only=True):
+    """A page of tasks. `text` is looked for in title and key; `order` falls with a leading minus."""
+
+    state: tuple[str, ...] | None = None
+    track: tuple[str, ...] | None = None
+    type: tuple[str, ...] | None = None
+    agent: tuple[str, ...] | None = None
+    session: str | None = None
+    dag: str | None = None
+    parent: str | None = None
+    tag: str | None = None
+    text: str | None = None
+    priority_range: tuple[int, int] | None = None
+    created_from: int | None = None
+    created_until: int | None = None
+    archived: bool = False
+    order: str = "created_at"
+    after: tuple[Any, str] | None = None
+    limit: int = 50
+
+
+class Show(Query, frozen=True, kw_only=True):
+    """Everything about one task but its log."""
+
+    task: str
+
+
+class Ready(Query, frozen=True, kw_only=True):
+    """Claimable tasks, best first."""
+
+    track: str | None = None
+    limit: int = 50
+
+
+class Next(Query, frozen=True, kw_only=True):
+    """What a claim of this agent would take now, without taking it."""
+
+    agent: str
+    session: str
+    capabilities: tuple[str, ...] | None = None
+    tracks: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    region: str | None = None
+
+
+class States(Query, frozen=True, kw_only=True):
+    """Where each of the named tasks stands, or that there is none."""
+
+    tasks: tuple[str, ...]
+
+
+class History(Query, frozen=True, kw_only=True):
+    """The lineage of a task: one entry a generation, with every refused submission under it."""
+
+    task: str
+
+
+class Results(Query, frozen=True, kw_only=True):
+    """All results of a task, accepted and refused."""
+
+    task: str
+
+
+class Why(Query, frozen=True, kw_only=True):
+    """Why a task stands where it does."""
+
+    task: str
+
+
+class Dags(Query, frozen=True, kw_only=True):
+    """All dags, with counts of where their tasks stand."""
+
+
+class Dag(Query, frozen=True, kw_only=True):
+    """A dag with its tasks, edges, counts and critical path."""
+
+    dag: str
+
+
+class Plans(Query, frozen=True, kw_only=True):
+    """The tasks of a dag, of a named plan, or all, as they were asked for."""
+
+    dag: str | None = None
+    plan: str | None = None
+    open_only: bool = False
+
+
+class Tracks(Query, frozen=True, kw_only=True):
+    """The project's tracks."""
+
+
+class DeadLetters(Query, frozen=True, kw_only=True):
+    """Tasks that ran out of attempts and wait for a person; with `resolved` those that no longer wait."""
+
+    resolved: bool = False
+
+
+class Agents(Query, frozen=True, kw_only=True):
+    """Who is there, and what each holds."""
+
+
+class Inbox(Query, frozen=True, kw_only=True):
+    """Mail of one agent."""
+
+    agent: str
+    unread: bool = True
+    sender: str | None = None
+
+
+class Messages(Query, frozen=True, kw_only=True):
+    """All mail of the project, newest first, one entry a message with who has read it."""
+
+    limit: int = 100
+
+
+class Reservations(Query, frozen=True, kw_only=True):
+    """What is reserved, and by whom."""
+
+
+class Sessions(Query, frozen=True, kw_only=True):
+    """Sessions, the most recently active first."""
+
+    agent: str | None = None
+    limit: int = 100
+
+
+class Session(Query, frozen=True, kw_only=True):
+    """What a session claimed, did and lost."""
+
+    session: str
+
+
+class Spent(Query, frozen=True, kw_only=True):
+    """What was spent for each task, agent, model or session, the dearest first."""
+
+    by: str = "task"
+    limit: int = 100
+
+
+class Processes(Query, frozen=True, kw_only=True):
+    """The processes that hold claims now."""
+
+
+class Log(Query, frozen=True, kw_only=True):
+    """Events, oldest first: the newest `limit`, or with `last` off the first behind `after`."""
+
+    after: int = 0
+    limit: int = 100
+    last: bool = True
+    task: str | None = None
+    kind: tuple[str, ...] | None = None
+    level: tuple[str, ...] | None = None
+    agent: str | None = None
+    session: str | None = None
+
+
+AnyQuery = (
+    Projects | Status | Tasks | Show | Ready | Next | States | History | Results | Why | Dags | Dag | Plans | Tracks
+    | DeadLetters | Agents | Inbox | Messages | Reservations | Sessions | Session | Spent | Processes | Log
+)  # fmt: skip
