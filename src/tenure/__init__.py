@@ -1,16 +1,17 @@
 """Fenced task claims for teams of AI agents.
 
-    client = tenure.Client(".tenure/tenure.db", "my-project", agent="ann")
+    client = tenure.Client(".tenure/tenure.db", "my-project", agent="ann")  # or "https://…", a server
 
-`Client` is the way in; `NewTask` describes work, `Totals` what it cost, `Process` who holds it, `Outcome` what became
-of a request, `TenureError` what was wrong with one. Names here load on first use, so that importing the package costs
-nothing.
+`Client` is the way in, `AsyncClient` the same for asyncio, `Worker` calls functions with tasks. `NewTask` describes
+work, `Totals` what it cost, `Process` who holds it, `Outcome` what became of a request, `TenureError` what was wrong
+with one. Names here load on first use, so that importing the package costs nothing.
 """
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tenure.client import Client
+    from tenure.client import AsyncClient, Client
+    from tenure.client.worker import AsyncContext, Cancelled, Context, Failure, Permanent, RetryLater, Worker
     from tenure.core.commands import Dependency, NewTask, Process, Totals
     from tenure.core.errors import TenureError
     from tenure.core.outcomes import Outcome
@@ -18,26 +19,42 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "AsyncClient",
+    "AsyncContext",
+    "Cancelled",
     "Client",
+    "Context",
     "Dependency",
+    "Failure",
     "NewTask",
     "Outcome",
+    "Permanent",
     "Process",
+    "RetryLater",
     "RetryPolicy",
     "TenureError",
     "Totals",
+    "Worker",
     "__version__",
 ]
 
 _HOMES = {
+    "AsyncClient": "tenure.client.async_client",
+    "AsyncContext": "tenure.client.worker",
+    "Cancelled": "tenure.client.worker",
     "Client": "tenure.client",
+    "Context": "tenure.client.worker",
     "Dependency": "tenure.core.commands",
+    "Failure": "tenure.client.worker",
     "NewTask": "tenure.core.commands",
     "Outcome": "tenure.core.outcomes",
+    "Permanent": "tenure.client.worker",
     "Process": "tenure.core.commands",
+    "RetryLater": "tenure.client.worker",
     "RetryPolicy": "tenure.core.records",
     "TenureError": "tenure.core.errors",
     "Totals": "tenure.core.commands",
+    "Worker": "tenure.client.worker",
 }
 
 

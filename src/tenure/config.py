@@ -36,8 +36,12 @@ class Setting(NamedTuple):
 
 SETTINGS: dict[str, Setting] = {
     "url": Setting(
-        str, None, "the store: a path, `sqlite:///path`, `postgresql://…`, or a scheme that a plug-in brings"
+        str,
+        None,
+        "the store: a path, `sqlite:///path`, `postgresql://…`, or a scheme that a plug-in brings; "
+        "or a server: `https://…`",
     ),
+    "key": Setting(str, None, "what a server is shown: an API key or a token; it is never printed"),
     "project": Setting(str, "default", "which project of the store; `init` names the first after its folder"),
     "lease": Setting(float, 1800.0, "seconds that a claim in a shell is good for, unless renewed"),
     "done.clean_tree": Setting(bool, False, "`done` refuses while the working tree has uncommitted changes"),
@@ -48,7 +52,31 @@ SETTINGS: dict[str, Setting] = {
     "hooks.keep_working": Setting(bool, False, "the hook asks an agent that stops to go on while it holds a task"),
     "run.agent": Setting(str, None, "what `tenure run` starts when no --agent is given"),
     "run.timeout": Setting(float, 3600.0, "seconds after which `tenure run` ends an agent's process"),
+    "serve.host": Setting(str, "127.0.0.1", "the address that `tenure serve` listens on"),
+    "serve.port": Setting(int, 7420, "its port"),
+    "serve.log_level": Setting(str, "info", "the least that its log tells: `debug`, `info`, `warning` or `error`"),
+    "serve.log_file": Setting(str, None, "where its log goes, one JSON object a line; stderr unless it is set"),
+    "serve.auth": Setting(
+        str, "auto", "`auto`: on loopback nobody has to sign in, unless a proxy or JWT is set up; `required`: everybody"
+    ),
+    "serve.hosts": Setting(str, None, "names besides loopback's that the server is reached by, with commas between"),
+    "serve.trusted_proxy": Setting(
+        str, None, "addresses or networks of proxies whose X-Forwarded-… headers are believed, with commas between"
+    ),
+    "serve.tls_cert": Setting(str, None, "the certificate's file, for HTTPS"),
+    "serve.tls_key": Setting(str, None, "the file of its private key"),
+    "serve.jwt_issuer": Setting(str, None, "who issues JWTs: their `iss`"),
+    "serve.jwt_audience": Setting(str, None, "for whom they must be: their `aud`"),
+    "serve.jwt_jwks": Setting(str, None, "the URL of the issuer's public keys"),
+    "serve.jwt_secret": Setting(str, None, "or the secret that HS256 tokens are signed with; at least 32 characters"),
+    "serve.jwt_prefix": Setting(
+        str, "", "what stands before the claims `role`, `agent` and `projects`, as in `https://example.org/`"
+    ),
+    "serve.rate": Setting(float, 1000.0, "requests a second that each key or token may send; 0: as many as it likes"),
 }
+
+
+SECRETS = frozenset({"key", "serve.jwt_secret"})  # never shown
 
 
 class Value(NamedTuple):
@@ -186,6 +214,10 @@ def _from_file(path: str) -> dict[str, Value]:
         raise BadConfig(f"{path}: {error}") from None
     found = {}
     for key, given in _flat(content):
+        if key == "key" and os.path.basename(path) == SHARED:
+            raise BadConfig(
+                f"{path}: a key is nobody else's business", "put it into TENURE_KEY, or .tenure/config.toml"
+            )
         if key not in SETTINGS:
             from tenure.core.inputs import suggestion
 

@@ -79,7 +79,7 @@ def test_a_model_cools_as_long_as_it_said_and_never_less_than_before() -> None:
 
 
 def test_classes_fall_into_the_three_kinds_of_the_spec() -> None:
-    assert retry.COUNTING == ("task", "crash", "timeout", "lease_expired", "invalid_output")
+    assert retry.COUNTING == ("task", "crash", "timeout", "lease_expired", "invalid_output", "permanent")
     assert set(retry.AGENT_TROUBLE) == {"environment", "auth_failure", "upstream_timeout"}
     assert set(retry.CLASSES) == {*retry.COUNTING, *retry.AGENT_TROUBLE, "rate_limit", "budget_exceeded"}
 

@@ -98,7 +98,7 @@ def test_the_roles_are_the_specs() -> None:
         "plan", "link", "unlink", "publish", "pause", "resume", "answer", "cancel", "retry", "reset", "adopt",
         "archive", "edit", "assign", "reassign", "recover", "abort", "note", "undo", "drain", "terminate",
     }  # fmt: skip
-    admin = ["stop_line", "start_line", "define_project", "define_track"]
+    admin = ["stop_line", "start_line", "define_project", "define_track", "create_key", "rotate_key", "revoke_key"]
     needed = {str(kind.__struct_config__.tag): role for kind, role in roles.NEEDS.items()}
     assert {tag for tag, role in needed.items() if role == "member"} == member
     assert {tag for tag, role in needed.items() if role == "admin"} == set(admin)

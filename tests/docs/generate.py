@@ -12,7 +12,7 @@ import msgspec
 
 import tenure
 from tenure.core import commands, errors, events, lifecycle, outcomes, roles
-from tests.docs import captures, interfaces, mcp_page, sessions
+from tests.docs import captures, http_page, interfaces, mcp_page, metrics_page, sdk_page, sessions
 from tests.docs.tables import table, ticked
 
 HERE = Path(__file__).parent
@@ -111,7 +111,7 @@ def _default(field: msgspec.structs.FieldInfo) -> object:
 def _type(kind: object) -> str:
     text = getattr(kind, "__name__", None) if isinstance(kind, type) and not getattr(kind, "__args__", None) else None
     text = text or str(kind)
-    text = re.sub(r"tenure\.core\.\w+\.|typing\.|ForwardRef\('|'\)", "", text)
+    text = re.sub(r"tenure\.core\.\w+\.|typing\.|collections\.abc\.|ForwardRef\('|'\)", "", text)
     return f"`{text}`".replace("|", "\\|")
 
 
@@ -121,7 +121,10 @@ PAGES = {
     "command-line.md": interfaces.command_line,
     "exit-codes.md": interfaces.exit_codes,
     "settings.md": interfaces.settings,
+    "http-api.md": http_page.page,
     "mcp.md": mcp_page.page,
+    "python.md": sdk_page.page,
+    "metrics.md": metrics_page.page,
     "states.md": states,
     "outcomes.md": outcome_codes,
     "errors.md": error_codes,

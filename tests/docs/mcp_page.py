@@ -6,6 +6,7 @@ import json
 
 from tenure.mcp import guide
 from tenure.mcp.arguments import MOST_WAITED, schema
+from tenure.mcp.http import IDLE
 from tenure.mcp.replies import DIRECTIVES
 from tenure.mcp.tools import TOOLS
 from tests.docs.tables import table
@@ -32,6 +33,28 @@ wait for them.
   and work after `tenure init`.
 - **Claims** get the lease of the setting `lease` unless another is asked for; every call that presents a receipt
   renews it. Claims outlive the server.
+
+## Over HTTP
+
+`tenure serve` has the same tools at `/mcp`, as streamable HTTP, for agents on any machine and without a process for
+each. They sign in as for the API:
+
+```
+claude mcp add --transport http tenure https://tenure.example.com/mcp --header "Authorization: Bearer $TENURE_KEY"
+```
+
+- **Who calls** is the agent that the key is for; with a person's key, and on a loopback server that needs none, the
+  header `Tenure-Agent`, else a name made from what the client calls itself. The session is the header
+  `Tenure-Session`, else the connection. Nobody has more rights here than an agent.
+- **The project** is `?project=NAME` behind the URL, the header `Tenure-Project`, the only one that the key is for, or
+  the server's own.
+- **Receipts** are the agent's to keep: none is written to the server's disk. `show` with `what=held` gives a connection
+  its receipts again for as long as it lasts; one that is new is told what its session holds, without them.
+- **Sessions** of the protocol stay with the process that began them and are forgotten after {hours} h of silence; a
+  client that is told 404 begins a new one. The newer protocol, without a handshake, has none. There is no stream beside
+  the answers (`GET` is 405), since there is nothing to send on it.
+- **A claim that waits** costs no thread. Who hangs up is given nothing, or gives back what it was just given.
+- **Working trees** are not looked at: `done.clean_tree` and `done.commit` are for agents on the machine itself.
 """
 
 TOOLS_HEAD = """\
@@ -62,7 +85,7 @@ A `directive` other than `continue` asks something of the holder:
 def page() -> str:
     tools = [(name, tool.text, schema(tool.takes)) for name, tool in TOOLS.items()]
     cost = sum(tokens(f"{name} {text}") + tokens(json.dumps(made, separators=(",", ":"))) for name, text, made in tools)
-    parts = [HEAD, TOOLS_HEAD.format(cost=cost)]
+    parts = [HEAD.replace("{hours}", f"{IDLE / 3600:g}"), TOOLS_HEAD.format(cost=cost)]
     for name, text, made in tools:
         required = made.get("required", ())
         rows = [

@@ -59,10 +59,14 @@ def environment(home: Path) -> dict[str, str]:
 
 
 def run(command: str, folder: Path, environ: dict[str, str]) -> str:
+    return even(run_raw(command, folder, environ), folder)
+
+
+def run_raw(command: str, folder: Path, environ: dict[str, str]) -> str:
     done = subprocess.run(
         ["bash", "-c", command], cwd=folder, env=environ, capture_output=True, text=True, check=False, timeout=60
     )
-    return even(done.stdout + done.stderr, folder)
+    return done.stdout + done.stderr
 
 
 def even(text: str, folder: Path) -> str:

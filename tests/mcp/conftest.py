@@ -19,6 +19,7 @@ from mcp.types import CallToolResult, Implementation, TextContent
 from tenure.agents.known import KNOWN
 from tenure.cli.crash import kept_crash
 from tenure.client import Client
+from tenure.mcp.rooted import Rooted
 from tenure.mcp.seats import Told
 from tenure.mcp.server import Service
 
@@ -116,14 +117,15 @@ def here(environ: dict[str, str], bare: Path) -> Connect:
     @asynccontextmanager
     async def connect(session: str | None = "s1", mode: str = "legacy", **told: Any) -> AsyncIterator[Agent]:
         given = {"folder": str(bare), "environ": environ, "session": session} | told
-        service = Service(Told(**given), kept_crash)
+        seating = Rooted(Told(**given), kept_crash)
+        service = Service(seating, kept_crash)
         try:
             async with McpClient(
                 service.server, mode=mode, client_info=Implementation(name="test", version="1")
             ) as client:
                 yield Agent(client, service)
         finally:
-            service.seats.close()
+            seating.seats.close()
 
     return connect
 

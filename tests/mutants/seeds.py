@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.mutants.mutant import ENGINE, Mutant
 from tests.mutants.seeds_of_moving import MOVING
+from tests.mutants.seeds_of_signing_in import SIGNING_IN
 
 __all__ = ["ENGINE", "MUTANTS", "ON_POSTGRES", "Mutant"]
 
@@ -148,6 +149,25 @@ MUTANTS = (
         "(leader.holder, leader.term) == (holder, term)",
         "leader.holder == holder",
     ),
+    Mutant(
+        "a deposed leader writes",
+        "engine/coordinating.py",
+        "            raise Refused(refusal)\n        return work",
+        "            pass\n        return work",
+    ),
+    Mutant(
+        "a leader that cannot renew goes on",
+        "engine/coordinator.py",
+        "if self._monotonic() >= self._good_until:",
+        "if False:",
+    ),
+    Mutant(
+        "a tick is begun twice",
+        "core/team.py",
+        "return not tick <= leader.ticks.get(duty, 0) <= now",
+        "return True",
+    ),
+    Mutant("ticks end with their leader", "core/team.py", "ticks=leader.ticks if leader else {}", "ticks={}"),
     Mutant(
         "undo over later changes",
         "engine/undoing.py",
@@ -410,4 +430,5 @@ MUTANTS = (
         GATHERING,
     ),
     *MOVING,
+    *SIGNING_IN,
 )

@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -86,20 +87,19 @@ class Proxy:
         return self._process.stdout.readline().strip()
 
 
-class Chaos(StormOnPostgres):
+class Faults(StormOnPostgres):
     """Strikes faults one after another, each until it has hit."""
 
-    def __init__(self, folder: Path, processes: int, seed: int, server: PostgresServer, proxy: Proxy) -> None:
-        super().__init__(folder, processes, seed, server, Steadfast)
-        self.proxy = proxy
-        self.missed: Counter[str] = Counter()
+    shares: dict[str, int]  # how many of each kind among a hundred
+    missed: Counter[str]
 
     def break_things(self, faults: int, rate: float) -> None:
         """So many faults, at most at about so many a second."""
         for slot in range(len(self.lives)):
             self.start(slot)
         self.pause(0.5)
-        left = deck(faults, self.dice)
+        self.missed = Counter()
+        left = deck(faults, self.dice, self.shares)
         tries = TRIES * faults
         told_at = began = time.monotonic()
         while left and tries:
@@ -118,8 +118,7 @@ class Chaos(StormOnPostgres):
             self.errors.append(f"a fault never found anything to hit: {fault}")
 
     def strike(self, fault: str) -> bool:
-        if fault in FAULTS:
-            return self.proxy.strike(fault)
+        """Whether it has hit something."""
         if fault == "worker killed":
             self.kill()
             return True
@@ -169,20 +168,30 @@ class Chaos(StormOnPostgres):
         self.errors.append("the server did not come back")
 
 
-def deck(faults: int, dice: random.Random) -> list[str]:
-    """So many faults, in the shares above but each kind at least once if there is room, shuffled."""
-    kinds = list(SHARES)
-    rest = [kind for kind, share in SHARES.items() for _ in range(share * faults // 100)]
-    more = dice.choices(kinds, list(SHARES.values()), k=faults)
-    chosen = (kinds + rest + more)[:faults] if faults < sum(SHARES.values()) else (rest + more)[:faults]
+class Chaos(Faults):
+    """On the wire too."""
+
+    def __init__(self, folder: Path, processes: int, seed: int, server: PostgresServer, proxy: Proxy) -> None:
+        super().__init__(folder, processes, seed, server, Steadfast)
+        self.shares = SHARES
+        self.proxy = proxy
+
+    def strike(self, fault: str) -> bool:
+        return self.proxy.strike(fault) if fault in FAULTS else super().strike(fault)
+
+
+def deck(faults: int, dice: random.Random, shares: dict[str, int]) -> list[str]:
+    """So many faults, in these shares but each kind at least once if there is room, shuffled."""
+    kinds = list(shares)
+    rest = [kind for kind, share in shares.items() for _ in range(share * faults // 100)]
+    more = dice.choices(kinds, list(shares.values()), k=faults)
+    chosen = (kinds + rest + more)[:faults] if faults < sum(shares.values()) else (rest + more)[:faults]
     dice.shuffle(chosen)
     return chosen
 
 
-def chaos(
-    folder: Path, faults: int, processes: int, rate: float, seed: int
-) -> tuple[Counter[str], Counter[str], Verdict]:
-    """What has hit, what has missed, and what became of the work."""
+def chaos(folder: Path, faults: int, processes: int, rate: float, seed: int) -> tuple[Faults, Verdict]:
+    """What was struck, and what became of the work."""
     named = folder / NAMED
     with PostgresServer() as server, Proxy(server.port, seed) as proxy:
         direct = f"{server.url}?schema=storm"
@@ -196,39 +205,48 @@ def chaos(
         named.write_text(direct)
         result = judged(folder, raging)
     result.expect(result.counts["answers unknown"] > 0, "error", "no answer was ever unknown: nothing was proved")
-    return raging.counts, raging.missed, result
+    return raging, result
+
+
+Proof = Callable[[Path, int, int, float, int], tuple[Faults, Verdict]]
 
 
 def main(argv: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="chaos", description=__doc__)
+    return prove("chaos", chaos, argv, __doc__ or "", rate=8.0)
+
+
+def prove(name: str, proof: Proof, argv: list[str], about: str, *, rate: float) -> int:
+    """Run it as its arguments say, and tell what it found."""
+    parser = argparse.ArgumentParser(prog=name, description=about)
     parser.add_argument("--faults", type=int, default=500)
     parser.add_argument("--processes", type=int, default=6)
-    parser.add_argument("--rate", type=float, default=8.0, help="faults a second, at most")
+    parser.add_argument("--rate", type=float, default=rate, help="faults a second, at most")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
     parser.add_argument("--keep", action="store_true", help="leave the logs where they are")
     wanted = parser.parse_args(argv)
     end_when_told()
-    folder = Path(tempfile.mkdtemp(prefix="tenure-chaos-"))
+    folder = Path(tempfile.mkdtemp(prefix=f"tenure-{name}-"))
     began = time.monotonic()
     print(f"seed {wanted.seed}, in {folder}", flush=True)
-    hits, missed, result = chaos(folder, wanted.faults, wanted.processes, wanted.rate, wanted.seed)
+    struck, result = proof(folder, wanted.faults, wanted.processes, wanted.rate, wanted.seed)
+    hits, missed = struck.counts, struck.missed
     seconds = time.monotonic() - began
     for kind, text in result.findings[:50]:
         print(f"{kind}: {text}")
     if not (result.findings or wanted.keep):
         shutil.rmtree(folder)
     count = result.counts
-    for name, number in sorted(count.items()):
-        print(f"{number:8} {name}")
-    for fault in SHARES:
+    for what, number in sorted(count.items()):
+        print(f"{number:8} {what}")
+    for fault in struck.shares:
         print(f"{hits[fault]:8} {fault}: hit" + (f" (and {missed[fault]} that hit nothing)" if missed[fault] else ""))
     kinds = Counter(kind for kind, _ in result.findings)
     named = {kind.replace(" ", "_"): kinds.pop(kind, 0) for kind in ("lost", "double", "falsely stale", "limbo")}
     numbers = {
-        "faults": sum(hits[fault] for fault in SHARES), "kinds": sum(hits[fault] > 0 for fault in SHARES),
+        "faults": sum(hits[fault] for fault in struck.shares), "kinds": sum(hits[fault] > 0 for fault in struck.shares),
         "unknown": count["answers unknown"], "found_done": count["unknown, then found done"],
         "claims": count["claims"], "accepted": count["accepted"], "refused": count["submissions refused"],
         **named, "other": kinds.total(), "seconds": round(seconds),
     }  # fmt: skip
-    print("chaos:", *(f"{name}={number}" for name, number in numbers.items()))
+    print(f"{name}:", *(f"{name}={number}" for name, number in numbers.items()))
     return 1 if result.findings else 0

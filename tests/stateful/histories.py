@@ -267,7 +267,7 @@ class Maker:
         elif verb == "fail":
             arguments["error_class"] = dice.pick(
                 ("task", "task", "crash", "timeout", "environment", "environment", "auth_failure", "upstream_timeout",
-                 "rate_limit", "budget_exceeded", "invalid_output", "nonsense")
+                 "rate_limit", "budget_exceeded", "invalid_output", "permanent", "nonsense")
             )  # fmt: skip
             if dice.often(25):
                 arguments["retry_after"] = dice.pick((5, 90, 1000)) * SECOND

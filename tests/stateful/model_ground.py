@@ -87,7 +87,7 @@ class Ground:
 
     def _failed(self, task: Task, error_class: str, at: int, retry_after: int | None = None) -> None:
         """A counted attempt has failed: another follows after a delay, unless they are used up or not wanted."""
-        allowed, never = task.retry.get("retry_on", ()), task.retry.get("no_retry_on", ())
+        allowed, never = task.retry.get("retry_on", ()), (*task.retry.get("no_retry_on", ()), "permanent")
         if task.attempts >= task.max_attempts or error_class in never or (allowed and error_class not in allowed):
             self._dead_letter(task, at)
         else:

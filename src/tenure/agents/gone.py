@@ -21,7 +21,12 @@ def has_ended(process: dict[str, Any]) -> bool:
 
 
 def tell_of_gone(client: Client, say: Callable[[str], None] = lambda _: None) -> tuple[str, ...]:
-    """End the claims of processes of this host that are no more; the keys of their tasks, which are free again."""
+    """End the claims of processes of this host that are no more; the keys of their tasks, which are free again.
+
+    A server takes no stranger's word for it: there they end with their leases.
+    """
+    if client.is_remote:
+        return ()
     gone = [p for p in of_this_host(client) if has_ended(p)]
     if not gone:
         return ()

@@ -57,8 +57,9 @@ class Call:
 
         who = self.who
         return Client(
-            self.home.url, self.project, agent=who.agent, session=who.session, role="agent", user=who.user, create=False
-        )
+            self.home.url, self.project, key=self.settings["key"].value, agent=who.agent, session=who.session,
+            role="agent", user=who.user, create=False,
+        )  # fmt: skip
 
     def remarks(self) -> Remarks:
         return Remarks(os.path.join(self.home.folder, "hooks", os.path.basename(self.receipts.folder)))

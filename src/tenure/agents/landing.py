@@ -38,7 +38,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from tenure.agents import checkouts, fences, git, worktrees
@@ -86,7 +86,7 @@ class Landing(NamedTuple):
     commit: str | None = None
     base: str | None = None  # what the branch was before
     checkout: str | None = None  # the tree that was brought forward with it
-    earlier: tuple[dict[str, Any], ...] = ()  # landings of earlier generations of this run that are on the branch
+    earlier: tuple[Mapping[str, Any], ...] = ()  # landings of earlier generations of this run that are on the branch
     not_run: tuple[str, ...] = ()  # hooks of the user's that a merge in a checkout would have run
 
 
@@ -332,7 +332,7 @@ class _Attempt:
                 return file.read()
 
     def _landing(
-        self, new: str, old: str, landings: tuple[dict[str, Any], ...], checkout: checkouts.Checkout | None
+        self, new: str, old: str, landings: tuple[Mapping[str, Any], ...], checkout: checkouts.Checkout | None
     ) -> Landing:
         earlier = tuple(
             said for said in landings

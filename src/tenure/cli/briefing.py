@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -37,7 +38,7 @@ def briefing(outcome: Outcome) -> str:
     return "\n".join(lines)
 
 
-def summary(task: dict[str, Any]) -> str:
+def summary(task: Mapping[str, Any]) -> str:
     return f"{task['key']}  {task['tier']}  {task['title']}"
 
 

@@ -134,8 +134,9 @@ class Run:
 
         who = self.who
         return Client(
-            url, self.project, agent=who.agent, session=who.session, role=role or who.role, user=who.user, create=create
-        )
+            url, self.project, key=self.setting("key"), agent=who.agent, session=who.session, role=role or who.role,
+            user=who.user, create=create,
+        )  # fmt: skip
 
     @property
     def receipts(self) -> Receipts:

@@ -50,8 +50,8 @@ def _checked(run: Run, given: Namespace) -> Any:
     RECEIPT,
     arg("-m", "--reason", type=contents, default="", metavar="TEXT", help="what went wrong"),
     arg("--class", dest="error_class", default="task", metavar="CLASS",
-        help="task, crash, timeout, invalid_output (count as an attempt); environment, auth_failure, rate_limit, "
-        "upstream_timeout (do not)"),
+        help="task, crash, timeout, invalid_output (count as an attempt); permanent (never tried again); environment, "
+        "auth_failure, rate_limit, upstream_timeout (count not)"),
     arg("--retry-after", type=seconds, metavar="SECONDS", help="with rate_limit: when to try again"),
     arg("--model", metavar="NAME", help="with rate_limit: which model"),
 )  # fmt: skip

@@ -13,7 +13,6 @@ from tenure.cli.kinds import instant, seconds
 from tenure.cli.words import clock, plain, style
 from tenure.client.wire import plain as wire
 from tenure.core.events import LEVELS
-from tenure.core.filters import Range
 from tenure.core.lifecycle import ENDED
 
 COLOURS = {"warning": "yellow", "error": "red", "critical": "red", "debug": "dim"}
@@ -39,7 +38,7 @@ def log(run: Run, given: Namespace) -> Answer | int:
     if given.level:
         where["level"] = LEVELS[LEVELS.index(given.level) :]
     if given.since is not None:
-        where["time"] = Range(given.since, None)
+        where["since"] = given.since
     events = run.client.log(limit=given.limit, **where)
     if not given.follow:
         return Answer(wire(events), lambda: "\n".join(line(event) for event in events) or "no events")
@@ -60,7 +59,7 @@ def _followed(run: Run, first: list[dict[str, Any]], where: dict[str, Any]) -> I
         found = run.client.log(after=seen, last=False, limit=PAGE, **where)
         yield from found
         seen = found[-1]["sequence"] if found else seen
-        run.client.store.wait(seen, POLL)
+        run.client.wait_for_news(seen, POLL)
 
 
 def _encoded(event: dict[str, Any]) -> str:
@@ -94,7 +93,7 @@ def wait(run: Run, given: Namespace) -> Answer:
         raise Usage("wait: for which tasks?", "name them, or pass --dag")
     until = None if given.timeout is None else time.monotonic() + given.timeout
     while True:
-        mark = run.client.store.mark()
+        mark = run.client.mark()
         states = run.client.states(names)
         missing = [state["name"] for state in states if state["outcome"] != "OK"]
         if missing:
@@ -107,7 +106,7 @@ def wait(run: Run, given: Namespace) -> Answer:
         left = POLL if until is None else min(POLL, until - time.monotonic())
         if left <= 0:
             break
-        run.client.store.wait(mark, left)
+        run.client.wait_for_news(mark, left)
     good = all(state["state"] == "completed" for state, over in zip(states, ended, strict=True) if over)
     is_over = any(ended) if given.any else all(ended)
     code = 3 if not is_over else (0 if good else 7)

@@ -1,10 +1,50 @@
-"""`mcp`: the tools over standard input and output."""
+"""`serve` and `mcp`: the engine over HTTP, and the tools over standard input and output."""
 
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from tenure.cli.frame import Run, options
+from tenure.cli.frame import Run, arg, options
+
+if TYPE_CHECKING:
+    from tenure.config import Value
+    from tenure.mcp.http import McpApp
+    from tenure.server.assembly import Assembly
+
+
+@options(
+    arg("--host", metavar="ADDRESS", help="where to listen (127.0.0.1)"),
+    arg("--port", type=int, metavar="N", help="on which port (7420)"),
+    arg("--tls-cert", metavar="FILE", help="the certificate, for HTTPS"),
+    arg("--tls-key", metavar="FILE", help="its private key"),
+)
+def serve(run: Run, given: Namespace) -> int:
+    """Serve the store over HTTP: the API, the dashboard, MCP and metrics, until it is stopped.
+
+    On this machine alone nobody has to sign in. Elsewhere it wants keys: `tenure key create` makes one.
+    """
+    from tenure.config import read_settings
+    from tenure.server.serving import serve as serve_
+
+    flags = {f"serve.{name}": getattr(given, name) for name in ("host", "port", "tls_cert", "tls_key")}
+    settings = read_settings(run.folder, run.environ, {"project": given.project, **flags})
+    return serve_(
+        run.client.engine, settings, lambda url: print(f"serving {run.home.shown} on {url}", flush=True),
+        {"/mcp": lambda assembly: _mcp(assembly, settings)},
+    )  # fmt: skip
+
+
+def _mcp(assembly: Assembly, settings: Mapping[str, Value]) -> McpApp:
+    """The tools over HTTP, for whoever the server's sign-in knows."""
+    from tenure.cli.crash import kept_crash
+    from tenure.mcp.hosted import Hosted
+    from tenure.mcp.http import McpApp
+
+    service = assembly.service
+    hosted = Hosted(service.engine, service.gatherer, settings, settings["project"].value, assembly.observe)
+    return McpApp(hosted, lambda scope: scope["state"]["principal"], kept_crash, service.claim_or_wait)
 
 
 @options()
@@ -15,8 +55,8 @@ def mcp(run: Run, given: Namespace) -> int:
     the folders that the client works in, and may be started before there is one.
     """
     from tenure.cli.crash import kept_crash
+    from tenure.mcp.rooted import serve
     from tenure.mcp.seats import Told
-    from tenure.mcp.server import serve
 
     told = Told(
         run.folder, run.environ, is_fixed=given.dir is not None, project=given.project, agent=given.agent,

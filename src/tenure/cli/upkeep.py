@@ -9,8 +9,7 @@ from argparse import Namespace
 from tenure.cli.frame import Answer, Run, Usage, arg, options
 from tenure.cli.kinds import seconds
 from tenure.cli.words import table
-from tenure.config import SETTINGS, without_password
-from tenure.core.errors import StoreError
+from tenure.config import SECRETS, SETTINGS, without_password
 
 
 @options(arg("key", nargs="?", help="one setting (else all)"))
@@ -23,6 +22,9 @@ def config(run: Run, given: Namespace) -> Answer:
     chosen = {key: value for key, value in run.settings.items() if given.key in (None, key)}
     if chosen.get("url") and chosen["url"].value:
         chosen["url"] = chosen["url"]._replace(value=without_password(chosen["url"].value))
+    for key in SECRETS & chosen.keys():
+        if chosen[key].value is not None:
+            chosen[key] = chosen[key]._replace(value="…")
     value = {
         key: {"value": setting.value, "origin": setting.origin, "meaning": SETTINGS[key].meaning}
         for key, setting in chosen.items()
@@ -45,24 +47,29 @@ def upgrade(run: Run, given: Namespace) -> Answer:
 
 @options(arg("--every", type=seconds, default=2.0, metavar="SECONDS", help="how often to look, at least (2)"))
 def daemon(run: Run, given: Namespace) -> int:
-    """Settle what is due as it falls due, until it is stopped. Nothing needs it: it makes events prompt.
+    """Coordinate the store's projects until it is stopped. Nothing needs it: it makes events prompt.
 
     Leases that ran out, retries, delays and offers are settled by whoever asks next; with this their events come
-    by themselves, for those who follow the log or wait for tasks.
+    by themselves, for those who follow the log or wait for tasks. It is the coordinator that `serve` has too: of any
+    number of both on one store, one leads, and another takes over within 30 s if it dies.
     """
     import signal
     import threading
 
+    from tenure.server.coordinator import Note, coordinator_of
+
+    def tell(note: Note) -> None:
+        if note.level == "error":
+            sys.stderr.write(f"tenure: {note.message}; it is tried again\n")
+
     ended = threading.Event()
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, lambda *_: ended.set())
-    while True:
-        try:
-            run.client.sweep()
-        except StoreError as error:
-            sys.stderr.write(f"tenure: {error.message}; it is tried again\n")
-        if ended.wait(given.every):
-            return 0
+    coordinator = coordinator_of(run.client.engine, looks=given.every, tell=tell)
+    coordinator.start()
+    ended.wait()
+    coordinator.stop()
+    return 0
 
 
 @options(arg("target", help="the file to write; it must not exist"))

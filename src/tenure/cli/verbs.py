@@ -104,8 +104,13 @@ UPKEEP = {
     "db archive": Listed("moving:archive", "put finished tasks away"),
     "db check": Listed("upkeep:check", "look for damage"),
     "db new-epoch": Listed("upkeep:new_epoch", "void every receipt, after a restore"),
+    "key create": Listed("keys:create", "make a key to sign in to a server with"),
+    "key list": Listed("keys:list_", "the keys, without their secrets"),
+    "key rotate": Listed("keys:rotate", "give a key a new secret"),
+    "key revoke": Listed("keys:revoke", "make a key void"),
     "completion": Listed("completion:completion", "a completion script for your shell"),
     "doctor": Listed("doctor.verb:doctor", "look for trouble: store, clock, agents, stuck tasks; a fix for each"),
+    "serve": Listed("serving:serve", "serve the store over HTTP: API, dashboard, MCP, metrics"),
     "mcp": Listed("serving:mcp", "serve MCP over standard input and output"),
     "demo": Listed("demo.verb:demo", "watch one agent die and another take over"),
 }

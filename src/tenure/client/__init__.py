@@ -1,8 +1,24 @@
-"""The Python SDK: `Client` for a store on this machine; the same names will speak to a server.
+"""The Python SDK: `Client`, `AsyncClient` and `Worker`, on a store of this machine or over a server, by URL.
 
-May import the engine and `stores.opening`. It holds no rule: each method makes a command and hands back the outcome.
+`verbs.py` and `looks.py` have every method, written once; `ways/` is how a command gets to where it is decided;
+`worker/` calls functions with tasks. `routes.py`, `statuses.py` and `wire.py` are the HTTP that server and client
+agree on. May import the engine and `stores.opening`. No rule lives here. Only `Client` is loaded at once: the command
+line starts hundreds of times a day, and pays for nothing else.
 """
+
+from typing import TYPE_CHECKING, Any
 
 from tenure.client.client import Client
 
-__all__ = ["Client"]
+if TYPE_CHECKING:
+    from tenure.client.async_client import AsyncClient
+
+__all__ = ["AsyncClient", "Client"]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "AsyncClient":
+        raise AttributeError(f"module 'tenure.client' has no attribute {name!r}")
+    from tenure.client.async_client import AsyncClient
+
+    return AsyncClient

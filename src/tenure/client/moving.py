@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tenure.client.chance import SystemChance
+from tenure.client.ways.way import StoreOnly, is_server
 from tenure.core.errors import CopyRefused, NotFound
 from tenure.engine import Chance, Engine
 from tenure.engine.copying import Copied, copy_project
@@ -25,6 +26,9 @@ def copy(
 
     Each is one transaction there. `verified`: ask every promise of both stores; what is wrong comes as `findings`.
     """
+    for url in (source, target):
+        if is_server(url):
+            raise StoreOnly(f"copy: {url} is a server, not a store", "copy on its host, with its store's URL")
     chance = chance or SystemChance()
     old = Engine(open_store(source, create=False), chance)
     try:

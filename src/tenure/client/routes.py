@@ -27,6 +27,7 @@ T = P + "/tasks/{task}"
 LOOKS = (
     Route("GET", "/projects", q.Projects),
     Route("GET", P, q.Status),
+    Route("GET", P + "/overview", q.Overview),
     Route("GET", P + "/tracks", q.Tracks),
     Route("GET", P + "/tasks", q.Tasks),
     Route("GET", T, q.Show),
@@ -49,6 +50,7 @@ LOOKS = (
     Route("GET", P + "/usage", q.Spent),
     Route("GET", P + "/processes", q.Processes),
     Route("GET", P + "/events", q.Log),
+    Route("GET", "/keys", q.Keys),
 )
 
 COMMANDS = (
@@ -104,6 +106,9 @@ COMMANDS = (
     Route("POST", P + "/gone", c.Gone),
     Route("POST", P + "/leader", c.Lead),
     Route("POST", P + "/leader/step-down", c.StepDown),
+    Route("POST", "/keys", c.CreateKey),
+    Route("POST", "/keys/{key}/rotate", c.RotateKey),
+    Route("POST", "/keys/{key}/revoke", c.RevokeKey),
 )
 
 # Beside the table, with shapes of their own:

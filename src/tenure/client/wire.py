@@ -7,27 +7,40 @@ program acts on stands a duration in seconds (`lease`), which needs no clock to 
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import cache, lru_cache
 from typing import Any
 
 import msgspec
 
 from tenure.core.outcomes import Outcome
 
-_INSTANTS = frozenset({"deadline", "not_before", "time", "until", "since", "at", "now", "last_seen", "last_activity"})
+_INSTANTS = frozenset(
+    {"deadline", "not_before", "time", "until", "since", "at", "now", "last_seen", "last_activity", "created_from"}
+)
 _ENDINGS = ("_at", "_until")
 
 
+@cache  # names are those of fields
 def is_instant(name: str) -> bool:
     return name in _INSTANTS or name.endswith(_ENDINGS)
 
 
 def spelled(instant: int) -> str:
-    return datetime.fromtimestamp(instant / 1e6, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    second, micros = divmod(instant, 1_000_000)
+    return f"{_second(second)}.{micros:06}Z"
+
+
+@lru_cache(4096)  # instants of one answer are mostly of few seconds
+def _second(second: int) -> str:
+    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def instant(text: str) -> int:
-    """The microseconds that `spelled` spelled."""
-    return round(datetime.fromisoformat(text).timestamp() * 1e6)
+    """The microseconds that an RFC 3339 text spells; ValueError where it spells none, or has no zone."""
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError(f"{text[:80]!r} has no time zone: end it with Z")
+    return round(moment.timestamp() * 1e6)
 
 
 def plain(value: Any) -> Any:

@@ -21,6 +21,9 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     agent: str | None = None
     session: str | None = None
     address: str | None = None
+    projects: tuple[str, ...] = ()  # where it may act and look; empty: everywhere
+    is_proven: bool = False  # its key or token says which agent it is; else the name is what it calls itself
+    key: str | None = None  # by which it signed in: an API key's id, or a token's subject
 
     @property
     def name(self) -> str:
@@ -51,6 +54,8 @@ class Process(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Claim(Command, frozen=True, kw_only=True, tag="claim"):
+    """Take a task: granted with a receipt, the only proof of the claim, or denied with the reason."""
+
     task: str
     agent: str
     session: str
@@ -60,6 +65,8 @@ class Claim(Command, frozen=True, kw_only=True, tag="claim"):
 
 
 class ClaimNext(Command, frozen=True, kw_only=True, tag="claim_next"):
+    """Take the best tasks that the agent may have now, at most `n`."""
+
     agent: str
     session: str
     lease: float | None = None
@@ -74,16 +81,22 @@ class ClaimNext(Command, frozen=True, kw_only=True, tag="claim_next"):
 
 
 class Renew(Command, frozen=True, kw_only=True, tag="renew"):
+    """Lengthen the lease; brings back what the holder is asked to do, and how much mail waits."""
+
     receipt: str
     lease: float | None = None
     background: bool = False  # a hook or thread renews, nobody presented the receipt
 
 
 class Start(Command, frozen=True, kw_only=True, tag="start"):
+    """The holder begins."""
+
     receipt: str
 
 
 class Progress(Command, frozen=True, kw_only=True, tag="progress"):
+    """The holder tells how far it is."""
+
     receipt: str
     percent: int | None = None
     step: str | None = None
@@ -91,6 +104,8 @@ class Progress(Command, frozen=True, kw_only=True, tag="progress"):
 
 
 class Checkpoint(Command, frozen=True, kw_only=True, tag="checkpoint"):
+    """The holder leaves a note for whoever goes on, be it itself."""
+
     receipt: str
     data: dict[str, Any]
 
@@ -130,6 +145,8 @@ class Land(Command, frozen=True, kw_only=True, tag="land"):
 
 
 class Submit(Command, frozen=True, kw_only=True, tag="submit"):
+    """Hand in the result. It counts if the receipt is the task's last; a refused one is kept."""
+
     receipt: str
     data: Any = None
     summary: str = ""
@@ -137,6 +154,8 @@ class Submit(Command, frozen=True, kw_only=True, tag="submit"):
 
 
 class Fail(Command, frozen=True, kw_only=True, tag="fail"):
+    """The attempt failed; its class says whose trouble it was, and whether it counts."""
+
     receipt: str
     error_class: str = "task"
     message: str = ""
@@ -145,6 +164,8 @@ class Fail(Command, frozen=True, kw_only=True, tag="fail"):
 
 
 class Release(Command, frozen=True, kw_only=True, tag="release"):
+    """The holder gives the task back; the attempt does not count."""
+
     receipt: str
     reason: str = ""
 
@@ -230,12 +251,16 @@ class Plan(Command, frozen=True, kw_only=True, tag="plan"):
 
 
 class Link(Command, frozen=True, kw_only=True, tag="link"):
+    """`task` shall wait for `needs`."""
+
     task: str
     needs: str
     on_failure: str = "block"
 
 
 class Unlink(Command, frozen=True, kw_only=True, tag="unlink"):
+    """`task` waits for `needs` no more."""
+
     task: str
     needs: str
 
@@ -251,21 +276,29 @@ class Publish(Command, frozen=True, kw_only=True, tag="publish"):
 
 
 class Pause(Command, frozen=True, kw_only=True, tag="pause"):
+    """Nobody may claim the task until it is resumed; a claim on it ends now."""
+
     task: str
     reason: str = ""
     drain: bool = False  # only ask the holder; no claim is ended
 
 
 class Resume(Command, frozen=True, kw_only=True, tag="resume"):
+    """A paused task goes on."""
+
     task: str
 
 
 class Answer(Command, frozen=True, kw_only=True, tag="answer"):
+    """Answer the question of a holder; the task goes on."""
+
     task: str
     text: str
 
 
 class Cancel(Command, frozen=True, kw_only=True, tag="cancel"):
+    """The task will not be done; a claim on it ends now."""
+
     task: str
     reason: str = ""
 
@@ -279,6 +312,8 @@ class Retry(Command, frozen=True, kw_only=True, tag="retry"):
 
 
 class Reset(Command, frozen=True, kw_only=True, tag="reset"):
+    """Start a finished task over, in a new run; with `cascade` also what was made from its result."""
+
     task: str
     cascade: bool = False
 
@@ -293,10 +328,14 @@ class Adopt(Command, frozen=True, kw_only=True, tag="adopt"):
 
 
 class Archive(Command, frozen=True, kw_only=True, tag="archive"):
+    """Hide a finished task from lists."""
+
     task: str
 
 
 class Edit(Command, frozen=True, kw_only=True, tag="edit"):
+    """Change what is asked for; with `version` only if nobody has changed it since."""
+
     task: str
     changes: dict[str, Any]
     version: int | None = None
@@ -304,12 +343,16 @@ class Edit(Command, frozen=True, kw_only=True, tag="edit"):
 
 
 class Assign(Command, frozen=True, kw_only=True, tag="assign"):
+    """Hold the task out to one agent for a while."""
+
     task: str
     agent: str
     seconds: float = 60.0
 
 
 class Reassign(Command, frozen=True, kw_only=True, tag="reassign"):
+    """End the claim and hold the task out to another agent."""
+
     task: str
     agent: str
     seconds: float = 60.0
@@ -330,6 +373,8 @@ class Abort(Command, frozen=True, kw_only=True, tag="abort"):
 
 
 class Note(Command, frozen=True, kw_only=True, tag="note"):
+    """Leave a note in the task's log."""
+
     task: str
     text: str
 
@@ -348,10 +393,14 @@ class StopLine(Command, frozen=True, kw_only=True, tag="stop_line"):
 
 
 class StartLine(Command, frozen=True, kw_only=True, tag="start_line"):
+    """Claiming goes on in `scope`."""
+
     scope: str
 
 
 class DefineProject(Command, frozen=True, kw_only=True, tag="define_project"):
+    """Make a project, or change its settings."""
+
     default_track: str | None = None
     boost: float | None = None
     agents_may_operate: bool | None = None
@@ -359,6 +408,8 @@ class DefineProject(Command, frozen=True, kw_only=True, tag="define_project"):
 
 
 class DefineTrack(Command, frozen=True, kw_only=True, tag="define_track"):
+    """Make a track, or change it."""
+
     code: str
     name: str
     purpose: str = ""
@@ -368,6 +419,8 @@ class DefineTrack(Command, frozen=True, kw_only=True, tag="define_track"):
 
 
 class Register(Command, frozen=True, kw_only=True, tag="register"):
+    """An agent says who it is and what it can do."""
+
     agent: str
     session: str | None = None
     user: str | None = None
@@ -386,6 +439,8 @@ class Register(Command, frozen=True, kw_only=True, tag="register"):
 
 
 class Heartbeat(Command, frozen=True, kw_only=True, tag="heartbeat"):
+    """A sign of life of an agent; renews no lease."""
+
     agent: str
     session: str | None = None
     health: str = "ok"
@@ -395,6 +450,8 @@ class Heartbeat(Command, frozen=True, kw_only=True, tag="heartbeat"):
 
 
 class Drain(Command, frozen=True, kw_only=True, tag="drain"):
+    """The agent finishes what it holds and takes nothing more."""
+
     agent: str
 
 
@@ -418,6 +475,8 @@ class Gone(Command, frozen=True, kw_only=True, tag="gone"):
 
 
 class Send(Command, frozen=True, kw_only=True, tag="send"):
+    """Send mail to an agent, or to `@all`, `@idle`, `@leader`, `@track:B`."""
+
     sender: str
     text: str
     to: str = "@all"
@@ -444,11 +503,15 @@ class Reserve(Command, frozen=True, kw_only=True, tag="reserve"):
 
 
 class RenewReservation(Command, frozen=True, kw_only=True, tag="renew_reservation"):
+    """Lengthen the lease of a reservation that stands alone."""
+
     receipt: str
     lease: float | None = None
 
 
 class Unreserve(Command, frozen=True, kw_only=True, tag="unreserve"):
+    """Give a reservation back."""
+
     receipt: str
 
 
@@ -462,9 +525,41 @@ class Lead(Command, frozen=True, kw_only=True, tag="lead"):
 
 
 class StepDown(Command, frozen=True, kw_only=True, tag="step_down"):
+    """Lead no more."""
+
     holder: str
     term: int
     agent: bool = False
+
+
+# --- keys, of the store as a whole --------------------------------------------------------------------------
+
+
+class CreateKey(Command, frozen=True, kw_only=True, tag="create_key"):
+    """An API key. Its secret is in the answer, this once."""
+
+    project: str = ""
+    name: str
+    role: str = "agent"
+    user: str | None = None  # whom it is put down to; None: the name
+    agent: str | None = None  # of an agent's key: the one agent that it may speak for
+    projects: tuple[str, ...] = ()  # empty: all
+    expires_in: float | None = None  # seconds; None: never
+
+
+class RotateKey(Command, frozen=True, kw_only=True, tag="rotate_key"):
+    """A new secret for a key, which lives as long again; the secret before is good for `grace` seconds more."""
+
+    project: str = ""
+    key: str
+    grace: float = 3600.0
+
+
+class RevokeKey(Command, frozen=True, kw_only=True, tag="revoke_key"):
+    """A key is void from now on, and for ever."""
+
+    project: str = ""
+    key: str
 
 
 AnyCommand = (
@@ -475,4 +570,5 @@ AnyCommand = (
     | Abort | Note | Undo | StopLine | StartLine | DefineProject | DefineTrack
     | Register | Heartbeat | Drain | Terminate | Leave | Gone | Send | Read | Reserve | RenewReservation | Unreserve
     | Lead | StepDown
+    | CreateKey | RotateKey | RevokeKey
 )  # fmt: skip

@@ -7,9 +7,12 @@
     │   └── RequestIdReused     the same request id with another content
     ├── NotFound                no such task, agent, dag … in this project
     │   └── Ambiguous           the beginning of several; the message names them
+    ├── NotSignedIn             nobody is known by this key or token, or there is none
+    ├── SignInAway              who it is cannot be found out now: the issuer's keys cannot be had
     ├── NotAllowed              the role may not do this
     ├── LimitReached            a configured limit; the message names it and how to raise it
     ├── CopyRefused             a project cannot be copied now, or not there; nothing was copied
+    ├── RateLimited             too many requests of one caller; nothing was done: it says when to send again
     ├── Overloaded              too many commands wait already; nothing was done: send again in a moment
     ├── StoreError              the store could not do its part
     │   ├── Conflict            rows changed under the batch; the engine runs it again
@@ -62,6 +65,14 @@ class Ambiguous(NotFound):
     code = "AMBIGUOUS"
 
 
+class NotSignedIn(TenureError):
+    code = "NOT_SIGNED_IN"
+
+
+class SignInAway(TenureError):
+    code = "SIGN_IN_AWAY"
+
+
 class NotAllowed(TenureError):
     code = "NOT_ALLOWED"
 
@@ -72,6 +83,14 @@ class LimitReached(TenureError):
 
 class CopyRefused(TenureError):
     code = "COPY_REFUSED"
+
+
+class RateLimited(TenureError):
+    code = "RATE_LIMITED"
+
+    def __init__(self, message: str, hint: str | None = None, *, retry_after: float = 1.0) -> None:
+        super().__init__(message, hint)
+        self.retry_after = retry_after  # seconds
 
 
 class Overloaded(TenureError):

@@ -86,6 +86,9 @@ KINDS: dict[str, str] = {
     "archive.moved": "finished tasks were moved into the archive, each with its log",
     "archive.returned": "tasks came back from the archive, since something was done with them",
     "archive.pruned": "tasks whose time in the archive is over are gone",
+    "key.created": "an API key was made",
+    "key.rotated": "an API key got a new secret; the one before is good for a while longer, or not at all",
+    "key.revoked": "an API key was made void",
     "epoch.started": "the store began a new epoch; older receipts are void",
     "command.undone": "the opposite of an earlier command was written",
 }

@@ -20,8 +20,10 @@ _TO_PYTHON = {
 
 SLUG_LENGTH = 50
 _KEY = re.compile(r"([A-Z]+)-([0-9]{3,18})(?:-([A-Za-z0-9_-]+?))?((?:::[0-9]{1,18})*)")
-_TRACK = re.compile(r"[A-Z]{1,32}")
-_NAME = re.compile(r"[^\s/@|\x00-\x1f]{1,128}")
+TRACK = r"[A-Z]{1,32}"
+NAME = r"[^\s/@|\x00-\x1f]{1,128}"
+_TRACK = re.compile(TRACK)
+_NAME = re.compile(NAME)
 
 
 class IdMaker:

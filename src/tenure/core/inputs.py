@@ -35,6 +35,8 @@ LONGEST_NAME = 255
 LARGEST_NUMBER = (1 << 63) - 1
 DEEPEST = 100  # lists and objects within one another
 MOST_LISTED = 100  # tags, touches, capabilities …
+MOST_ATTEMPTS = 1000
+MOST_DEPENDENCIES = 1000
 DEFAULT_LEASE = 300.0
 LONGEST_LEASE = 30 * 24 * 3600.0
 MIN_LEASE = 1.0
@@ -195,6 +197,13 @@ def check_size(value: Any, what: str, largest: int) -> bytes:
     return encoded
 
 
+def check_limit(limit: int, most: int) -> int:
+    """How many to give: what was asked for, and never more than `most`."""
+    if limit < 1:
+        raise InvalidInput(f"limit {limit}: at least 1")
+    return min(limit, most)
+
+
 def check_choice(value: str, choices: Collection[str], what: str) -> str:
     if value not in choices:
         raise InvalidInput(f"{what} {value[:60]!r}: one of {', '.join(choices)}{suggestion(value, choices)}")
@@ -291,11 +300,12 @@ def check_new_task(new: NewTask) -> NewTask:
     check_instant(new.deadline, "deadline")
     check_instant(new.not_before, "not_before")
     _check_key(new)
-    if not 1 <= new.max_attempts <= 1000:
-        raise InvalidInput(f"max_attempts {new.max_attempts}: from 1 to 1000")
-    if len(new.depends_on) > 1000:
+    if not 1 <= new.max_attempts <= MOST_ATTEMPTS:
+        raise InvalidInput(f"max_attempts {new.max_attempts}: from 1 to {MOST_ATTEMPTS}")
+    if len(new.depends_on) > MOST_DEPENDENCIES:
         raise TooLarge(
-            f"depends_on: {len(new.depends_on)} of them; at most 1000", "put a task in between that gathers them"
+            f"depends_on: {len(new.depends_on)} of them; at most {MOST_DEPENDENCIES}",
+            "put a task in between that gathers them",
         )
     for dependency in new.depends_on:
         if not isinstance(dependency, str):

@@ -11,7 +11,8 @@ import re
 from tenure.core.commands import Land
 from tenure.core.errors import InvalidInput
 
-_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+COMMIT = r"[0-9a-f]{40}|[0-9a-f]{64}"
+_COMMIT = re.compile(COMMIT)
 # git check-ref-format: characters that no ref has, and sequences that mean something else to git
 _NOT_IN_A_REF = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|\.lock(?:/|$)")
 

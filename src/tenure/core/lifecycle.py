@@ -91,7 +91,7 @@ class Ending(NamedTuple):
 
 COMPLETED_BY = Ending("COMPLETED", "released", True, False, "submit accepted")
 SUBMITTED_BY = Ending("SUBMITTED", "released", True, False, "submit to a validator")
-FAILED_COUNTING = Ending("FAILED", "error", True, False, "fail: task, crash, timeout, invalid_output")
+FAILED_COUNTING = Ending("FAILED", "error", True, False, "fail: task, crash, timeout, invalid_output, permanent")
 FAILED_GIVEN_BACK = Ending(
     "FAILED", "error", False, False, "fail: environment, auth_failure, upstream_timeout, rate_limit"
 )

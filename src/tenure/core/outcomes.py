@@ -6,6 +6,7 @@ HTTP status; the reference page is made from it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -66,8 +67,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     command_id: str | None = None  # for undo
     again: bool = False  # a repeat: this is the answer of the first time
 
-    task: dict[str, Any] | None = None  # the task as it now is
-    tasks: tuple[dict[str, Any], ...] | None = None
+    task: Mapping[str, Any] | None = None  # the task as it now is
+    tasks: tuple[Mapping[str, Any], ...] | None = None
     claims: tuple[Outcome, ...] | None = None  # of claim_next with n > 1
     generation: int | None = None
     receipt: str | None = None
@@ -76,7 +77,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     attempt: int | None = None
     models: tuple[str, ...] | None = None
     inputs: dict[str, Any] | None = None  # outputs of dependencies and of context_refs
-    checkpoint: dict[str, Any] | None = None
+    checkpoint: Mapping[str, Any] | None = None
     holder: str | None = None
     yours: bool | None = None
     waits_for: tuple[str, ...] | None = None
@@ -91,15 +92,18 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     work_lost: bool | None = None
     work_product: str | None = None
     result: str | None = None
-    usage: dict[str, Any] | None = None  # what this claim has cost by now
+    usage: Mapping[str, Any] | None = None  # what this claim has cost by now
     late: bool | None = None  # the receipt is stale: the usage is booked, but not against the task
-    landings: tuple[dict[str, Any], ...] | None = None  # what the task had recorded before, newest first
+    landings: tuple[Mapping[str, Any], ...] | None = None  # what the task had recorded before, newest first
     retry_at: int | None = None
+    retry_in: float | None = None  # seconds until then
     state: str | None = None
     version: int | None = None
     term: int | None = None
-    agent: dict[str, Any] | None = None
-    messages: tuple[dict[str, Any], ...] | None = None
+    agent: Mapping[str, Any] | None = None
+    messages: tuple[Mapping[str, Any], ...] | None = None
+    key: Mapping[str, Any] | None = None  # an API key as it now is
+    secret: str | None = None  # the whole of a new or rotated key: shown this once
     left: tuple[str, ...] | None = None  # what was reported and left alone
     changed: tuple[str, ...] | None = None
     missing: tuple[str, ...] | None = None  # tasks of a plan that it no longer names

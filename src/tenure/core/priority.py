@@ -10,10 +10,13 @@ All tasks of a lane age at the same boost, so their order among each other never
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tenure.core.errors import InvalidInput
 from tenure.core.records import Task
+
+if TYPE_CHECKING:
+    from tenure.core.views.why import PriorityView
 
 TIERS = {"critical": (0, 0), "high": (10, 20), "normal": (30, 50), "low": (60, 70), "background": (80, 90)}
 _TIER_OF = [next(name for name, (low, _) in reversed(TIERS.items()) if n >= low) for n in range(101)]
@@ -87,19 +90,18 @@ def place(task: Task, now: int) -> Place:
     return Place(task.band, task.rank - task.boost * now, task.sequence, task.id)
 
 
-def explain(task: Task, now: int) -> dict[str, float | int | str]:
+def explain(task: Task, now: int) -> PriorityView:
     """The parts of the effective priority, for `why`."""
     age = (now - task.created_at) / 60_000_000
-    parts: dict[str, float | int | str] = {
+    return {
         "base": task.priority,
         "tier": tier_of(task.priority),
         "age_minutes": round(age, 1),
         "boost": task.boost / 100,
         "urgency": urgency(task.deadline, now),
         "weight": weight(task.height),
+        "effective": round((rank(task, now) - task.boost * now) / UNIT, 2),
     }
-    parts["effective"] = round((rank(task, now) - task.boost * now) / UNIT, 2)
-    return parts
 
 
 # --- lanes: what claims filter by equality ------------------------------------------------------------------

@@ -25,6 +25,18 @@ class Status(Query, frozen=True, kw_only=True):
     """One screen: who leads, who works, how far each track is, how many tasks stand where."""
 
 
+class Overview(Query, frozen=True, kw_only=True):
+    """How the work has flowed in the last minutes: throughput, depth, waits, what each agent did."""
+
+    minutes: int = 60
+
+
+class Gauges(Query, frozen=True, kw_only=True):
+    """How much stands where in every project, for metrics: the first `most` that were made, the others together."""
+
+    most: int = 100
+
+
 class Tasks(Query, frozen=True, kw_only=True):
     """A page of tasks. `text` is looked for in title and key; `order` falls with a leading minus."""
 
@@ -175,6 +187,7 @@ class Log(Query, frozen=True, kw_only=True):
     after: int = 0
     limit: int = 100
     last: bool = True
+    since: int | None = None
     task: str | None = None
     kind: tuple[str, ...] | None = None
     level: tuple[str, ...] | None = None
@@ -182,7 +195,14 @@ class Log(Query, frozen=True, kw_only=True):
     session: str | None = None
 
 
+class Keys(Query, frozen=True, kw_only=True):
+    """The store's API keys, without their secrets; with `ended` also those that open nothing any more."""
+
+    ended: bool = False
+
+
 AnyQuery = (
-    Projects | Status | Tasks | Show | Ready | Next | States | History | Results | Why | Dags | Dag | Plans | Tracks
-    | DeadLetters | Agents | Inbox | Messages | Reservations | Sessions | Session | Spent | Processes | Log
+    Projects | Status | Overview | Gauges | Tasks | Show | Ready | Next | States | History | Results | Why | Dags | Dag
+    | Plans | Tracks | DeadLetters | Agents | Inbox | Messages | Reservations | Sessions | Session | Spent | Processes
+    | Log | Keys
 )  # fmt: skip

@@ -390,6 +390,15 @@ class Reservation(Row, frozen=True, kw_only=True):
     until: int | None = None
 
 
+class Cycles(msgspec.Struct, frozen=True, kw_only=True):
+    """How a coordinator gets on, as it told with its last renewal."""
+
+    count: int = 0  # since it was elected
+    last_at: int | None = None
+    error: str | None = None  # the last one
+    error_at: int | None = None
+
+
 class Leader(Row, frozen=True, kw_only=True):
     """Who leads: project "" and id "coordinator" for the store's duties, id "agent" for a project's @leader."""
 
@@ -398,6 +407,8 @@ class Leader(Row, frozen=True, kw_only=True):
     elected_at: int
     lease: int
     until: int
+    ticks: dict[str, int] = {}  # of the coordinator: duty → the last tick of it that was begun, whoever led then
+    cycles: Cycles = Cycles()
 
 
 class Request(Row, frozen=True, kw_only=True):
@@ -437,6 +448,26 @@ class Archived(Row, frozen=True, kw_only=True):
     document: bytes
 
 
+class ApiKey(Row, frozen=True, kw_only=True):
+    """A key to the store, of project ""; its id is the public part. Of the secret only a digest is kept."""
+
+    name: str
+    role: str
+    user: str | None = None
+    agent: str | None = None  # of an agent's key: the one agent that it may speak for
+    projects: tuple[str, ...] = ()  # empty: all
+    digest: bytes = b""
+    previous: bytes = b""  # the digest before the last rotation
+    previous_until: int | None = None
+    created_at: int
+    created_by: str
+    rotated_at: int | None = None
+    expires_at: int | None = None
+    revoked_at: int | None = None
+    request_id: str | None = None  # by which it was made or last rotated
+    request_hash: str | None = None
+
+
 class Kind(msgspec.Struct, frozen=True):
     """How a store keeps one kind of row."""
 
@@ -472,7 +503,8 @@ KINDS: dict[type[Row], Kind] = {
     Model: Kind("model", logged=False),
     Message: Kind("message", frozenset({"read_at"})),
     Reservation: Kind("reservation", frozenset({"nonce", "until", "lease"})),
-    Leader: Kind("leader", frozenset({"until", "lease"})),
+    Leader: Kind("leader", frozenset({"until", "lease", "ticks", "cycles"})),
     Request: Kind("request", logged=False),
     Archived: Kind("archived", logged=False),
+    ApiKey: Kind("api_key", frozenset({"digest", "previous"})),
 }

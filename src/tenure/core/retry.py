@@ -10,7 +10,8 @@ from tenure.core.records import Agent, Claim, Model, RetryPolicy, Task, replace
 MINUTE = 60_000_000
 
 # The task's own trouble: counts an attempt.
-COUNTING = ("task", "crash", "timeout", "lease_expired", "invalid_output")
+COUNTING = ("task", "crash", "timeout", "lease_expired", "invalid_output", "permanent")
+PERMANENT = "permanent"  # no other attempt would fare better, whatever the policy says: a dead letter at once
 # Trouble of the agent or its surroundings: the attempt is given back, the agent cools off.
 AGENT_TROUBLE = ("environment", "auth_failure", "upstream_timeout")
 RATE_LIMIT = "rate_limit"
@@ -40,7 +41,7 @@ def delay(policy: RetryPolicy, attempt: int, fraction: float) -> int:
 
 
 def is_retried(policy: RetryPolicy, error_class: str) -> bool:
-    if error_class in policy.no_retry_on:
+    if error_class == PERMANENT or error_class in policy.no_retry_on:
         return False
     return not policy.retry_on or error_class in policy.retry_on
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from tenure.core import commands as c
+from tenure.core import queries as q
 from tenure.core.commands import Command, Principal
-from tenure.core.errors import NotAllowed
-from tenure.core.queries import Inbox, Query
+from tenure.core.errors import NotAllowed, NotFound
+from tenure.core.queries import Query
 
 ROLES = ("viewer", "agent", "member", "admin", "owner")
 _LEVEL = {role: level for level, role in enumerate(ROLES)}
@@ -26,13 +27,43 @@ NEEDS: dict[type[Command], str] = {
         ),
         "member",
     ),
-    **dict.fromkeys((c.StopLine, c.StartLine, c.DefineProject, c.DefineTrack), "admin"),
+    **dict.fromkeys(
+        (c.StopLine, c.StartLine, c.DefineProject, c.DefineTrack, c.CreateKey, c.RotateKey, c.RevokeKey), "admin"
+    ),
 }  # fmt: skip
+
+# What of an agent's command names the agent that it is for. Verbs of operators name others on purpose.
+SPEAKS_FOR: dict[type[Command], str] = {
+    **dict.fromkeys((c.Claim, c.ClaimNext, c.Register, c.Heartbeat, c.Read, c.Reserve), "agent"),
+    c.Send: "sender",
+    **dict.fromkeys((c.Lead, c.StepDown), "holder"),
+}
+
+LOOKS_NEED: dict[type[Query], str] = {q.Keys: "admin"}  # all others are for everybody who is known
+
+# Of the store as a whole; these show and touch what is in the principal's reach by themselves.
+_KEYS = (c.CreateKey, c.RotateKey, c.RevokeKey)
+_FILTERED = (q.Projects, q.Keys)
+
+
+def level_of(role: str) -> int:
+    """The higher, the more it may; below all where there is no such role."""
+    return _LEVEL.get(role, -1)
+
+
+def lower_of(role: str, other: str) -> str:
+    return role if level_of(role) <= level_of(other) else other
 
 
 def _is_coordination(command: Command) -> bool:
     """The store's own leader; a project's `@leader` is any agent that the project chose."""
     return isinstance(command, (c.Lead, c.StepDown)) and not command.agent
+
+
+def check_scope(principal: Principal, project: str) -> None:
+    """A project that is not the principal's looks as if there were none."""
+    if principal.projects and project not in principal.projects:
+        raise NotFound(f"no project {project[:80]!r} here", "init makes one; or name another")
 
 
 def check_here(principal: Principal, command: Command) -> None:
@@ -45,31 +76,81 @@ def check_here(principal: Principal, command: Command) -> None:
 
 
 def check_own(principal: Principal, command: Command) -> None:
-    """An agent speaks for its own session and mailbox alone, as far as it is known who it is."""
+    """An agent speaks for itself and its own session alone, as far as it is known who it is.
+
+    Sessions and claims of an agent that is proven are compared with the rows, by `check_mine`.
+    """
     if principal.role != "agent":
         return
+    field = SPEAKS_FOR.get(type(command))
+    if field is not None and principal.agent is not None and getattr(command, field) != principal.agent:
+        verb = type(command).__struct_config__.tag
+        raise NotAllowed(f"{verb}: you are agent {principal.agent}, not {getattr(command, field)[:80]}")
     if isinstance(command, c.Leave) and principal.session not in (None, command.session):
         raise NotAllowed(f"leave: session {command.session} is another's", "ask a person to do it")
-    if isinstance(command, c.Read) and principal.agent not in (None, command.agent):
-        raise NotAllowed(f"read: the mail is for agent {command.agent}")
+
+
+def check_mine(principal: Principal, agent: str, what: str) -> None:
+    """Whose key says which agent it is touches nothing of another agent's, even with its receipt."""
+    if principal.is_proven and principal.role == "agent" and agent != principal.agent:
+        raise NotAllowed(f"{what} is agent {agent}'s; your key is for {principal.agent}")
+
+
+def check_kind(principal: Principal, kind: type[Command]) -> None:
+    """Refuse whoever could not ask for this in any project, before it is known what exactly is asked."""
+    role = "member" if principal.role == "agent" else principal.role  # where agents may operate
+    if level_of(role) < level_of(NEEDS[kind]):
+        raise _too_low(principal, str(kind.__struct_config__.tag), NEEDS[kind])
+
+
+def _too_low(principal: Principal, verb: str, needed: str) -> NotAllowed:
+    return NotAllowed(
+        f"{verb}: needs the role {needed}; you are {principal.role}",
+        "ask a person to do it" if principal.role == "agent" else None,
+    )
 
 
 def check_role(principal: Principal, command: Command, *, agents_may_operate: bool) -> None:
-    needed = "admin" if _is_coordination(command) else NEEDS[type(command)]
+    is_of_store = _is_coordination(command)
+    needed = "admin" if is_of_store else NEEDS[type(command)]
+    if principal.projects:
+        if is_of_store:
+            check_all_projects(principal, "the store's coordinator")
+        if not isinstance(command, _KEYS):
+            check_scope(principal, command.project)
     role = principal.role
     if role == "agent" and agents_may_operate:
         role = "member"
     if _LEVEL.get(role, -1) < _LEVEL[needed]:
-        verb = type(command).__struct_config__.tag
-        raise NotAllowed(
-            f"{verb}: needs the role {needed}; you are {principal.role}",
-            "ask a person to do it" if principal.role == "agent" else None,
-        )
+        raise _too_low(principal, str(type(command).__struct_config__.tag), needed)
     check_own(principal, command)
     check_here(principal, command)
 
 
+def check_coordinator(principal: Principal, verb: str, needed: str = "admin") -> None:
+    """What is asked of the store's coordinator is about all projects, and for admins of them all."""
+    if level_of(principal.role) < level_of(needed):
+        raise NotAllowed(f"coordinator {verb}: needs the role {needed}; you are {principal.role}")
+    if level_of(needed) >= level_of("admin"):
+        check_all_projects(principal, f"coordinator {verb}")
+
+
+def check_all_projects(principal: Principal, what: str) -> None:
+    """What is told or done of all projects at once is not for a key of some."""
+    if principal.projects:
+        raise NotAllowed(f"{what}: is about all projects; your key is for {', '.join(principal.projects)[:200]}")
+
+
 def check_look(principal: Principal, query: Query) -> None:
-    """Everybody who is known may look; an agent's mail is its own."""
-    if principal.role == "agent" and isinstance(query, Inbox) and principal.agent not in (None, query.agent):
+    """Everybody who is known may look at its projects; an agent's mail is its own, keys are for admins."""
+    needed = LOOKS_NEED.get(type(query), ROLES[0])
+    if level_of(principal.role) < level_of(needed):
+        raise NotAllowed(f"{type(query).__struct_config__.tag}: needs the role {needed}; you are {principal.role}")
+    if not isinstance(query, _FILTERED):
+        check_scope(principal, query.project)
+    if principal.role != "agent" or principal.agent is None:
+        return
+    if isinstance(query, q.Inbox) and principal.agent != query.agent:
         raise NotAllowed(f"inbox: the mail is for agent {query.agent}")
+    if isinstance(query, q.Messages):
+        raise NotAllowed("messages: mail of others is for people", "your own is in your inbox")

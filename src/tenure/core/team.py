@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tenure.core.errors import InvalidInput
-from tenure.core.records import Agent, Leader, Session
+from tenure.core.records import Agent, Leader, Session, replace
 
 SESSION_IDLE = 3_600_000_000  # a session ends after an hour with no activity and no claim
 PRESENCE = 15_000_000  # signs of life closer together than this are not written again
@@ -69,11 +69,16 @@ def elected(
     if leader is not None and leader.until > now:
         if leader.holder != holder or term != leader.term:
             return None
-        return Leader(
-            project=project, id=name, holder=holder, term=leader.term, elected_at=leader.elected_at,
-            lease=lease, until=now + lease,
-        )  # fmt: skip
+        return replace(leader, lease=lease, until=now + lease)
     return Leader(
         project=project, id=name, holder=holder, term=leader.term + 1 if leader else 1, elected_at=now,
-        lease=lease, until=now + lease,
+        lease=lease, until=now + lease, ticks=leader.ticks if leader else {},
     )  # fmt: skip
+
+
+def is_new_tick(leader: Leader, duty: str, tick: int, now: int) -> bool:
+    """Whether nobody has begun this tick of the duty, in this term or an earlier one.
+
+    A tick that lies ahead was begun by a clock that has been put back since, and must not keep the duty waiting.
+    """
+    return not tick <= leader.ticks.get(duty, 0) <= now

@@ -41,8 +41,8 @@ class Asker:
         self.project: Project = project_of(work, cmd.project)
         self.lease = inputs.lease_of(cmd.lease, self.project)
         self.agent: Agent = people.known_agent(work, cmd.project, cmd.agent)
-        self.session = people.known_session(work, self.project, cmd.session, cmd.agent, cmd.user)
-        self.user = cmd.user
+        self.user = people.user_of(work, cmd.user)
+        self.session = people.known_session(work, self.project, cmd.session, cmd.agent, self.user)
         self.sent = sent or Sent()
 
     @cached_property
@@ -83,7 +83,7 @@ def claim_next(work: Work, cmd: commands.ClaimNext) -> Outcome:
     cooling = asker.agent.cool_until
     if cooling is not None and cooling > work.now:
         return Outcome(
-            outcome="NO_TASK", retry_at=cooling,
+            outcome="NO_TASK", retry_at=cooling, retry_in=work.seconds_to(cooling),
             message=f"agent {asker.agent.id} cools off after {asker.agent.troubles} failures of its own in a row",
         )  # fmt: skip
     held = work.find(Task, {"project": cmd.project, "session": cmd.session}, limit=claims.MOST_NAMED)
@@ -317,9 +317,10 @@ class Search:
 
         work.tx.expect(look)
         counts = {**look(work), **self.passed_over}
+        due = work.next_due(project)
         return Outcome(
-            outcome="NO_TASK", counts=counts, unfinished=unfinished or None, retry_at=work.next_due(project),
-            message=f"nothing to claim for agent {self.asker.agent.id}",
+            outcome="NO_TASK", counts=counts, unfinished=unfinished or None, retry_at=due,
+            retry_in=work.seconds_to(due), message=f"nothing to claim for agent {self.asker.agent.id}",
         )  # fmt: skip
 
 

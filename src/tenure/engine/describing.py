@@ -4,7 +4,7 @@ and applied again. They write nothing.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tenure.core import graph, inputs, lifecycle
 from tenure.core.errors import NotFound, TooLarge
@@ -15,8 +15,12 @@ from tenure.engine.naming import project_of
 from tenure.engine.recalling import recall_dag
 from tenure.engine.work import Work
 
+if TYPE_CHECKING:
+    from tenure.core.views import PlanView, TrackView
+    from tenure.core.views.dags import PlannedTask
 
-def tracks(work: Work, project: str) -> list[dict[str, Any]]:
+
+def tracks(work: Work, project: str) -> list[TrackView]:
     """The project's tracks, by code."""
     project_of(work, project)
     found = sorted(work.find(Track, {"project": project}), key=lambda t: t.id)
@@ -25,7 +29,7 @@ def tracks(work: Work, project: str) -> list[dict[str, Any]]:
 
 def plans(
     work: Work, project: str, *, dag: str | None = None, plan: str | None = None, open_only: bool = False
-) -> list[dict[str, Any]]:
+) -> list[PlanView]:
     """One dag, one plan by its name, or all that is not archived: groups of tasks, each with its edges.
 
     A plan has the tasks that it made, and a dag of no plan all but those that holders have spawned: whoever takes up
@@ -88,7 +92,7 @@ def _check_count(count: int) -> None:
         )
 
 
-def _group(work: Work, settings: Project, row: Dag | None, tasks: list[Task]) -> dict[str, Any]:
+def _group(work: Work, settings: Project, row: Dag | None, tasks: list[Task]) -> PlanView:
     tasks = sorted(tasks, key=lambda t: (t.created_at, t.id))
     briefs = work.get_many(Brief, settings.id, [t.id for t in tasks])
     edges = {t.id: work.find(Edge, {"project": settings.id, "task": t.id}) for t in tasks if t.waits_on}
@@ -110,7 +114,7 @@ def _name(task: Task) -> str | None:
 
 def _task(
     work: Work, settings: Project, task: Task, brief: Brief, edges: list[Edge], needed: dict[str, Task]
-) -> dict[str, Any]:
+) -> PlannedTask:
     fields = {name: current_value(work, task, brief, name) for name in inputs.EDITABLE if name != "boost"}
     if task.boost != settings.boost:
         fields["boost"] = task.boost / 100

@@ -199,7 +199,7 @@ class Engine:
                         tx.lock("claim", claiming)
                     if ahead is not None:
                         tx.expect(ahead)
-                    work = Work(tx, self.chance)
+                    work = self._begin(tx)
                     report = Report()
                     if settled:
                         settle_due(work, projects, report, limit=PAGE)
@@ -215,15 +215,17 @@ class Engine:
                     raise
                 self._pause(0.001 * 2**tried * (0.5 + self.chance.fraction()))
 
+    def _begin(self, tx: Transaction) -> Work:
+        """What a write transaction begins with, before anything is settled; who leads proves it here: see `Led`."""
+        return Work(tx, self.chance)
+
     def sweep(self, project: str | None = None) -> Report:
         """Settle what is due, in one project or all. Makes events prompt; no answer depends on it."""
         from tenure.engine import upkeep  # here and below: what a single command does not need
 
         total = Report()
         for name in [project] if project is not None else upkeep.projects(self):
-            report = upkeep.sweep(self, name)
-            total.settled += report.settled
-            total.failed |= report.failed
+            total.add(upkeep.sweep(self, name))
         return total
 
     def new_epoch(self, why: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tenure.core import claims, eligibility, lifecycle, priority
 from tenure.core.filters import Present
@@ -12,13 +12,17 @@ from tenure.engine.claiming import is_limited
 from tenure.engine.naming import project_of, task_named
 from tenure.engine.work import Work
 
+if TYPE_CHECKING:
+    from tenure.core.views.why import CouldTake, WhyView
 
-def why(work: Work, project: str, name: str) -> dict[str, Any]:
+
+def why(work: Work, project: str, name: str) -> WhyView:
     """Why a task stands where it does: its place in the order, what it waits for, who holds it, who could take it."""
     settings = project_of(work, project)
     task = task_named(work, project, name)
-    said: dict[str, Any] = {"key": task.key, "state": task.state, "priority": priority.explain(task, work.now)}
     reasons: list[str] = []
+    parts = priority.explain(task, work.now)
+    said: WhyView = {"key": task.key, "state": task.state, "priority": parts, "reasons": reasons}
     if claims.is_held(task):
         left = ((task.lease_until or work.now) - work.now) / 1e6
         reasons.append(f"agent {task.agent} holds generation {task.generation}; its lease ends in {left:.0f} s")
@@ -48,13 +52,12 @@ def why(work: Work, project: str, name: str) -> dict[str, Any]:
         said["agents"] = _who_could(work, settings, task)
         if not any(not a["why_not"] for a in said["agents"]):
             reasons.append("no known agent can take it")
-    said["reasons"] = reasons
     return said
 
 
-def _who_could(work: Work, settings: Project, task: Task) -> list[dict[str, Any]]:
+def _who_could(work: Work, settings: Project, task: Task) -> list[CouldTake]:
     """For each known agent why it cannot take the task; nothing there means that it can."""
-    out = []
+    out: list[CouldTake] = []
     for agent in work.find(Agent, {"project": task.project, "left_at": Present(False)}):
         profile = eligibility.profile_of(agent, settings.stopped)
         obstacles = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -15,6 +15,9 @@ from tenure.core.priority import tier_of
 from tenure.core.records import Body, Brief, Checkpoint, Edge, Result, Task, replace
 from tenure.engine.naming import find_task
 from tenure.engine.work import Work
+
+if TYPE_CHECKING:
+    from tenure.core import views as v
 
 INLINE = 4 * 1024  # a larger value is a row of its own, named by its hash
 MOST_INPUTS = 256 * 1024
@@ -55,10 +58,10 @@ _SHOWN = (
 _shown_of = attrgetter(*_SHOWN)
 
 
-def task_view(work: Work, task: Task, brief: Brief) -> dict[str, Any]:
+def task_view(work: Work, task: Task, brief: Brief) -> v.TaskView:
     """The task as people and programs see it: both rows in one, unset fields left out."""
     shown = zip(_SHOWN, _shown_of(task), strict=True)
-    view: dict[str, Any] = {"title": brief.title}
+    view: Any = {"title": brief.title}
     view |= {name: value for name, value in shown if value is not None and value != ()}
     view["tier"] = tier_of(task.priority)
     if brief.description:
@@ -71,7 +74,7 @@ def task_view(work: Work, task: Task, brief: Brief) -> dict[str, Any]:
             view[name] = value
     if task.last_error is not None:
         view["last_error"] = msgspec.structs.asdict(task.last_error)
-    return view
+    return view  # type: ignore[no-any-return]
 
 
 def dependencies(work: Work, task: Task) -> list[tuple[Edge, Task]]:
@@ -124,14 +127,14 @@ def inputs_of(work: Work, task: Task, brief: Brief) -> dict[str, Any]:
     return handed
 
 
-def handed_checkpoint(work: Work, task: Task) -> dict[str, Any] | None:
+def handed_checkpoint(work: Work, task: Task) -> v.CheckpointView | None:
     """The checkpoint that a new holder is given."""
     if task.generation <= 1 and not task.answerable:
         return None  # nobody before this claim could have left one
     return checkpoint_of(work, task)
 
 
-def checkpoint_of(work: Work, task: Task) -> dict[str, Any] | None:
+def checkpoint_of(work: Work, task: Task) -> v.CheckpointView | None:
     """The last checkpoint, be it the present holder's own."""
     kept = work.get(Checkpoint, task.project, task.id)
     if kept is None:

@@ -28,6 +28,7 @@ THEMES: dict[str, tuple[type[c.Command], ...]] = {
     "mail": (c.Send, c.Read),
     "reserving": (c.Reserve, c.RenewReservation, c.Unreserve),
     "leading": (c.Lead, c.StepDown),
+    "keys": (c.CreateKey, c.RotateKey, c.RevokeKey),
 }  # fmt: skip
 _THEME_OF = {kind: theme for theme, kinds in THEMES.items() for kind in kinds}
 _LOADED: Handlers = {}

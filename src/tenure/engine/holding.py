@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from tenure.core import claims, commands, inputs, lifecycle, retry
+from tenure.core import claims, commands, inputs, lifecycle, retry, roles
 from tenure.core.claims import Verdict
 from tenure.core.errors import InvalidInput
 from tenure.core.outcomes import CODES, Outcome
@@ -55,6 +55,8 @@ def judged(work: Work, project_name: str, receipt_text: str, *, late: bool = Fal
         message = f"no task {receipt.name!r} in project {project_name}"
         raise Refused(Outcome(outcome="NOT_FOUND", message=message, work_lost=False))
     claim = work.get(Claim, project_name, claims.claim_id(task.id, receipt.generation))
+    if claim is not None:
+        roles.check_mine(work.principal, claim.agent, f"{task.key} at generation {claim.generation}")
     verdict = claims.judge(receipt, task, claim, work.epoch, late=late)
     refusal = None
     if verdict.code is not None:
@@ -257,7 +259,8 @@ def _gave_up(work: Work, hold: Hold, kind: str, free: Task, over: Claim, message
     )  # fmt: skip
     spread(work)
     return Outcome(
-        outcome="OK", state=kept.state, retry_at=kept.retry_at, generation=over.generation,
+        outcome="OK", state=kept.state, retry_at=kept.retry_at, retry_in=work.seconds_to(kept.retry_at),
+        generation=over.generation,
         message=f"{kept.key} is {kept.state}", work_lost=None,
     )  # fmt: skip
 

@@ -6,7 +6,7 @@ swap the ref. A crash between record and swap leaves the record to whoever goes 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tenure.core import claims, commands
 from tenure.core.landings import check_landing
@@ -15,6 +15,9 @@ from tenure.core.records import Landing, Task
 from tenure.engine.effects import spread
 from tenure.engine.holding import held, keep_started
 from tenure.engine.work import Handlers, Work
+
+if TYPE_CHECKING:
+    from tenure.core.views import LandingView
 
 MOST_TOLD = 20  # earlier landings in one answer
 
@@ -50,7 +53,7 @@ def of_task(work: Work, task: Task, limit: int | None = None) -> list[Landing]:
     return work.find(Landing, {"project": task.project, "task": task.id}, order="-generation", limit=limit)
 
 
-def view(row: Landing) -> dict[str, Any]:
+def view(row: Landing) -> LandingView:
     return {
         "generation": row.generation, "run": row.run, "agent": row.agent, "branch": row.branch, "old": row.old,
         "new": row.new, "at": row.at,

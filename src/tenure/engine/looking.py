@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 PLACES: dict[type[Query], str] = {
     q.Projects: "upkeep:projects_seen",
     q.Status: "reading:status",
+    q.Overview: "overview:overview",
+    q.Gauges: "gauges:gauges",
     q.Tasks: "reading:tasks",
     q.Show: "reading:show",
     q.Ready: "previewing:ready",
@@ -42,6 +44,7 @@ PLACES: dict[type[Query], str] = {
     q.Spent: "reading:usage",
     q.Processes: "reading:processes",
     q.Log: "reading:log",
+    q.Keys: "keys:keys_seen",
 }
 
 
@@ -50,6 +53,7 @@ def look(engine: Engine, query: Query, principal: Principal = OWNER) -> Any:
     roles.check_look(principal, query)
     function, required, optional = _reading(type(query))
     with engine.reading((query.project,) if query.project else ()) as work:
+        work.begin_command(principal, None)  # what there is to see may depend on who looks
         arguments = [getattr(query, name) for name in required]
         return function(work, query.project, *arguments, **{name: getattr(query, name) for name in optional})
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tenure.core import claims, commands, ids, inputs, team
 from tenure.core.errors import NotFound
@@ -12,6 +12,9 @@ from tenure.core.records import Agent, Leader, Message, Task, replace
 from tenure.engine.leading import PROJECT_LEADER
 from tenure.engine.naming import project_of
 from tenure.engine.work import Handlers, Work
+
+if TYPE_CHECKING:
+    from tenure.core.views import MessageView
 
 
 def send(work: Work, cmd: commands.Send) -> Outcome:
@@ -69,7 +72,7 @@ def read(work: Work, cmd: commands.Read) -> Outcome:
     return Outcome(outcome="OK", messages=tuple(view(m) for m in found), mail=len(found))
 
 
-def view(message: Message) -> dict[str, Any]:
+def view(message: Message) -> MessageView:
     return {
         "id": message.message, "from": message.sender, "to": message.address, "type": message.type,
         "text": message.text,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tenure.core import claims, commands, ids, inputs, lifecycle, settle, team
+from typing import TYPE_CHECKING
+
+from tenure.core import claims, commands, ids, inputs, lifecycle, roles, settle, team
 from tenure.core.errors import InvalidInput, LimitReached, NotFound, TooLarge
 from tenure.core.filters import Present
 from tenure.core.outcomes import Outcome
@@ -11,6 +13,9 @@ from tenure.core.records import Agent, Claim, Message, Project, Row, Session, Ta
 from tenure.engine.effects import brief_of, current_claim, spread
 from tenure.engine.naming import project_of
 from tenure.engine.work import Handlers, Work
+
+if TYPE_CHECKING:
+    from tenure.core.views import AgentView
 
 MOST_PROCESSES = 1000  # told of in one command
 MOST_MAIL = 1000  # unread messages are counted no further
@@ -40,6 +45,8 @@ def seen(work: Work, agent: Agent) -> Agent:
 def known_session(work: Work, project: Project, id: str, agent: str, user: str | None) -> Session:
     """The session's row, made on first sight."""
     session = work.get(Session, project.id, id)
+    if session is not None:
+        roles.check_mine(work.principal, session.agent, f"session {id}")
     if session is None or _is_over(work, session):
         ids.check_name(id, "session")
         _check_session_limit(work, project)
@@ -48,6 +55,11 @@ def known_session(work: Work, project: Project, id: str, agent: str, user: str |
         work.record("session.started", session, project=project.id, agent=agent, session=id)
         return session
     return active(work, session)
+
+
+def user_of(work: Work, said: str | None) -> str | None:
+    """For whom it is done; whoever signed in is not asked."""
+    return said if work.principal.key is None else work.principal.user
 
 
 def active(work: Work, session: Session, *, held: bool = False) -> Session:
@@ -105,7 +117,7 @@ def register(work: Work, cmd: commands.Register) -> Outcome:
     )  # fmt: skip
     work.record("agent.updated" if before else "agent.registered", agent, project=cmd.project, agent=cmd.agent)
     if cmd.session is not None:
-        known_session(work, project, cmd.session, cmd.agent, cmd.user)
+        known_session(work, project, cmd.session, cmd.agent, user_of(work, cmd.user))
     return Outcome(
         outcome="UPDATED" if before else "CREATED", agent=agent_view(work, agent), command_id=work.command_id
     )
@@ -169,6 +181,7 @@ def leave(work: Work, cmd: commands.Leave) -> Outcome:
     session = work.get(Session, cmd.project, cmd.session)
     if session is None:
         raise NotFound(f"no session {cmd.session[:80]!r} in project {cmd.project}")
+    roles.check_mine(work.principal, session.agent, f"session {session.id}")
     if _is_over(work, session):
         return Outcome(outcome="UNCHANGED")
     freed = give_back(work, {"project": cmd.project, "session": session.id}, lifecycle.RELEASED_BY, "task.released")
@@ -220,7 +233,7 @@ def gone(work: Work, cmd: commands.Gone) -> Outcome:
     return Outcome(outcome="OK" if freed else "UNCHANGED", changed=tuple(sorted(freed)))
 
 
-def agent_view(work: Work, agent: Agent) -> dict[str, object]:
+def agent_view(work: Work, agent: Agent) -> AgentView:
     held = [t for t in work.find(Task, {"project": agent.project, "agent": agent.id}) if claims.is_held(t)]
     return {
         "name": agent.id, "type": agent.type, "status": team.status(agent, len(held), work.now),

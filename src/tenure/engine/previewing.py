@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tenure.core import commands
+from tenure.core import commands, inputs
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Task
 from tenure.engine.claiming import claim_next
@@ -14,12 +14,16 @@ from tenure.engine.naming import project_of
 from tenure.engine.reading import MOST_LISTED, views
 from tenure.engine.work import Work
 
+if TYPE_CHECKING:
+    from tenure.core.views import TaskView
 
-def ready(work: Work, project: str, *, track: str | None = None, limit: int = 50) -> list[dict[str, Any]]:
+
+def ready(work: Work, project: str, *, track: str | None = None, limit: int = 50) -> list[TaskView]:
     """Claimable tasks, best first, whoever asks."""
     project_of(work, project)
+    limit = inputs.check_limit(limit, MOST_LISTED)
     lanes = Lanes(work, project, expected=limit)
-    return views(work, islice(lanes.offer(lambda lane: track in (None, lane.track)), min(limit, MOST_LISTED)))
+    return views(work, islice(lanes.offer(lambda lane: track in (None, lane.track)), limit))
 
 
 def next_for(work: Work, project: str, agent: str, session: str, **filters: Any) -> Outcome:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from tenure.core import archive, claims, graph, inputs, lifecycle, team
-from tenure.core.errors import NotFound
+from tenure.core.errors import InvalidInput, NotFound
 from tenure.core.events import Event
 from tenure.core.filters import Contains, Present, Range, matches
 from tenure.core.processes import process_of
@@ -36,11 +36,15 @@ from tenure.engine.naming import dag_named, project_of, task_named
 from tenure.engine.recalling import recall_dag, remember
 from tenure.engine.work import Work
 
+if TYPE_CHECKING:
+    from tenure.core import views as v
+
 MOST_LISTED = 1000
 MOST_SEARCHED = 10_000
+MOST_EVENTS = 10_000
 
 
-def views(work: Work, tasks: Iterable[Task]) -> list[dict[str, Any]]:
+def views(work: Work, tasks: Iterable[Task]) -> list[v.TaskView]:
     tasks = list(tasks)
     if not tasks:
         return []
@@ -48,11 +52,11 @@ def views(work: Work, tasks: Iterable[Task]) -> list[dict[str, Any]]:
     return [handing.task_view(work, t, briefs[t.id]) for t in tasks]
 
 
-def show(work: Work, project: str, name: str) -> dict[str, Any]:
+def show(work: Work, project: str, name: str) -> v.TaskInFull:
     """Everything about one task but its log."""
     project_of(work, project)
     task = task_named(work, project, name)
-    view = handing.task_view(work, task, brief_of(work, task))
+    view: Any = handing.task_view(work, task, brief_of(work, task))
     dependents = work.find(Edge, {"project": project, "needs": task.id}) if task.dependents else []
     blocks = work.get_many(Task, project, [e.task for e in dependents])
     view["depends_on"] = [
@@ -76,10 +80,11 @@ def show(work: Work, project: str, name: str) -> dict[str, Any]:
     landings = [landing.view(row) for row in landing.of_task(work, task)]
     if landings:
         view["landings"] = landings
-    return view
+    return view  # type: ignore[no-any-return]
 
 
 FILTERS = ("state", "track", "type", "agent", "session", "dag", "parent")
+ORDERS = ("created_at", "updated_at", "priority", "key", "deadline", "completed_at")
 
 
 def tasks(
@@ -96,7 +101,7 @@ def tasks(
     after: tuple[Any, str] | None = None,
     limit: int = 50,
     **filters: str | tuple[str, ...] | None,
-) -> list[dict[str, Any]]:
+) -> list[v.TaskView]:
     """A page of tasks; `filters` are those of FILTERS, `after` the last row's (order value, id).
 
     `archived`: also those that a person has hidden, and those that were moved into the archive. `text` is looked for in
@@ -110,9 +115,9 @@ def tasks(
             where[name] = value
     for state in where.get("state", ()) if isinstance(where.get("state"), tuple) else [where.get("state", "ready")]:
         inputs.check_choice(state, lifecycle.STATES, "state")
-    inputs.check_choice(
-        order.lstrip("-"), ("created_at", "updated_at", "priority", "key", "deadline", "completed_at"), "order"
-    )
+    inputs.check_choice(order.removeprefix("-"), ORDERS, "order")
+    limit = inputs.check_limit(limit, MOST_LISTED)
+    _check_cursor(after, order)
     if tag is not None:
         where["tags"] = Contains(tag)
     if priority_range is not None:
@@ -122,14 +127,12 @@ def tasks(
     if not archived:
         where["archived_at"] = Present(False)
     elif not {"agent", "session"} & where.keys():  # nobody holds a finished task
-        most = min(limit, MOST_LISTED)
-        remember(work, work.find(Archived, {**where, "out": False}, order=order, after=after, limit=most))
+        remember(work, work.find(Archived, {**where, "out": False}, order=order, after=after, limit=limit))
         if isinstance(where.get("dag"), str):
             recall_dag(work, project, where["dag"])
-    limit = min(limit, MOST_LISTED)
     if text is None:
         return views(work, work.find(Task, where, order=order, after=after, limit=limit))
-    found: list[dict[str, Any]] = []
+    found: list[v.TaskView] = []
     for _ in range(0, MOST_SEARCHED, MOST_LISTED):
         page = work.find(Task, where, order=order, after=after, limit=MOST_LISTED)
         found += [view for view in views(work, page) if text.casefold() in f"{view['key']} {view['title']}".casefold()]
@@ -139,10 +142,18 @@ def tasks(
     return found[:limit]
 
 
-def states(work: Work, project: str, names: Iterable[str]) -> list[dict[str, Any]]:
+def _check_cursor(after: tuple[Any, str] | None, order: str) -> None:
+    """Stores compare only like with like."""
+    value = None if after is None else after[0]
+    if after is None or (isinstance(value, str) if order.endswith("key") else value is None or type(value) is int):
+        return
+    raise InvalidInput(f"after: {value!r:.60} is no place in the order of {order}", "pass `next` of the page before")
+
+
+def states(work: Work, project: str, names: Iterable[str]) -> list[v.StateLine]:
     """One short line a name: where the task stands, or that there is none."""
     project_of(work, project)
-    out: list[dict[str, Any]] = []
+    out: list[v.StateLine] = []
     for name in names:
         try:
             task = task_named(work, project, name)
@@ -158,7 +169,7 @@ def states(work: Work, project: str, names: Iterable[str]) -> list[dict[str, Any
     return out
 
 
-def history(work: Work, project: str, name: str) -> list[dict[str, Any]]:
+def history(work: Work, project: str, name: str) -> list[v.HistoryEntry]:
     """The lineage: one entry a generation, with every refused submission under it. No nonce is ever shown."""
     project_of(work, project)
     task = task_named(work, project, name)
@@ -183,14 +194,15 @@ def history(work: Work, project: str, name: str) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def results(work: Work, project: str, name: str) -> list[dict[str, Any]]:
+def results(work: Work, project: str, name: str) -> list[v.ResultView]:
     project_of(work, project)
     task = task_named(work, project, name)
     found = work.find(Result, {"project": project, "task": task.id}, order="submitted_at")
     return [result_view(work, r) for r in found]
 
 
-def result_view(work: Work, result: Result, *, data: bool = True) -> dict[str, Any]:
+def result_view(work: Work, result: Result, *, data: bool = True) -> Any:
+    """A ResultView, or without data a RefusedView."""
     view: dict[str, Any] = {
         "id": result.id, "run": result.run, "generation": result.generation, "session": result.session,
         "agent": result.agent, "submitted_at": result.submitted_at, "accepted": result.accepted,
@@ -205,7 +217,7 @@ def result_view(work: Work, result: Result, *, data: bool = True) -> dict[str, A
 # --- dags ---------------------------------------------------------------------------------------------------
 
 
-def dag(work: Work, project: str, id: str) -> dict[str, Any]:
+def dag(work: Work, project: str, id: str) -> v.DagView:
     """A dag with its tasks, edges, counts and critical path; a lone task's dag is that task."""
     project_of(work, project)
     recall_dag(work, project, id)
@@ -223,7 +235,7 @@ def dag(work: Work, project: str, id: str) -> dict[str, Any]:
     pointed = {e.needs for e in edges}
     briefs = work.get_many(Brief, project, tasks_)
     return {
-        **msgspec.structs.asdict(row),
+        **_fields(row),  # type: ignore[typeddict-item]
         "roots": sorted(t.key for t in tasks_.values() if not t.waits_on),
         "leaves": sorted(t.key for i, t in tasks_.items() if i not in pointed),
         "tasks": [
@@ -235,32 +247,32 @@ def dag(work: Work, project: str, id: str) -> dict[str, Any]:
     }
 
 
-def dags(work: Work, project: str) -> list[dict[str, Any]]:
+def dags(work: Work, project: str) -> list[v.DagEntry]:
     project_of(work, project)
-    return [msgspec.structs.asdict(d) for d in work.find(Dag, {"project": project}, order="created_at")]
+    return [_fields(d) for d in work.find(Dag, {"project": project}, order="created_at")]
 
 
-def dead_letters(work: Work, project: str, *, resolved: bool = False) -> list[dict[str, Any]]:
+def dead_letters(work: Work, project: str, *, resolved: bool = False) -> list[v.DeadLetterView]:
     project_of(work, project)
     where = {"project": project, "resolution": Present(resolved)}
-    out = []
+    out: list[v.DeadLetterView] = []
     for letter in work.find(DeadLetter, where, order="dead_lettered_at"):
         task = work.get(Task, project, letter.task)
-        out.append({**msgspec.structs.asdict(letter), "key": task.key if task else None})
+        out.append({**_fields(letter), "key": task.key if task else None})  # type: ignore[typeddict-item]
     return out
 
 
 # --- the team -----------------------------------------------------------------------------------------------
 
 
-def agents(work: Work, project: str) -> list[dict[str, Any]]:
+def agents(work: Work, project: str) -> list[v.AgentView]:
     project_of(work, project)
     return [people.agent_view(work, a) for a in work.find(Agent, {"project": project})]
 
 
 def inbox(
     work: Work, project: str, agent: str, *, unread: bool = True, sender: str | None = None
-) -> list[dict[str, Any]]:
+) -> list[v.MessageView]:
     project_of(work, project)
     where: dict[str, Any] = {"project": project, "recipient": agent}
     if unread:
@@ -270,10 +282,11 @@ def inbox(
     return [mail.view(m) for m in work.find(Message, where, order="sent_at", limit=MOST_LISTED)]
 
 
-def messages(work: Work, project: str, *, limit: int = 100) -> list[dict[str, Any]]:
+def messages(work: Work, project: str, *, limit: int = 100) -> list[v.MessageEntry]:
     """All mail of the project, newest first: one entry a message, with its recipients and who of them has read it."""
     project_of(work, project)
-    told: dict[str, dict[str, Any]] = {}
+    limit = inputs.check_limit(limit, MOST_LISTED)
+    told: dict[str, Any] = {}
     for row in work.find(Message, {"project": project}, order="-sent_at", limit=MOST_LISTED):
         if row.message not in told and len(told) == limit:
             break
@@ -285,11 +298,11 @@ def messages(work: Work, project: str, *, limit: int = 100) -> list[dict[str, An
     return list(told.values())
 
 
-def sessions(work: Work, project: str, *, agent: str | None = None, limit: int = 100) -> list[dict[str, Any]]:
+def sessions(work: Work, project: str, *, agent: str | None = None, limit: int = 100) -> list[v.SessionEntry]:
     """Sessions, the most recently active first."""
     project_of(work, project)
     where = {"project": project} | ({} if agent is None else {"agent": agent})
-    found = work.find(Session, where, order="-last_activity", limit=min(limit, MOST_LISTED))
+    found = work.find(Session, where, order="-last_activity", limit=inputs.check_limit(limit, MOST_LISTED))
     return [
         {
             "id": row.id, "agent": row.agent, "user": row.user, "created_at": row.created_at,
@@ -299,10 +312,10 @@ def sessions(work: Work, project: str, *, agent: str | None = None, limit: int =
     ]  # fmt: skip
 
 
-def reservations(work: Work, project: str) -> list[dict[str, Any]]:
+def reservations(work: Work, project: str) -> list[v.ReservationView]:
     project_of(work, project)
     live = [r for r in work.find(Reservation, {"project": project}) if r.until is None or r.until > work.now]
-    out = []
+    out: list[v.ReservationView] = []
     for held in live:
         task = work.get(Task, project, held.task) if held.task else None
         out.append(
@@ -333,7 +346,7 @@ _MEMORY = {
 }
 
 
-def session(work: Work, project: str, id: str) -> dict[str, Any]:
+def session(work: Work, project: str, id: str) -> v.SessionView:
     """A session's memory, read from the log and the claims."""
     project_of(work, project)
     row = work.get(Session, project, id)
@@ -342,7 +355,7 @@ def session(work: Work, project: str, id: str) -> dict[str, Any]:
     told = work.tx.events({"project": project, "session": id}, limit=MOST_LISTED, last=True)
     mine = work.find(Claim, {"project": project, "session": id}, order="acquired_at")
     held = [t for t in work.find(Task, {"project": project, "session": id}) if claims.is_held(t)]
-    log = [
+    log: list[v.Remembered] = [
         {
             "what": _MEMORY[e.kind], "time": e.time, "task": e.key, "track": e.track, "generation": e.generation,
             "agent": e.agent, "outcome": e.new_state, "work_product": e.details.get("work_product"),
@@ -368,7 +381,7 @@ def session(work: Work, project: str, id: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def track_progress(work: Work, project: str) -> dict[str, dict[str, int]]:
+def track_progress(work: Work, project: str) -> dict[str, v.TrackProgress]:
     """Completed, in progress and pending tasks of each track that has any."""
     in_progress = (*lifecycle.HELD, lifecycle.VALIDATING)
     shown = [state for state in lifecycle.STATES if state != lifecycle.CANCELLED]
@@ -387,7 +400,7 @@ def track_progress(work: Work, project: str) -> dict[str, dict[str, int]]:
     }
 
 
-def status(work: Work, project: str) -> dict[str, Any]:
+def status(work: Work, project: str) -> v.StatusView:
     """One screen: who leads, who works, how far each track is, how many tasks stand where."""
     settings = project_of(work, project)
     leader = work.get(Leader, project, PROJECT_LEADER)
@@ -416,12 +429,12 @@ def _by_state(work: Work, project: str) -> dict[str, int]:
     return counts
 
 
-def usage(work: Work, project: str, *, by: str = "task", limit: int = 100) -> list[dict[str, Any]]:
+def usage(work: Work, project: str, *, by: str = "task", limit: int = 100) -> list[v.SpentView]:
     """What was spent on each task, or by each agent, model or session: the dearest first."""
     return spending.spent_by(work, project, by, limit)
 
 
-def processes(work: Work, project: str) -> list[dict[str, Any]]:
+def processes(work: Work, project: str) -> list[v.ProcessView]:
     """The processes that hold claims now, for somebody on their host to see whether they still run."""
     project_of(work, project)
     holding: dict[str, list[str]] = {}
@@ -429,33 +442,51 @@ def processes(work: Work, project: str) -> list[dict[str, Any]]:
         holding.setdefault(claim.process or "", []).append(claim.task)
     tasks = work.get_many(Task, project, [id for held in holding.values() for id in held])
     return [
-        {**msgspec.structs.asdict(process_of(text)), "tasks": sorted(tasks[id].key for id in held)}
+        {**_fields(process_of(text)), "tasks": sorted(tasks[id].key for id in held)}  # type: ignore[typeddict-item]
         for text, held in sorted(holding.items())
     ]
 
 
-def _leader_view(work: Work, leader: Leader | None) -> dict[str, Any] | None:
+def _leader_view(work: Work, leader: Leader | None) -> v.LeaderView | None:
     if leader is None or leader.until <= work.now:
         return None
     return {"holder": leader.holder, "term": leader.term, "since": leader.elected_at, "until": leader.until}
 
 
 def log(
-    work: Work, project: str, *, after: int = 0, limit: int = 100, last: bool = True, **where: Any
-) -> list[dict[str, Any]]:
+    work: Work,
+    project: str,
+    *,
+    after: int = 0,
+    limit: int = 100,
+    last: bool = True,
+    since: int | None = None,
+    **where: Any,
+) -> list[v.EventView]:
     """Events of the project, oldest first, without the patches that only replay needs."""
     project_of(work, project)
     where = {name: value for name, value in where.items() if value is not None}
-    limit = min(limit, 10_000)
+    if since is not None:
+        where["time"] = Range(since, None)
+    limit = inputs.check_limit(limit, MOST_EVENTS)
     older: list[Event] = []
     if "task" in where:
         where["task"] = task_named(work, project, where["task"]).id
         older = _archived_events(work, project, where) if after == 0 else []
     events = work.tx.events({"project": project, **where}, after=after, limit=limit, last=last)
     events = [*older, *events][-limit:] if last else [*older, *events][:limit]
-    return [
-        {f: v for f, v in msgspec.structs.asdict(e).items() if f != "patch" and v not in (None, "", {})} for e in events
-    ]
+    return [event_view(event) for event in events]
+
+
+def event_view(event: Event) -> v.EventView:
+    """An event without the patch that only replay needs, and without what it does not say."""
+    said: Any = {f: x for f, x in _fields(event).items() if f != "patch" and x not in (None, "", {})}
+    return said  # type: ignore[no-any-return]
+
+
+def _fields(row: msgspec.Struct) -> Any:
+    """A row as a view that has its very fields."""
+    return msgspec.structs.asdict(row)
 
 
 def _archived_events(work: Work, project: str, where: dict[str, Any]) -> list[Event]:

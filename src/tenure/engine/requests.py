@@ -20,7 +20,8 @@ from tenure.engine.work import Work
 KEPT = 24 * 3600 * 1_000_000
 REMEMBER_THEMSELVES = (
     c.Claim, c.ClaimNext, c.Renew, c.Start, c.Progress, c.Checkpoint, c.Usage, c.Land, c.Submit, c.Fail, c.Release,
-    c.Ask, c.Spawn, c.Wait, c.Gone, c.Heartbeat, c.Lead, c.StepDown, c.RenewReservation,
+    c.Ask, c.Spawn, c.Wait, c.Gone, c.Heartbeat, c.Lead, c.StepDown, c.RenewReservation, c.CreateKey, c.RotateKey,
+    c.RevokeKey,
 )  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hmac
 
-from tenure.core import commands, inputs, reservations
+from tenure.core import commands, inputs, reservations, roles
 from tenure.core.errors import InvalidInput
 from tenure.core.filters import Prefix
 from tenure.core.outcomes import CODES, Outcome
@@ -107,6 +107,7 @@ def _group(work: Work, project: str, receipt: Receipt) -> list[Reservation]:
         code = "STALE_GENERATION" if receipt.generation < rows[0].generation else "FUTURE_GENERATION"
     elif not hmac.compare_digest(rows[0].nonce, receipt.nonce):
         code = "SESSION_MISMATCH"
+    roles.check_mine(work.principal, rows[0].agent, f"reservation {receipt.name}")
     if code is not None:
         raise Refused(Outcome(outcome=code, directive="abort", message=CODES[code].meaning, hint="reserve again"))
     return rows

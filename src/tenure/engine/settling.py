@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from tenure.core import claims, settle
@@ -15,12 +16,18 @@ PAGE = 500  # rows a transaction; more are settled in transactions of their own,
 
 
 class Report:
-    """What a sweep did: rows settled, and rows that a rule of ours could not settle."""
+    """What a sweep did: things settled, the events that told of it, and rows that a rule of ours could not settle."""
 
     def __init__(self) -> None:
         self.settled = 0
+        self.told: Counter[str] = Counter()  # kinds of events
         self.failed: dict[str, str] = {}
         self.more = False
+
+    def add(self, other: Report) -> None:
+        self.settled += other.settled
+        self.told += other.told
+        self.failed |= other.failed
 
 
 def settle_due(work: Work, projects: Iterable[str], report: Report, limit: int | None = None) -> None:
@@ -105,6 +112,7 @@ def settle_apart(work: Work, project: str, id: str, report: Report) -> None:
         task = work.get(Task, project, id)
         if task is not None and settle_once(work, task) is not None:
             spread(work)
+            report.told.update(event.kind for event in work.events[bookmark[1] :])
         report.settled += 1
     except OUR_FAULTS as error:
         work.undo_to(bookmark)

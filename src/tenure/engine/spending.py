@@ -7,7 +7,7 @@ generation that spent it, but not against the task that went on without it. No e
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tenure.core import commands, inputs, money
 from tenure.core.commands import Totals
@@ -19,6 +19,9 @@ from tenure.engine.holding import Hold, judged, keep_started
 from tenure.engine.naming import project_of
 from tenure.engine.totals import ARCHIVED
 from tenure.engine.work import Handlers, Refused, Work
+
+if TYPE_CHECKING:
+    from tenure.core import views as v
 
 SUMMED = (*TOKENS, "duration", "cost")
 BY = ("task", "agent", "model", "session")
@@ -76,7 +79,7 @@ def _has_any(row: Usage) -> bool:
 # --- adding up ----------------------------------------------------------------------------------------------
 
 
-def _shape(sums: Sequence[int | None], unpriced: int) -> dict[str, Any]:
+def _shape(sums: Sequence[int | None], unpriced: int) -> Any:
     """How usage is shown. `cost_usd` is what is known of the cost, None where nothing is."""
     *tokens, duration, cost = sums
     return {
@@ -87,17 +90,17 @@ def _shape(sums: Sequence[int | None], unpriced: int) -> dict[str, Any]:
     }
 
 
-def view(rows: Iterable[Usage]) -> dict[str, Any] | None:
+def view(rows: Iterable[Usage]) -> v.UsageView | None:
     """All that these rows say was spent; `late` is the part of it that does not count against the task."""
     rows = list(rows)
     if not rows:
         return None
     said = _added(rows) | {"models": sorted({r.model for r in rows}), "reported_at": max(r.at for r in rows)}
     late = [r for r in rows if r.late]
-    return said | ({"late": _added(late)} if late else {})
+    return said | ({"late": _added(late)} if late else {})  # type: ignore[no-any-return]
 
 
-def _added(rows: Sequence[Usage]) -> dict[str, Any]:
+def _added(rows: Sequence[Usage]) -> Any:
     priced = [r.cost for r in rows if r.cost is not None]
     sums = [sum(getattr(r, name) for r in rows) for name in SUMMED[:-1]]
     return _shape([*sums, sum(priced) if priced else None], len(rows) - len(priced))
@@ -111,7 +114,7 @@ class _Totals(NamedTuple):
     sums: Sequence[int | None]  # of SUMMED
     unpriced: int
 
-    def shape(self) -> dict[str, Any]:
+    def shape(self) -> Any:
         return _shape(self.sums, self.unpriced)
 
 
@@ -121,25 +124,27 @@ def _totals(work: Work, project: str, by: str, **where: Any) -> dict[Any, _Total
     return {v: _Totals(sums, unpriced.get(v, 0)) for v, sums in work.sums(Usage, asked, by, SUMMED).items()}
 
 
-def of_project(work: Work, project: str) -> dict[str, Any]:
+def of_project(work: Work, project: str) -> v.TotalsView:
     """The project's totals; all zero before anything is reported."""
     total = _totals(work, project, "project").get(project)
     late = _totals(work, project, "project", late=True).get(project)
-    return (total.shape() if total else _added(())) | ({"late": late.shape()} if late else {})
+    said = total.shape() if total else _added(())
+    return said | ({"late": late.shape()} if late else {})  # type: ignore[no-any-return]
 
 
-def spent_by(work: Work, project: str, by: str, limit: int) -> list[dict[str, Any]]:
+def spent_by(work: Work, project: str, by: str, limit: int) -> list[v.SpentView]:
     """Totals for each task, agent, model or session that has any, the dearest first."""
     project_of(work, project)
     inputs.check_choice(by, BY, "by")
+    limit = inputs.check_limit(limit, MOST_LISTED)
     totals = _totals(work, project, by)
     late = _totals(work, project, by, late=True)
-    first = sorted(totals, key=lambda value: (*_dearness(totals[value]), value))[: max(0, min(limit, MOST_LISTED))]
+    first = sorted(totals, key=lambda value: (*_dearness(totals[value]), value))[:limit]
     names = {ARCHIVED: "(archived)"} if by == "task" else {}
     if by == "task":
         names |= {task.id: task.key for task in work.get_many(Task, project, [id for id in first if id]).values()}
     return [
-        {by: names.get(value, value), **totals[value].shape()}
+        {by: names.get(value, value), **totals[value].shape()}  # type: ignore[misc]
         | ({"late": late[value].shape()} if value in late else {})
         for value in first
     ]

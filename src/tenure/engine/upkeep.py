@@ -25,26 +25,63 @@ def sweep(engine: Engine, project: str) -> Report:
 
     Last, what has been over for long goes into the archive.
     """
-    total = Report()
-    while True:
-        page = Report()
-
-        def decide(work: Work, page: Report = page) -> None:
-            settle_due(work, (project,), page, limit=PAGE)
-
-        engine.transact((project,), decide, settled=False)
-        total.settled += page.settled
-        total.failed |= page.failed
-        if not page.more or not page.settled:
-            break
-    engine.transact((project,), lambda work: _tidy(work, project))
-    total.failed |= archiving.sweep(engine, project).failed
+    total = settle(engine, project)
+    total.add(tidy(engine, project))
+    total.add(archive(engine, project))
     return total
 
 
+def settle(engine: Engine, project: str) -> Report:
+    """Everything that is due in a project, a page a transaction."""
+
+    def decide(work: Work) -> Report:
+        page = Report()
+        settle_due(work, (project,), page, limit=PAGE)
+        return page
+
+    total = Report()
+    while True:
+        page = engine.transact((project,), decide, settled=False)
+        total.add(page)
+        if not page.more or not page.settled:
+            return total
+
+
+def tidy(engine: Engine, project: str) -> Report:
+    """Stale agents, idle sessions, reservations and requests whose time is over."""
+
+    def decide(work: Work) -> Report:
+        report = Report()
+        already = len(work.events)
+        _tidy(work, project)
+        report.told.update(event.kind for event in work.events[already:])
+        return report
+
+    return engine.transact((project,), decide)
+
+
+def is_untidy(engine: Engine, project: str) -> bool:
+    """Whether `tidy` would change anything: the same, on rows that are never saved."""
+    with engine.reading((project,)) as work:
+        before = work.bookmark()
+        _tidy(work, project)
+        return work.bookmark() != before
+
+
+def archive(engine: Engine, project: str) -> Report:
+    """What has been over for long goes into the archive, and in time from there."""
+    moved = archiving.sweep(engine, project)
+    report = Report()
+    report.failed = moved.failed
+    report.told.update({"archive.moved": moved.tasks, "archive.pruned": moved.pruned})
+    report.told = +report.told
+    return report
+
+
 def projects_seen(work: Work, project: str) -> list[str]:
-    """The names of all projects in the store."""
-    return [p.id for p in work.find(Project, {})]
+    """The names of all projects in the store that are there for whoever looks."""
+    only = work.principal.projects
+    return [p.id for p in work.find(Project, {}) if not only or p.id in only]
 
 
 def projects(engine: Engine) -> list[str]:

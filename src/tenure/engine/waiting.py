@@ -40,9 +40,8 @@ def claim_next_or_wait(
         if outcome.outcome != "NO_TASK" or left <= 0:
             return outcome
         wait = min(left, poll)
-        if outcome.retry_at is not None:
-            with engine.store.begin(engine.tenant, write=False) as tx:
-                wait = min(wait, max(SHORTEST, (outcome.retry_at - tx.now) / 1e6))
+        if outcome.retry_in is not None:
+            wait = min(wait, max(SHORTEST, outcome.retry_in))
         if not _waited(engine.store, mark, wait, monotonic, is_wanted):
             return outcome
 

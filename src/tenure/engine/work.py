@@ -70,6 +70,10 @@ class Work(Rows):
 
     # --- who is asking ---
 
+    def seconds_to(self, at: int | None) -> float | None:
+        """How long it is until then, for programs whose clock may be wrong."""
+        return None if at is None else max(0.0, (at - self.now) / 1e6)
+
     def begin_command(self, principal: Principal, trace_id: str | None, command_id: str | None = None) -> None:
         self.principal = principal
         self.trace_id = trace_id

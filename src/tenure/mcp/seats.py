@@ -1,22 +1,24 @@
-"""Where a caller sits: the store that serves it, a client that speaks for it, the receipts that its session keeps.
+"""Where a caller sits: a client that speaks for it, and the receipts that its session keeps. All that a tool is given.
 
-The store is looked for with every call: a server is started with its agent, often before there is one, and lives on
-when it is made anew.
+`Seats` are those over standard input and output, at the store of a folder; `hosted.py` has those of a server. The store
+is looked for with every call: a process is started with its agent, often before there is one, and lives on when it is
+made anew.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableSet, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from tenure.agents import processes
 from tenure.agents.identity import Who
-from tenure.agents.receipts import Receipts
+from tenure.agents.receipts import Kept, Receipts
 from tenure.client import Client
 from tenure.config import Home, NoStore, Value, find_home, read_settings
 from tenure.core.commands import Process
+from tenure.core.outcomes import Outcome
 from tenure.mcp.speaking import Caller, who_speaks
 
 STALE_AFTER = 1800.0  # an agent that thinks is silent for longer than a worker that beats
@@ -33,13 +35,24 @@ class Told(NamedTuple):
     session: str | None = None
 
 
+class Keeping(Protocol):
+    """What a session keeps of its receipts, so that it can be shown them again."""
+
+    def keep(self, task: str, key: str, receipt: str) -> None: ...
+
+    def settle(self, receipt: str, outcome: Outcome, *, ends: bool = False) -> Outcome:
+        """Note a receipt's last word; `ends`: the command gives the claim back if it is granted."""
+
+    def live(self) -> list[Kept]: ...
+
+
 class Seat(NamedTuple):
     who: Who
     client: Client
-    receipts: Receipts
+    receipts: Keeping
     settings: Mapping[str, Value]
-    folder: str  # where the work is
-    introduced: set[Client]
+    folder: str | None  # where the work is; None where it is on another machine
+    introduced: MutableSet[Client]
 
     @property
     def process(self) -> Process | None:
@@ -81,7 +94,7 @@ class Seats:
         who = who_speaks(caller, told.environ, told.agent, told.session)
         project = str(settings["project"].value)
         with self._lock:
-            client = self._client(home, project, who)
+            client = self._client(home, project, who, settings["key"].value)
         receipts = Receipts(home.folder, project, who.session)
         return Seat(who, client, receipts, settings, folder, self._introduced)
 
@@ -97,13 +110,14 @@ class Seats:
         assert missing is not None
         raise missing
 
-    def _client(self, home: Home, project: str, who: Who) -> Client:
+    def _client(self, home: Home, project: str, who: Who, shown: str | None) -> Client:
         # A store that was made anew has the same path and is another file.
         key = (home.url, _file(home.url), project, who.agent, who.session)
         if key not in self._clients:
             self._clients[key] = Client(
-                home.url, project, agent=who.agent, session=who.session, role="agent", user=who.user, create=False
-            )
+                home.url, project, key=shown, agent=who.agent, session=who.session, role="agent", user=who.user,
+                create=False,
+            )  # fmt: skip
         return self._clients[key]
 
     def close(self) -> None:

@@ -1,13 +1,15 @@
-"""The server: what the `mcp` package asks of us, answered by the tools."""
+"""The server: what the `mcp` package asks of us, answered by the tools.
+
+The same for both wires. What differs is where a caller's seat comes from: `rooted.py` for standard input and output,
+`http.py` for `tenure serve`.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import signal
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any
-from urllib.parse import unquote, urlsplit
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Protocol
+from urllib.parse import unquote
 
 import anyio
 import anyio.lowlevel
@@ -17,40 +19,54 @@ from mcp import types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
-from pydantic import ValidationError
 
 from tenure import __version__
-from tenure.config import NoStore
+from tenure.core.commands import ClaimNext, Principal
 from tenure.core.errors import TenureError
+from tenure.core.outcomes import Outcome
 from tenure.mcp import guide
-from tenure.mcp.arguments import schema
+from tenure.mcp.arguments import Claim, schema, taken
 from tenure.mcp.replies import Reply, refused
-from tenure.mcp.seats import Seat, Seats, Told
-from tenure.mcp.speaking import Caller, caller_of
-from tenure.mcp.stdio import standard_streams
-from tenure.mcp.tools import TOOLS, Call, answer
+from tenure.mcp.seats import Seat
+from tenure.mcp.tools import TOOLS, Call, Wanted, answer, claim_reply, next_best
 
 Context = ServerRequestContext[Any]
 Crashed = Callable[[Exception, tuple[str, ...]], TenureError]
+Claimer = Callable[[ClaimNext, Principal, float], Awaitable[Outcome]]
 
 JSON = "application/json"
 STATUS = "tenure://status"
 TASK = "tenure://task/"
-ROOTS = "roots"  # the name of our question for them, where it goes with a result
-PATIENCE = 5.0  # seconds that a client may take to name its roots
 AT_ONCE = 8  # calls that work at a time; the store lets one write anyway
 WAITING = 64  # calls that wait for a task at a time, in threads of their own
+NOBODY = Reply({}, "")  # for a caller that has hung up
+
+
+class Seating(Protocol):
+    """Where seats come from."""
+
+    async def seat(
+        self, context: Context, responses: Mapping[str, Any] | None, calls: anyio.CapacityLimiter
+    ) -> Seat | types.InputRequiredResult:
+        """The caller's seat, or a question for its client; threads are taken from `calls`."""
+
+    def gone(self, context: Context) -> anyio.Event | None:
+        """Set once the caller has hung up, where that shows."""
 
 
 class Wish:
     """Whether anybody still waits for a call's answer."""
 
-    def __init__(self, service: Service) -> None:
-        self.service = service
+    def __init__(self, service: Service, gone: anyio.Event | None) -> None:
+        self.service, self.gone = service, gone
         self.is_cancelled = False
 
     def is_wanted(self) -> bool:
-        return not (self.is_cancelled or self.service.is_closing)
+        return not (self.is_cancelled or self.service.is_closing or self.is_left)
+
+    @property
+    def is_left(self) -> bool:
+        return self.gone is not None and self.gone.is_set()
 
     async def watch(self) -> None:
         try:
@@ -60,11 +76,14 @@ class Wish:
 
 
 class Service:
-    def __init__(self, told: Told, crashed: Crashed) -> None:
-        """`crashed` keeps what nobody foresaw for a report, and gives the error to show."""
-        self.seats = Seats(told)
+    def __init__(self, seating: Seating, crashed: Crashed, claimer: Claimer | None = None) -> None:
+        """`crashed` keeps what nobody foresaw for a report, and gives the error to show.
+
+        `claimer` waits for a task without a thread, and keeps nothing of a wait that is cancelled.
+        """
+        self.seating = seating
         self.crashed = crashed
-        self.roots: tuple[str, ...] = ()
+        self.claimer = claimer
         self.is_closing = False
         self.calls = anyio.CapacityLimiter(AT_ONCE)
         self.waits = anyio.CapacityLimiter(WAITING)
@@ -102,10 +121,10 @@ class Service:
                 types.INVALID_PARAMS, f"there is no tool {params.name[:60]!r}; there are: {', '.join(TOOLS)}"
             )
         try:
-            seat = await self._seat(context, params.input_responses)
+            seat = await self.seating.seat(context, params.input_responses, self.calls)
             if isinstance(seat, types.InputRequiredResult):
                 return seat
-            reply = await self._call(params.name, seat, params.arguments)
+            reply = await self._call(context, params.name, seat, params.arguments)
         except TenureError as error:
             reply = refused(error)
         return types.CallToolResult(
@@ -114,24 +133,63 @@ class Service:
             is_error=reply.is_error,
         )
 
-    async def _call(self, name: str, seat: Seat, given: Mapping[str, Any] | None) -> Reply:
-        """Run a tool in a thread. Once cancelled it stops waiting, and what it has got for nobody is given back."""
-        wish = Wish(self)
+    async def _call(self, context: Context, name: str, seat: Seat, given: Mapping[str, Any] | None) -> Reply:
+        """Run a tool. Once cancelled it stops waiting, and what it has got for nobody is given back."""
+        wish = Wish(self, self.seating.gone(context))
         call = Call(seat, wish.is_wanted)
-        limit = self.waits if (given or {}).get("wait") else self.calls
-        async with anyio.create_task_group() as group:
-            group.start_soon(wish.watch)
-            reply = await anyio.to_thread.run_sync(self._attempt, name, call, given, limiter=limit)
-            group.cancel_scope.cancel()
+        if name == "claim" and self.claimer is not None and (given or {}).get("wait"):
+            reply = await self._claim_in_time(self.claimer, call, given, wish)
+        else:
+            limit = self.waits if (given or {}).get("wait") else self.calls
+            async with anyio.create_task_group() as group:
+                group.start_soon(wish.watch)
+                reply = await anyio.to_thread.run_sync(self._attempt, name, call, given, limiter=limit)
+                group.cancel_scope.cancel()
         try:
             await anyio.lowlevel.checkpoint_if_cancelled()  # the thread was not: it went on to its end
         except anyio.get_cancelled_exc_class():
-            take_back, receipt = TOOLS[name].take_back, reply.value.get("receipt")
-            if take_back is not None and receipt is not None:
-                with anyio.CancelScope(shield=True):
-                    await anyio.to_thread.run_sync(_quietly, take_back, call, receipt)
+            await self._take_back(name, call, reply)
             raise
+        if wish.is_left:
+            await self._take_back(name, call, reply)
         return reply
+
+    async def _claim_in_time(self, claimer: Claimer, call: Call, given: Mapping[str, Any] | None, wish: Wish) -> Reply:
+        """Wait for a task without a thread; the claimer itself gives back what it gets after nobody waits."""
+        wanted = await anyio.to_thread.run_sync(self._wanted, call, given, limiter=self.calls)
+        if isinstance(wanted, Reply):
+            return wanted
+        reply = NOBODY
+
+        async def claim() -> None:
+            nonlocal reply
+            try:
+                reply = claim_reply(call, await claimer(wanted.command, call.seat.client.principal, wanted.wait))
+            except TenureError as error:
+                reply = refused(error)
+            group.cancel_scope.cancel()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(claim)
+            if wish.gone is not None:
+                await wish.gone.wait()
+                group.cancel_scope.cancel()
+        return reply
+
+    def _wanted(self, call: Call, given: Mapping[str, Any] | None) -> Wanted | Reply:
+        try:
+            asked = taken(Claim, dict(given or {}), "claim")
+            return next_best(call, asked) if asked.task is None else TOOLS["claim"].run(call, asked)
+        except TenureError as error:
+            return refused(error)
+        except Exception as error:  # noqa: BLE001 as in `_attempt`
+            return refused(self.crashed(error, ("mcp: claim",)))
+
+    async def _take_back(self, name: str, call: Call, reply: Reply) -> None:
+        take_back, receipt = TOOLS[name].take_back, reply.value.get("receipt")
+        if take_back is not None and receipt is not None:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(_quietly, take_back, call, receipt)
 
     def _attempt(self, name: str, call: Call, given: Mapping[str, Any] | None) -> Reply:
         """The reply, also where it is an error: what a thread raises would be lost with a call that was cancelled."""
@@ -141,48 +199,6 @@ class Service:
             return refused(error)
         except Exception as error:  # noqa: BLE001 an agent never sees a traceback; it is kept for the report
             return refused(self.crashed(error, (f"mcp: {name}",)))
-
-    # --- where the store is ---
-
-    async def _seat(self, context: Context, responses: Mapping[str, Any] | None) -> Seat | types.InputRequiredResult:
-        """The caller's seat, or a question for the client: which folders it works in."""
-        caller = _caller(context)
-        try:
-            return await self._find(caller, self.roots)
-        except NoStore:
-            roots = await self._ask_for_roots(context, responses)
-            if isinstance(roots, types.InputRequiredResult):
-                return roots
-            if not roots:
-                raise
-            seat = await self._find(caller, roots)
-            self.roots = roots
-            return seat
-
-    async def _find(self, caller: Caller, roots: tuple[str, ...]) -> Seat:
-        try:
-            return await anyio.to_thread.run_sync(self.seats.find, caller, roots, limiter=self.calls)
-        except (OSError, ValueError) as error:  # what lies about the store cannot be read
-            raise self.crashed(error, ("mcp",)) from error
-
-    async def _ask_for_roots(
-        self, context: Context, responses: Mapping[str, Any] | None
-    ) -> tuple[str, ...] | types.InputRequiredResult:
-        capabilities = context.session.client_capabilities
-        if self.seats.told.is_fixed or capabilities is None or capabilities.roots is None:
-            return ()
-        if not context.session.can_send_request:  # since 2026-07-28 a server asks by its result
-            if responses is None:
-                return types.InputRequiredResult(input_requests={ROOTS: types.ListRootsRequest()})
-            told = responses.get(ROOTS)
-        else:
-            try:
-                told = await context.session.send_request(
-                    types.ListRootsRequest(), types.ListRootsResult, request_read_timeout_seconds=PATIENCE
-                )
-            except (MCPError, ValidationError):
-                return ()
-        return _folders(told.roots) if isinstance(told, types.ListRootsResult) else ()
 
     # --- resources and prompts ---
 
@@ -208,12 +224,12 @@ class Service:
         else:
             raise MCPError(types.INVALID_PARAMS, f"there is no resource {uri[:80]!r}; there are {STATUS} and {TASK}KEY")
         try:
-            seat = await self._seat(context, params.input_responses)
+            seat = await self.seating.seat(context, params.input_responses, self.calls)
             if isinstance(seat, types.InputRequiredResult):
                 return seat
         except TenureError as error:
             raise MCPError(types.INVALID_PARAMS, refused(error).text) from None
-        reply = await self._call("show", seat, asked)
+        reply = await self._call(context, "show", seat, asked)
         if reply.is_error:
             raise MCPError(types.INVALID_PARAMS, reply.text)
         text = types.TextResourceContents(uri=uri, mime_type=JSON, text=msgspec.json.encode(reply.value).decode())
@@ -235,43 +251,3 @@ class Service:
 def _quietly(take_back: Callable[[Call, str], object], call: Call, receipt: str) -> None:
     with contextlib.suppress(TenureError):  # its lease will end it
         take_back(call, receipt)
-
-
-def _caller(context: Context) -> Caller:
-    params = context.session.client_params
-    return caller_of(params.client_info.name if params else None, context.meta)
-
-
-def _folders(roots: list[types.Root]) -> tuple[str, ...]:
-    parts = (urlsplit(str(root.uri)) for root in roots)
-    paths = (unquote(part.path) for part in parts if part.scheme == "file")
-    return tuple(path for path in paths if Path(path).is_dir())
-
-
-def serve(told: Told, crashed: Crashed) -> int:
-    """Serve standard input and output until the input ends or a signal asks to stop."""
-    try:
-        anyio.run(_serve, told, crashed)
-    except* BrokenPipeError:
-        pass  # the client is gone, and nobody is left to tell
-    return 0
-
-
-async def _serve(told: Told, crashed: Crashed) -> None:
-    service = Service(told, crashed)
-    try:
-        async with anyio.create_task_group() as group:
-            group.start_soon(_until_signal, service, group.cancel_scope)
-            async with standard_streams(service.close) as (read, write):
-                await service.server.run(read, write, service.server.create_initialization_options())
-            group.cancel_scope.cancel()
-    finally:
-        service.seats.close()
-
-
-async def _until_signal(service: Service, scope: anyio.CancelScope) -> None:
-    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-        async for _ in signals:
-            service.close()
-            scope.cancel()
-            return

@@ -45,6 +45,17 @@ def who_speaks(caller: Caller, environ: Mapping[str, str], agent: str | None = N
     return who if marked(seen) else _stranger(who, caller, seen, agent, session)
 
 
+def kind_of(client: str) -> str:
+    """A word for a client: the agent that it is known as, else what it calls itself."""
+    known = _known(client)
+    return known.type if known else re.sub(r"[^a-z0-9]+", "-", client.lower()).strip("-")[:40] or "mcp"
+
+
+def type_of(client: str) -> str:
+    known = _known(client)
+    return known.type if known else "generic"
+
+
 def _known(client: str) -> Known | None:
     """By a word of the name: `claude-code`, `codex-mcp-client`, `gemini-cli-mcp-client`, `opencode`, `copilot-cli`."""
     words = re.split(r"[^a-z0-9]+", client.lower())
@@ -53,7 +64,7 @@ def _known(client: str) -> Known | None:
 
 def _stranger(who: Who, caller: Caller, environ: Mapping[str, str], agent: str | None, session: str | None) -> Who:
     """A client that is not known: its process is the session, since it started this server for itself."""
-    kind = re.sub(r"[^a-z0-9]+", "-", caller.client.lower()).strip("-")[:40] or "mcp"
+    kind = kind_of(caller.client)
     parent = processes.look_up(os.getppid())
     if not (session or environ.get("TENURE_SESSION")) and parent is not None:
         who = who._replace(session=f"{kind}-{parent.pid}-{parent.start}", source="the client's process", process=parent)

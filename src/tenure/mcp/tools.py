@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -11,9 +10,9 @@ from tenure.core import commands as c
 from tenure.core.commands import NewTask
 from tenure.core.errors import InvalidInput, TenureError
 from tenure.core.inputs import check_choice
+from tenure.core.lifecycle import HELD
 from tenure.core.outcomes import Outcome
 from tenure.core.receipts import parse_receipt
-from tenure.engine.waiting import claim_next_or_wait
 from tenure.mcp import arguments as a
 from tenure.mcp.replies import Reply, answered, listed, seen, told
 from tenure.mcp.seats import Seat
@@ -24,6 +23,13 @@ MOST_LISTED = 20
 class Call(NamedTuple):
     seat: Seat
     is_wanted: Callable[[], bool]  # not any more once the client has cancelled it, or left
+
+
+class Wanted(NamedTuple):
+    """The best task, and how many seconds to stay for it."""
+
+    command: c.ClaimNext
+    wait: float
 
 
 class Tool(NamedTuple):
@@ -38,31 +44,36 @@ class Tool(NamedTuple):
 
 
 def claim(call: Call, given: a.Claim) -> Reply:
-    seat = call.seat
-    seat.introduce()
-    outcome = _claimed(call, given)
+    client = call.seat.client
+    if given.task is None:
+        wanted = next_best(call, given)
+        return claim_reply(call, client.stay(wanted.command, wanted.wait, is_wanted=call.is_wanted))
+    call.seat.introduce()
+    if given.wait or given.track or given.type or given.tags or given.capabilities:
+        raise InvalidInput("claim: wait and filters go with the next best task, not with a named one")
+    return claim_reply(call, client.claim(given.task, lease=_lease(call, given), process=call.seat.process))
+
+
+def next_best(call: Call, given: a.Claim) -> Wanted:
+    """What is asked for where no task is named, for an agent that is known from here on."""
+    client = call.seat.client
+    call.seat.introduce()
+    command = c.ClaimNext(
+        project=client.project, agent=client.agent, session=client.session, user=client.user,
+        lease=_lease(call, given), process=call.seat.process, tracks=_listing(given.track), types=_listing(given.type),
+        tags=given.tags or (), capabilities=given.capabilities,
+    )  # fmt: skip
+    return Wanted(command, _wait(given.wait))
+
+
+def claim_reply(call: Call, outcome: Outcome) -> Reply:
     if outcome.receipt and outcome.task:
-        seat.receipts.keep(outcome.task["id"], outcome.task["key"], outcome.receipt)
+        call.seat.receipts.keep(outcome.task["id"], outcome.task["key"], outcome.receipt)
     return answered(outcome, next=_after_claim(outcome), asks=True)
 
 
-def _claimed(call: Call, given: a.Claim) -> Outcome:
-    client = call.seat.client
-    filters: dict[str, Any] = {
-        "tracks": _listing(given.track), "types": _listing(given.type), "tags": given.tags or (),
-        "capabilities": given.capabilities,
-    }  # fmt: skip
-    lease = float(call.seat.settings["lease"].value) if given.lease is None else given.lease
-    wait = _wait(given.wait)
-    if given.task is not None:
-        if wait or any(filters.values()):
-            raise InvalidInput("claim: wait and filters go with the next best task, not with a named one")
-        return client.claim(given.task, lease=lease, process=call.seat.process)
-    command = c.ClaimNext(
-        project=client.project, agent=client.agent, session=client.session, user=client.user, lease=lease,
-        process=call.seat.process, **filters,
-    )  # fmt: skip
-    return claim_next_or_wait(client.engine, command, wait, time.monotonic, client.principal, is_wanted=call.is_wanted)
+def _lease(call: Call, given: a.Claim) -> float:
+    return float(call.seat.settings["lease"].value) if given.lease is None else given.lease
 
 
 def _wait(seconds: float | None) -> float:
@@ -108,14 +119,23 @@ def _ready(seat: Seat, task: str, limit: int) -> Reply:
 
 
 def _held(seat: Seat, task: str, limit: int) -> Reply:
-    """What the session keeps receipts for, as far as nobody else has claimed it since."""
+    """What the session holds, as far as nobody else has claimed it since; with the receipts that it keeps."""
     kept = seat.receipts.live()
     rows = [
         {"key": one.key, "state": now["state"], "receipt": one.receipt}
         for one, now in zip(kept, seat.client.states(one.task for one in kept), strict=True)
         if now.get("generation") == parse_receipt(one.receipt).generation
     ]
-    return told({"tasks": rows[:limit]}, next=None if rows else "You hold nothing: claim takes a task.")
+    known = {row["key"] for row in rows}
+    others = seat.client.tasks(session=seat.who.session, state=HELD, limit=limit)
+    lost = [{"key": one["key"], "state": one["state"]} for one in others if one["key"] not in known]
+    if lost:
+        way = (
+            "Without its receipt a task cannot be finished: claim it again when its lease is over, as the same attempt."
+        )
+    else:
+        way = "" if rows else "You hold nothing: claim takes a task."
+    return told({"tasks": [*rows, *lost][:limit]}, next=way)
 
 
 def _status(seat: Seat, task: str, limit: int) -> Reply:
@@ -187,7 +207,7 @@ def _check_fit(given: a.Finish) -> None:
 def _check_tree(seat: Seat, given: a.Finish) -> None:
     """What the project wants of a working tree before a result is handed in, as `tenure done` checks it."""
     wants_clean, wants_commit = (seat.settings[name].value for name in ("done.clean_tree", "done.commit"))
-    if not (wants_clean or wants_commit):
+    if seat.folder is None or not (wants_clean or wants_commit):
         return
     commit = given.result.get("commit") if isinstance(given.result, dict) else None
     if wants_commit and not (isinstance(commit, str) and commit):

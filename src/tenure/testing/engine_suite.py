@@ -9,12 +9,17 @@ from __future__ import annotations
 
 from tenure.testing.engine.archive import Archive
 from tenure.testing.engine.both_ways import BothWays
+from tenure.testing.engine.coordinators import Coordinators
 from tenure.testing.engine.endings import Endings
+from tenure.testing.engine.gauges import Gauges
 from tenure.testing.engine.graphs import Graphs
+from tenure.testing.engine.keys import Keys
 from tenure.testing.engine.landings import Landings
 from tenure.testing.engine.operators import Operators
 from tenure.testing.engine.order import Order
+from tenure.testing.engine.overview import Overview
 from tenure.testing.engine.processes import Processes
+from tenure.testing.engine.reach import Reach
 from tenure.testing.engine.recalling import Recalling
 from tenure.testing.engine.receipts import Receipts
 from tenure.testing.engine.repeats import Repeats
@@ -35,10 +40,15 @@ class EngineSuite(
     Graphs,
     Order,
     Team,
+    Overview,
+    Gauges,
     Processes,
     Operators,
+    Keys,
+    Reach,
     Undo,
     Upkeep,
+    Coordinators,
     Archive,
     Recalling,
     BothWays,

@@ -195,13 +195,16 @@ class Scene:
         return row
 
     def secrets(self) -> list[str]:
-        """Every nonce and token in use, in each spelling in which it could leak."""
+        """Every nonce, token and digest in use, in each spelling in which it could leak."""
         found = set()
         for row in (*self.rows(Claim), *self.rows(records.Reservation)):
             if row.nonce:
                 receipt = Receipt("x", row.generation, row.epoch, row.nonce)
                 base64 = b64encode(row.nonce).decode()  # as JSON spells bytes
                 found |= {row.nonce.hex(), base64, str(receipt).rpartition(":")[2]}
+        with self.store.begin("local", write=False) as tx:
+            digests = [digest for key in tx.find(records.ApiKey, {}) for digest in (key.digest, key.previous) if digest]
+        found |= {spelling for d in digests for spelling in (d.hex(), b64encode(d).decode())}
         return sorted(found)
 
 

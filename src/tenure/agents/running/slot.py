@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import threading
-import time
 from contextlib import suppress
 from typing import Any
 
@@ -69,7 +68,7 @@ class Slot(threading.Thread):
                 keeper = keeper or Keeper()
                 try:
                     client = self._next_client()
-                    mark = client.store.mark()
+                    mark = client.mark()
                     outcome = client.claim(
                         lease=self.options.lease, process=keeper.process, request_id=client.session,
                         **self.options.filters,
@@ -125,12 +124,9 @@ class Slot(threading.Thread):
     def _idle(self, mark: int, outcome: Outcome) -> None:
         """Stay until something was written, something is due, or it is time to look again."""
         wait = POLL
-        if outcome.retry_at is not None:
-            wait = min(wait, max(GLANCE, (outcome.retry_at - self.client.now()) / 1e6))
-        until = time.monotonic() + wait
-        while not self.ground.draining.is_set() and (left := until - time.monotonic()) > 0:
-            if self.client.store.wait(mark, min(GLANCE, left)):
-                return
+        if outcome.retry_in is not None:
+            wait = min(wait, max(GLANCE, outcome.retry_in))
+        self.client.wait_for_news(mark, wait, is_wanted=lambda: not self.ground.draining.is_set())
 
     # --- working ---
 

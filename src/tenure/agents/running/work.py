@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +48,7 @@ class Work:
         self.ground, self.options = ground, ground.options
         self.client = client
         self.granted = granted
-        self.task: dict[str, Any] = granted.task
+        self.task: Mapping[str, Any] = granted.task
         self.keeper = keeper
         self.agent = client.agent
         self.key: str = self.task["key"]

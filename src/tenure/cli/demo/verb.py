@@ -212,7 +212,7 @@ class Demo:
             else:
                 self._draw()
                 self._check_agents()
-                self.client.store.wait(self.seen, 0.1)
+                self.client.wait_for_news(self.seen, 0.1)
         raise Bug("the demo's agents did not get on", "try again where less else is running, or report it")
 
     def _tell(self, event: Mapping[str, Any]) -> None:

@@ -44,7 +44,7 @@ def receipts(patient: Patient) -> Iterator[Finding]:
     from tenure.agents.receipts import Receipts
 
     client = patient.client
-    if client is None or patient.run.project not in client.projects():
+    if client is None or client.is_remote or patient.run.project not in client.projects():
         return
     project = patient.run.project
     names = _names(os.path.join(patient.home.folder, "receipts"))[:MOST_SESSIONS]

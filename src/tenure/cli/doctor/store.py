@@ -22,9 +22,8 @@ SILLY = 1_700_000_000 * SECOND  # no host whose clock is right is before it
 def store(patient: Patient) -> Iterator[Finding]:
     if patient.client is None:
         return  # said already
-    store_ = patient.client.store
     projects = patient.client.projects()
-    schema = getattr(store_, "schema", None)
+    schema = None if patient.client.is_remote else getattr(patient.client.store, "schema", None)
     facts = [f"schema {schema}" if schema is not None else "", counted(len(projects), "project")]
     if is_file_store(patient.home.url):
         import apsw
@@ -48,8 +47,8 @@ def store(patient: Patient) -> Iterator[Finding]:
 
 def clock(patient: Patient) -> Iterator[Finding]:
     """The store's time never goes back; a host's clock that did makes it stand still, and leases longer."""
-    if patient.client is None:
-        return
+    if patient.client is None or patient.client.is_remote:
+        return  # a server's time is its host's affair
     with patient.client.store.begin(patient.client.engine.tenant, write=False) as tx:
         last = tx.events({}, limit=1, last=True)
         host = time.time_ns() // 1000

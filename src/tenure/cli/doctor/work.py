@@ -29,6 +29,11 @@ def work(patient: Patient) -> Iterator[Finding]:
     client = patient.client
     if client is None or patient.run.project not in client.projects():
         return
+    if client.is_remote:
+        from tenure.cli.doctor import served
+
+        yield from served.work(client)
+        return
     project = patient.run.project
     with client.store.begin(client.engine.tenant, write=False) as tx:
         late = [row for row in tx.due(project, tx.now - PROMPT, MOST_READ) if row.state in lifecycle.HELD]

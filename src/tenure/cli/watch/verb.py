@@ -20,10 +20,11 @@ from tenure.core.errors import TenureError
 if TYPE_CHECKING:
     from tenure.cli.watch.fullscreen import Fullscreen
     from tenure.client import Client
-    from tenure.stores.port import Store
 
 SHORTEST = 0.1
-SLICE = 0.25  # seconds that the waiting thread waits at a time, and that leaving may take
+SLICE = 5.0  # seconds that the waiting thread waits at a time; it looks up much oftener whether it may leave
+AWAY = 0.5  # between tries while there is nobody to ask
+LEAVING = 0.5  # a request that is under way may be left to itself
 LAST_EVENTS = 15
 TASKS_SHOWN = 20
 
@@ -89,7 +90,7 @@ class _Live:
     def run(self) -> None:
         from tenure.cli.watch.view import Shown, frame
 
-        with _Bell(self.client.store, self.screen) as bell:
+        with _Bell(self.client, self.screen) as bell:
             while not self.view.is_over and self.screen.ended_by is None:
                 if self._is_due():
                     self._read(bell)
@@ -124,7 +125,7 @@ class _Live:
         began = time.monotonic()
         self.view.is_stale, self.has_news = False, False
         try:
-            bell.arm(self.client.store.mark())
+            bell.arm(self.client.mark())
             self.data = read(self.client, self.view.states)
             self.detail = None
             self.trouble = ""
@@ -159,10 +160,10 @@ class _Live:
 
 
 class _Bell:
-    """A thread that waits for the store and wakes the screen, once for each time it is armed."""
+    """A thread that waits for news and wakes the screen, once for each time it is armed."""
 
-    def __init__(self, store: Store, screen: Fullscreen) -> None:
-        self._store, self._screen = store, screen
+    def __init__(self, client: Client, screen: Fullscreen) -> None:
+        self._client, self._screen = client, screen
         self._mark = 0
         self._armed, self._over = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._wait, name="tenure-watch", daemon=True)
@@ -174,7 +175,7 @@ class _Bell:
     def __exit__(self, *_: Any) -> None:
         self._over.set()
         self._armed.set()
-        self._thread.join()
+        self._thread.join(LEAVING)
 
     def arm(self, mark: int) -> None:
         """Ring once there are events beyond `mark`."""
@@ -184,10 +185,10 @@ class _Bell:
     def _wait(self) -> None:
         while self._armed.wait() and not self._over.is_set():
             try:
-                has_come = self._store.wait(self._mark, SLICE)
+                has_come = self._client.wait_for_news(self._mark, SLICE, is_wanted=lambda: not self._over.is_set())
             except TenureError:  # the loop meets it too, and shows it
                 has_come = False
-                self._over.wait(SLICE)
+                self._over.wait(AWAY)
             if has_come:
                 self._armed.clear()
                 self._screen.wake()

@@ -108,7 +108,7 @@ class _Claims:
         try:
             sent, repeated = claiming.sending(self.work, command)
             inputs.check_list(command.capabilities or (), "capability")
-            asker = None if repeated or sent.id in self._requests else self._asker(command)
+            asker = None if repeated or sent.id in self._requests else self._asker(command, principal)
         except TenureError:
             return None
         if asker is None:
@@ -125,14 +125,16 @@ class _Claims:
         return _Asked(command, principal, asker, sent, tasks)
 
     def _may(self, command: commands.ClaimNext, principal: Principal) -> bool:
+        if principal.projects or principal.is_proven:
+            return is_allowed(self.work, command, principal)
         place = (command.project, principal.role)
         if place not in self._allowed:
             self._allowed[place] = is_allowed(self.work, command, principal)
         return self._allowed[place]
 
-    def _asker(self, command: commands.ClaimNext) -> claiming.Asker | None:
+    def _asker(self, command: commands.ClaimNext, principal: Principal) -> claiming.Asker | None:
         """Who asks, where nothing about it needs deciding; the same one may ask many times."""
-        like = (command.project, command.agent, command.session, command.lease, command.user)
+        like = (command.project, command.agent, command.session, command.lease, command.user, principal.key)
         if like not in self._askers:
             asker = claiming.Asker(self.work, command)
             self._askers[like] = asker if self._is_plain(asker) else None

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from tenure.core import commands, graph, inputs, lifecycle, retry, team
+from tenure.core import commands, graph, inputs, lifecycle, retry, roles, team
 from tenure.core.bodies import is_reference
 from tenure.core.commands import Principal
 from tenure.core.errors import Bug, TenureError
@@ -42,6 +42,18 @@ def _receipt(work: Work, command: Any, principal: Principal, seen: set[tuple[str
     return receipt
 
 
+def _check_holders(asking: Iterable[Given], held: dict[Place, Completed] | dict[Place, Renewed]) -> None:
+    """The statement goes by the receipt alone; here whose it was is known. Raising takes the whole batch back.
+
+    It is then run in parts, so that the one that is refused is refused alone. Reading the holders first would cost
+    every batch a journey, for something that only a thief does.
+    """
+    for place, (principal, _, _) in asking:
+        row = held.get(place)
+        if row is not None:
+            roles.check_mine(principal, row.agent, f"the claim of {row.ref}")
+
+
 def complete(work: Work, run: Run) -> list[Done]:
     given: list[Completion] = []
     seen: set[tuple[str, str]] = set()
@@ -56,6 +68,7 @@ def complete(work: Work, run: Run) -> list[Done]:
     done = {(d.project, d.ref): d for d in tx.complete(given)}
     work.forget(Task, Claim, Result)
     asking = _asking(run, given)
+    _check_holders(asking, done)
     _signs_of_life(work, asking, done)
     outcomes: list[Done] = []
     for (place, asked), completion in zip(asking, given, strict=True):
@@ -173,7 +186,9 @@ def renew(work: Work, run: Run) -> list[Done]:
     tx: Fused = work.tx  # type: ignore[assignment]  # the store declares it
     renewed = {(r.project, r.ref): r for r in tx.renew(given)}
     work.forget(Task)
-    _signs_of_life(work, _asking(run, given), renewed)
+    asking = _asking(run, given)
+    _check_holders(asking, renewed)
+    _signs_of_life(work, asking, renewed)
     mail = _mail(work, renewed.values())
     outcomes: list[Done] = []
     for renewal in given:

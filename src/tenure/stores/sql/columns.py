@@ -22,7 +22,7 @@ SQLITE_TYPES = {"str": "TEXT", "int": "INTEGER", "bool": "INTEGER", "float": "RE
 # Narrow rows live in the tree of their key: one page less to write each. Wide ones would make that tree deep.
 NARROW = {
     "claim", "usage", "landing", "edge", "dag", "track", "project", "agent", "session", "model", "reservation",
-    "leader",
+    "leader", "api_key",
 }  # fmt: skip
 
 

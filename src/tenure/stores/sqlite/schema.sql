@@ -1,4 +1,4 @@
--- 0001_initial 6751b99d46366defc8a0f1be2a433b7bb2e51ced69c61708958275aba4c7493d since 0.1.0
+-- 0001_initial 0c033da7f0cf95ba3f93b91188a14ace7a71458bfbacf00272965800b5609a36 since 0.1.0
 
 -- table agent of agent
 CREATE TABLE agent (
@@ -28,6 +28,29 @@ CREATE TABLE agent (
     step TEXT,
     troubles INTEGER NOT NULL,
     cool_until INTEGER,
+    PRIMARY KEY (tenant, project, id)
+) STRICT, WITHOUT ROWID;
+
+-- table api_key of api_key
+CREATE TABLE api_key (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    name TEXT NOT NULL,
+    role TEXT NOT NULL,
+    user TEXT,
+    agent TEXT,
+    projects TEXT NOT NULL,
+    digest BLOB NOT NULL,
+    previous BLOB NOT NULL,
+    previous_until INTEGER,
+    created_at INTEGER NOT NULL,
+    created_by TEXT NOT NULL,
+    rotated_at INTEGER,
+    expires_at INTEGER,
+    revoked_at INTEGER,
+    request_id TEXT,
+    request_hash TEXT,
     PRIMARY KEY (tenant, project, id)
 ) STRICT, WITHOUT ROWID;
 
@@ -292,6 +315,8 @@ CREATE TABLE leader (
     elected_at INTEGER NOT NULL,
     lease INTEGER NOT NULL,
     until INTEGER NOT NULL,
+    ticks TEXT NOT NULL,
+    cycles TEXT NOT NULL,
     PRIMARY KEY (tenant, project, id)
 ) STRICT, WITHOUT ROWID;
 

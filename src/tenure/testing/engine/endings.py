@@ -361,7 +361,9 @@ class Endings(Stage):
         scene.fail(scene.take(never), "invalid_output")
         only = scene.add(retry=RetryPolicy(retry_on=("crash",)))
         scene.fail(scene.take(only), "task")
-        assert scene.states(never, only) == ["dead_lettered", "dead_lettered"]
+        hopeless = scene.add(retry=RetryPolicy(retry_on=("permanent",)))
+        scene.fail(scene.take(hopeless), "permanent")
+        assert scene.states(never, only, hopeless) == ["dead_lettered"] * 3
 
     def test_retry_after_takes_the_place_of_the_policys_delay(self, scene: Scene) -> None:
         key = scene.add()

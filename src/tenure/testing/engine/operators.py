@@ -462,11 +462,13 @@ def some_command(kind: type[c.Command], key: str) -> c.Command:
         "task": key, "agent": "ann", "session": "s", "receipt": "A-001@1:" + "0" * 32, "needs": key, "text": "x",
         "question": "x", "data": {}, "tasks": (NewTask(title="x"),), "changes": {"title": "x"}, "sender": "ann",
         "patterns": ("a",), "holder": "ann", "term": 1, "scope": "project:", "code": "Q", "name": "x",
-        "command_id": "cmd_x", "model": "opus", "branch": "main", "old": "a" * 40, "new": "b" * 40, "processes": (),
+        "command_id": "cmd_x", "key": "x", "model": "opus", "branch": "main", "old": "a" * 40, "new": "b" * 40,
+        "processes": (),
     }  # fmt: skip
     wanted = {f: fields[f] for f in kind.__struct_fields__ if f in fields}
     if kind is c.Add:
         wanted["task"] = NewTask(title="x")
     if kind in (c.Lead, c.StepDown):
         wanted["agent"] = True
-    return kind(project=PROJECT, **wanted)
+    is_of_store = kind in (c.CreateKey, c.RotateKey, c.RevokeKey)
+    return kind(project="" if is_of_store else PROJECT, **wanted)

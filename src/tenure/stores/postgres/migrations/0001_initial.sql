@@ -437,6 +437,8 @@ CREATE TABLE leader (
     "elected_at" bigint NOT NULL,
     "lease" bigint NOT NULL,
     "until" bigint NOT NULL,
+    "ticks" text COLLATE "C" NOT NULL,
+    "cycles" text COLLATE "C" NOT NULL,
     PRIMARY KEY (id, project, tenant)
 ) WITH (fillfactor = 70);
 
@@ -474,6 +476,28 @@ CREATE TABLE archived (
     "events" bigint NOT NULL,
     "size" bigint NOT NULL,
     "document" bytea NOT NULL,
+    PRIMARY KEY (id, project, tenant)
+);
+
+CREATE TABLE api_key (
+    tenant text COLLATE "C" NOT NULL,
+    "project" text COLLATE "C" NOT NULL,
+    "id" text COLLATE "C" NOT NULL,
+    "name" text COLLATE "C" NOT NULL,
+    "role" text COLLATE "C" NOT NULL,
+    "user" text COLLATE "C",
+    "agent" text COLLATE "C",
+    "projects" text COLLATE "C" NOT NULL,
+    "digest" bytea NOT NULL,
+    "previous" bytea NOT NULL,
+    "previous_until" bigint,
+    "created_at" bigint NOT NULL,
+    "created_by" text COLLATE "C" NOT NULL,
+    "rotated_at" bigint,
+    "expires_at" bigint,
+    "revoked_at" bigint,
+    "request_id" text COLLATE "C",
+    "request_hash" text COLLATE "C",
     PRIMARY KEY (id, project, tenant)
 );
 

@@ -410,6 +410,8 @@ CREATE TABLE leader (
     elected_at INTEGER NOT NULL,
     lease INTEGER NOT NULL,
     until INTEGER NOT NULL,
+    ticks TEXT NOT NULL,
+    cycles TEXT NOT NULL,
     PRIMARY KEY (tenant, project, id)
 ) STRICT, WITHOUT ROWID;
 
@@ -449,6 +451,28 @@ CREATE TABLE archived (
     document BLOB NOT NULL,
     PRIMARY KEY (tenant, project, id)
 ) STRICT;
+
+CREATE TABLE api_key (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    name TEXT NOT NULL,
+    role TEXT NOT NULL,
+    user TEXT,
+    agent TEXT,
+    projects TEXT NOT NULL,
+    digest BLOB NOT NULL,
+    previous BLOB NOT NULL,
+    previous_until INTEGER,
+    created_at INTEGER NOT NULL,
+    created_by TEXT NOT NULL,
+    rotated_at INTEGER,
+    expires_at INTEGER,
+    revoked_at INTEGER,
+    request_id TEXT,
+    request_hash TEXT,
+    PRIMARY KEY (tenant, project, id)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE event (
     sequence INTEGER PRIMARY KEY,

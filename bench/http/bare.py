@@ -1,0 +1,38 @@
+"""The application as it is, with an engine that has always just granted the same task."""
+
+from __future__ import annotations
+
+import sys
+
+import msgspec
+
+from tenure.client.chance import SystemChance
+from tenure.client.wire import unspelled
+from tenure.config import read_settings
+from tenure.core.commands import Command, DefineProject, Principal
+from tenure.core.outcomes import Outcome
+from tenure.engine import Engine
+from tenure.server import assembly, serving
+from tenure.server.service import Service
+from tenure.stores.opening import open_store
+
+
+class Bare(Service):
+    granted: Outcome
+
+    async def do(self, command: Command, principal: Principal) -> Outcome:
+        return self.granted
+
+
+def main(port: int, answer: bytes) -> int:
+    """Serve; `answer` is what a real claim was told, so that the JSON made is the same."""
+    Bare.granted = msgspec.convert(unspelled(msgspec.json.decode(answer)), Outcome)
+    assembly.Service = Bare  # type: ignore[misc]
+    engine = Engine(open_store("memory://"), SystemChance())
+    engine.do(DefineProject(project="bench"))
+    settings = read_settings("/", {}, {"serve.port": port, "serve.log_file": "/dev/null"})
+    return serving.serve(engine, settings, lambda url: None)
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]), sys.stdin.buffer.read()))

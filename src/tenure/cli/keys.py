@@ -1,0 +1,73 @@
+"""`key create|list|rotate|revoke`: the keys that people and agents sign in to a server with."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import Any
+
+from tenure.cli.frame import Answer, Run, answered, arg, options
+from tenure.cli.kinds import seconds
+from tenure.cli.words import plain, table
+from tenure.client.wire import plain as wire
+from tenure.client.wire import spelled
+from tenure.core import commands as c
+from tenure.core import queries as q
+from tenure.core.outcomes import Outcome
+
+
+@options(
+    arg("name", help="what people will know it by, as in ci or laptop-of-ann"),
+    arg("--role", default="agent", metavar="ROLE", help="viewer, agent, member, admin or owner (agent)"),
+    arg("--user", metavar="NAME", help="whom its doings are put down to (the key's name)"),
+    arg("--for-agent", metavar="NAME", help="of an agent's key: the one agent that it may speak for"),
+    arg("--only", action="append", default=[], metavar="PROJECT", help="good for this project (may be repeated)"),
+    arg("--expires", type=seconds, metavar="DURATION", help="for how long, as in 90d (for ever)"),
+)
+def create(run: Run, given: Namespace) -> Answer:
+    """Make a key to sign in to `tenure serve` with. It is shown this once; the store keeps a digest of it."""
+    command = c.CreateKey(
+        name=given.name, role=given.role, user=given.user, agent=given.for_agent, projects=tuple(given.only),
+        expires_in=given.expires,
+    )  # fmt: skip
+    return _shown(run, run.client.do(command))
+
+
+@options(arg("--all", action="store_true", help="also those that are revoked or over"))
+def list_(run: Run, given: Namespace) -> Answer:
+    """The store's keys, without their secrets."""
+    found = run.client.look(q.Keys(ended=given.all))
+    return Answer(wire(found), lambda: _table(found))
+
+
+@options(
+    arg("key", help="its id, or its name"),
+    arg("--grace", type=seconds, default=3600.0, metavar="DURATION", help="how long the old secret stays good (1h)"),
+)
+def rotate(run: Run, given: Namespace) -> Answer:
+    """Give a key a new secret. After a leak: --grace 0."""
+    return _shown(run, run.client.do(c.RotateKey(key=given.key, grace=given.grace)))
+
+
+@options(arg("key", help="its id, or its name"))
+def revoke(run: Run, given: Namespace) -> Answer:
+    """Make a key void, for ever. Servers follow at once, or within two seconds."""
+    return answered(run.client.do(c.RevokeKey(key=given.key)))
+
+
+def _shown(run: Run, outcome: Outcome) -> Answer:
+    if outcome.secret is None:
+        return answered(outcome)
+    # alone where a program reads it: KEY=$(tenure key create ci)
+    note = f"\n  {outcome.message}; {outcome.hint}" if run.is_terminal else ""
+    return answered(outcome, outcome.secret + note)
+
+
+def _table(found: list[dict[str, Any]]) -> str:
+    rows = [
+        (
+            k["id"], plain(k["name"]), k["role"], k["agent"], ", ".join(k["projects"]) or "all", k["status"],
+            k["expires_at"] and spelled(k["expires_at"])[:10],
+        )
+        for k in found
+    ]  # fmt: skip
+    return table(rows, ("key", "name", "role", "agent", "projects", "status", "expires")) or "no keys"

@@ -1,0 +1,212 @@
+"""The looks: each makes one query and hands it to `look`. Nothing is written by them.
+
+`One` is what a single look gives, `Dicts` a list of them, `Names` a list of names, `Out` an outcome: each either the
+value itself or an awaitable of it. Instants in what comes back are microseconds UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from tenure.core import queries as q
+from tenure.core.queries import Query
+
+if TYPE_CHECKING:
+    from typing import TypedDict, Unpack
+
+    Several = str | Iterable[str] | None
+
+    class TaskFilters(TypedDict, total=False):
+        """`text` is looked for in title and key; `order` falls with a leading minus; `after` is the last row's
+        (order value, id)."""
+
+        state: Several
+        track: Several
+        type: Several
+        agent: Several
+        session: str | None
+        dag: str | None
+        parent: str | None
+        tag: str | None
+        text: str | None
+        priority_range: tuple[int, int] | None
+        created_from: int | None
+        created_until: int | None
+        archived: bool
+        order: str
+        after: tuple[Any, str] | None
+        limit: int
+
+    class ClaimFilters(TypedDict, total=False):
+        """What a claim may be narrowed to; without `capabilities` those that the agent registered."""
+
+        capabilities: Iterable[str] | None
+        tracks: Iterable[str]
+        types: Iterable[str]
+        tags: Iterable[str]
+        region: str | None
+
+    class LogFilters(TypedDict, total=False):
+        """The newest `limit` events, or with `last` off the first behind the sequence `after`."""
+
+        after: int
+        limit: int
+        last: bool
+        since: int | None
+        task: str | None
+        kind: Several
+        level: Several
+        agent: str | None
+        session: str | None
+
+
+Out = TypeVar("Out")
+One = TypeVar("One")
+Dicts = TypeVar("Dicts")
+Names = TypeVar("Names")
+
+_SEVERAL = frozenset({"state", "track", "type", "agent", "kind", "level"})  # of these one or many may be named
+
+
+class Looks(Generic[Out, One, Dicts, Names]):
+    project: str
+    agent: str
+    session: str
+
+    def look(self, query: Query) -> Any:
+        """What any query asks for."""
+        raise NotImplementedError
+
+    def _one(self, query: Query) -> One:
+        one: One = self.look(query)
+        return one
+
+    def _dicts(self, query: Query) -> Dicts:
+        several: Dicts = self.look(query)
+        return several
+
+    # --- tasks ---
+
+    def show(self, task: str) -> One:
+        """Everything about one task but its log."""
+        return self._one(q.Show(project=self.project, task=task))
+
+    def tasks(self, **filters: Unpack[TaskFilters]) -> Dicts:
+        """A page of tasks."""
+        return self._dicts(_filtered(q.Tasks, self.project, filters))
+
+    def ready(self, *, track: str | None = None, limit: int = 50) -> Dicts:
+        """Claimable tasks, best first."""
+        return self._dicts(q.Ready(project=self.project, track=track, limit=limit))
+
+    def next(self, **filters: Unpack[ClaimFilters]) -> Out:
+        """What `claim` would take now, without taking it."""
+        found: Out = self.look(q.Next(project=self.project, agent=self.agent, session=self.session, **_tuples(filters)))
+        return found
+
+    def states(self, tasks: Iterable[str]) -> Dicts:
+        """Where each of the named tasks stands, or that there is none."""
+        return self._dicts(q.States(project=self.project, tasks=tuple(tasks)))
+
+    def history(self, task: str) -> Dicts:
+        """The lineage: one entry a generation, with every refused submission under it."""
+        return self._dicts(q.History(project=self.project, task=task))
+
+    def results(self, task: str) -> Dicts:
+        """All results of a task, accepted and refused."""
+        return self._dicts(q.Results(project=self.project, task=task))
+
+    def why(self, task: str) -> One:
+        """Why a task stands where it does."""
+        return self._one(q.Why(project=self.project, task=task))
+
+    def dead_letters(self, *, resolved: bool = False) -> Dicts:
+        """Tasks that ran out of attempts and wait for a person."""
+        return self._dicts(q.DeadLetters(project=self.project, resolved=resolved))
+
+    # --- dags ---
+
+    def dag(self, id: str) -> One:
+        """A dag with its tasks, edges, counts and critical path."""
+        return self._one(q.Dag(project=self.project, dag=id))
+
+    def dags(self) -> Dicts:
+        return self._dicts(q.Dags(project=self.project))
+
+    def plans(self, *, dag: str | None = None, plan: str | None = None, open_only: bool = False) -> Dicts:
+        """The tasks of a dag, of a named plan, or all, as they were asked for."""
+        return self._dicts(q.Plans(project=self.project, dag=dag, plan=plan, open_only=open_only))
+
+    def tracks(self) -> Dicts:
+        return self._dicts(q.Tracks(project=self.project))
+
+    # --- the team ---
+
+    def agents(self) -> Dicts:
+        """Who is there, and what each holds."""
+        return self._dicts(q.Agents(project=self.project))
+
+    def inbox(self, *, unread: bool = True, sender: str | None = None) -> Dicts:
+        """Mail of this agent; looking does not mark it as read."""
+        return self._dicts(q.Inbox(project=self.project, agent=self.agent, unread=unread, sender=sender))
+
+    def messages(self, limit: int = 100) -> Dicts:
+        """All mail of the project, newest first."""
+        return self._dicts(q.Messages(project=self.project, limit=limit))
+
+    def reservations(self) -> Dicts:
+        """What is reserved, and by whom."""
+        return self._dicts(q.Reservations(project=self.project))
+
+    def sessions(self, agent: str | None = None, limit: int = 100) -> Dicts:
+        """Sessions, the most recently active first."""
+        return self._dicts(q.Sessions(project=self.project, agent=agent, limit=limit))
+
+    def memory(self, session: str | None = None) -> One:
+        """What a session claimed, did and lost."""
+        return self._one(q.Session(project=self.project, session=session or self.session))
+
+    def processes(self) -> Dicts:
+        """The processes that hold claims now."""
+        return self._dicts(q.Processes(project=self.project))
+
+    # --- the whole ---
+
+    def projects(self) -> Names:
+        """The names of all projects in the store."""
+        names: Names = self.look(q.Projects())
+        return names
+
+    def status(self) -> One:
+        """One screen: who leads, who works, how far each track is, how many tasks stand where."""
+        return self._one(q.Status(project=self.project))
+
+    def spent(self, by: str = "task", limit: int = 100) -> Dicts:
+        """What was spent for each task, agent, model or session, the dearest first."""
+        return self._dicts(q.Spent(project=self.project, by=by, limit=limit))
+
+    def log(self, **filters: Unpack[LogFilters]) -> Dicts:
+        """Events, oldest first."""
+        return self._dicts(_filtered(q.Log, self.project, filters))
+
+
+def _filtered(kind: type[Query], project: str, filters: Any) -> Query:
+    """The query with these filters; InvalidInput where there is no such filter."""
+    for name in filters:
+        if name not in kind.__struct_fields__:
+            from tenure.core.inputs import check_choice
+
+            check_choice(name, [known for known in kind.__struct_fields__ if known != "project"], "filter")
+    return kind(project=project, **_tuples(filters))
+
+
+def _tuples(filters: Any) -> dict[str, Any]:
+    """One name, or any list of them, as queries have it."""
+
+    def tupled(name: str, value: Any) -> Any:
+        if isinstance(value, str):
+            return (value,) if name in _SEVERAL else value
+        return tuple(value) if isinstance(value, Iterable) else value
+
+    return {name: tupled(name, value) for name, value in filters.items()}

@@ -1,0 +1,296 @@
+"""The verbs: each makes one command and hands it to `do`. Written once, for clients that block and clients that don't.
+
+`Out` is what comes back: an Outcome, or an awaitable of one. `client.py` and `async_client.py` say which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from tenure.client.looks import Dicts, Looks, Names, One, Out
+from tenure.core import commands as c
+from tenure.core.commands import ClaimNext, Command, Dependency, NewTask, NewTrack, Process, Totals
+
+if TYPE_CHECKING:
+    from decimal import Decimal  # only named: its import would cost every start a millisecond
+
+
+class Verbs(Looks[Out, One, Dicts, Names]):
+    """Everything that can be asked of a project, as methods.
+
+    "Denied" and "stale" come back as outcomes (`outcome.ok` tells); bad input and a store that is away are raised as
+    TenureError. A receipt is the only proof of a claim: keep it, and hand it to whoever shall go on.
+    """
+
+    user: str | None
+
+    def do(self, command: Command) -> Out:
+        """Run any command."""
+        raise NotImplementedError
+
+    def stay(self, command: ClaimNext, seconds: float) -> Out:
+        """As `do`, but stays until there is something to take or the time is over."""
+        raise NotImplementedError
+
+    # --- projects ---
+
+    def init(self, **settings: Any) -> Out:
+        """Make the project, or change its settings: default_track, boost, agents_may_operate, limits."""
+        return self.do(c.DefineProject(project=self.project, **settings))
+
+    def define_track(self, code: str, name: str, purpose: str = "") -> Out:
+        return self.do(c.DefineTrack(project=self.project, code=code, name=name, purpose=purpose))
+
+    def stop_line(self, scope: str = "project:", reason: str = "") -> Out:
+        return self.do(c.StopLine(project=self.project, scope=scope, reason=reason))
+
+    def start_line(self, scope: str = "project:") -> Out:
+        return self.do(c.StartLine(project=self.project, scope=scope))
+
+    # --- making work ---
+
+    def add(
+        self, title: str, *, after: Iterable[str | Dependency] = (), request_id: str | None = None, **fields: Any
+    ) -> Out:
+        """Make one task; `after` names what it depends on, `fields` are those of NewTask."""
+        task = NewTask(title=title, depends_on=tuple(after), **fields)
+        return self.do(c.Add(project=self.project, task=task, request_id=request_id))
+
+    def plan(
+        self,
+        tasks: Iterable[NewTask],
+        *,
+        title: str = "",
+        name: str | None = None,
+        prune: bool = False,
+        tracks: Iterable[NewTrack] = (),
+        dry_run: bool = False,
+    ) -> Out:
+        """Make a whole dag at once; with a name it can be applied again. A dry run says what would happen."""
+        return self.do(
+            c.Plan(
+                project=self.project, tasks=tuple(tasks), title=title, name=name, prune=prune, tracks=tuple(tracks),
+                dry_run=dry_run,
+            )
+        )  # fmt: skip
+
+    def link(self, task: str, needs: str, on_failure: str = "block") -> Out:
+        return self.do(c.Link(project=self.project, task=task, needs=needs, on_failure=on_failure))
+
+    def unlink(self, task: str, needs: str) -> Out:
+        return self.do(c.Unlink(project=self.project, task=task, needs=needs))
+
+    def publish(self, task: str | None = None, dag: str | None = None) -> Out:
+        return self.do(c.Publish(project=self.project, task=task, dag=dag))
+
+    # --- claims ---
+
+    def claim(
+        self,
+        task: str | None = None,
+        *,
+        lease: float | None = None,
+        n: int = 1,
+        wait: float = 0.0,
+        process: Process | None = None,
+        request_id: str | None = None,
+        **filters: Any,
+    ) -> Out:
+        """Claim a task by name, or the best that this agent may take; `wait` stays that many seconds for one.
+
+        `process` is whose end proves that the holder is gone; leave it out where the receipt will be handed on.
+        """
+        who: dict[str, Any] = {
+            "project": self.project, "agent": self.agent, "session": self.session, "user": self.user, "lease": lease,
+            "process": process, "request_id": request_id,
+        }  # fmt: skip
+        if task is not None:
+            return self.do(c.Claim(**who, task=task))
+        command = c.ClaimNext(**who, n=n, **filters)
+        return self.stay(command, wait) if wait > 0 else self.do(command)
+
+    def renew(self, receipt: str, lease: float | None = None, *, background: bool = False) -> Out:
+        return self.do(c.Renew(project=self.project, receipt=receipt, lease=lease, background=background))
+
+    def start(self, receipt: str) -> Out:
+        return self.do(c.Start(project=self.project, receipt=receipt))
+
+    def progress(
+        self, receipt: str, percent: int | None = None, step: str | None = None, done_in: float | None = None
+    ) -> Out:
+        return self.do(c.Progress(project=self.project, receipt=receipt, percent=percent, step=step, done_in=done_in))
+
+    def checkpoint(self, receipt: str, data: Mapping[str, Any]) -> Out:
+        return self.do(c.Checkpoint(project=self.project, receipt=receipt, data=dict(data)))
+
+    def usage(
+        self,
+        receipt: str,
+        model: str,
+        *,
+        fresh: int = 0,
+        cached: int = 0,
+        written: int = 0,
+        output: int = 0,
+        cost_usd: str | Decimal | float | None = None,
+        duration: float = 0.0,
+    ) -> Out:
+        """Report what a model has cost since the claim, in all: tokens, dollars (None: not known), seconds."""
+        return self.do(
+            c.Usage(
+                project=self.project, receipt=receipt, model=model, fresh=fresh, cached=cached, written=written,
+                output=output, cost_usd=None if cost_usd is None else str(cost_usd), duration=duration,
+            )
+        )  # fmt: skip
+
+    def land(self, receipt: str, branch: str, old: str, new: str) -> Out:
+        """Record that the branch is about to be moved from one commit to the other; the swap is the caller's."""
+        return self.do(c.Land(project=self.project, receipt=receipt, branch=branch, old=old, new=new))
+
+    def submit(
+        self,
+        receipt: str,
+        data: Any = None,
+        summary: str = "",
+        request_id: str | None = None,
+        *,
+        usage: Iterable[Totals] = (),
+    ) -> Out:
+        return self.do(
+            c.Submit(
+                project=self.project, receipt=receipt, data=data, summary=summary, request_id=request_id,
+                usage=tuple(usage),
+            )
+        )  # fmt: skip
+
+    def fail(
+        self,
+        receipt: str,
+        message: str = "",
+        error_class: str = "task",
+        *,
+        retry_after: float | None = None,
+        model: str | None = None,
+    ) -> Out:
+        return self.do(
+            c.Fail(
+                project=self.project, receipt=receipt, message=message, error_class=error_class,
+                retry_after=retry_after, model=model,
+            )
+        )  # fmt: skip
+
+    def release(self, receipt: str, reason: str = "") -> Out:
+        return self.do(c.Release(project=self.project, receipt=receipt, reason=reason))
+
+    def spawn(self, receipt: str, tasks: Iterable[NewTask], *, wait: bool = False) -> Out:
+        return self.do(c.Spawn(project=self.project, receipt=receipt, tasks=tuple(tasks), wait=wait))
+
+    def wait_for_subtasks(self, receipt: str) -> Out:
+        return self.do(c.Wait(project=self.project, receipt=receipt))
+
+    def ask(self, receipt: str, question: str) -> Out:
+        return self.do(c.Ask(project=self.project, receipt=receipt, question=question))
+
+    # --- persons' verbs ---
+
+    def pause(self, task: str, reason: str = "", *, drain: bool = False) -> Out:
+        return self.do(c.Pause(project=self.project, task=task, reason=reason, drain=drain))
+
+    def resume(self, task: str) -> Out:
+        return self.do(c.Resume(project=self.project, task=task))
+
+    def answer(self, task: str, text: str) -> Out:
+        return self.do(c.Answer(project=self.project, task=task, text=text))
+
+    def cancel(self, task: str, reason: str = "") -> Out:
+        return self.do(c.Cancel(project=self.project, task=task, reason=reason))
+
+    def retry(self, task: str, note: str = "", changes: Mapping[str, Any] | None = None) -> Out:
+        return self.do(
+            c.Retry(project=self.project, task=task, note=note, changes=None if changes is None else dict(changes))
+        )
+
+    def reset(self, task: str, *, cascade: bool = False) -> Out:
+        return self.do(c.Reset(project=self.project, task=task, cascade=cascade))
+
+    def adopt(self, task: str, result: str | None = None, *, supersede: bool = False, note: str = "") -> Out:
+        return self.do(c.Adopt(project=self.project, task=task, result=result, supersede=supersede, note=note))
+
+    def archive(self, task: str) -> Out:
+        return self.do(c.Archive(project=self.project, task=task))
+
+    def update(self, task: str, version: int | None = None, *, supersede: bool = False, **changes: Any) -> Out:
+        """Change fields of a task; with `version` only if nobody has changed it since."""
+        return self.do(c.Edit(project=self.project, task=task, changes=changes, version=version, supersede=supersede))
+
+    def assign(self, task: str, agent: str, seconds: float = 60.0) -> Out:
+        return self.do(c.Assign(project=self.project, task=task, agent=agent, seconds=seconds))
+
+    def reassign(self, task: str, agent: str, seconds: float = 60.0) -> Out:
+        return self.do(c.Reassign(project=self.project, task=task, agent=agent, seconds=seconds))
+
+    def recover(self, task: str, reason: str = "") -> Out:
+        return self.do(c.Recover(project=self.project, task=task, reason=reason))
+
+    def abort(self, task: str, reason: str = "") -> Out:
+        return self.do(c.Abort(project=self.project, task=task, reason=reason))
+
+    def note(self, task: str, text: str) -> Out:
+        return self.do(c.Note(project=self.project, task=task, text=text))
+
+    def undo(self, command_id: str) -> Out:
+        return self.do(c.Undo(project=self.project, command_id=command_id))
+
+    # --- the team ---
+
+    def register(self, **fields: Any) -> Out:
+        """Tell of this agent: type, capabilities, models, tracks, region, max_concurrent_tasks …"""
+        return self.do(c.Register(project=self.project, agent=self.agent, session=self.session, **fields))
+
+    def heartbeat(self, **fields: Any) -> Out:
+        return self.do(c.Heartbeat(project=self.project, agent=self.agent, session=self.session, **fields))
+
+    def drain(self, agent: str | None = None) -> Out:
+        return self.do(c.Drain(project=self.project, agent=agent or self.agent))
+
+    def terminate(self, agent: str, *, graceful: bool = True) -> Out:
+        return self.do(c.Terminate(project=self.project, agent=agent, graceful=graceful))
+
+    def leave(self, session: str | None = None) -> Out:
+        return self.do(c.Leave(project=self.project, session=session or self.session))
+
+    def gone(self, processes: Iterable[Process]) -> Out:
+        """Tell of processes that this host's process table no longer has: the claims they held expire now."""
+        return self.do(c.Gone(project=self.project, processes=tuple(processes)))
+
+    def send(self, text: str, to: str = "@all", *, type: str = "chat", reply_to: str | None = None) -> Out:
+        return self.do(c.Send(project=self.project, sender=self.agent, text=text, to=to, type=type, reply_to=reply_to))
+
+    def read(self, messages: Iterable[str] | None = None) -> Out:
+        """Unread mail of this agent, marked as read."""
+        wanted = None if messages is None else tuple(messages)
+        return self.do(c.Read(project=self.project, agent=self.agent, messages=wanted))
+
+    def reserve(
+        self, *patterns: str, receipt: str | None = None, mode: str = "exclusive", lease: float | None = None
+    ) -> Out:
+        return self.do(
+            c.Reserve(
+                project=self.project, patterns=patterns, agent=self.agent, session=self.session, mode=mode,
+                receipt=receipt, lease=lease,
+            )
+        )  # fmt: skip
+
+    def renew_reservation(self, receipt: str, lease: float | None = None) -> Out:
+        return self.do(c.RenewReservation(project=self.project, receipt=receipt, lease=lease))
+
+    def unreserve(self, receipt: str) -> Out:
+        return self.do(c.Unreserve(project=self.project, receipt=receipt))
+
+    def lead(self, *, lease: float = 30.0, term: int | None = None) -> Out:
+        """Become, or stay, this project's `@leader`."""
+        return self.do(c.Lead(project=self.project, holder=self.agent, agent=True, lease=lease, term=term))
+
+    def step_down(self, term: int) -> Out:
+        return self.do(c.StepDown(project=self.project, holder=self.agent, agent=True, term=term))

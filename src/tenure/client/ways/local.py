@@ -1,0 +1,95 @@
+"""The way to a store: the engine in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tenure.core.commands import ClaimNext, Command, Principal
+from tenure.core.errors import TenureError
+from tenure.core.outcomes import Outcome
+from tenure.engine import Chance, Engine
+from tenure.stores.opening import open_store
+from tenure.stores.port import Clock
+
+if TYPE_CHECKING:
+    from tenure.core.queries import Query
+    from tenure.engine.gathering import Gatherer
+
+GLANCE = 0.2  # seconds between looks whether the waiter still wants to know
+
+
+class Local:
+    def __init__(
+        self,
+        url: str,
+        *,
+        chance: Chance,
+        create: bool,
+        gather: bool,
+        clock: Clock | None,
+        monotonic: Callable[[], float],
+        pause: Callable[[float], None],
+    ) -> None:
+        """With `gather` the commands of several threads share transactions."""
+        self.store = open_store(url, clock=clock, create=create)
+        self.url = self.store.url
+        self.engine = Engine(self.store, chance, pause=pause)
+        self._monotonic = monotonic
+        self.gatherer: Gatherer | None = None
+        if gather:
+            from tenure.engine.gathering import Gatherer
+
+            self.gatherer = Gatherer(self.engine)
+
+    def do(self, command: Command, principal: Principal) -> Outcome:
+        return (self.gatherer or self.engine).do(command, principal)
+
+    def run(self, batch: Sequence[Command], principal: Principal) -> list[Outcome | TenureError]:
+        return self.engine.run(batch, principal)
+
+    def preview(self, batch: Sequence[Command], principal: Principal) -> list[Outcome | TenureError]:
+        return self.engine.preview(batch, principal)
+
+    def stay(
+        self, command: ClaimNext, seconds: float, principal: Principal, is_wanted: Callable[[], bool] | None = None
+    ) -> Outcome:
+        from tenure.engine.waiting import claim_next_or_wait
+
+        return claim_next_or_wait(
+            self.engine, command, seconds, self._monotonic, principal, is_wanted=is_wanted, do=self.do
+        )
+
+    def look(self, query: Query, principal: Principal) -> Any:
+        from tenure.engine.looking import look  # a claim needs none of it
+
+        return look(self.engine, query, principal)
+
+    def mark(self, project: str, principal: Principal) -> int:
+        return self.store.mark()
+
+    def wait(
+        self,
+        mark: int,
+        seconds: float,
+        project: str,
+        principal: Principal,
+        is_wanted: Callable[[], bool] | None = None,
+    ) -> bool:
+        if is_wanted is None:
+            return self.store.wait(mark, seconds)
+        until = self._monotonic() + seconds
+        while is_wanted() and (left := until - self._monotonic()) > 0:
+            if self.store.wait(mark, min(GLANCE, left)):
+                return True
+        return False
+
+    def now(self, project: str, principal: Principal) -> int:
+        with self.engine.reading() as work:
+            return work.now
+
+    def close(self) -> None:
+        """Let go of the store, once what other threads have sent is done."""
+        if self.gatherer is not None:
+            self.gatherer.close()
+        self.store.close()

@@ -1,0 +1,140 @@
+"""The way to a server: each command and look is a request."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tenure.client.ways import asking, hearing
+from tenure.client.ways.address import address_of
+from tenure.client.ways.asking import Request, named
+from tenure.client.ways.connections import Connections, Failed, Unwanted
+from tenure.client.ways.hearing import Reply
+from tenure.client.ways.paging import first_page, next_page, pieces
+from tenure.client.ways.trying import Tries
+from tenure.core.commands import ClaimNext, Command, Principal
+from tenure.core.errors import TenureError
+from tenure.core.outcomes import Outcome
+from tenure.core.queries import Query, Status
+
+if TYPE_CHECKING:
+    from tenure.engine import Chance
+
+LONGEST_PIECE = 30.0  # seconds of one long poll: proxies cut what is silent for a minute
+
+
+class Remote:
+    def __init__(
+        self,
+        url: str,
+        *,
+        key: str | None,
+        chance: Chance,
+        monotonic: Callable[[], float],
+        pause: Callable[[float], None],
+    ) -> None:
+        key = key or os.environ.get("TENURE_KEY") or None
+        address = address_of(url, key)
+        self.url = address.url
+        self._authority = {"Authorization": f"Bearer {key}"} if key else {}
+        self._connections = Connections(address)
+        self._chance, self._monotonic, self._pause = chance, monotonic, pause
+
+    def do(self, command: Command, principal: Principal) -> Outcome:
+        request = asking.of_command(named(command, self._chance), principal)
+        return hearing.outcome_of(self._send(request), self.url)
+
+    def run(self, batch: Sequence[Command], principal: Principal) -> list[Outcome | TenureError]:
+        return self._run([named(command, self._chance) for command in batch], principal, is_preview=False)
+
+    def preview(self, batch: Sequence[Command], principal: Principal) -> list[Outcome | TenureError]:
+        return self._run(batch, principal, is_preview=True)
+
+    def _run(self, batch: Sequence[Command], principal: Principal, *, is_preview: bool) -> list[Outcome | TenureError]:
+        if not batch:
+            return []
+        request = asking.of_batch(batch, principal, is_preview=is_preview)
+        return hearing.answers_of(self._send(request), self.url)
+
+    def stay(
+        self, command: ClaimNext, seconds: float, principal: Principal, is_wanted: Callable[[], bool] | None = None
+    ) -> Outcome:
+        command = named(
+            command, self._chance
+        )  # one id for all pieces: a claim whose answer was lost comes with the next
+        until = self._monotonic() + seconds
+        while True:
+            left = max(0.0, until - self._monotonic())
+            piece = min(left, LONGEST_PIECE)
+            try:
+                reply = self._send(asking.of_command(command, principal, piece), piece, is_wanted)
+            except Unwanted:
+                return Outcome(outcome="NO_TASK", message="nobody waits for it any more")
+            outcome = hearing.outcome_of(reply, self.url)
+            if outcome.outcome != "NO_TASK" or left <= piece:
+                return outcome
+
+    def look(self, query: Query, principal: Principal) -> Any:
+        found: list[Any] = []
+        for piece in pieces(query):
+            asked: Query | None = first_page(piece)
+            while asked is not None:
+                seen = hearing.seen_of(self._send(asking.of_query(asked, principal)), self.url)
+                if not isinstance(seen, dict) or "items" not in seen:
+                    return seen
+                found += seen["items"]
+                asked = next_page(asked, seen, len(found), piece)
+        return found
+
+    # --- news ---
+
+    def mark(self, project: str, principal: Principal) -> int:
+        return hearing.mark_of(self._send(asking.of_news(project, 0, 0, principal)), self.url)
+
+    def wait(
+        self,
+        mark: int,
+        seconds: float,
+        project: str,
+        principal: Principal,
+        is_wanted: Callable[[], bool] | None = None,
+    ) -> bool:
+        until = self._monotonic() + seconds
+        while True:
+            left = max(0.0, until - self._monotonic())
+            piece = min(left, LONGEST_PIECE)
+            try:
+                reply = self._send(asking.of_news(project, mark, piece, principal), piece, is_wanted)
+            except Unwanted:
+                return False
+            is_news = hearing.mark_of(reply, self.url) > mark
+            if is_news or left <= piece:
+                return is_news
+
+    def now(self, project: str, principal: Principal) -> int:
+        return int(self.look(Status(project=project), principal)["now"])
+
+    def close(self) -> None:
+        self._connections.close()
+
+    # --- sending ---
+
+    def _send(self, request: Request, wait: float = 0.0, is_wanted: Callable[[], bool] | None = None) -> Reply:
+        request.headers.update(self._authority)
+        tries = Tries(request, self._monotonic, self._chance.fraction)
+        while True:
+            try:
+                reply = self._connections.exchange(request, wait, is_wanted)
+                trouble = hearing.trouble_in(reply, self.url)
+                if trouble is None:
+                    return reply
+            except Failed as failed:
+                trouble = failed.trouble
+                if not failed.may_pass:
+                    raise tries.end(trouble) from failed
+                if failed.is_stale:
+                    continue
+            self._pause(tries.pause_after(trouble))
+            if is_wanted is not None and not is_wanted():
+                raise Unwanted

@@ -1,0 +1,151 @@
+"""The way to a server for asyncio: the same requests as `remote.py`, over httpx2."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tenure.client.ways import asking, hearing
+from tenure.client.ways.address import address_of
+from tenure.client.ways.asking import Request, named
+from tenure.client.ways.connections import TO_ANSWER, TO_CONNECT, may_pass, seconds
+from tenure.client.ways.hearing import Reply, Trouble
+from tenure.client.ways.paging import first_page, next_page, pieces
+from tenure.client.ways.remote import LONGEST_PIECE
+from tenure.client.ways.trying import Tries
+from tenure.core.commands import ClaimNext, Command, Principal
+from tenure.core.errors import InvalidInput, StoreAway, TenureError
+from tenure.core.outcomes import Outcome
+from tenure.core.queries import Query, Status
+
+if TYPE_CHECKING:
+    from tenure.engine import Chance
+
+try:
+    import httpx2
+except ImportError as error:
+    raise InvalidInput(
+        f"AsyncClient speaks to a server with httpx2, which is not installed ({error})", "Install httpx2."
+    ) from None
+
+MOST_CONNECTIONS = 100
+# Nothing was sent yet; after any other failure something may have happened.
+_UNSENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
+
+
+class RemoteAsync:
+    def __init__(self, url: str, *, key: str | None, chance: Chance) -> None:
+        key = key or os.environ.get("TENURE_KEY") or None
+        address = address_of(url, key)
+        self.url = address.url
+        self._chance = chance
+        self._http = httpx2.AsyncClient(
+            headers={"Authorization": f"Bearer {key}"} if key else {},
+            verify=ssl.create_default_context() if address.is_secure else False,
+            limits=httpx2.Limits(max_connections=MOST_CONNECTIONS, max_keepalive_connections=MOST_CONNECTIONS),
+            trust_env=False,  # as Client: a proxy in the environment is for the web, not for the team's own server
+        )
+
+    async def do(self, command: Command, principal: Principal) -> Outcome:
+        request = asking.of_command(named(command, self._chance), principal)
+        return hearing.outcome_of(await self._send(request), self.url)
+
+    async def run(self, batch: Sequence[Command], principal: Principal) -> list[Outcome | TenureError]:
+        return await self._run([named(command, self._chance) for command in batch], principal, is_preview=False)
+
+    async def preview(self, batch: Sequence[Command], principal: Principal) -> list[Outcome | TenureError]:
+        return await self._run(batch, principal, is_preview=True)
+
+    async def _run(
+        self, batch: Sequence[Command], principal: Principal, *, is_preview: bool
+    ) -> list[Outcome | TenureError]:
+        if not batch:
+            return []
+        request = asking.of_batch(batch, principal, is_preview=is_preview)
+        return hearing.answers_of(await self._send(request), self.url)
+
+    async def stay(self, command: ClaimNext, seconds: float, principal: Principal) -> Outcome:
+        command = named(command, self._chance)
+        until = time.monotonic() + seconds
+        while True:
+            left = max(0.0, until - time.monotonic())
+            piece = min(left, LONGEST_PIECE)
+            reply = await self._send(asking.of_command(command, principal, piece), piece)
+            outcome = hearing.outcome_of(reply, self.url)
+            if outcome.outcome != "NO_TASK" or left <= piece:
+                return outcome
+
+    async def look(self, query: Query, principal: Principal) -> Any:
+        found: list[Any] = []
+        for piece in pieces(query):
+            asked: Query | None = first_page(piece)
+            while asked is not None:
+                seen = hearing.seen_of(await self._send(asking.of_query(asked, principal)), self.url)
+                if not isinstance(seen, dict) or "items" not in seen:
+                    return seen
+                found += seen["items"]
+                asked = next_page(asked, seen, len(found), piece)
+        return found
+
+    # --- news ---
+
+    async def mark(self, project: str, principal: Principal) -> int:
+        return hearing.mark_of(await self._send(asking.of_news(project, 0, 0, principal)), self.url)
+
+    async def wait(self, mark: int, seconds: float, project: str, principal: Principal) -> bool:
+        until = time.monotonic() + seconds
+        while True:
+            left = max(0.0, until - time.monotonic())
+            piece = min(left, LONGEST_PIECE)
+            reply = await self._send(asking.of_news(project, mark, piece, principal), piece)
+            is_news = hearing.mark_of(reply, self.url) > mark
+            if is_news or left <= piece:
+                return is_news
+
+    async def now(self, project: str, principal: Principal) -> int:
+        return int((await self.look(Status(project=project), principal))["now"])
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    # --- sending ---
+
+    async def _send(self, request: Request, wait: float = 0.0) -> Reply:
+        tries = Tries(request, time.monotonic, self._chance.fraction)
+        timeout = httpx2.Timeout(wait + TO_ANSWER, connect=TO_CONNECT)
+        while True:
+            try:
+                response = await self._http.request(
+                    request.method, self.url + request.path, content=request.body or None, headers=request.headers,
+                    timeout=timeout,
+                )  # fmt: skip
+            except httpx2.TransportError as error:
+                trouble = self._failed(error)
+                cause = error.__cause__.__cause__ if error.__cause__ is not None else None
+                if isinstance(cause, OSError) and not may_pass(cause):
+                    raise tries.end(trouble) from error
+            else:
+                reply = _reply(response)
+                found = hearing.trouble_in(reply, self.url)
+                if found is None:
+                    return reply
+                trouble = found
+            await asyncio.sleep(tries.pause_after(trouble))
+
+    def _failed(self, error: httpx2.TransportError) -> Trouble:
+        why = str(error) or type(error).__name__
+        if isinstance(error, _UNSENT):
+            return Trouble(StoreAway(f"{self.url} cannot be reached: {why}", "look whether the server runs"), False)
+        return Trouble(StoreAway(f"{self.url}: the connection was lost: {why}"), True)
+
+
+def _reply(response: httpx2.Response) -> Reply:
+    headers = response.headers
+    return Reply(
+        response.status_code, response.content, headers.get("Content-Type", ""), seconds(headers.get("Retry-After")),
+        headers.get("Location", ""),
+    )  # fmt: skip

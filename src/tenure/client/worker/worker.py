@@ -1,0 +1,297 @@
+"""The worker: claims tasks for its functions, so many at a time, until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import os
+import signal
+import threading
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tenure.client.chance import SystemChance
+from tenure.client.client import Client
+from tenure.client.worker.failures import may_pass
+from tenure.client.worker.keeper import Keeper
+from tenure.client.worker.work import Handler, Work
+from tenure.core.commands import ClaimNext
+from tenure.core.errors import InvalidInput, TenureError
+from tenure.core.outcomes import Outcome
+
+if TYPE_CHECKING:
+    from tenure.client.worker.context import AsyncContext, Context
+
+    F = TypeVar("F", bound=Callable[[Context], Any] | Callable[[AsyncContext], Awaitable[Any]])
+else:
+    F = TypeVar("F")
+
+log = logging.getLogger("tenure.worker")
+
+LEASE = 300.0
+PATIENCE = 60.0  # seconds of one long poll: after it the worker asks anew, should a wake-up have been missed
+SLOWEST = 15.0  # seconds between tries while the store is away
+GRACE = 10.0  # seconds that functions have to stop when the worker is told to stop now
+GLANCE = 0.2  # seconds between looks at what a signal has set
+GATHERED = 4  # with so many at once, commands of a local store are worth gathering
+
+
+class Worker:
+    """Functions for tasks. `url`, `project`, `key`, `agent` and `user` are as for Client.
+
+    `concurrency` tasks are worked on at once. Tasks are claimed by the types that functions are for, and narrowed by
+    `capabilities`, `tracks` and `tags`. SIGINT and SIGTERM let what runs finish; a second one stops it.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        project: str = "default",
+        *,
+        key: str | None = None,
+        agent: str = "worker",
+        user: str | None = None,
+        concurrency: int = 1,
+        capabilities: Iterable[str] = (),
+        tracks: Iterable[str] = (),
+        tags: Iterable[str] = (),
+        region: str | None = None,
+        lease: float = LEASE,
+        grace: float = GRACE,
+    ) -> None:
+        if concurrency < 1:
+            raise InvalidInput(f"concurrency {concurrency}: at least 1")
+        self._chance = SystemChance()
+        # Identity is per process and worker, never per name: two of one name may work at once.
+        session = f"{agent}-{os.getpid()}-{self._chance.token(4).hex()}"
+        self.client = Client(
+            url, project, key=key, agent=agent, session=session, role="agent", user=user,
+            gather=concurrency >= GATHERED,
+        )  # fmt: skip
+        self.concurrency, self.lease, self.grace = concurrency, lease, grace
+        self._capabilities = tuple(capabilities)
+        self._filters: dict[str, Any] = {"tracks": tuple(tracks), "tags": tuple(tags), "region": region}
+        self._handlers: dict[str, Handler] = {}
+        self._anything: Handler | None = None
+        self._draining, self._stopping = threading.Event(), threading.Event()
+        self._works: set[Work] = set()
+        self._changed = threading.Condition()
+        self._error: BaseException | None = None
+
+    def task(self, *types: str) -> Callable[[F], F]:
+        """Let the function work on tasks of these types, or with none named on all that no other is for."""
+
+        def register(function: F) -> F:
+            handler = Handler(function, inspect.iscoroutinefunction(function))
+            if not types:
+                self._anything = handler
+            self._handlers |= dict.fromkeys(types, handler)
+            return function
+
+        return register
+
+    # --- running ---
+
+    def run(self, *, until_empty: bool = False) -> None:
+        """Work until `stop` or a signal; with `until_empty` until there is nothing to take and nothing is worked on."""
+        loop = _OwnLoop() if self._has_async() else None
+        handlers = self._on_signals() if threading.current_thread() is threading.main_thread() else {}
+        try:
+            claimer = self._start(until_empty, loop.loop if loop else None)
+            while claimer.is_alive():
+                claimer.join(GLANCE)  # a signal that comes just before an endless wait would wait as long
+        finally:
+            for number, before in handlers.items():
+                signal.signal(number, before)
+            if loop is not None:
+                loop.close()
+        self._raise()
+
+    async def arun(self, *, until_empty: bool = False) -> None:
+        """As `run`, in an event loop: async functions run in it, others in threads. Cancelled, it stops at once."""
+        loop = asyncio.get_running_loop()
+        on_signals = [number for number in (signal.SIGINT, signal.SIGTERM) if self._adds_handler(loop, number)]
+        ended = asyncio.Event()
+
+        def tell() -> None:
+            claimer.join()
+            loop.call_soon_threadsafe(ended.set)
+
+        try:
+            claimer = self._start(until_empty, loop)
+            threading.Thread(target=tell, name="tenure-worker-end", daemon=True).start()
+            try:
+                await ended.wait()
+            except asyncio.CancelledError:
+                self.stop(now=True)
+                await ended.wait()
+                raise
+        finally:
+            for number in on_signals:
+                loop.remove_signal_handler(number)
+        self._raise()
+
+    def stop(self, *, now: bool = False) -> None:
+        """Claim nothing more, and end when what runs has finished; `now` stops it too, and gives its tasks back."""
+        self._draining.set()
+        if now:
+            self._stopping.set()
+        with self._changed:
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Let go of the store or server."""
+        self.client.close()
+
+    def _has_async(self) -> bool:
+        known = [*self._handlers.values(), *([self._anything] if self._anything else [])]
+        if not known:
+            raise InvalidInput("the worker has no function to call", "decorate one with @worker.task(…)")
+        return any(handler.is_async for handler in known)
+
+    def _raise(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+    # --- signals ---
+
+    def _on_signals(self) -> dict[int, Any]:
+        return {number: signal.signal(number, self._signalled) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def _adds_handler(self, loop: asyncio.AbstractEventLoop, number: int) -> bool:
+        try:
+            loop.add_signal_handler(number, self._signalled)
+        except (NotImplementedError, RuntimeError, ValueError):  # not in the main thread: they are somebody else's
+            return False
+        return True
+
+    def _signalled(self, *_: object) -> None:
+        # Only remembered: a handler may run while this very thread has the lock.
+        (self._stopping if self._draining.is_set() else self._draining).set()
+
+    # --- the claimer ---
+
+    def _start(self, until_empty: bool, loop: asyncio.AbstractEventLoop | None) -> threading.Thread:
+        self._has_async()
+        self._draining.clear()
+        self._stopping.clear()
+        self._error = None
+        self.client.register(type="sdk", capabilities=self._capabilities)
+        claimer = threading.Thread(target=self._claim_all, args=(until_empty, loop), name="tenure-claimer", daemon=True)
+        claimer.start()
+        return claimer
+
+    def _claim_all(self, until_empty: bool, loop: asyncio.AbstractEventLoop | None) -> None:
+        keeper = Keeper(self.client)
+        keeper.start()
+        try:
+            self._claim_on(until_empty, keeper, loop)
+        except BaseException as error:  # noqa: BLE001 raised where the worker was started
+            self._error = error
+        finally:
+            self._finish()
+            keeper.close()
+            with suppress(TenureError):
+                self.client.leave()
+
+    def _claim_on(self, until_empty: bool, keeper: Keeper, loop: asyncio.AbstractEventLoop | None) -> None:
+        away = 0.0
+        request_id = self._chance.token(16).hex()
+        while (free := self._free()) is not None:
+            is_idle = free == self.concurrency
+            command = ClaimNext(
+                project=self.client.project, agent=self.client.agent, session=self.client.session,
+                user=self.client.user, lease=self.lease, n=free, types=() if self._anything else tuple(self._handlers),
+                capabilities=self._capabilities or None, request_id=request_id, **self._filters,
+            )  # fmt: skip
+            try:
+                wait = 0.0 if until_empty and is_idle else PATIENCE
+                outcome = self.client.stay(command, wait, is_wanted=self._is_wanted(free, until_empty))
+                away = 0.0
+            except TenureError as error:
+                if not may_pass(error):
+                    raise
+                away = min(SLOWEST, away * 2 or 0.5)
+                log.warning("no task can be claimed now: %s", error.message)
+                self._draining.wait(away)
+                continue
+            request_id = self._chance.token(16).hex()
+            for granted in outcome.claims or ((outcome,) if outcome.receipt else ()):
+                self._begin(granted, keeper, loop)
+            if until_empty and is_idle and not outcome.ok:
+                return
+
+    def _is_wanted(self, free: int, until_empty: bool) -> Callable[[], bool]:
+        """A waiting claim is given up to stop, and where more can be taken by now than it asks for."""
+
+        def is_wanted() -> bool:
+            if self._draining.is_set():
+                return False
+            return not until_empty or self.concurrency - len(self._works) == free
+
+        return is_wanted
+
+    def _free(self) -> int | None:
+        """How many more may be begun, as soon as it is one; None when there is to be no more."""
+        with self._changed:
+            while not self._draining.is_set() and len(self._works) >= self.concurrency:
+                self._changed.wait(GLANCE)  # a signal only sets a flag
+            return None if self._draining.is_set() else self.concurrency - len(self._works)
+
+    def _begin(self, granted: Outcome, keeper: Keeper, loop: asyncio.AbstractEventLoop | None) -> None:
+        assert granted.task is not None
+        handler = self._handlers.get(granted.task["type"]) or self._anything
+        assert handler is not None, "a type that was not asked for"
+        work = Work(self.client, granted, self.lease, keeper, loop)
+        with self._changed:
+            self._works.add(work)
+        threading.Thread(target=self._work, args=(work, handler), name=f"task {work.hold.key}", daemon=True).start()
+
+    def _work(self, work: Work, handler: Handler) -> None:
+        try:
+            work.run(handler)
+        except BaseException as error:  # noqa: BLE001 a bug of ours: raised where the worker was started
+            self._error = error
+            self._draining.set()
+        finally:
+            with self._changed:
+                self._works.discard(work)
+                self._changed.notify_all()
+
+    def _finish(self) -> None:
+        """Wait until what runs has finished; once told to stop now, no longer than the grace."""
+        with self._changed:
+            while self._works and not self._stopping.is_set():
+                self._changed.wait(GLANCE)
+            works = list(self._works)
+        for work in works:
+            work.interrupt()
+        with self._changed:
+            self._changed.wait_for(lambda: not self._works, self.grace)
+            left = list(self._works)
+        for work in left:  # a thread cannot be ended: its task is given back without it
+            work.abandoned.set()
+            work.hold.end()
+            with suppress(TenureError):
+                self.client.release(work.hold.receipt, "the worker was told to stop")
+
+
+class _OwnLoop:
+    """An event loop in a thread of its own, for async functions of a worker that was started without one."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._turn, name="tenure-loop", daemon=True)
+        self._thread.start()
+
+    def _turn(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        self.loop.run_forever()
+
+    def close(self) -> None:
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join(GRACE)
+        if not self._thread.is_alive():
+            self.loop.close()

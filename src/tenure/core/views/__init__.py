@@ -1,0 +1,97 @@
+"""The shapes of what looks give back, one type a view; one module a theme. `OF` is the one table: query → its answer.
+
+Views are plain dicts, made where rows are read; these types say which names they have. Names that are only there when
+they are set are NotRequired. The HTTP document is made from them, and a test holds every look to its type. To add one:
+a TypedDict in the module of its theme, a line in `OF`.
+
+Not for run time: the readings name these types for the type checker alone, so that a start stays cheap.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tenure.core import queries as q
+from tenure.core.outcomes import Outcome
+from tenure.core.views.dags import (
+    DagEntry,
+    DagView,
+    DeadLetterView,
+    PlanView,
+)
+from tenure.core.views.flow import GaugesView, OverviewView
+from tenure.core.views.project import EventView, LeaderView, StatusView, TrackView
+from tenure.core.views.tasks import (
+    CheckpointView,
+    HistoryEntry,
+    LandingView,
+    ResultView,
+    StateLine,
+    TaskInFull,
+    TaskView,
+)
+from tenure.core.views.team import (
+    AgentView,
+    KeyView,
+    MessageEntry,
+    MessageView,
+    ProcessView,
+    Remembered,
+    ReservationView,
+    SessionEntry,
+    SessionView,
+    TrackProgress,
+)
+from tenure.core.views.usage import SpentView, TotalsView, UsageView
+from tenure.core.views.why import WhyView
+
+__all__ = [
+    "IN_OUTCOME", "OF", "AgentView", "CheckpointView", "DagEntry", "DagView", "DeadLetterView", "EventView",
+    "GaugesView", "HistoryEntry", "KeyView", "LandingView", "LeaderView", "MessageEntry", "MessageView", "OverviewView",
+    "PlanView",
+    "ProcessView", "Remembered", "ReservationView", "ResultView", "SessionEntry", "SessionView", "SpentView",
+    "StateLine", "StatusView", "TaskInFull", "TaskView", "TotalsView", "TrackProgress", "TrackView", "UsageView",
+    "WhyView",
+]  # fmt: skip
+
+OF: dict[type[q.Query], Any] = {
+    q.Projects: list[str],
+    q.Status: StatusView,
+    q.Overview: OverviewView,
+    q.Gauges: list[GaugesView],
+    q.Tasks: list[TaskView],
+    q.Show: TaskInFull,
+    q.Ready: list[TaskView],
+    q.Next: Outcome,
+    q.States: list[StateLine],
+    q.History: list[HistoryEntry],
+    q.Results: list[ResultView],
+    q.Why: WhyView,
+    q.Dags: list[DagEntry],
+    q.Dag: DagView,
+    q.Plans: list[PlanView],
+    q.Tracks: list[TrackView],
+    q.DeadLetters: list[DeadLetterView],
+    q.Agents: list[AgentView],
+    q.Inbox: list[MessageView],
+    q.Messages: list[MessageEntry],
+    q.Reservations: list[ReservationView],
+    q.Sessions: list[SessionEntry],
+    q.Session: SessionView,
+    q.Spent: list[SpentView],
+    q.Processes: list[ProcessView],
+    q.Log: list[EventView],
+    q.Keys: list[KeyView],
+}
+
+# What an outcome's own type cannot name: a row of views would make every start load them.
+IN_OUTCOME: dict[str, Any] = {
+    "task": TaskView,
+    "tasks": list[TaskView],
+    "agent": AgentView,
+    "messages": list[MessageView],
+    "checkpoint": CheckpointView,
+    "usage": UsageView,
+    "landings": list[LandingView],
+    "key": KeyView,
+}

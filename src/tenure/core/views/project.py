@@ -1,0 +1,71 @@
+"""The project as a whole: its tracks, where it stands, its log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, NotRequired, TypedDict
+
+from msgspec import Meta
+
+from tenure.core.events import KINDS, LEVELS
+from tenure.core.views.team import AgentView, TrackProgress
+from tenure.core.views.usage import TotalsView
+from tenure.core.views.words import Instant
+
+
+class TrackView(TypedDict):
+    """A parallel stream of work in a project."""
+
+    code: str
+    name: str
+    purpose: str
+    last_sequence: int
+
+
+class LeaderView(TypedDict):
+    """Who leads, with which term."""
+
+    holder: str
+    term: int
+    since: Instant
+    until: Instant
+
+
+class StatusView(TypedDict):
+    """One screen: who leads, who works, how far each track is, how many tasks stand where."""
+
+    project: str
+    leader: LeaderView | None
+    coordinator: LeaderView | None
+    agents: Sequence[AgentView]
+    tracks: dict[str, TrackProgress]
+    tasks: Annotated[dict[str, int], Meta(description="state → how many tasks")]
+    usage: TotalsView
+    stopped: Annotated[dict[str, str], Meta(description="scope → why nothing is claimed there")]
+    now: Instant
+
+
+class EventView(TypedDict):
+    """One line of the log. Fields that are not set are left out."""
+
+    sequence: int
+    id: str
+    time: Instant
+    kind: Annotated[str, Meta(extra_json_schema={"enum": list(KINDS)})]
+    level: Annotated[str, Meta(extra_json_schema={"enum": list(LEVELS)})]
+    project: NotRequired[str]
+    task: NotRequired[str]
+    key: NotRequired[str]
+    version: NotRequired[int]
+    track: NotRequired[str]
+    generation: NotRequired[int]
+    agent: NotRequired[str]
+    session: NotRequired[str]
+    user: NotRequired[str]
+    address: NotRequired[str]
+    previous_state: NotRequired[str]
+    new_state: NotRequired[str]
+    message: NotRequired[str]
+    details: NotRequired[dict[str, Any]]
+    trace_id: NotRequired[str]
+    causation_id: NotRequired[str]

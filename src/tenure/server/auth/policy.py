@@ -1,0 +1,123 @@
+"""The settings of signing in, made into one value; what cannot be safe is refused before the server listens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from tenure.config import SHARED, BadConfig, Value
+from tenure.server.auth.visits import Network, is_loopback_name
+
+SHORTEST_SECRET = 32  # characters: HS256 is as strong as its secret
+
+# A repository that one works in may suggest a port, but not who gets in.
+_OURS_ALONE = (
+    "serve.auth", "serve.hosts", "serve.trusted_proxy", "serve.jwt_issuer", "serve.jwt_audience", "serve.jwt_jwks",
+    "serve.jwt_secret", "serve.jwt_prefix",
+)  # fmt: skip
+
+
+class Jwt(NamedTuple):
+    """Whose tokens are good: signed by a key at `jwks`, or by the shared `secret`."""
+
+    issuer: str
+    audience: str
+    jwks: str | None = None
+    secret: str | None = None
+    prefix: str = ""
+
+
+@dataclass(frozen=True)
+class Policy:
+    host: str = "127.0.0.1"
+    auth: str = "auto"
+    hosts: frozenset[str] = frozenset()
+    proxies: tuple[Network, ...] = ()
+    has_tls: bool = False
+    jwt: Jwt | None = None
+    rate: float = 1000.0
+
+    @cached_property
+    def is_open(self) -> bool:
+        """Whether somebody on this host needs no key."""
+        return self.auth == "auto" and is_loopback_name(self.host) and not self.proxies and self.jwt is None
+
+
+def policy_of(settings: Mapping[str, Value]) -> Policy:
+    """What the settings ask for; BadConfig where they do not go together."""
+    for key in _OURS_ALONE:
+        if Path(settings[key].origin).name == SHARED:
+            raise BadConfig(
+                f"{settings[key].origin}: {key} says who may sign in; a shared file may not",
+                "put it into .tenure/config.toml or the environment",
+            )
+
+    def value(name: str) -> Any:
+        return settings[f"serve.{name}"].value
+
+    if value("auth") not in ("auto", "required"):
+        raise BadConfig(f"serve.auth is {value('auth')!r}; it must be auto or required")
+    if (value("tls_cert") is None) != (value("tls_key") is None):
+        raise BadConfig("serve.tls_cert and serve.tls_key belong together: one of them is missing")
+    if not value("rate") >= 0:
+        raise BadConfig(f"serve.rate is {value('rate')}; it must be 0 or more")
+    return Policy(
+        host=value("host"), auth=value("auth"), rate=value("rate"), has_tls=value("tls_cert") is not None,
+        hosts=frozenset(name.lower().rstrip(".") for name in _listed(value("hosts"))),
+        proxies=tuple(_network(text) for text in _listed(value("trusted_proxy"))), jwt=_jwt(value),
+    )  # fmt: skip
+
+
+def _listed(text: str | None) -> list[str]:
+    return [part.strip() for part in (text or "").split(",") if part.strip()]
+
+
+def _network(text: str) -> Network:
+    try:
+        return ip_network(text, strict=False)
+    except ValueError:
+        raise BadConfig(
+            f"serve.trusted_proxy: {text!r} is no address or network", "as in 10.0.0.7 or 10.0.0.0/24"
+        ) from None
+
+
+def _jwt(value: Any) -> Jwt | None:
+    jwks, secret = value("jwt_jwks"), value("jwt_secret")
+    if jwks is None and secret is None:
+        if value("jwt_issuer") or value("jwt_audience"):
+            raise BadConfig("JWTs: serve.jwt_jwks or serve.jwt_secret is missing")
+        return None
+    if jwks is not None and secret is not None:
+        raise BadConfig("JWTs: either serve.jwt_jwks or serve.jwt_secret, not both")
+    for name in ("jwt_issuer", "jwt_audience"):
+        if not value(name):
+            raise BadConfig(f"JWTs: serve.{name} is missing", "without it, tokens made for others would be good here")
+    if secret is not None and len(secret) < SHORTEST_SECRET:
+        raise BadConfig(f"serve.jwt_secret has {len(secret)} characters; at least {SHORTEST_SECRET}")
+    if jwks is not None:
+        parts = urlsplit(jwks)
+        if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback_name(parts.hostname or "")):
+            raise BadConfig(f"serve.jwt_jwks is {jwks!r}; it must be an https URL")
+    return Jwt(value("jwt_issuer"), value("jwt_audience"), jwks, secret, value("jwt_prefix"))
+
+
+def check_bind(policy: Policy, *, has_keys: bool) -> None:
+    """Refuse to listen where everybody could get in, or nobody could."""
+    if policy.is_open:
+        return
+    if not has_keys and policy.jwt is None:
+        where = f"{policy.host} is not loopback" if not is_loopback_name(policy.host) else "everybody has to sign in"
+        raise BadConfig(
+            f"{where}, but nobody could: there is no API key and JWT is not set up",
+            "`tenure key create NAME --role member` makes a key; or listen on 127.0.0.1",
+        )
+    if not is_loopback_name(policy.host) and not policy.has_tls and not policy.proxies:
+        raise BadConfig(
+            f"{policy.host} is not loopback, and keys are not taken over plain HTTP",
+            "set --tls-cert and --tls-key, or name the proxy that does TLS with serve.trusted_proxy",
+        )

@@ -1,0 +1,186 @@
+"""What a request says, as a command or a query.
+
+The body of a command is its struct without what the path, the headers and the server know; unknown fields are
+refused, since a slip in an optional one would else be obeyed as if it were not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from functools import reduce
+from operator import or_
+from typing import Any, NamedTuple, get_args
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from tenure.client.routes import COMMANDS, Route
+from tenure.client.wire import instant, is_instant, unspelled
+from tenure.core import commands as c
+from tenure.core.commands import Command
+from tenure.core.decoding import decoder_of
+from tenure.core.errors import InvalidInput
+from tenure.core.ids import parse_key
+from tenure.core.queries import Query
+
+_KNOWN = frozenset({"project", "request_id", "trace_id"})  # from the path and the headers
+# Theirs may hold instants as people write them.
+_WITH_INSTANTS = (c.Add, c.Plan, c.Spawn, c.Edit, c.Retry)
+# Pairs, in a query string.
+AS_JSON = {"after": "`next` of the page before", "priority_range": "from and to, as in `[0, 20]`"}
+
+
+class Said(NamedTuple):
+    """What stands beside the body."""
+
+    fields: Mapping[str, str]  # of the path
+    request_id: str | None = None
+    trace_id: str | None = None
+    version: int | None = None  # If-Match
+
+
+# --- commands -----------------------------------------------------------------------------------------------
+
+
+def body_type(kind: type[Command], without: Collection[str]) -> type[msgspec.Struct]:
+    """The struct of a command's body: its own fields but those."""
+    fields: list[Any] = []
+    for field in msgspec.structs.fields(kind):
+        if field.name in _KNOWN or field.name in without:
+            continue
+        default: Any = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
+        fields.append((field.name, field.type) if field.required else (field.name, field.type, default))
+    return msgspec.defstruct(
+        kind.__name__, fields, kw_only=True, frozen=True, forbid_unknown_fields=True, tag_field="command",
+        tag=kind.__struct_config__.tag, module=__name__,
+    )  # fmt: skip
+
+
+def reader_of(route: Route) -> Callable[[Said, bytes], Command]:
+    """What makes the route's command of a request."""
+    kind = route.asks
+    assert issubclass(kind, Command)
+    own = frozenset(field.name for field in msgspec.structs.fields(kind))
+    in_path = own & _braces(route.path)
+    names_task = "{task}" in route.path and "task" not in own
+    decode = _decoder(body_type(kind, in_path), may_be_empty=True, has_instants=issubclass(kind, _WITH_INSTANTS))
+
+    def read(said: Said, body: bytes) -> Command:
+        given = decode(body)
+        values = {name: getattr(given, name) for name in given.__struct_fields__}
+        values |= {name: said.fields[name] for name in in_path}
+        if said.version is not None and "version" in own:
+            values["version"] = said.version
+        if names_task:
+            check_task(said.fields["task"], str(values["receipt"]))
+        if "project" in own and "project" not in values:
+            values["project"] = said.fields.get("project", "")
+        return kind(request_id=said.request_id, trace_id=said.trace_id, **values)
+
+    return read
+
+
+def check_task(named: str, receipt: str) -> None:
+    """A path that names one task and a receipt of another is a slip; ids are left to the receipt."""
+    key = parse_key(named)
+    if key is not None and key.ref != receipt.partition("@")[0]:
+        raise InvalidInput(f"the path names {key.ref}, the receipt is of {receipt.partition('@')[0][:80]}")
+
+
+_ITEMS = tuple(body_type(route.asks, ()) for route in COMMANDS if issubclass(route.asks, Command))
+_KINDS: dict[Any, type[Command]] = {kind.__struct_config__.tag: kind for kind in get_args(c.AnyCommand)}
+
+
+class Batch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Many commands, each with its kind in `command`; `request_ids` are theirs, one each."""
+
+    commands: list[msgspec.Raw]
+    request_ids: list[str | None] | None = None
+
+
+def read_batch(said: Said, body: bytes) -> list[Command | InvalidInput]:
+    """The commands of a batch; one that cannot be read is an error in its place, and its neighbours are served."""
+    batch: Batch = _decoder(Batch)(body)
+    ids = batch.request_ids or [None] * len(batch.commands)
+    if len(ids) != len(batch.commands):
+        raise InvalidInput(f"{len(ids)} request_ids for {len(batch.commands)} commands: one each, or none at all")
+    return [_item(bytes(raw), said._replace(request_id=id)) for raw, id in zip(batch.commands, ids, strict=True)]
+
+
+def _item(raw: bytes, said: Said) -> Command | InvalidInput:
+    try:
+        given = _decode_item(raw)
+    except InvalidInput as error:
+        return error
+    kind = _KINDS[given.__struct_config__.tag]
+    values = {name: getattr(given, name) for name in given.__struct_fields__}
+    return kind(project=said.fields["project"], request_id=said.request_id, trace_id=said.trace_id, **values)
+
+
+def _decoder(kind: Any, *, may_be_empty: bool = False, has_instants: bool = False) -> Callable[[bytes], Any]:
+    decode = decoder_of(kind).decode
+
+    def decoded(body: bytes) -> Any:
+        if not body and may_be_empty:
+            body = b"{}"
+        try:
+            if has_instants:
+                return msgspec.convert(unspelled(msgspec.json.decode(body)), kind)
+            return decode(body)
+        except (ValueError, RecursionError) as error:  # msgspec's own errors are ValueErrors
+            raise InvalidInput(f"the body: {error}") from None
+
+    return decoded
+
+
+_decode_item = _decoder(reduce(or_, _ITEMS), has_instants=True)
+
+
+def _braces(path: str) -> frozenset[str]:
+    return frozenset(part.strip("{}") for part in path.split("/") if part.startswith("{"))
+
+
+# --- queries ------------------------------------------------------------------------------------------------
+
+
+def query_of(route: Route, fields: Mapping[str, str], query_string: bytes) -> Query:
+    """The route's query, its fields from the path and the query string."""
+    kind = route.asks
+    assert issubclass(kind, Query)
+    values: dict[str, Any] = {}
+    lists = _lists(kind)
+    try:
+        pairs = parse_qsl(query_string.decode(), keep_blank_values=True, strict_parsing=bool(query_string))
+    except ValueError:
+        raise InvalidInput("the query string cannot be read") from None
+    for name, text in pairs:
+        if name in lists:
+            values.setdefault(name, []).append(text)
+        elif name in values:
+            raise InvalidInput(f"{name} is given twice")
+        else:
+            values[name] = _value(name, text)
+    own = {field.name for field in msgspec.structs.fields(kind)}
+    values |= {name: value for name, value in fields.items() if name in own}
+    try:
+        return msgspec.convert(values, kind, strict=False)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise InvalidInput(f"the query: {error}") from None
+
+
+def _value(name: str, text: str) -> Any:
+    try:
+        if name in AS_JSON and text.startswith("["):
+            return msgspec.json.decode(text)
+        return instant(text) if is_instant(name) and not text.isdecimal() else text
+    except ValueError as error:
+        raise InvalidInput(f"{name} {text[:80]!r}: {error}") from None
+
+
+def _lists(kind: type[Query]) -> frozenset[str]:
+    """Fields that may be given several times."""
+    return frozenset(
+        field.name
+        for field in msgspec.structs.fields(kind)
+        if field.name not in AS_JSON and "tuple" in str(field.type)
+    )

@@ -1,0 +1,26 @@
+"""This process's coordinator: the engine's loop with this machine's clock and a name that no other process has."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable
+from typing import Any
+
+from tenure.agents import processes
+from tenure.engine import Engine
+from tenure.engine.coordinator import Coordinator, Note
+
+__all__ = ["Coordinator", "Note", "coordinator_of"]
+
+
+def coordinator_of(engine: Engine, *, tell: Callable[[Note], None] = lambda _: None, **settings: Any) -> Coordinator:
+    """One for this process; not started. `settings` are those of `Coordinator`: lease, looks, duties."""
+    return Coordinator(engine, _instance(engine), time.monotonic, tell=tell, **settings)
+
+
+def _instance(engine: Engine) -> str:
+    """Host and pid are for people; the rest makes it unlike any other, since pids come again."""
+    host = re.sub(r"[^\w.-]", "-", processes.host())[:80]
+    return f"{host}:{os.getpid()}:{engine.chance.token(4).hex()}"

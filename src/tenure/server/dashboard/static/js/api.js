@@ -1,0 +1,129 @@
+// The way to the server: looks, commands, and what is wrong where something is.
+import { kept } from "./kept.js";
+import { Signal } from "./signal.js";
+
+const ROOT = "/api/v1";
+
+export const signedOut = new Signal(false);
+export const me = new Signal(null); // who one is here, as the server says; see me.js
+export const skew = new Signal(0); // milliseconds that the server's clock is ahead of ours
+
+// What the server, or the way to it, has against a request. `status` 0: it was not reached.
+export class Problem extends Error {
+  constructor({ status, code = "", detail = "", hint = null }) {
+    super(detail || code || `the server answered ${status}`);
+    Object.assign(this, { status, code, hint });
+  }
+
+  get isAway() {
+    return this.status === 0 || this.status === 502 || this.status === 503 || this.status === 504;
+  }
+}
+
+export function path(project, ...parts) {
+  return ["/projects", project, ...parts].map((part, index) => (index ? encodeURIComponent(part) : part)).join("/");
+}
+
+function search(params) {
+  const pairs = new URLSearchParams();
+  for (const [name, value] of Object.entries(params ?? {})) {
+    for (const one of [value].flat()) if (one !== null && one !== undefined && one !== "") pairs.append(name, one);
+  }
+  return pairs.size ? `?${pairs}` : "";
+}
+
+// Who speaks, for the log. A server that knows it from a key goes by the key.
+export function speaker() {
+  const name = kept("name", "").trim();
+  if (!name || me.value?.key) return {};
+  // A header's text is bytes, one a letter; the server reads them as UTF-8.
+  return { "Tenure-User": String.fromCharCode(...new TextEncoder().encode(name)) };
+}
+
+async function send(url, options) {
+  let response;
+  try {
+    response = await fetch(url, { credentials: "same-origin", ...options });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Problem({ status: 0, code: "OFFLINE", detail: "The server cannot be reached." });
+  }
+  heed(response);
+  return response;
+}
+
+// What every answer tells beside itself.
+export function heed(response) {
+  const date = Date.parse(response.headers.get("Date") ?? "");
+  if (date && Math.abs(date - Date.now() - skew.value) > 2500) skew.set(date - Date.now());
+  if (response.status === 401) signedOut.set(true);
+}
+
+async function body(response) {
+  const type = response.headers.get("Content-Type") ?? "";
+  if (!type.includes("json")) return { code: "", detail: response.ok ? "" : (await response.text()).slice(0, 300) };
+  try {
+    return await response.json();
+  } catch {
+    return { code: "UNREADABLE", detail: "The answer could not be read." };
+  }
+}
+
+export async function get(where, params, signal) {
+  const response = await send(`${ROOT}${where}${search(params)}`, { headers: { Accept: "application/json" }, signal });
+  const value = await body(response);
+  if (!response.ok) throw new Problem({ ...value, status: response.status });
+  return value;
+}
+
+function requestId() {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return `web-${Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
+}
+
+// An outcome: { ok, outcome, message, hint, … }. A refusal is an answer; what is no answer throws a Problem.
+export async function command(where, fields = {}, method = "POST") {
+  const headers = {
+    "Content-Type": "application/json", Accept: "application/json", "Idempotency-Key": requestId(), ...speaker(),
+  };
+  const ask = { method, headers, body: JSON.stringify(fields) };
+  let response;
+  try {
+    response = await send(`${ROOT}${where}`, ask);
+  } catch (error) {
+    if (error.status !== 0) throw error;
+    response = await send(`${ROOT}${where}`, ask); // the same id: done once, whether it had arrived or not
+  }
+  const value = await body(response);
+  if (value.outcome) return { ...value, ok: response.ok };
+  if (!response.ok) throw new Problem({ ...value, status: response.status });
+  return { ...value, ok: true };
+}
+
+// One outcome for each command, in their order.
+export async function batch(project, commands) {
+  const value = await command(path(project, "batch"), { commands });
+  return value.outcomes.map((outcome) => ({ ...outcome, ok: isDone(outcome) }));
+}
+
+const DONE = new Set(["OK", "CREATED", "EXISTS", "UPDATED", "UNCHANGED"]);
+const isDone = (outcome) => DONE.has(outcome.outcome);
+
+export async function signIn(key) {
+  const response = await send("/login", {
+    method: "POST",
+    headers: { "Content-Type": "application/json", Accept: "application/json" },
+    body: JSON.stringify({ key }),
+  });
+  if (response.ok) {
+    signedOut.set(false);
+    return;
+  }
+  const value = await body(response);
+  throw new Problem({ ...value, status: response.status });
+}
+
+export async function signOut() {
+  await send("/logout", { method: "POST", headers: { "Content-Type": "application/json" }, body: "{}" });
+  signedOut.set(true);
+}

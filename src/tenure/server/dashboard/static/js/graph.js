@@ -1,0 +1,101 @@
+// Graphs: what to draw of a dag, and where. Large ones are drawn with groups in place of tasks.
+const MOST = 500; // beyond, laying out takes too long and nobody could read it
+const MANY = 150; // nodes
+const FEW = 3; // tasks that are drawn one by one even then
+export const WIDTH = 168;
+export const HEIGHT = 42;
+
+// How deep each task lies: one more than the deepest it needs.
+export function levels(keys, edges) {
+  const needs = new Map(keys.map((key) => [key, []]));
+  for (const edge of edges) if (needs.has(edge.task) && needs.has(edge.needs)) needs.get(edge.task).push(edge.needs);
+  const level = new Map();
+  for (const key of keys) {
+    const path = [key];
+    while (path.length) {
+      const top = path[path.length - 1];
+      const next = needs.get(top).find((one) => !level.has(one));
+      if (next !== undefined) {
+        path.push(next);
+        continue;
+      }
+      level.set(top, needs.get(top).reduce((most, one) => Math.max(most, level.get(one) + 1), 0));
+      path.pop();
+    }
+  }
+  return level;
+}
+
+// { nodes: [{ id, tasks }], edges: [{ from, to }] }. Where they are too many, tasks of one level and state become one
+// node. An edge goes from a lower level to a higher one, so no cycle can come of it.
+export function reduced(tasks, edges) {
+  const keys = tasks.map((task) => task.key);
+  const home = new Map(keys.map((key) => [key, key]));
+  let nodes = tasks.map((task) => ({ id: task.key, tasks: [task.key] }));
+  if (tasks.length > MOST) {
+    const level = levels(keys, edges);
+    const groups = new Map();
+    for (const task of tasks) {
+      const name = `${level.get(task.key)}:${task.state}`;
+      groups.set(name, [...(groups.get(name) ?? []), task.key]);
+    }
+    for (const [name, members] of groups) {
+      if (members.length > FEW) for (const key of members) home.set(key, name);
+    }
+    const made = new Map();
+    for (const key of keys) {
+      const id = home.get(key);
+      if (made.has(id)) made.get(id).tasks.push(key);
+      else made.set(id, { id, tasks: [key] });
+    }
+    nodes = [...made.values()];
+  }
+  const seen = new Map();
+  for (const edge of edges) {
+    const [from, to] = [home.get(edge.needs), home.get(edge.task)];
+    if (from !== undefined && to !== undefined && from !== to) seen.set(JSON.stringify([from, to]), { from, to });
+  }
+  return { nodes, edges: [...seen.values()], home, isReduced: nodes.length < tasks.length };
+}
+
+// The same with places: x and y of each node's middle, points of each edge, and the size of it all.
+export async function laidOut({ nodes, edges }, direction) {
+  const dagre = await import("../vendor/dagre.js");
+  const graph = new dagre.Graph();
+  const ranker = nodes.length > MANY ? "longest-path" : "network-simplex"; // the better one takes its time
+  graph.setGraph({ rankdir: direction, nodesep: 14, ranksep: 44, marginx: 16, marginy: 16, ranker });
+  graph.setDefaultEdgeLabel(() => ({}));
+  for (const node of nodes) graph.setNode(node.id, { width: WIDTH, height: HEIGHT });
+  for (const edge of edges) graph.setEdge(edge.from, edge.to);
+  dagre.layout(graph);
+  return {
+    nodes: nodes.map((node) => ({ ...node, x: graph.node(node.id).x, y: graph.node(node.id).y })),
+    edges: edges.map((edge) => ({ ...edge, points: docked(graph, edge, direction) })),
+    direction,
+    width: graph.graph().width,
+    height: graph.graph().height,
+  };
+}
+
+// An edge leaves in the middle of one side and arrives in the middle of the other.
+function docked(graph, { from, to }, direction) {
+  const [source, target] = [graph.node(from), graph.node(to)];
+  const inner = graph.edge(from, to).points.slice(1, -1);
+  const way = inner.length > 1 ? inner : []; // between neighbours the one point in the middle only makes waves
+  const [right, down] = direction === "LR" ? [WIDTH / 2, 0] : [0, HEIGHT / 2];
+  return [{ x: source.x + right, y: source.y + down }, ...way, { x: target.x - right, y: target.y - down }];
+}
+
+// A smooth way through an edge's points, straight on where it leaves and where it arrives.
+export function curve(points, direction) {
+  const [first, ...rest] = points;
+  let at = first;
+  let drawn = `M${at.x},${at.y}`;
+  for (const next of rest) {
+    const [x, y] = [(at.x + next.x) / 2, (at.y + next.y) / 2];
+    drawn += direction === "LR" ? `C${x},${at.y} ${x},${next.y}` : `C${at.x},${y} ${next.x},${y}`;
+    drawn += ` ${next.x},${next.y}`;
+    at = next;
+  }
+  return drawn;
+}

@@ -1,0 +1,85 @@
+// The beginning: which page is shown for which address.
+import { path, signedOut } from "./api.js";
+import { html, render, useEffect, useErrorBoundary, useLayoutEffect } from "./html.js";
+import { bind, helping } from "./keys.js";
+import { follow } from "./live.js";
+import { useLook } from "./look.js";
+import { learnMe } from "./me.js";
+import { Agents } from "./pages/agents.js";
+import { Coordinator } from "./pages/coordinator.js";
+import { Dag } from "./pages/dag.js";
+import { Dags } from "./pages/dags.js";
+import { DeadLetters } from "./pages/dead-letters.js";
+import { Events } from "./pages/events.js";
+import { Login } from "./pages/login.js";
+import { Messages } from "./pages/messages.js";
+import { Overview } from "./pages/overview.js";
+import { Projects } from "./pages/projects.js";
+import { Task } from "./pages/task.js";
+import { Tasks } from "./pages/tasks.js";
+import { Usage } from "./pages/usage.js";
+import { Failure, Notice } from "./parts/notices.js";
+import { Toasts } from "./parts/toasts.js";
+import { address, go, place, usePlace } from "./router.js";
+import { PAGES, Shell } from "./shell.js";
+import { useSignal } from "./signal.js";
+import { chooseNext } from "./theme.js";
+
+const VIEWS = {
+  "": Overview, tasks: Tasks, dags: Dags, agents: Agents, "dead-letters": DeadLetters, messages: Messages,
+  events: Events, usage: Usage, coordinator: Coordinator,
+};
+const ONE = { tasks: Task, dags: Dag }; // with an id behind the page's name
+
+function App() {
+  const { project } = usePlace();
+  const isOut = useSignal(signedOut);
+  useEffect(() => {
+    if (!isOut && project) follow(project);
+  }, [project, isOut]);
+  if (isOut) return html`<${Login} />`;
+  return html`
+    ${project ? html`<${InProject} key=${project} project=${project} />` : html`<${Projects} />`}
+    <${Toasts} />`;
+}
+
+function InProject({ project }) {
+  const { page, id } = usePlace();
+  const status = useLook(path(project), {}, { pause: 1000 });
+  useEffect(() => {
+    const said = PAGES.find(([name]) => name === page)?.[1] ?? "";
+    document.title = `${id ?? said} · ${project} · tenure`;
+  }, [project, page, id]);
+  useLayoutEffect(() => bind({
+    "/": { run: () => document.getElementById("search").focus(), says: "find a task" },
+    "?": { run: () => helping.set(true), says: "these keys" },
+    T: { run: chooseNext, says: "light, dark, or as the system has it" },
+    ...Object.fromEntries(PAGES.map(([name, said, letter]) => [`g ${letter}`, { run: () => open(name), says: said }])),
+  }), []);
+  return html`<${Shell} project=${project} page=${page} status=${status}>
+    ${status.error?.status === 404 && status.data === null
+      ? html`<${Failure} error=${status.error} />`
+      : html`<${Page} key=${`${page}/${id ?? ""}`} project=${project} page=${page} id=${id} status=${status} />`}
+  <//>`;
+}
+
+const open = (page) => go(address(place.value.project, page));
+
+// A page that breaks must not take the frame with it.
+function Page({ project, page, id, status }) {
+  const [error, reset] = useErrorBoundary((caught) => console.error(caught));
+  const View = id === null ? VIEWS[page] : ONE[page];
+  if (error) {
+    return html`<${Notice} sign="✗" tone="bad" title="This page broke">
+      <p>${String(error.message ?? error)}</p>
+      <p><button class="button" onClick=${reset}>Try again</button></p>
+    <//>`;
+  }
+  if (View) return html`<${View} project=${project} id=${id} status=${status} />`;
+  return html`<${Notice} sign="∅" title="There is no such page"><a href=${address(project)}>To the overview</a><//>`;
+}
+
+learnMe();
+const root = document.getElementById("app");
+root.textContent = "";
+render(html`<${App} />`, root);

@@ -1,0 +1,113 @@
+// Who is there, how each fares, what each works on and how busy it has been.
+import { command, path } from "../api.js";
+import { html, useState } from "../html.js";
+import { useLook } from "../look.js";
+import { useOperator } from "../me.js";
+import { Ask } from "../parts/dialogs.js";
+import { Empty, Looked } from "../parts/notices.js";
+import { Facts } from "../parts/panels.js";
+import { Progress } from "../parts/states.js";
+import { done } from "../parts/toasts.js";
+import { TaskLink, address } from "../router.js";
+import { Time, now } from "../time.js";
+import { NOTHING, counted, number } from "../words.js";
+
+const TONES = { active: "work", idle: "ready", draining: "odd", stale: "bad", offline: "rest" };
+const ORDER = Object.keys(TONES);
+const MOST_HELD = 5; // shown of one agent
+
+export function AgentStatus({ agent }) {
+  return html`<span class="dot-label"><i class=${`dot ${TONES[agent.status] ?? "rest"}`}></i>${agent.status}</span>`;
+}
+
+export function Agents({ project }) {
+  const agents = useLook(path(project, "agents"), {}, { pause: 1000 });
+  const flow = useLook(path(project, "overview"), { minutes: 60 }, { pause: 5000 });
+  const held = useLook(path(project, "tasks"), { state: ["claimed", "running"], limit: 500 }, { pause: 1000 });
+  const [asked, ask] = useState(null);
+  const did = Object.fromEntries((flow.data?.agents ?? []).map((one) => [one.agent, one]));
+  const tasks = Object.fromEntries((held.data?.items ?? []).map((task) => [task.key, task]));
+  return html`
+    <header class="page-head"><h1>Agents</h1><${Working} agents=${agents.data?.items} /></header>
+    <${Looked} of=${agents} what="Loading the agents">${({ items }) => items.length
+      ? html`<ul class="cards agents">${sorted(items).map((agent) => html`<${Card} key=${agent.name}
+          project=${project} agent=${agent} did=${did[agent.name]} tasks=${tasks} ask=${ask} />`)}</ul>`
+      : html`<${Nobody} />`}<//>
+    ${asked && html`<${Ask} ...${asked} close=${() => ask(null)} />`}`;
+}
+
+function Working({ agents }) {
+  if (!agents) return null;
+  const working = agents.filter((agent) => agent.tasks.length).length;
+  return html`<p class="quiet">${counted(working, "works", "work")} of ${number(agents.length)}</p>`;
+}
+
+function Nobody() {
+  return html`<${Empty} title="No agent yet">
+    <p>An agent is known from its first claim on, or by <code>tenure join</code>.</p>
+    <p><code>tenure run -n 3 --agent claude</code> starts three.</p>
+  <//>`;
+}
+
+function sorted(agents) {
+  const place = (agent) => ORDER.indexOf(agent.status);
+  return [...agents].sort((a, b) => place(a) - place(b) || a.name.localeCompare(b.name));
+}
+
+function Card({ project, agent, did, tasks, ask }) {
+  const isCooling = agent.cool_until && Date.parse(agent.cool_until) > now();
+  return html`<li class=${`card agent ${agent.status}`}>
+    <div class="card-head">
+      <div><span class="card-title text">${agent.name}</span> <span class="faint text">${agent.type}</span></div>
+      <${AgentStatus} agent=${agent} />
+    </div>
+    ${agent.health && agent.health !== "ok" && html`<p class="problem">Says of its health: ${agent.health}</p>`}
+    ${agent.tasks.length > 0 && html`<${Holding} project=${project} agent=${agent} tasks=${tasks} />`}
+    <${Facts} of=${[
+      ["Last seen", html`<${Time} at=${agent.last_seen} />`],
+      ["Busy in the last hour", did ? html`<${Progress} percent=${Math.round(100 * did.busy)} />` : NOTHING],
+      ["Completed · failed · lost", did ? `${did.completed} · ${did.failed} · ${did.lost}` : "0 · 0 · 0"],
+      ["Models", agent.models?.join(", ")],
+      ["Can", agent.capabilities?.join(", ")],
+      ["Tracks", agent.tracks?.join(", ")],
+      ["Region", agent.region],
+      ["Runs on", agent.host && [agent.host, agent.pid && `process ${agent.pid}`].filter(Boolean).join(", ")],
+      isCooling && ["Cools off until", html`<${Time} at=${agent.cool_until} />`],
+    ]} />
+    <${Verbs} project=${project} agent=${agent} ask=${ask} />
+  </li>`;
+}
+
+function Holding({ project, agent, tasks }) {
+  const more = agent.tasks.length - MOST_HELD;
+  return html`<ul class="holding">
+    ${agent.tasks.slice(0, MOST_HELD).map((key) => html`<li key=${key}>
+      <${TaskLink} project=${project} task=${key} class="mono clip" />
+      <${Progress} percent=${tasks[key]?.percent} step=${tasks[key]?.step} />
+    </li>`)}
+    ${more > 0 && html`<li><a href=${address(project, "tasks", null, { agent: agent.name })}>and ${more} more</a></li>`}
+  </ul>`;
+}
+
+function Verbs({ project, agent, ask }) {
+  const mine = (...parts) => path(project, "agents", agent.name, ...parts);
+  const drain = () => done(project, `${agent.name} takes nothing more`, () => command(mine("drain")));
+  const end = () => ask(ending(project, agent, mine("terminate")));
+  if (!useOperator() || agent.status === "offline") return null;
+  return html`<div class="card-actions">
+    <a class="button small" href=${address(project, "messages", null, { to: agent.name })}>Write</a>
+    ${agent.status !== "draining" && html`<button class="button small" onClick=${drain}>Drain</button>`}
+    <button class="button small danger-text" onClick=${end}>End</button>
+  </div>`;
+}
+
+function ending(project, agent, where) {
+  return {
+    title: `End ${agent.name}`,
+    danger: true,
+    action: "End it",
+    text: `What it holds (${counted(agent.tasks.length, "task")}) is given back at once, and what it hands in \
+afterwards is refused. Draining lets it finish first.`,
+    run: () => done(project, `${agent.name} is ended`, () => command(where, { graceful: false })),
+  };
+}

@@ -1,0 +1,96 @@
+// Who does the duties of the store: the leader, its term and cycles, and the last thing that went wrong.
+import { html } from "../html.js";
+import { useLook } from "../look.js";
+import { Failure, Loading, Looked } from "../parts/notices.js";
+import { Facts, Panel } from "../parts/panels.js";
+import { Time } from "../time.js";
+import { TOLD, pieces } from "../told.js";
+import { NOTHING, number } from "../words.js";
+
+export function Coordinator({ project, status }) {
+  const told = useLook("/coordinator/status", {}, { pause: 1000 });
+  const logs = useLook("/coordinator/logs", { limit: 50 }, { pause: 2000 });
+  const isUntold = told.data === null && [403, 404].includes(told.error?.status);
+  return html`
+    <header class="page-head"><h1>Coordinator</h1></header>
+    <div class="columns two">
+      <${Panel} title="Leader of the store">
+        ${isUntold
+          ? html`<${Untold} leader=${status.data?.coordinator} error=${told.error} />`
+          : html`<${Looked} of=${told} lines=${5} what="Loading the coordinator">${(data) => html`
+              <${Status} data=${data} />`}<//>`}
+      <//>
+      <${Panel} title=${`Leader of ${project}`}><${ProjectLeader} status=${status} /><//>
+    </div>
+    ${!isUntold && html`<${Panel} title="Log"><${Log} logs=${logs} /><//>`}`;
+}
+
+const when = (instant) => (instant ? html`<${Time} at=${instant} />` : NOTHING);
+
+function Status({ data }) {
+  const where = data.here ? (data.here.leads ? ", and it is this server" : ", and it is another server") : "";
+  return html`
+    <p class="dot-label">
+      <i class=${`dot ${data.active ? "good" : "odd"}`}></i>${data.active ? `Active${where}` : "Nobody leads now"}
+    </p>
+    <${Facts} wide of=${[
+      ["Leader", data.instance ?? NOTHING],
+      ["Term", number(data.term)],
+      ["Since", when(data.since)],
+      ["Last heartbeat", when(data.last_heartbeat_at)],
+      ["Cycles", number(data.cycles)],
+      ["Last cycle", when(data.last_cycle_at)],
+      ["Tasks pending", number(data.pending_tasks)],
+      ["Tasks running", number(data.running_tasks)],
+      ["Tasks overdue", number(data.overdue_tasks)],
+      ["Agents healthy", number(data.healthy_agents)],
+      ["Agents stale", number(data.stale_agents)],
+      ["Projects", data.projects?.join(", ")],
+    ]} />
+    ${data.last_error
+      ? html`<p class="problem">${data.last_error.message} <span class="faint">${when(data.last_error.at)}</span></p>`
+      : html`<p class="hint">No cycle has failed.</p>`}`;
+}
+
+// What the project's own status tells, where the coordinator's is not to be had.
+function Untold({ leader, error }) {
+  return html`
+    ${leader ? html`<${Leader} leader=${leader} />` : html`<p class="quiet">Nobody leads now.</p>`}
+    <p class="hint">${error.status === 403 ? "More is shown to admins." : "This server tells no more of it."}</p>`;
+}
+
+function Leader({ leader }) {
+  return html`<${Facts} wide of=${[
+    ["Leader", leader.holder],
+    ["Term", number(leader.term)],
+    ["Since", when(leader.since)],
+    ["Lease ends", when(leader.until)],
+  ]} />`;
+}
+
+function ProjectLeader({ status }) {
+  if (status.data === null) {
+    return status.error ? html`<${Failure} error=${status.error} />` : html`<${Loading} lines=${3} />`;
+  }
+  const { leader } = status.data;
+  if (leader) return html`<${Leader} leader=${leader} />`;
+  return html`<p class="quiet">
+    No agent leads this project. One that wants to does <code>tenure lead</code>; mail to <code>@leader</code> waits.
+  </p>`;
+}
+
+function Log({ logs }) {
+  if (logs.error && logs.data === null) return html`<p class="faint">${logs.error.message}</p>`;
+  const line = (one) => html`<li class=${one.level}>
+    <span class="faint">${when(one.time ?? one.at)}</span>
+    <span class="mono faint">${one.level ?? "info"}</span>
+    <span class="text">${said(one)}</span>
+  </li>`;
+  return html`<${Looked} of=${logs} lines=${4}>${({ items }) => items.length
+    ? html`<ol class="log">${[...items].reverse().map(line)}</ol>`
+    : html`<p class="faint">Nothing to tell.</p>`}<//>`;
+}
+
+function said(line) {
+  return line.kind in TOLD ? pieces(line).map((piece) => piece.task ?? piece).join("") : line.message || line.kind;
+}

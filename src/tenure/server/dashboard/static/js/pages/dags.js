@@ -1,0 +1,49 @@
+// The dags of a project: how far each is.
+import { path } from "../api.js";
+import { html } from "../html.js";
+import { useLook } from "../look.js";
+import { Empty, Looked } from "../parts/notices.js";
+import { Bar } from "../parts/states.js";
+import { address } from "../router.js";
+import { Time } from "../time.js";
+import { number } from "../words.js";
+
+export function Dags({ project }) {
+  const dags = useLook(path(project, "dags"), {}, { pause: 2000 });
+  return html`
+    <header class="page-head"><h1>Dags</h1></header>
+    <${Looked} of=${dags} what="Loading the dags">${({ items }) => items.length
+      ? html`<${Rows} project=${project} dags=${[...items].reverse()} />`
+      : html`<${Empty} title="No dag yet">
+          <p>Tasks that wait for each other make one:</p>
+          <p><code>tenure plan apply plan.yaml</code>, or <code>tenure add … --after B-001</code>.</p>
+        <//>`}<//>`;
+}
+
+export const partsOf = (dag) => [
+  { name: "completed", value: dag.completed, tone: "good" },
+  { name: "can run", value: dag.live, tone: "ready" },
+  { name: "blocked", value: dag.blocked, tone: "rest" },
+  { name: "dead letters", value: dag.dead, tone: "bad" },
+  { name: "cancelled", value: dag.cancelled, tone: "none" },
+];
+
+function Rows({ project, dags }) {
+  return html`<div class="scroll panel flush"><table class="table">
+    <thead><tr>
+      <th>Dag</th><th>Status</th><th></th>
+      <th class="right">Completed</th><th class="right">Dead</th><th class="right">Made</th>
+    </tr></thead>
+    <tbody>${dags.map((dag) => html`<tr key=${dag.id}>
+      <td class="title-cell">
+        <a class="text title-link" href=${address(project, "dags", dag.id)}>${dag.title || dag.plan || dag.id}</a>
+        ${dag.plan && dag.title && html`${" "}<span class="tag text">${dag.plan}</span>`}
+      </td>
+      <td class="fit">${dag.status}</td>
+      <td class="grow wide-bar"><${Bar} parts=${partsOf(dag)} /></td>
+      <td class="figures">${`${number(dag.completed)} of ${number(dag.total)}`}</td>
+      <td class=${`figures ${dag.dead ? "bad-text" : "faint"}`}>${number(dag.dead)}</td>
+      <td class="figures faint"><${Time} at=${dag.created_at} /></td>
+    </tr>`)}</tbody>
+  </table></div>`;
+}

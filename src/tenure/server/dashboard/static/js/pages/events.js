@@ -1,0 +1,130 @@
+// What happens, as it happens. It can be held still; the work goes on.
+import { get, path } from "../api.js";
+import { html, useEffect, useRef, useState } from "../html.js";
+import { onEvent } from "../live.js";
+import { Choice, TextFilter } from "../parts/filters.js";
+import { Icon } from "../parts/icons.js";
+import { Empty, Failure, Loading } from "../parts/notices.js";
+import { Value } from "../parts/values.js";
+import { TaskLink, filter, usePlace } from "../router.js";
+import { Time } from "../time.js";
+import { TOLD, pieces, toneOf } from "../told.js";
+import { number, timeOfDay } from "../words.js";
+
+const MOST = 500; // shown at once
+const FIRST = 200; // asked for at the beginning
+const LEVELS = [["", "All levels"], ...["info", "warning", "error", "critical"].map((level) => [level, level])];
+const NOUNS = [
+  ["", "Everything"], ["task", "Tasks"], ["agent", "Agents"], ["dag", "Dags"], ["message", "Messages"],
+  ["leader", "Leaders"], ["project", "Project"],
+];
+
+export function Events({ project }) {
+  const { query } = usePlace();
+  const [noun, level, agent, text] = ["noun", "level", "agent", "text"].map((name) => query.get(name) ?? "");
+  const [events, setEvents] = useState(null);
+  const [error, setError] = useState(null);
+  const [isHeld, hold] = useState(false);
+  const missed = useRef([]); // while it is held still
+
+  useEffect(() => {
+    let isOver = false;
+    const asked = { limit: FIRST, level, agent, kind: kindsOf(noun) };
+    setEvents(null);
+    get(path(project, "events"), asked).then(
+      ({ items }) => !isOver && setEvents(items.reverse()),
+      (problem) => !isOver && setError(problem),
+    );
+    return () => {
+      isOver = true;
+    };
+  }, [project, noun, level, agent]);
+
+  useEffect(() => onEvent((event) => {
+    if (!fits(event, { noun, level, agent })) return;
+    if (isHeld) missed.current.push(event);
+    else setEvents((before) => before && merged([event], before));
+  }), [isHeld, noun, level, agent]);
+
+  function release() {
+    const newer = missed.current.splice(0).reverse();
+    setEvents((before) => merged(newer, before ?? []));
+    hold(false);
+  }
+
+  return html`
+    <header class="page-head">
+      <h1>Events</h1>
+      <button class="button" aria-pressed=${isHeld} onClick=${() => (isHeld ? release() : hold(true))}>
+        <${Icon} name=${isHeld ? "play" : "pause"} /> ${isHeld ? "Go on" : "Hold still"}
+      </button>
+    </header>
+    <div class="filters">
+      <${Choice} label="Of" value=${noun} options=${NOUNS} onChange=${(value) => filter({ noun: value })} />
+      <${Choice} label="Level" value=${level} options=${LEVELS} onChange=${(value) => filter({ level: value })} />
+      <${TextFilter} label="Agent" value=${agent} onChange=${(value) => filter({ agent: value })} />
+      <${TextFilter} label="Text" value=${text} placeholder="key, kind, words"
+        onChange=${(value) => filter({ text: value })} />
+    </div>
+    ${isHeld && html`<div class="banner">Held still. What happens meanwhile is shown when it goes on.</div>`}
+    ${error && !events
+      ? html`<${Failure} error=${error} />`
+      : html`<${Lines} project=${project} events=${events} text=${text}
+          isFiltered=${Boolean(noun || level || agent || text)} />`}`;
+}
+
+const kindsOf = (noun) => (noun ? Object.keys(TOLD).filter((kind) => kind.startsWith(`${noun}.`)) : []);
+
+function merged(newer, older) {
+  const last = older.length ? older[0].sequence : 0;
+  return [...newer.filter((event) => event.sequence > last), ...older].slice(0, MOST);
+}
+
+function fits(event, { noun, level, agent }) {
+  if (noun && !event.kind.startsWith(`${noun}.`)) return false;
+  if (level && (event.level ?? "info") !== level) return false;
+  return !agent || event.agent === agent;
+}
+
+function says(event, text) {
+  const said = pieces(event).map((piece) => piece.task ?? piece).join("");
+  return `${event.kind} ${event.key ?? ""} ${said} ${event.user ?? ""}`.toLowerCase().includes(text.toLowerCase());
+}
+
+function Lines({ project, events, text, isFiltered }) {
+  if (events === null) return html`<${Loading} lines=${10} what="Loading the events" />`;
+  const shown = text ? events.filter((event) => says(event, text)) : events;
+  if (!shown.length) {
+    return html`<${Empty} title="Nothing to tell">
+      ${isFiltered ? "No event fits these filters." : "Whatever happens in this project appears here at once."}
+    <//>`;
+  }
+  return html`
+    <ol class="events panel flush">
+      ${shown.map((event) => html`<${Line} key=${event.sequence} project=${project} event=${event} />`)}
+    </ol>
+    <p class="note">The last ${number(shown.length)}.</p>`;
+}
+
+// One event as a line that opens; on the page of its task it is "it".
+export function Line({ project, event, withTask = true }) {
+  const [isOpen, open] = useState(false);
+  const said = (piece) => {
+    if (!piece.task) return piece;
+    return withTask ? html`<${TaskLink} project=${project} task=${piece.task} class="mono" />` : "it";
+  };
+  return html`<li class=${`event ${toneOf(event.kind)}`}>
+    <details onToggle=${(toggled) => open(toggled.target.open)}>
+      <summary>
+        <span class="event-time" title=${event.time}>${timeOfDay(event.time)}</span>
+        <i class="dot" aria-hidden="true"></i>
+        <span class="event-text text">${pieces(event).map(said)}</span>
+        <span class="event-kind mono">${event.kind}</span>
+      </summary>
+      ${isOpen && html`<div class="event-more">
+        <p class="faint"><${Time} at=${event.time} />, event ${event.sequence}</p>
+        <${Value} value=${event} />
+      </div>`}
+    </details>
+  </li>`;
+}

@@ -1,0 +1,42 @@
+// What a server that wants to know who asks shows first.
+import { signIn } from "../api.js";
+import { html, useState } from "../html.js";
+import { Logo } from "../parts/icons.js";
+
+export function Login() {
+  const [key, setKey] = useState("");
+  const [problem, setProblem] = useState(null);
+  const [isBusy, setBusy] = useState(false);
+  async function submit(event) {
+    event.preventDefault();
+    setBusy(true);
+    setProblem(null);
+    try {
+      await signIn(key.trim());
+    } catch (error) {
+      setProblem(error);
+    }
+    setBusy(false);
+  }
+  return html`<main id="main" class="login" tabindex="-1">
+    <form class="login-box" onSubmit=${submit} method="post" action="/login">
+      <h1><${Logo} /> tenure</h1>
+      <p class="quiet">This server wants to know who you are. Whoever runs it makes you a key with
+        <code>tenure key create</code>.</p>
+      <div class="field">
+        <label for="key">Key</label>
+        <input id="key" name="key" type="password" autocomplete="current-password" spellcheck="false" autofocus required
+          value=${key} aria-describedby=${problem ? "login-problem" : undefined} aria-invalid=${Boolean(problem)}
+          onInput=${(event) => setKey(event.target.value)} />
+      </div>
+      ${problem && html`<p id="login-problem" class="problem" role="alert">${said(problem)}</p>`}
+      <button class="button primary wide" disabled=${isBusy || !key.trim()}>Sign in</button>
+    </form>
+  </main>`;
+}
+
+function said(problem) {
+  if (problem.status === 401 || problem.status === 403) return "That key is not known here, or it has run out.";
+  if (problem.status === 404 || problem.status === 405) return "This server has no way to sign in with a key.";
+  return problem.message;
+}

@@ -1,0 +1,72 @@
+// The mail of the project: who wrote what to whom, and whether it was read. And a place to write.
+import { command, path } from "../api.js";
+import { html, useState } from "../html.js";
+import { kept } from "../kept.js";
+import { useLook } from "../look.js";
+import { me, useWriter } from "../me.js";
+import { Empty, Looked } from "../parts/notices.js";
+import { done } from "../parts/toasts.js";
+import { filter, usePlace } from "../router.js";
+import { Time } from "../time.js";
+
+export function Messages({ project }) {
+  const mail = useLook(path(project, "messages"));
+  const { query } = usePlace();
+  return html`
+    <header class="page-head"><h1>Messages</h1></header>
+    <div class="columns side">
+      <${Looked} of=${mail} what="Loading the messages">${({ items }) => items.length
+        ? html`<ol class="mail">${items.map((one) => html`<${Letter} key=${one.id} letter=${one} />`)}</ol>`
+        : html`<${Empty} title="No mail">
+            <p>What agents and people write to each other is shown here.</p>
+            <p>With every heartbeat an agent is told how much waits for it.</p>
+          <//>`}<//>
+      <${Write} project=${project} to=${query.get("to") ?? "@all"} />
+    </div>`;
+}
+
+function Letter({ letter }) {
+  const { read_by: readers = [], recipients = [] } = letter;
+  return html`<li class="letter">
+    <div class="letter-head">
+      <b class="text">${letter.from}</b> <span class="faint">to</span> <span class="text">${letter.to}</span>
+      ${letter.type !== "chat" && html`<span class="tag">${letter.type}</span>`}
+      <span class="spacer"></span>
+      <span class="faint text" title=${readers.join(", ")}>
+        ${readers.length ? `read by ${readers.length} of ${recipients.length}` : "unread"}
+      </span>
+      <span class="faint"><${Time} at=${letter.sent_at} /></span>
+    </div>
+    <div class="prose">${letter.text}</div>
+    <button class="button small ghost" onClick=${() => filter({ to: letter.from })}>Answer</button>
+  </li>`;
+}
+
+function Write({ project, to }) {
+  const agents = useLook(path(project, "agents"), {}, { pause: 5000 });
+  const [text, setText] = useState("");
+  if (!useWriter()) return html`<p class="hint">You may read here, not write.</p>`;
+  const names = ["@all", "@leader", ...(agents.data?.items ?? []).map((agent) => agent.name)];
+  const sender = me.value?.user || kept("name", "").trim() || "dashboard";
+  async function submit(event) {
+    event.preventDefault();
+    const outcome = await done(project, "Sent", () => command(path(project, "messages"), { sender, to, text }));
+    if (outcome?.ok) setText("");
+  }
+  return html`<form class="panel write" onSubmit=${submit}>
+    <h2>Write</h2>
+    <div class="field">
+      <label for="to">To</label>
+      <input id="to" value=${to} list="to-list" autocomplete="off" required
+        onInput=${(event) => filter({ to: event.target.value })} />
+      <datalist id="to-list">${names.map((name) => html`<option key=${name} value=${name} />`)}</datalist>
+      <p class="hint">An agent, <code>@all</code> or <code>@leader</code>.</p>
+    </div>
+    <div class="field">
+      <label for="text">Message</label>
+      <textarea id="text" rows="5" required value=${text} onInput=${(event) => setText(event.target.value)}></textarea>
+      <p class="hint">Sent as <b class="text">${sender}</b>.</p>
+    </div>
+    <button class="button primary" disabled=${!text.trim()}>Send</button>
+  </form>`;
+}

@@ -1,0 +1,197 @@
+// One screen: how much was finished, how much waits and for how long, who works, what it costs.
+import { path } from "../api.js";
+import { html, useMemo } from "../html.js";
+import { useLook } from "../look.js";
+import { Chart } from "../parts/chart.js";
+import { Tabs } from "../parts/filters.js";
+import { Empty, Looked } from "../parts/notices.js";
+import { Panel, Tile } from "../parts/panels.js";
+import { Bar, State } from "../parts/states.js";
+import { TaskLink, address, filter, usePlace } from "../router.js";
+import { Time } from "../time.js";
+import { HELD, NOTHING, STATES, briefNumber, dollars, lasting, number, percent } from "../words.js";
+import { AgentStatus } from "./agents.js";
+
+const RANGES = [["60", "1 hour"], ["360", "6 hours"], ["1440", "1 day"], ["10080", "7 days"]];
+const FLOW = [
+  { name: "completed", tone: "good", kind: "bars" },
+  { name: "failed or lost", tone: "bad", kind: "bars" },
+];
+const DEPTH = [
+  { name: "held", tone: "work", kind: "area" },
+  { name: "ready", tone: "ready", kind: "area" },
+  { name: "waiting", tone: "rest", kind: "area" },
+  { name: "paused", tone: "odd", kind: "area" },
+  { name: "dead letters", tone: "bad", kind: "area" },
+];
+const GROUPS = ["held", "ready", "waiting", "paused", "dead"]; // the same, as the server names them
+const MOST_AGENTS = 8;
+
+export function Overview({ project, status }) {
+  const { query } = usePlace();
+  const minutes = RANGES.some(([range]) => range === query.get("minutes")) ? query.get("minutes") : "60";
+  const flow = useLook(path(project, "overview"), { minutes }, { pause: 2000 });
+  return html`
+    <header class="page-head">
+      <h1>Overview</h1>
+      <${Tabs} label="Time shown" value=${minutes} options=${RANGES}
+        onChange=${(value) => filter({ minutes: value === "60" ? "" : value })} />
+    </header>
+    <${Looked} of=${status} lines=${3} what="Loading the overview">${(now) => html`
+      <${Stopped} stopped=${now.stopped} />
+      <${Tiles} project=${project} now=${now} flow=${flow.data} />
+      ${Object.keys(now.tasks).length
+        ? html`<${Work} project=${project} now=${now} flow=${flow} />`
+        : html`<${Welcome} />`}
+    `}<//>`;
+}
+
+function Stopped({ stopped }) {
+  const lines = Object.entries(stopped ?? {});
+  if (!lines.length) return null;
+  const said = lines.map(([scope, why]) => `${scope.replace(/:$/, "")}${why ? `: ${why}` : ""}`);
+  return html`<div class="banner odd" role="status">
+    <strong>Stopped.</strong> ${`Nothing more is claimed in ${said.join("; ")}.`}
+  </div>`;
+}
+
+function Welcome() {
+  return html`<${Empty} title="No work yet">
+    <p>Add the first task, and let an agent take it:</p>
+    <pre class="terminal">tenure add "Write the parser"${"\n"}tenure claim</pre>
+  <//>`;
+}
+
+function Work({ project, now, flow }) {
+  return html`
+    <div class="columns two">
+      <${Panel} title="Throughput">
+        <${Looked} of=${flow} lines=${4}>${(data) => html`<${Throughput} data=${data} />`}<//>
+      <//>
+      <${Panel} title="Depth"><${Looked} of=${flow} lines=${4}>${(data) => html`<${Depth} data=${data} />`}<//><//>
+    </div>
+    <div class="columns two">
+      <${Panel} title="Tracks"><${Tracks} project=${project} tracks=${now.tracks} /><//>
+      <${Panel} title="Where tasks stand"><${Standing} project=${project} tasks=${now.tasks} flow=${flow} /><//>
+    </div>
+    <${Team} project=${project} agents=${now.agents} flow=${flow.data} />`;
+}
+
+function Tiles({ project, now, flow }) {
+  const { tasks, agents, usage } = now;
+  const list = (query) => address(project, "tasks", null, query);
+  const held = HELD.reduce((sum, state) => sum + (tasks[state] ?? 0), 0);
+  const oldest = flow?.oldest.find((one) => one.state === "ready");
+  const dead = tasks.dead_lettered ?? 0;
+  return html`<div class="tiles">
+    <${Tile} label="Completed" value=${flow ? number(completed(flow)) : "…"}
+      href=${list({ state: "completed", order: "-completed_at" })}>${flow && rate(flow)}<//>
+    <${Tile} label="In progress" value=${number(held)} href=${list([["state", "claimed"], ["state", "running"]])}>
+      ${agents.filter((agent) => agent.tasks.length).length} of ${number(agents.length)} agents<//>
+    <${Tile} label="Ready" value=${number(tasks.ready ?? 0)} href=${list({ state: "ready" })}>
+      ${oldest ? html`oldest ready for <${Time} at=${oldest.since} brief />` : "nothing waits to be taken"}<//>
+    <${Tile} label="Wait before a claim" value=${flow?.waits ? lasting(flow.waits.median) : NOTHING}>
+      ${flow?.waits ? `95 of 100 within ${lasting(flow.waits.p95)}` : "no claims in this time"}<//>
+    <${Tile} label="Dead letters" value=${number(dead)} tone=${dead ? "bad" : ""}
+      href=${address(project, "dead-letters")}>
+      ${dead ? "wait for a person" : "nothing waits for a person"}<//>
+    <${Tile} label="Cost" value=${dollars(usage?.cost_usd)} href=${address(project, "usage")}>${tokens(usage)}<//>
+  </div>`;
+}
+
+const completed = (flow) => flow.steps.reduce((sum, step) => sum + step.completed, 0);
+
+function rate(flow) {
+  const hours = Math.max((Date.parse(flow.now) - Date.parse(flow.since)) / 3.6e6, 1 / 60);
+  return `${briefNumber(Math.round(completed(flow) / hours))} an hour`;
+}
+
+function tokens(usage) {
+  const sum = ["fresh", "cached", "written", "output"].reduce((all, name) => all + (usage?.[name] ?? 0), 0);
+  return sum ? `${briefNumber(sum)} tokens` : "nothing reported";
+}
+
+const seconds = (step) => Date.parse(step.at) / 1000;
+
+function Throughput({ data }) {
+  const row = (step) => [seconds(step), step.completed, step.failed + step.lost];
+  const rows = useMemo(() => data.steps.map(row), [data]);
+  const { durations } = data;
+  return html`
+    <${Chart} series=${FLOW} rows=${rows} label="Tasks completed, and attempts failed or lost, over time" />
+    ${durations && html`<p class="note">
+      ${`A task was held for ${lasting(durations.median)} (median), at most ${lasting(durations.longest)}.`}
+    </p>`}
+    ${!data.is_whole && html`<p class="note">The log is long: read back to <${Time} at=${data.since} />.</p>`}`;
+}
+
+function Depth({ data }) {
+  const row = (step) => [seconds(step), ...GROUPS.map((group) => step.depth[group])];
+  const rows = useMemo(() => data.steps.map(row), [data]);
+  return html`<${Chart} series=${DEPTH} rows=${rows} label="Open tasks over time, by where they stand" />`;
+}
+
+function Tracks({ project, tracks }) {
+  const names = useLook(path(project, "tracks"), {}, { pause: 30_000 });
+  const named = Object.fromEntries((names.data?.items ?? []).map((track) => [track.code, track.name]));
+  return html`<table class="plain-table"><tbody>${Object.keys(tracks).sort().map((code) => {
+    const { completed: done, in_progress: doing, pending } = tracks[code];
+    const parts = [
+      { name: "completed", value: done, tone: "good" },
+      { name: "in progress", value: doing, tone: "work" },
+      { name: "to do", value: pending, tone: "rest" },
+    ];
+    return html`<tr key=${code}>
+      <td class="fit">
+        <a href=${address(project, "tasks", null, { track: code })}><b class="mono">${code}</b> ${named[code] ?? ""}</a>
+      </td>
+      <td class="grow"><${Bar} label=${`Track ${code}`} parts=${parts} /></td>
+      <td class="figures">${number(done)} of ${number(done + doing + pending)}</td>
+    </tr>`;
+  })}</tbody></table>`;
+}
+
+function Standing({ project, tasks, flow }) {
+  const oldest = Object.fromEntries((flow.data?.oldest ?? []).map((one) => [one.state, one]));
+  return html`<table class="plain-table"><tbody>
+    ${STATES.filter((state) => tasks[state]).map((state) => html`<tr key=${state}>
+      <td class="fit"><a href=${address(project, "tasks", null, { state })}><${State} state=${state} /></a></td>
+      <td class="figures">${number(tasks[state])}</td>
+      <td class="grow only-wide">${oldest[state] && html`<span class="faint">oldest </span>
+        <${TaskLink} project=${project} task=${oldest[state].key} class="mono clip-inline" />`}</td>
+      <td class="figures faint">${oldest[state] && html`<${Time} at=${oldest[state].since} brief />`}</td>
+    </tr>`)}
+  </tbody></table>`;
+}
+
+function Team({ project, agents, flow }) {
+  if (!agents.length) {
+    return html`<${Panel} title="Agents"><p class="faint">No agent has been here yet.</p><//>`;
+  }
+  const did = Object.fromEntries((flow?.agents ?? []).map((agent) => [agent.agent, agent]));
+  const seen = (agent) => Date.parse(agent.last_seen);
+  const first = [...agents].sort((a, b) => b.tasks.length - a.tasks.length || seen(b) - seen(a)).slice(0, MOST_AGENTS);
+  return html`<section class="panel">
+    <div class="panel-head"><h2>Agents</h2><a href=${address(project, "agents")}>All ${number(agents.length)}</a></div>
+    <div class="scroll"><table class="table">
+      <thead><tr>
+        <th>Agent</th><th>Status</th><th>Works on</th>
+        <th class="right">Busy</th><th class="right">Completed</th><th class="right">Last seen</th>
+      </tr></thead>
+      <tbody>${first.map((agent) => html`<tr key=${agent.name}>
+        <td><b class="text">${agent.name}</b> <span class="faint text">${agent.type}</span></td>
+        <td><${AgentStatus} agent=${agent} /></td>
+        <td class="grow"><${Holds} project=${project} tasks=${agent.tasks} /></td>
+        <td class="figures">${did[agent.name] ? percent(did[agent.name].busy) : NOTHING}</td>
+        <td class="figures">${number(did[agent.name]?.completed ?? 0)}</td>
+        <td class="figures"><${Time} at=${agent.last_seen} /></td>
+      </tr>`)}</tbody>
+    </table></div>
+  </section>`;
+}
+
+function Holds({ project, tasks }) {
+  if (!tasks.length) return html`<span class="faint">${NOTHING}</span>`;
+  return html`<${TaskLink} project=${project} task=${tasks[0]} class="mono clip-inline" />
+    ${tasks.length > 1 && html`<span class="faint"> and ${tasks.length - 1} more</span>`}`;
+}

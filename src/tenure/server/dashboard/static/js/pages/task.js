@@ -1,0 +1,202 @@
+// All about one task: where it stands and why, who held it, what was handed in, what it cost, what can be done.
+import { path } from "../api.js";
+import { html } from "../html.js";
+import { useLook } from "../look.js";
+import { Empty, Looked } from "../parts/notices.js";
+import { Facts, Panel } from "../parts/panels.js";
+import { Progress, State } from "../parts/states.js";
+import { Value } from "../parts/values.js";
+import { TaskLink, address } from "../router.js";
+import { Time } from "../time.js";
+import { NOTHING, briefNumber, counted, dollars, lasting } from "../words.js";
+import { Actions } from "./acting.js";
+import { Line } from "./events.js";
+import { Lineage } from "./lineage.js";
+
+const MOST_LINKS = 30;
+
+export function Task({ project, id }) {
+  const task = useLook(path(project, "tasks", id));
+  const why = useLook(path(project, "tasks", id, "why"));
+  const history = useLook(path(project, "tasks", id, "history"));
+  const results = useLook(path(project, "tasks", id, "results"));
+  const log = useLook(path(project, "events"), { task: id, limit: 300 });
+  return html`<${Looked} of=${task} lines=${12} what="Loading the task">${(data) => html`
+    <${Head} project=${project} task=${data} results=${results} />
+    <${Reasons} why=${why.data} task=${data} />
+    <div class="columns side">
+      <div class="stack">
+        <${Panel} title="Lineage"><${Generations} history=${history} task=${data} /><//>
+        <${Questions} answers=${data.answers ?? []} />
+        <${Asked} task=${data} />
+        <${Results} results=${results.data?.items ?? []} />
+        <${Checkpoint} checkpoint=${data.checkpoint} />
+        <${Panel} title="Log" flush><${Log} log=${log} project=${project} /><//>
+      </div>
+      <aside class="stack">
+        <${Panel} title="Facts"><${About} project=${project} task=${data} /><//>
+        <${Panel} title="Graph"><${Links} project=${project} task=${data} /><//>
+        <${Cost} usage=${data.usage} />
+      </aside>
+    </div>`}<//>`;
+}
+
+function Head({ project, task, results }) {
+  const agents = useLook(path(project, "agents"), {}, { pause: 10_000 });
+  const names = (agents.data?.items ?? []).map((agent) => agent.name);
+  const hasKept = (results.data?.items ?? []).some((result) => !result.accepted);
+  return html`<header class="page-head task-head">
+    <div class="task-name">
+      <p class="crumbs"><a href=${address(project, "tasks")}>Tasks</a> / <span class="mono">${task.key}</span></p>
+      <h1 class="text">${task.title}</h1>
+      <p class="task-line">
+        <${State} state=${task.state} />
+        ${task.agent && html`<${Progress} percent=${task.percent} step=${task.step} />`}
+        ${task.agent && task.step && html`<span class="quiet text">${task.step}</span>`}
+      </p>
+    </div>
+    <${Actions} project=${project} task=${{ ...task, hasKept }} agents=${names} />
+  </header>`;
+}
+
+const TONES = { dead_lettered: "bad", paused: "odd" };
+
+function Reasons({ why, task }) {
+  if (!why?.reasons.length) return null;
+  return html`<ul class=${`banner why ${TONES[task.state] ?? ""}`}>
+    ${why.reasons.map((reason) => html`<li key=${reason} class="text">${reason}</li>`)}
+  </ul>`;
+}
+
+function Generations({ history, task }) {
+  return html`<${Looked} of=${history} lines=${4}>${({ items }) => items.length
+    ? html`<${Lineage} claims=${items} task=${task} />`
+    : html`<p class="faint">Nobody has claimed it yet. Each claim gets a generation of its own, told here.</p>`}<//>`;
+}
+
+function Questions({ answers }) {
+  if (!answers.length) return null;
+  return html`<${Panel} title="Questions">${answers.map((one, n) => html`<div key=${n} class="answer">
+    <p class="text quiet">${one.question}</p>
+    <p class="text">${one.answer}</p>
+    <p class="faint">${one.by}, <${Time} at=${one.at} /></p>
+  </div>`)}<//>`;
+}
+
+const isThere = (value) => (value && typeof value === "object" ? Object.keys(value).length > 0 : Boolean(value));
+
+// What was asked for.
+function Asked({ task }) {
+  const all = [
+    ["Description", task.description], ["Specification", task.spec], ["Constraints", task.constraints],
+    ["Output wanted", task.output], ["Touches", task.touches], ["Metadata", task.metadata],
+  ];
+  const parts = all.filter(([, value]) => isThere(value));
+  if (!parts.length) return null;
+  return html`<${Panel} title="Asked for">${parts.map(([name, value]) => html`<div key=${name} class="part">
+    <h3>${name}</h3><${Value} value=${value} />
+  </div>`)}<//>`;
+}
+
+function Results({ results }) {
+  if (!results.length) return null;
+  const items = [...results].reverse().sort((a, b) => Number(b.accepted) - Number(a.accepted));
+  return html`<${Panel} title="Results">
+    ${items.map((result) => html`<${Result} key=${result.id} result=${result} />`)}
+  <//>`;
+}
+
+function Result({ result }) {
+  const more = [result.late && "late", result.work_lost && "its work was lost"].filter(Boolean);
+  return html`<details class=${`result ${result.accepted ? "good" : "odd"}`} open=${result.accepted}>
+    <summary>
+      <b>${result.accepted ? "✓ accepted" : `✗ refused: ${result.reason}`} </b>
+      <span class="faint text">
+        ${[`generation ${result.generation}`, result.agent, ...more].join(", ")}${", "}
+        <${Time} at=${result.submitted_at} />
+      </span>
+    </summary>
+    ${result.summary && html`<p class="text">${result.summary}</p>`}
+    ${result.work_product_ref && html`<p class="mono faint text">${result.work_product_ref}</p>`}
+    ${isThere(result.data) && html`<${Value} value=${result.data} />`}
+  </details>`;
+}
+
+function Checkpoint({ checkpoint }) {
+  if (!checkpoint) return null;
+  return html`<${Panel} title="Checkpoint">
+    <p class="faint text">
+      by ${checkpoint.agent} in generation ${checkpoint.generation}, <${Time} at=${checkpoint.at} />
+    </p>
+    <${Value} value=${checkpoint.data} />
+  <//>`;
+}
+
+function Log({ log, project }) {
+  return html`<${Looked} of=${log} lines=${6}>${({ items }) => items.length
+    ? html`<ol class="events">${[...items].reverse().map((event) =>
+        html`<${Line} key=${event.sequence} project=${project} event=${event} withTask=${false} />`)}</ol>`
+    : html`<${Empty} title="No events" />`}<//>`;
+}
+
+function About({ project, task }) {
+  const list = (filter, said, look = "text") =>
+    html`<a class=${look} href=${address(project, "tasks", null, filter)}>${said}</a> `;
+  const when = (instant) => instant && html`<${Time} at=${instant} />`;
+  return html`<${Facts} of=${[
+    ["Track", list({ track: task.track }, task.track)],
+    ["Type", list({ type: task.type }, task.type)],
+    ["Priority", `${task.tier} (${task.priority})`],
+    task.tags?.length && ["Tags", task.tags.map((tag) => list({ tag }, tag, "tag text"))],
+    ["Held by", task.agent],
+    task.session && ["Session", html`<span class="mono">${task.session}</span>`],
+    ["Claimed", when(task.claimed_at)],
+    task.agent && ["Lease ends", when(task.lease_until)],
+    ["Generation", String(task.generation)],
+    ["Attempts", `${task.attempts} of ${task.max_attempts}`],
+    task.run > 1 && ["Run", task.run],
+    task.offer_to && ["Held out to", html`${task.offer_to}, it ends ${when(task.offer_until)}`],
+    task.state === "retrying" && ["Tried again", when(task.retry_at)],
+    ["Deadline", when(task.deadline)],
+    ["Not before", when(task.not_before)],
+    task.work_product && ["Work product", html`<span class="mono">${task.work_product}</span>`],
+    ["Made by", task.created_by],
+    ["Created", when(task.created_at)],
+    ["Changed", when(task.updated_at)],
+    task.state === "completed" && ["Completed", when(task.completed_at)],
+  ]} />`;
+}
+
+function Links({ project, task }) {
+  const link = (key, state = null) => html`<li key=${key}>
+    ${state && html`<${State} state=${state} short />`}<${TaskLink} project=${project} task=${key} class="mono clip" />
+  </li>`;
+  const parts = [
+    ["Waits for", (task.depends_on ?? []).map((one) => link(one.key, one.state))],
+    ["Holds up", (task.blocks ?? []).map((key) => link(key))],
+    ["Subtasks", (task.subtasks ?? []).map((key) => link(key))],
+    ["Part of", task.parent ? [link(task.parent)] : []],
+  ].filter(([, links]) => links.length);
+  return html`
+    ${parts.map(([name, links]) => html`<div key=${name} class="part">
+      <h3>${name} <span class="faint">${links.length}</span></h3>
+      <ul class="links">${links.slice(0, MOST_LINKS)}</ul>
+      ${links.length > MOST_LINKS && html`<p class="faint">and ${links.length - MOST_LINKS} more</p>`}
+    </div>`)}
+    ${!parts.length && html`<p class="faint">It stands alone.</p>`}
+    ${task.dag && html`<p><a href=${address(project, "dags", task.dag)}>Show the dag</a></p>`}`;
+}
+
+function Cost({ usage }) {
+  if (!usage) return null;
+  const tokens = ["fresh", "cached", "written", "output"].reduce((sum, name) => sum + (usage[name] ?? 0), 0);
+  return html`<${Panel} title="Cost"><${Facts} of=${[
+    ["Cost", dollars(usage.cost_usd)],
+    ["Tokens", briefNumber(tokens)],
+    ["Output", briefNumber(usage.output ?? 0)],
+    ["Compute", usage.duration ? lasting(usage.duration) : NOTHING],
+    ["Models", usage.models?.join(", ")],
+    usage.late && ["Of it late", dollars(usage.late.cost_usd)],
+    usage.unpriced > 0 && ["Without a price", counted(usage.unpriced, "report")],
+  ]} /><//>`;
+}

@@ -1,0 +1,122 @@
+// All tasks, as a table or a board. What is filtered and how it is sorted stands in the address.
+import { get, path } from "../api.js";
+import { html, useLayoutEffect, useState } from "../html.js";
+import { useLook } from "../look.js";
+import { Chips, Choice, Clear, Tabs, TextFilter } from "../parts/filters.js";
+import { Empty, Looked } from "../parts/notices.js";
+import { address, filter, usePlace } from "../router.js";
+import { STATES, inWords, number } from "../words.js";
+import { BatchBar } from "./acting.js";
+import { Board } from "./board.js";
+import { TaskTable } from "./table.js";
+
+const PAGE = 50;
+const MOST = 1000; // what the server lists at once
+const VIEWS = [["table", "Table"], ["board", "Board"]];
+const ONE = ["agent", "tag", "text", "dag", "type", "parent", "session"];
+const PRIORITIES = [
+  ["", "Any priority"], ["76-100", "critical"], ["51-75", "high"], ["26-50", "normal"], ["0-25", "low"],
+];
+const LOOKS = ["view", "order"]; // of the address, and no filters
+
+// The filters of the address as the API wants them.
+function asked(query) {
+  const params = { state: query.getAll("state"), track: query.getAll("track") };
+  for (const name of ONE) params[name] = query.get(name);
+  const [low, high] = (query.get("priority") ?? "").split("-").map(Number);
+  if (query.get("priority") && Number.isFinite(high)) params.priority_range = JSON.stringify([low, high]);
+  if (query.get("archived")) params.archived = "true";
+  return params;
+}
+
+export function Tasks({ project }) {
+  const { query } = usePlace();
+  const view = query.get("view") === "board" ? "board" : "table";
+  return html`
+    <header class="page-head">
+      <h1>Tasks</h1>
+      <${Tabs} label="View" value=${view} options=${VIEWS}
+        onChange=${(value) => filter({ view: value === "table" ? "" : value })} />
+    </header>
+    <${Filters} project=${project} query=${query} withStates=${view === "table"} />
+    ${view === "board"
+      ? html`<${Board} project=${project} params=${asked(query)} />`
+      : html`<${Listed} project=${project} query=${query} />`}`;
+}
+
+function Filters({ project, query, withStates }) {
+  const tracks = useLook(path(project, "tracks"), {}, { pause: 30_000 });
+  const agents = useLook(path(project, "agents"), {}, { pause: 10_000 });
+  const value = (name) => query.get(name) ?? "";
+  const set = (name) => (wanted) => filter({ [name]: wanted });
+  const filters = [...query.keys()].filter((name) => !LOOKS.includes(name));
+  const clear = () => filter(Object.fromEntries(filters.map((name) => [name, ""])));
+  const known = (tracks.data?.items ?? []).map((track) => [track.code, `${track.code} ${track.name}`]);
+  const codes = [["", "All tracks"], ...known];
+  const names = (agents.data?.items ?? []).map((agent) => agent.name);
+  return html`<div class="filters">
+    <${TextFilter} label="Text" value=${value("text")} placeholder="title or key" onChange=${set("text")} />
+    <${Choice} label="Track" value=${value("track")} options=${codes} onChange=${set("track")} />
+    <${TextFilter} label="Agent" value=${value("agent")} options=${names} onChange=${set("agent")} />
+    <${TextFilter} label="Type" value=${value("type")} onChange=${set("type")} />
+    <${TextFilter} label="Tag" value=${value("tag")} onChange=${set("tag")} />
+    <${Choice} label="Priority" value=${value("priority")} options=${PRIORITIES} onChange=${set("priority")} />
+    ${value("dag") && html`<${DagFilter} project=${project} dag=${value("dag")} />`}
+    ${filters.length > 0 && html`<${Clear} onClick=${clear} />`}
+    ${withStates && html`<${Chips} label="State" values=${query.getAll("state")}
+      options=${STATES.map((state) => [state, inWords(state)])} onChange=${set("state")} />`}
+  </div>`;
+}
+
+function DagFilter({ project, dag }) {
+  return html`<div class="control">
+    <span class="label">Dag</span>
+    <a class="chip" aria-pressed="true" href=${address(project, "dags", dag)}>${dag}</a>
+  </div>`;
+}
+
+// The table with what it takes to load it bit by bit, and to choose from it.
+function Listed({ project, query }) {
+  const order = query.get("order") ?? "-created_at";
+  const params = { ...asked(query), order };
+  const shape = JSON.stringify(params);
+  const [wanted, setWanted] = useState(PAGE);
+  const [further, setFurther] = useState({ pages: [], next: null });
+  const [selected, select] = useState(() => new Set());
+  useLayoutEffect(() => {
+    setWanted(PAGE);
+    setFurther({ pages: [], next: null });
+    select(new Set());
+  }, [shape]);
+  const first = useLook(path(project, "tasks"), { ...params, limit: wanted });
+  const items = [...(first.data?.items ?? []), ...further.pages.flat()];
+  const next = further.pages.length ? further.next : first.data?.next;
+
+  async function more() {
+    if (wanted < MOST) {
+      setWanted(Math.min(MOST, wanted + 2 * PAGE));
+      return;
+    }
+    // Beyond what one look lists, pages stand as they were read.
+    const page = await get(path(project, "tasks"), { ...params, limit: MOST, after: next });
+    setFurther({ pages: [...further.pages, page.items], next: page.next });
+  }
+
+  return html`
+    <${Looked} of=${first} lines=${12} what="Loading the tasks">${() => items.length
+      ? html`
+        <${TaskTable} key=${shape} project=${project} items=${items} order=${order}
+          selected=${selected} select=${select} />
+        <p class="note">
+          ${`${number(items.length)} shown. `}
+          ${next && html`<button class="button small" onClick=${more}>Show more</button>`}
+        </p>`
+      : html`<${Nothing} isFiltered=${[...query.keys()].length > 0} />`}<//>
+    <${BatchBar} project=${project} tasks=${items.filter((task) => selected.has(task.id))}
+      clear=${() => select(new Set())} />`;
+}
+
+function Nothing({ isFiltered }) {
+  if (isFiltered) return html`<${Empty} title="No task fits">Take a filter away to see more.<//>`;
+  return html`<${Empty} title="No task yet"><p><code>tenure add "Write the parser"</code> adds one.</p><//>`;
+}

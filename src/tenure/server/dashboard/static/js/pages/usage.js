@@ -1,0 +1,79 @@
+// What the work has cost: in all, and for each model, agent, task or session.
+import { path } from "../api.js";
+import { html } from "../html.js";
+import { useLook } from "../look.js";
+import { Tabs } from "../parts/filters.js";
+import { Empty, Looked } from "../parts/notices.js";
+import { Tile } from "../parts/panels.js";
+import { TaskLink, filter, usePlace } from "../router.js";
+import { NOTHING, briefNumber, counted, dollars, lasting, number } from "../words.js";
+
+const BY = [["model", "Model"], ["agent", "Agent"], ["task", "Task"], ["session", "Session"]];
+const TOKENS = [["fresh", "Fresh input"], ["cached", "Cached"], ["written", "Written to cache"], ["output", "Output"]];
+const ARCHIVED = "(archived)"; // stands for all tasks that have left for the archive
+
+const tokensOf = (row) => TOKENS.reduce((sum, [name]) => sum + (row[name] ?? 0), 0);
+
+export function Usage({ project, status }) {
+  const { query } = usePlace();
+  const by = BY.some(([name]) => name === query.get("by")) ? query.get("by") : "model";
+  const spent = useLook(path(project, "usage"), { by, limit: 200 }, { pause: 3000 });
+  return html`
+    <header class="page-head">
+      <h1>Usage</h1>
+      <${Tabs} label="Added up by" value=${by} options=${BY}
+        onChange=${(value) => filter({ by: value === "model" ? "" : value })} />
+    </header>
+    ${status.data && html`<${Totals} all=${status.data.usage} />`}
+    <${Looked} of=${spent} what="Loading what was spent">${({ items }) => items.length
+      ? html`<${Rows} project=${project} by=${by} items=${items} />`
+      : html`<${Empty} title="Nothing reported">
+          <p>Runners and the SDK report tokens and cost as agents spend them.</p>
+          <p><code>tenure run</code> reads them from the agent's output.</p>
+        <//>`}<//>`;
+}
+
+function Totals({ all }) {
+  const priced = all.unpriced ? `${counted(all.unpriced, "report")} without a price` : "all priced";
+  return html`<div class="tiles">
+    <${Tile} label="Cost" value=${dollars(all.cost_usd)}>${priced}<//>
+    ${TOKENS.map(([name, said]) => html`
+      <${Tile} key=${name} label=${said} value=${briefNumber(all[name] ?? 0)}>tokens<//>`)}
+    <${Tile} label="Came too late" value=${dollars(all.late?.cost_usd ?? "0")}>paid after a claim was lost<//>
+  </div>`;
+}
+
+function Rows({ project, by, items }) {
+  // The bars are of money, or of tokens where there is no price.
+  const dearest = Math.max(...items.map((row) => Number(row.cost_usd ?? 0)), 1e-12);
+  const most = Math.max(...items.map(tokensOf), 1);
+  const share = (row) => (row.cost_usd === null ? tokensOf(row) / most : Number(row.cost_usd) / dearest);
+  return html`<div class="scroll panel flush"><table class="table">
+    <thead><tr>
+      <th>${BY.find(([name]) => name === by)[1]}</th><th></th><th class="right">Cost</th>
+      ${TOKENS.map(([name, said]) => html`<th key=${name} class="right">${said}</th>`)}
+      <th class="right">Compute</th>
+    </tr></thead>
+    <tbody>${items.map((row) => html`<tr key=${row[by]}>
+      <td><${Name} project=${project} by=${by} row=${row} /></td>
+      <td class="grow">
+        <span class="meter"><span class="fill" style=${{ width: `${100 * share(row)}%` }}></span></span>
+      </td>
+      <td class="figures strong">${dollars(row.cost_usd)}</td>
+      ${TOKENS.map(([name]) => html`<td key=${name} class="figures" title=${number(row[name] ?? 0)}>
+        ${briefNumber(row[name] ?? 0)}
+      </td>`)}
+      <td class="figures">${row.duration ? lasting(row.duration) : NOTHING}</td>
+    </tr>`)}</tbody>
+  </table></div>`;
+}
+
+function Name({ project, by, row }) {
+  const isTask = by === "task" && row.task !== ARCHIVED;
+  const late = row.late && `${dollars(row.late.cost_usd)} late`;
+  return html`
+    ${isTask
+      ? html`<${TaskLink} project=${project} task=${row.task} class="mono" />`
+      : html`<span class="text">${row[by]}</span>`}
+    ${late && html` <span class="tag odd" title="paid under a claim that was lost">${late}</span>`}`;
+}

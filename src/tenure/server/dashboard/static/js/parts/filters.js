@@ -1,0 +1,60 @@
+// Controls of lists: a choice of some, a text that waits until the typing is over.
+import { html, useEffect, useId, useRef, useState } from "../html.js";
+import { Icon } from "./icons.js";
+
+// `options` everywhere: [[value, what it is called], …].
+export function Choice({ label, value, options, onChange }) {
+  const id = useId();
+  const option = ([one, said]) => html`<option key=${one} value=${one} selected=${one === value}>${said}</option>`;
+  return html`<div class="control">
+    <label for=${id}>${label}</label>
+    <select id=${id} value=${value} onChange=${(event) => onChange(event.target.value)}>${options.map(option)}</select>
+  </div>`;
+}
+
+const PAUSE = 250; // milliseconds without a key
+
+// `options` here: texts to begin with.
+export function TextFilter({ label, value, onChange, placeholder = "", options = null }) {
+  const id = useId();
+  const [text, setText] = useState(value);
+  const timer = useRef(null);
+  useEffect(() => setText(value), [value]);
+  function typed(next, pause) {
+    setText(next);
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => onChange(next.trim()), pause);
+  }
+  return html`<div class="control">
+    <label for=${id}>${label}</label>
+    <input id=${id} type="search" value=${text} placeholder=${placeholder} autocomplete="off"
+      list=${options && `${id}-list`} onInput=${(event) => typed(event.target.value, PAUSE)}
+      onChange=${(event) => typed(event.target.value, 0)} />
+    ${options && html`<${Suggestions} id=${`${id}-list`} texts=${options} />`}
+  </div>`;
+}
+
+export function Suggestions({ id, texts }) {
+  return html`<datalist id=${id}>${texts.map((text) => html`<option key=${text} value=${text} />`)}</datalist>`;
+}
+
+// Several of some, as chips that are in or out.
+export function Chips({ label, values, options, onChange }) {
+  const toggle = (one) => onChange(values.includes(one) ? values.filter((v) => v !== one) : [...values, one]);
+  const chip = ([one, said]) => html`<button key=${one} type="button" class="chip"
+    aria-pressed=${values.includes(one)} onClick=${() => toggle(one)}>${said}</button>`;
+  return html`<div class="chips" role="group" aria-label=${label}>${options.map(chip)}</div>`;
+}
+
+// One of some.
+export function Tabs({ label, value, options, onChange }) {
+  const tab = ([one, said]) => html`<button key=${one} type="button" aria-pressed=${one === value}
+    onClick=${() => onChange(one)}>${said}</button>`;
+  return html`<div class="tabs" role="group" aria-label=${label}>${options.map(tab)}</div>`;
+}
+
+export function Clear({ onClick }) {
+  return html`<button type="button" class="button small ghost" onClick=${onClick}>
+    <${Icon} name="close" /> Clear filters
+  </button>`;
+}

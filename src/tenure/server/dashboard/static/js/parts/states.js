@@ -1,0 +1,30 @@
+// States and shares, drawn: a sign and a word first, colour only beside them.
+import { html } from "../html.js";
+import { MARKS, inWords, number } from "../words.js";
+
+export function State({ state, short = false }) {
+  return html`<span class=${`state s-${state}`} title=${short ? inWords(state) : undefined}>
+    <span class="mark" aria-hidden="true">${MARKS[state] ?? "?"}</span>
+    <span class=${short ? "hidden" : ""}>${inWords(state)}</span>
+  </span>`;
+}
+
+// A bar of parts: [{ name, value, tone }]. What is there shows, however small its share.
+export function Bar({ parts, label }) {
+  const there = parts.filter((part) => part.value > 0);
+  const said = there.map((part) => `${number(part.value)} ${part.name}`).join(", ") || "nothing";
+  return html`<div class="bar" role="img" aria-label=${label ? `${label}: ${said}` : said} title=${said}>
+    ${there.map(({ name, value, tone }) => html`
+      <span key=${name} class=${`fill ${tone}`} style=${{ flexGrow: value }}></span>`)}
+  </div>`;
+}
+
+// A share of a hundred, as a holder says how far it is; a step without a number is said alone.
+export function Progress({ percent = null, step = null }) {
+  if (percent === null) return step && html`<span class="faint clip">${step}</span>`;
+  return html`<span class="progress" title=${step ?? ""}>
+    <span class="track" role="progressbar" aria-valuenow=${percent} aria-valuemin="0" aria-valuemax="100"
+      aria-label="progress"><span class="fill" style=${{ width: `${Math.min(100, percent)}%` }}></span></span>
+    <span class="figures">${percent} %</span>
+  </span>`;
+}

@@ -1,0 +1,58 @@
+// Short words about what was just done, with a way back where there is one.
+import { command, path } from "../api.js";
+import { html } from "../html.js";
+import { changed } from "../live.js";
+import { Signal, useSignal } from "../signal.js";
+import { Icon } from "./icons.js";
+
+const STAYS = { good: 7000, odd: 12_000, bad: 12_000 }; // milliseconds
+const MOST = 4; // at once
+
+const shown = new Signal([]);
+let count = 0;
+
+// { text, hint, tone: good | odd | bad, undo: { project, id } }
+export function toast(said) {
+  const one = { tone: "good", id: ++count, ...said };
+  shown.set([...shown.value, one].slice(-MOST));
+  setTimeout(() => dismiss(one.id), STAYS[one.tone]);
+}
+
+function dismiss(id) {
+  shown.set(shown.value.filter((one) => one.id !== id));
+}
+
+// Run a command and say what came of it; its outcome, or null where it failed.
+export async function done(project, said, run) {
+  try {
+    const outcome = await run();
+    if (outcome.ok) toast({ text: said, undo: outcome.command_id && { project, id: outcome.command_id } });
+    else toast({ tone: "odd", text: outcome.message || outcome.outcome, hint: outcome.hint });
+    changed();
+    return outcome;
+  } catch (error) {
+    toast({ tone: "bad", text: error.message, hint: error.hint });
+    return null;
+  }
+}
+
+function takeBack({ undo, id }) {
+  dismiss(id);
+  return done(undo.project, "Taken back", async () => {
+    const outcome = await command(path(undo.project, "undo"), { command_id: undo.id });
+    return { ...outcome, command_id: null };
+  });
+}
+
+export function Toasts() {
+  const all = useSignal(shown);
+  return html`<div class="toasts" role="status" aria-live="polite">
+    ${all.map((one) => html`<div key=${one.id} class=${`toast ${one.tone}`}>
+      <div class="toast-text text">${one.text}${one.hint && html`<div class="faint">${one.hint}</div>`}</div>
+      ${one.undo && html`<button class="button small" onClick=${() => takeBack(one)}>Undo</button>`}
+      <button class="button ghost small" aria-label="Close" onClick=${() => dismiss(one.id)}>
+        <${Icon} name="close" />
+      </button>
+    </div>`)}
+  </div>`;
+}

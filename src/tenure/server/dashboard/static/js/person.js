@@ -1,0 +1,52 @@
+// Who one is: as the key says, or as one says oneself where the server is open.
+import { signOut } from "./api.js";
+import { html, useRef, useState } from "./html.js";
+import { keep, kept } from "./kept.js";
+import { learnMe, me } from "./me.js";
+import { Dialog } from "./parts/dialogs.js";
+import { Icon } from "./parts/icons.js";
+import { Facts } from "./parts/panels.js";
+import { useSignal } from "./signal.js";
+
+export function Person() {
+  const [isOpen, open] = useState(false);
+  const known = useSignal(me);
+  const name = known?.user ?? known?.agent ?? kept("name");
+  const close = () => open(false);
+  return html`
+    <button class="button ghost" aria-label="Who you are" title=${name ? `You are ${name}` : "Who are you?"}
+      onClick=${() => open(true)}><${Icon} name="person" /></button>
+    ${isOpen && known?.key && html`<${SignedIn} known=${known} close=${close} />`}
+    ${isOpen && !known?.key && html`<${Naming} close=${close} />`}`;
+}
+
+function SignedIn({ known, close }) {
+  return html`<${Dialog} title=${`You are ${known.user ?? known.agent ?? known.key}`} close=${close}>
+    <${Facts} of=${[["Role", known.role], ["Key", known.key], ["Projects", known.projects?.join(", ")]]} />
+    <div class="dialog-buttons">
+      <button class="button" onClick=${signOut}>Sign out</button>
+      <button class="button primary" autofocus onClick=${close}>Good</button>
+    </div>
+  <//>`;
+}
+
+function Naming({ close }) {
+  const field = useRef(null);
+  function submit(event) {
+    event.preventDefault();
+    keep("name", field.current.value.trim());
+    learnMe();
+    close();
+  }
+  return html`<${Dialog} title="Who are you?" close=${close}><form onSubmit=${submit}>
+    <div class="field">
+      <label for="name">Name</label>
+      <input id="name" ref=${field} defaultValue=${kept("name", "")} autocomplete="nickname" autofocus maxlength="80" />
+      <p class="hint">It stands in the log beside what you do. This server wants no key.</p>
+    </div>
+    <div class="dialog-buttons">
+      <button type="button" class="button" onClick=${close}>Leave it</button>
+      <button class="button primary">Keep</button>
+    </div>
+  </form><//>`;
+}

@@ -1,0 +1,62 @@
+// Addresses: /projects/NAME/PAGE/ID?filters, the same nouns as the API has. The server gives one page for all of them.
+import { html } from "./html.js";
+import { Signal, useSignal } from "./signal.js";
+
+function read() {
+  const parts = location.pathname.split("/").filter(Boolean).map(decodeURIComponent);
+  const query = new URLSearchParams(location.search);
+  if (parts[0] !== "projects") return { project: null, page: parts[0] || "", id: null, query };
+  return { project: parts[1] ?? null, page: parts[2] || "", id: parts[3] ?? null, query };
+}
+
+function readSafely() {
+  try {
+    return read();
+  } catch {
+    return { project: null, page: "nowhere", id: null, query: new URLSearchParams() };
+  }
+}
+
+export const place = new Signal(readSafely());
+export const usePlace = () => useSignal(place);
+
+export function address(project, page = "", id = null, query = null) {
+  const path = ["projects", project, page, id].filter((part) => part !== null && part !== "");
+  const search = query ? String(query instanceof URLSearchParams ? query : new URLSearchParams(query)) : "";
+  return `/${path.map(encodeURIComponent).join("/")}${search ? `?${search}` : ""}`;
+}
+
+export function go(href, { replace = false } = {}) {
+  if (replace) history.replaceState(null, "", href);
+  else history.pushState(null, "", href);
+  const before = place.value;
+  place.set(readSafely());
+  if (before.page !== place.value.page || before.id !== place.value.id) scrollTo(0, 0);
+}
+
+// The same page with other filters; a filter that is empty leaves the address.
+export function filter(changes, { replace = true } = {}) {
+  const { project, page, id, query } = place.value;
+  const next = new URLSearchParams(query);
+  for (const [name, value] of Object.entries(changes)) {
+    next.delete(name);
+    for (const one of [value].flat()) if (one !== null && one !== undefined && one !== "") next.append(name, one);
+  }
+  go(project ? address(project, page, id, next) : `/${page}`, { replace });
+}
+
+addEventListener("popstate", () => place.set(readSafely()));
+
+// Links that stay in the page; with a modifier key they are the browser's.
+document.addEventListener("click", (event) => {
+  const link = event.target instanceof Element ? event.target.closest("a[href]") : null;
+  if (!link || event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey) return;
+  if (link.origin !== location.origin || link.target || link.hasAttribute("download")) return;
+  if (link.getAttribute("href").startsWith("#")) return;
+  event.preventDefault();
+  go(link.pathname + link.search);
+});
+
+export function TaskLink({ project, task, children, ...rest }) {
+  return html`<a href=${address(project, "tasks", task)} ...${rest}>${children ?? task}</a>`;
+}

@@ -1,0 +1,136 @@
+// The frame around every page: where one can go, which project, whether it is live, who speaks.
+import { html, useEffect, useRef, useState } from "./html.js";
+import { bound, helping } from "./keys.js";
+import { connection } from "./live.js";
+import { useLook } from "./look.js";
+import { Person } from "./person.js";
+import { Dialog } from "./parts/dialogs.js";
+import { Icon, Logo } from "./parts/icons.js";
+import { address, go } from "./router.js";
+import { useSignal } from "./signal.js";
+import { chooseNext, theme } from "./theme.js";
+import { briefNumber } from "./words.js";
+
+// A page, its name, and the letter behind `g`.
+export const PAGES = [
+  ["", "Overview", "o"],
+  ["tasks", "Tasks", "t"],
+  ["dags", "Dags", "d"],
+  ["agents", "Agents", "a"],
+  ["dead-letters", "Dead letters", "l"],
+  ["messages", "Messages", "m"],
+  ["events", "Events", "e"],
+  ["usage", "Usage", "u"],
+  ["coordinator", "Coordinator", "c"],
+];
+
+export function Shell({ project, page, status, children }) {
+  const [isOpen, open] = useState(false);
+  useEffect(() => open(false), [page, project]);
+  return html`
+    <a class="skip" href="#main">Skip to the content</a>
+    <header class="top">
+      <button class="button ghost only-narrow" aria-label="Menu" aria-expanded=${isOpen} aria-controls="nav"
+        onClick=${() => open(!isOpen)}><${Icon} name="menu" /></button>
+      <a class="brand" href=${address(project)}><${Logo} />tenure</a>
+      <${Switcher} project=${project} page=${page} />
+      <${Search} project=${project} />
+      <${Live} />
+      <${Person} />
+      <${ThemeButton} />
+      <button class="button ghost only-wide" aria-label="Keys" title="Keys (?)" onClick=${() => helping.set(true)}>
+        <${Icon} name="help" />
+      </button>
+    </header>
+    <nav id="nav" class=${isOpen ? "side-nav open" : "side-nav"} aria-label="Pages">
+      <ul>${PAGES.map(([name, said, letter]) => html`<li key=${name}>
+        <a href=${address(project, name)} aria-current=${name === page ? "page" : undefined} title=${`g ${letter}`}>
+          <${Icon} name=${name || "overview"} /><span>${said}</span><${Badge} page=${name} status=${status.data} />
+        </a>
+      </li>`)}</ul>
+    </nav>
+    ${isOpen && html`<div class="shade" onClick=${() => open(false)}></div>`}
+    <main id="main" class="page" tabindex="-1"><${Away} />${children}</main>
+    <${Help} />`;
+}
+
+function Badge({ page, status }) {
+  if (!status) return null;
+  const dead = status.tasks.dead_lettered ?? 0;
+  const working = status.agents.filter((agent) => agent.tasks.length).length;
+  if (page === "dead-letters" && dead) return html`<span class="badge bad">${briefNumber(dead)}</span>`;
+  return page === "agents" && working ? html`<span class="badge">${working}</span>` : null;
+}
+
+function Switcher({ project, page }) {
+  const { data } = useLook("/projects", {}, { pause: 10_000 });
+  const names = [...new Set([project, ...(data?.items ?? [])])].sort();
+  const stays = PAGES.some(([name]) => name === page) ? page : "";
+  const option = (name) => html`<option key=${name} value=${name} selected=${name === project}>${name}</option>`;
+  return html`<label class="switcher">
+    <span class="hidden">Project</span>
+    <select value=${project} onChange=${(event) => go(address(event.target.value, stays))}>${names.map(option)}</select>
+  </label>`;
+}
+
+const KEY = /^[A-Za-z][A-Za-z0-9]*-\d+\S*$/;
+
+// A key is the task itself; anything else is looked for.
+function Search({ project }) {
+  const field = useRef(null);
+  function submit(event) {
+    event.preventDefault();
+    const text = field.current.value.trim();
+    if (!text) return;
+    field.current.value = "";
+    field.current.blur();
+    go(KEY.test(text) ? address(project, "tasks", text) : address(project, "tasks", null, { text }));
+  }
+  return html`<form class="search" role="search" onSubmit=${submit}>
+    <${Icon} name="search" />
+    <input id="search" ref=${field} type="search" aria-label="Find a task" placeholder="Find a task"
+      autocomplete="off" />
+    <kbd class="only-wide" aria-hidden="true">/</kbd>
+  </form>`;
+}
+
+const CONNECTION = {
+  live: ["Live", "What happens is shown at once"],
+  starting: ["Connecting", "Connecting to the server"],
+  away: ["Offline", "The server cannot be reached"],
+};
+
+function Live() {
+  const state = useSignal(connection);
+  const [word, title] = CONNECTION[state];
+  return html`<span class=${`live ${state}`} role="status" title=${title}>
+    <i class="dot"></i><span class="live-word">${word}</span>
+  </span>`;
+}
+
+function Away() {
+  if (useSignal(connection) !== "away") return null;
+  return html`<div class="banner odd" role="alert">
+    The connection to the server is lost. What you see may be old; it is tried again by itself.
+  </div>`;
+}
+
+function ThemeButton() {
+  const name = useSignal(theme);
+  const said = `Theme: ${name}`;
+  return html`<button class="button ghost" aria-label=${said} title=${said} onClick=${chooseNext}>
+    <${Icon} name=${name} />
+  </button>`;
+}
+
+function Help() {
+  if (!useSignal(helping)) return null;
+  const close = () => helping.set(false);
+  const keys = [...bound(), ["Esc", "close, or leave a field"]];
+  return html`<${Dialog} title="Keys" close=${close}>
+    <dl class="keys">${keys.map(([key, says]) => html`<div key=${key}>
+      <dt>${key.split(" ").map((part) => html`<kbd>${part}</kbd> `)}</dt><dd>${says}</dd>
+    </div>`)}</dl>
+    <div class="dialog-buttons"><button class="button primary" autofocus onClick=${close}>Good</button></div>
+  <//>`;
+}

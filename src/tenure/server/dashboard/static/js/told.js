@@ -1,0 +1,123 @@
+// Events as people tell them: `ann claims C-001-write-the-api, generation 2`. A piece that is a task becomes a link.
+// {who}: the agent or user; {task}: its key.
+export const TOLD = {
+  "project.created": "{who} makes the project",
+  "project.changed": "{who} changes the project's settings",
+  "project.stopped": "{who} stops the line for {scope}",
+  "project.started": "{who} starts the line again for {scope}",
+  "track.defined": "{who} defines track {track}",
+  "dag.created": "{who} makes a plan",
+  "dag.reopened": "a plan goes on",
+  "dag.completed": "a whole plan is completed",
+  "dag.failed": "a plan cannot go on: it waits for a person",
+  "dag.cancelled": "a plan is cancelled",
+  "task.created": "{who} adds {task}",
+  "task.published": "{who} publishes {task}",
+  "task.ready": "{task} is ready",
+  "task.pending": "{task} waits again",
+  "task.linked": "{who} makes {task} wait for another",
+  "task.unlinked": "{who} takes a dependency of {task} away",
+  "task.claimed": "{who} claims {task}, generation {generation}",
+  "task.started": "{who} starts {task}",
+  "task.progress": "{who} works on {task}",
+  "task.checkpoint": "{who} leaves a checkpoint on {task}",
+  "task.landing": "{who} lands {task}",
+  "task.waiting": "{who} waits for subtasks of {task}",
+  "task.completed": "{who} completes {task}",
+  "task.result_refused": "{who} is refused on {task} with generation {generation}",
+  "task.failed": "{who} fails on {task}",
+  "task.retry_scheduled": "{task} will be tried again",
+  "task.retry_due": "{task} can be tried again",
+  "task.dead_lettered": "{task} is a dead letter now: it waits for a person",
+  "task.lease_expired": "{who} lost its lease on {task}",
+  "task.process_gone": "{who}'s process is gone: {task} is free",
+  "task.released": "{who} gives {task} back",
+  "task.aborted": "{who}'s claim on {task} is ended: it hung",
+  "task.epoch_ended": "a new epoch ends {who}'s claim on {task}",
+  "task.warned": "{who} is asked for a sign of life on {task}",
+  "task.drain_requested": "{who} is asked to pause {task}",
+  "task.paused": "{task} is paused",
+  "task.resumed": "{who} resumes {task}",
+  "task.question": "{who} asks about {task}",
+  "task.answered": "{who} answers about {task}",
+  "task.cancelled": "{task} is cancelled",
+  "task.uncancelled": "{task} is no longer cancelled",
+  "task.retried": "{who} gives {task} another run",
+  "task.reset": "{who} starts {task} over",
+  "task.reset_undone": "{who} takes the reset of {task} back",
+  "task.retry_undone": "{who} takes the retry of {task} back",
+  "task.adopted": "{who} takes a kept result for {task}",
+  "task.archived": "{who} archives {task}",
+  "task.unarchived": "{who} brings {task} back from the archive",
+  "task.edited": "{who} edits {task}",
+  "task.offered": "{task} is held out to one agent",
+  "task.offer_ended": "{task} is open to anybody again",
+  "task.recovered": "{task} is taken from {who}",
+  "task.reassigned": "{task} is taken from {who} for another",
+  "task.deadline_missed": "{task} has missed its deadline",
+  "task.noted": "{who} notes on {task}",
+  "agent.registered": "{who} is here",
+  "agent.updated": "{who} tells of itself",
+  "agent.draining": "{who} takes nothing more",
+  "agent.stale": "{who} was not heard of for long",
+  "agent.recovered": "{who} is heard of again",
+  "agent.terminated": "{who} is ended",
+  "agent.left": "{who} leaves",
+  "session.started": "a session of {who} begins",
+  "session.ended": "a session of {who} ends",
+  "message.sent": "{who} writes a message",
+  "reservation.taken": "{who} reserves something",
+  "reservation.released": "{who} lets a reservation go",
+  "leader.elected": "{who} leads now, term {term}",
+  "leader.lost": "{who} leads no longer",
+  "archive.moved": "finished tasks go into the archive",
+  "archive.returned": "tasks come back from the archive",
+  "archive.pruned": "tasks are gone from the archive for good",
+  "epoch.started": "a new epoch: older receipts are void",
+  "command.undone": "{who} undoes a command",
+  "key.created": "{who} makes a key",
+  "key.rotated": "{who} gives a key a new secret",
+  "key.revoked": "{who} revokes a key",
+};
+
+// How an event looks in a list: what moved forward, what went wrong, what a person did.
+const GOOD = new Set(["task.completed", "dag.completed", "task.adopted", "agent.recovered"]);
+const BAD = new Set(["task.dead_lettered", "dag.failed", "task.failed", "agent.terminated"]);
+const ODD = new Set([
+  "task.lease_expired", "task.process_gone", "task.result_refused", "task.aborted", "task.warned", "task.question",
+  "task.deadline_missed", "agent.stale", "project.stopped", "task.epoch_ended", "task.recovered", "task.reassigned",
+]);
+const WORK = new Set(["task.claimed", "task.started", "task.progress", "task.checkpoint", "task.landing"]);
+
+export function toneOf(kind) {
+  if (GOOD.has(kind)) return "good";
+  if (BAD.has(kind)) return "bad";
+  if (ODD.has(kind)) return "odd";
+  return WORK.has(kind) ? "work" : "plain";
+}
+
+// The sentence in pieces: texts, and { task: key }.
+export function pieces(event) {
+  const details = event.details ?? {};
+  const words = {
+    who: event.agent || event.user || "somebody", generation: event.generation ?? "?",
+    scope: details.scope ?? "something", term: details.term ?? "?", track: details.track ?? "?",
+  };
+  const sentence = TOLD[event.kind] ?? `${event.kind} {task}`;
+  const parts = sentence.split(/(\{\w+\})/).map((part) => {
+    if (part === "{task}") return event.key ? { task: event.key } : "a task";
+    return part.startsWith("{") ? String(words[part.slice(1, -1)]) : part;
+  });
+  const rest = more(event, details);
+  return rest ? [...parts, `: ${rest}`] : parts;
+}
+
+function more(event, details) {
+  if (event.kind === "task.progress") {
+    const share = typeof details.percent === "number" ? `${details.percent} %` : "";
+    return [share, details.step].filter(Boolean).join(", ");
+  }
+  if (event.kind === "task.result_refused") return String(details.reason ?? "");
+  if (event.kind === "task.created" || event.kind === "message.sent") return "";
+  return String(event.message || details.error || "");
+}

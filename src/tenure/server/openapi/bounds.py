@@ -1,0 +1,137 @@
+"""What a value may be beyond its type, as JSON Schema: taken from where it is checked, never written down again.
+
+`OF_FIELD` knows a field by `Struct.field`, else by its name alone, since one word means one thing everywhere. What it
+says is enforced: the fuzz sends what breaks it and wants a refusal. What only the store can tell is not in here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tenure.core import (
+    graph,
+    ids,
+    inputs,
+    landings,
+    lifecycle,
+    priority,
+    processes,
+    reservations,
+    retry,
+    roles,
+    team,
+    usage,
+)  # fmt: skip
+from tenure.engine import keys
+from tenure.engine.claiming import MOST_AT_ONCE
+from tenure.engine.overview import LONGEST as MOST_MINUTES
+from tenure.engine.reading import ORDERS
+from tenure.engine.spending import BY
+
+Schema = dict[str, Any]
+
+
+def _one_of(words: tuple[str, ...] | list[str]) -> Schema:
+    return {"enum": list(words)}
+
+
+def _spelled(pattern: str) -> str:
+    """A pattern that must match the whole, in the dialect of JSON Schema."""
+    return f"^(?:{pattern})$"
+
+
+NAME: Schema = {"pattern": _spelled(ids.NAME)}
+LISTED: Schema = {"maxItems": inputs.MOST_LISTED, "items": {"minLength": 1, "maxLength": 200, "pattern": "^[^,|]+$"}}
+SHORT: Schema = {"maxLength": inputs.LONGEST_NAME}
+NAMED: Schema = {"minLength": 1, **SHORT}
+NOT_BELOW: Schema = {"minimum": 0}
+LEASE: Schema = {"minimum": inputs.MIN_LEASE, "maximum": inputs.LONGEST_LEASE}
+TOKENS: Schema = {"minimum": 0, "maximum": usage.MOST_TOKENS}
+TEXT: Schema = {"maxLength": inputs.LARGEST_TEXT}
+SAID: Schema = {"minLength": 1, "maxLength": inputs.LARGEST_TEXT}
+COMMIT: Schema = {"pattern": _spelled(landings.COMMIT)}
+COUNT: Schema = {"minimum": 0, "maximum": inputs.LARGEST_NUMBER}
+
+OF_FIELD: dict[str, Schema] = {
+    **dict.fromkeys(inputs.NAMES, SHORT),
+    **dict.fromkeys(("agent", "session", "sender", "holder"), NAME),
+    **dict.fromkeys(usage.TOKENS, TOKENS),
+    **dict.fromkeys(("capabilities", "models", "tags", "touches", "patterns"), LISTED),
+    **dict.fromkeys(("message", "summary"), TEXT),
+    **dict.fromkeys(("text", "question"), SAID),
+    "lease": LEASE,
+    "duration": {"minimum": 0, "maximum": usage.LONGEST},
+    "percent": {"minimum": 0, "maximum": 100},
+    "n": {"minimum": 1, "maximum": MOST_AT_ONCE},
+    "on_failure": _one_of(graph.ON_FAILURE),
+    "error_class": _one_of(retry.CLASSES),
+    "mode": _one_of(reservations.MODES),
+    "health": _one_of(team.HEALTH),
+    "role": _one_of(roles.ROLES),
+    "code": {"pattern": _spelled(ids.TRACK)},
+    "track": {"pattern": _spelled(ids.TRACK)},
+    "pid": {"minimum": 1, "maximum": processes.LARGEST_PID},
+    "Process.start": COUNT,
+    "old": COMMIT,
+    "new": COMMIT,
+    "Send.type": _one_of(team.MESSAGE_TYPES),
+    "NewTask.title": {"minLength": 1, "maxLength": inputs.LONGEST_TITLE},
+    "NewTask.description": {"maxLength": inputs.LARGEST_DESCRIPTION},
+    "NewTask.on_lost": _one_of(inputs.ON_LOST),
+    "NewTask.max_attempts": {"minimum": 1, "maximum": inputs.MOST_ATTEMPTS},
+    "NewTask.depends_on": {"maxItems": inputs.MOST_DEPENDENCIES},
+    "NewTask.type": LISTED["items"],
+    "RetryPolicy.strategy": _one_of(retry.STRATEGIES),
+    "RetryPolicy.retry_on": {"items": _one_of(retry.CLASSES)},
+    "RetryPolicy.no_retry_on": {"items": _one_of(retry.CLASSES)},
+    "RetryPolicy.jitter": {"minimum": 0, "maximum": 1},
+    **dict.fromkeys(("done_in", "retry_after", "initial_delay", "cap"), NOT_BELOW),
+    **dict.fromkeys(("NewTrack.name", "DefineTrack.name", "NewTask.name", "NewTask.idempotency_key"), NAMED),
+    "CreateKey.name": {"minLength": 1, "maxLength": keys.LONGEST_NAME},
+    "CreateKey.projects": LISTED,
+    "expires_in": {"minimum": 1},
+    "grace": {"minimum": 0, "maximum": keys.LONGEST_GRACE},
+    "max_concurrent_tasks": {"minimum": 1},
+    "boost": {"enum": [*priority.BOOSTS, None]},
+    "Plan.tasks": {"minItems": 1, "maxItems": inputs.LARGEST_PLAN},
+    "Spawn.tasks": {"minItems": 1, "maxItems": inputs.LARGEST_PLAN},
+    "Reserve.patterns": {"minItems": 1, **LISTED},
+    "limits": {"propertyNames": _one_of([*inputs.LIMITS]), "additionalProperties": {"type": "integer", **COUNT}},
+}
+OF_LOOK: dict[str, Schema] = {
+    "state": {"items": _one_of(lifecycle.STATES)},
+    "order": _one_of([sign + name for name in ORDERS for sign in ("", "-")]),
+    "by": _one_of(BY),
+    "minutes": {"minimum": 1, "maximum": MOST_MINUTES},
+    "limit": {"minimum": 1},
+}
+
+
+def bounded(schema: Schema, struct: str, field: str) -> Schema:
+    """The schema of a command's field with what is known of its values."""
+    return _within(schema, OF_FIELD.get(f"{struct}.{field}", OF_FIELD.get(field, {})))
+
+
+def bounded_look(schema: Schema, field: str) -> Schema:
+    """The same for a look, which is only asked for what may be there: most of it has no bounds."""
+    return _within(schema, OF_LOOK.get(field, {}))
+
+
+_FOR = {
+    "minLength": "string", "maxLength": "string", "pattern": "string", "minimum": "number", "maximum": "number",
+    "minItems": "array", "maxItems": "array", "items": "array", "propertyNames": "object",
+    "additionalProperties": "object",
+}  # fmt: skip
+
+
+def _within(schema: Schema, bound: Schema) -> Schema:
+    """A bound goes to that kind of value which it is for."""
+    if "anyOf" in schema:
+        return {**schema, "anyOf": [_within(one, bound) for one in schema["anyOf"]]}
+    kind = "number" if schema.get("type") == "integer" else schema.get("type")
+    fits = {word: value for word, value in bound.items() if _FOR.get(word, kind) == kind}
+    if "enum" in fits:
+        fits["enum"] = [word for word in fits["enum"] if word is not None]
+    if "items" in fits:
+        fits["items"] = _within(schema.get("items", {}), fits["items"])
+    return schema if kind == "null" or "$ref" in schema else {**schema, **fits}

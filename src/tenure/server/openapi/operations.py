@@ -1,0 +1,215 @@
+"""One operation for each route of the table: what it takes, what it answers, and which role it needs."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from tenure.client.routes import P, Route
+from tenure.client.statuses import OF_ERROR, OF_KIND, OF_OUTCOME
+from tenure.client.wire import is_instant
+from tenure.core import commands as c
+from tenure.core import queries as q
+from tenure.core import roles, views
+from tenure.server.bodies import AS_JSON
+from tenure.server.openapi import examples
+from tenure.server.openapi.bounds import Schema, bounded_look
+from tenure.server.openapi.schemas import ASKED, body_of, body_ref, in_path, ref, view_of
+
+Operation = dict[str, Any]
+JSON, PROBLEM = "application/json", "application/problem+json"
+
+# What the fields of a path are.
+IN_PATH = {
+    "project": "the name of the project",
+    "task": "a task's id, key, short key (`B-003`) or an unambiguous beginning of one",
+    "dag": "the id of the dag",
+    "session": "the name of the session",
+    "agent": "the name of the agent",
+    "code": "the track's code, as in `B`",
+    "key": "the id of the key, or its name",
+}
+SAYS = {
+    400: "the request cannot be: `detail` names the field and what would be right",
+    401: "nobody is signed in, or the key is not good",
+    403: "the role may not do this",
+    404: "there is no such thing here",
+    409: "refused: `outcome` says why",
+    413: "larger than may be",
+    422: "the output is not what the task asked for",
+    429: "too many requests: come again after Retry-After",
+    500: "a bug of ours; nothing was done",
+    503: "the store is away, or too many wait: come again after Retry-After",
+}
+ANYWHERE = (400, 401, 403, 404, 409, 413, 429, 500, 503)
+assert set(OF_ERROR.values()) - {405} == set(ANYWHERE)
+
+
+def operation(route: Route) -> Operation:
+    """The route as OpenAPI has it."""
+    kind = route.asks
+    name = str(kind.__struct_config__.tag)
+    made: Operation = {
+        "operationId": name,
+        "summary": _first_line(kind),
+        "tags": [_theme(route)],
+        "x-tenure-role": role_of(kind),
+        "parameters": [*path_parameters(route.path), *_beside(route)],
+        "responses": _of_command() if issubclass(kind, c.Command) else _of_look(kind),
+    }
+    body = body_of(route)
+    if body is not None:
+        content: Schema = {"schema": body_ref(body)}
+        if name in examples.BODIES:
+            content["example"] = examples.BODIES[name]
+        required = any(field.required for field in msgspec.structs.fields(body))
+        made["requestBody"] = {"required": required, "content": {JSON: content}}
+    return made
+
+
+def role_of(kind: type[c.Command] | type[q.Query]) -> str:
+    """The least role that may ask for it."""
+    if issubclass(kind, c.Command):
+        return roles.NEEDS[kind]
+    return roles.LOOKS_NEED.get(kind, roles.ROLES[0])
+
+
+def _first_line(kind: type[msgspec.Struct]) -> str:
+    return " ".join((kind.__doc__ or "").split())
+
+
+THEMES = (
+    "claims", "tasks", "dags", "projects", "log", "agents", "sessions", "messages", "reservations", "keys", "server",
+)  # fmt: skip
+# By the first word of a path below its project.
+_THEME = {
+    "ready": "tasks", "next": "tasks", "states": "tasks", "dead-letters": "tasks", "plans": "dags", "publish": "dags",
+    "events": "log", "undo": "log", "processes": "agents", "gone": "agents", "leader": "agents",
+}  # fmt: skip
+
+
+def _theme(route: Route) -> str:
+    if ("receipt" in route.asks.__struct_fields__ and "{task}" in route.path) or route.asks in (c.ClaimNext, c.Claim):
+        return "claims"
+    word = next((word for word in route.path.removeprefix(P).split("/") if word), "projects")
+    theme = _THEME.get(word, word)
+    return theme if theme in THEMES else "projects"
+
+
+# --- what it takes ------------------------------------------------------------------------------------------
+
+
+def path_parameters(path: str) -> list[Schema]:
+    return [parameter(name) for name in re.findall(r"{(\w+)}", path)]
+
+
+def in_paths() -> dict[str, Schema]:
+    """The fields of paths, which operations share."""
+    schema = {"type": "string", "minLength": 1}
+    return {
+        name: {"name": name, "in": "path", "required": True, "description": says, "schema": schema}
+        for name, says in IN_PATH.items()
+    }
+
+
+def _beside(route: Route) -> list[Schema]:
+    """Query string and headers."""
+    kind = route.asks
+    if issubclass(kind, q.Query):
+        own = [field for field in msgspec.structs.fields(kind) if field.name not in {*in_path(route), "project"}]
+        return [*(_parameter(kind, field) for field in own), parameter("traceparent")]
+    said = [parameter("Idempotency-Key"), parameter("traceparent")]
+    if kind is c.Edit:
+        said.append(parameter("If-Match"))
+    if kind is c.ClaimNext:
+        said.append(parameter("wait"))
+    return said
+
+
+def parameter(name: str) -> Schema:
+    return {"$ref": f"#/components/parameters/{name}"}
+
+
+def _parameter(kind: type[q.Query], field: msgspec.structs.FieldInfo) -> Schema:
+    """A field of a look as a parameter: several values are given by repeating it, pairs as JSON text."""
+    made: Schema = {"name": field.name, "in": "query", "required": field.required}
+    (schema,), _ = msgspec.json.schema_components([field.type])
+    schema = _some(schema)
+    if field.name in AS_JSON and schema.get("type") == "array":
+        made["description"] = AS_JSON[field.name]
+        return {**made, "schema": {"type": "string", "pattern": r"^\[.*\]$"}}
+    if is_instant(field.name):
+        schema = ASKED
+    else:
+        schema = bounded_look(schema, field.name)
+    if not field.required and field.default is not None and field.default is not msgspec.NODEFAULT:
+        schema = {**schema, "default": field.default}
+    return {**made, "schema": schema}
+
+
+def _some(schema: Schema) -> Schema:
+    """Without null: what is not given is left out."""
+    return next((one for one in schema.get("anyOf", ()) if one.get("type") != "null"), schema)
+
+
+# --- what it answers ----------------------------------------------------------------------------------------
+
+# Outcomes have the statuses of their kinds; where an error may have the same one, the media type tells them apart.
+_ENDS = {200: "what happened", 201: "made", 404: SAYS[404], 409: SAYS[409], 422: SAYS[422]}
+assert set(_ENDS) == {*OF_KIND.values(), *OF_OUTCOME.values()}
+
+
+def responses() -> dict[str, Schema]:
+    """What operations share: `Problem404` and its like, `Outcome404` and its like."""
+    made: dict[str, Schema] = {}
+    for status in ANYWHERE:
+        made[f"Problem{status}"] = {"description": SAYS[status], "content": {PROBLEM: {"schema": ref("Problem")}}}
+        if status in (429, 503):
+            made[f"Problem{status}"]["headers"] = {"Retry-After": {"$ref": "#/components/headers/Retry-After"}}
+    for status, says in _ENDS.items():
+        also = made[f"Problem{status}"]["content"] if status in ANYWHERE else {}
+        made[f"Outcome{status}"] = {"description": says, "content": {JSON: {"schema": ref("Outcome")}, **also}}
+    return made
+
+
+def problems(*statuses: int) -> dict[str, Schema]:
+    return {str(status): {"$ref": f"#/components/responses/Problem{status}"} for status in statuses}
+
+
+def _of_command() -> dict[str, Schema]:
+    ends = {str(status): {"$ref": f"#/components/responses/Outcome{status}"} for status in _ENDS}
+    return dict(sorted({**problems(*ANYWHERE), **ends}.items()))
+
+
+def _of_look(kind: type[q.Query]) -> dict[str, Schema]:
+    schema = view_of(views.OF[kind])
+    answer: Schema = {"description": "what is there"}
+    if schema.get("type") == "array":
+        schema = page(schema, _cursor(kind))
+    elif kind is q.Show:
+        answer["headers"] = {"ETag": {"$ref": "#/components/headers/ETag"}}
+    answer["content"] = {JSON: {"schema": schema}}
+    told = {"200": answer, **problems(*ANYWHERE)}
+    if kind is q.Next:  # answers as a claim would
+        told |= {status: of for status, of in _of_command().items() if status in ("404", "409")}
+    if kind is q.Log:
+        answer["content"]["text/event-stream"] = {
+            "schema": {"type": "string", "description": "live: see the page on the API"}
+        }
+    return dict(sorted(told.items()))
+
+
+def page(items: Schema, cursor: Schema) -> Schema:
+    return {
+        "type": "object",
+        "properties": {"items": items, "next": {**cursor, "description": "`after` of the next page; null at the end"}},
+        "required": ["items", "next"],
+    }
+
+
+def _cursor(kind: type[q.Query]) -> Schema:
+    if kind is q.Log:
+        return {"type": ["integer", "null"]}
+    return {"type": ["string", "null"]} if kind is q.Tasks else {"type": "null"}

@@ -1,0 +1,221 @@
+"""The components of the document: every type that goes over the wire, in the shape that it has there.
+
+msgspec says what a type is; this says what becomes of it on the way. Instants are spelled, by the rule of
+`client/wire.py` itself. Bodies are the very structs that `bodies.py` decodes into. Nothing is written down twice.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, get_args
+
+import msgspec
+
+from tenure.client.routes import COMMANDS, LOOKS, Route
+from tenure.client.wire import is_instant
+from tenure.core import commands as c
+from tenure.core import inputs, views
+from tenure.core import queries as q
+from tenure.core.outcomes import CODES, Outcome
+from tenure.core.views import coordinator, dags, flow, project, tasks, team, usage, why
+from tenure.server.bodies import body_type
+from tenure.server.openapi.bounds import Schema, bounded
+
+BESIDE = (
+    coordinator.CoordinatorView, coordinator.CoordinatorHealth, coordinator.RecoveredView, coordinator.NoteView,
+)  # fmt: skip
+THEMES = (coordinator, dags, flow, project, tasks, team, usage, why)
+REF = "#/components/schemas/{name}"
+SPELLED: Schema = {"type": "string", "format": "date-time"}
+# Either is taken: what was read can be sent back, and programs may count.
+SAID: Schema = {"anyOf": [SPELLED, {"type": "integer", "minimum": 0, "exclusiveMaximum": 1 << 53}]}
+ASKED: Schema = {"anyOf": [SPELLED, {"type": "integer"}]}  # of a look, which takes any number
+PROBLEM: Schema = {
+    "title": "Problem",
+    "description": "An error, as RFC 9457 has it. `definite`: nothing was done; else send it again with the same key.",
+    "type": "object",
+    "properties": {
+        "type": {"type": "string"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+        "code": {"type": "string", "description": "stable; see the page on errors"},
+        "hint": {"type": "string", "description": "the way on"},
+        "definite": {"type": "boolean"},
+    },
+    "required": ["type", "title", "status", "detail", "code", "definite"],
+}
+
+
+def ref(name: str) -> Schema:
+    return {"$ref": REF.format(name=name)}
+
+
+def components() -> dict[str, Schema]:
+    """All schemas, by name."""
+    looks = [views.OF[route.asks] for route in LOOKS if issubclass(route.asks, q.Query)]
+    seen = {_item_of(kind) for kind in (*looks, *views.IN_OUTCOME.values())}
+    answers = _made([*seen, *BESIDE])
+    del answers["Outcome"]
+    bodies = [body_of(route) for route in COMMANDS]
+    asked = _made([body for body in bodies if body is not None])
+    return {
+        "Outcome": _outcome(),
+        "Problem": PROBLEM,
+        **{name: _walked(_in_order(schema), _spelled) for name, schema in answers.items()},
+        **{_body_name(name): _body(name, schema) for name, schema in asked.items()},
+        "Changes": _changes(asked["NewTask"]),
+        **_batch(),
+    }
+
+
+# --- answers ------------------------------------------------------------------------------------------------
+
+
+def view_of(kind: Any) -> Schema:
+    """The schema of a look's answer: a page where it is a list."""
+    item = _item_of(kind)
+    schema = {"type": "string"} if item is str else ref(item.__name__)
+    return schema if item is kind else {"type": "array", "items": schema}
+
+
+def _in_order(schema: Schema) -> Schema:
+    """The fields in the order in which the view has them, as far as it is one of ours; msgspec sorts them."""
+    module = next((module for module in THEMES if hasattr(module, schema["title"])), None)
+    if module is None:
+        return schema
+    order = getattr(module, schema["title"]).__annotations__
+    return {**schema, "properties": {name: schema["properties"][name] for name in order}}
+
+
+def _item_of(kind: Any) -> Any:
+    parts = get_args(kind)
+    return parts[0] if parts else kind
+
+
+def _outcome() -> Schema:
+    """Unset fields are left out on the wire, so none is null; what is a plain dict to the engine has a view's name."""
+    schema: Schema = _made([Outcome])["Outcome"]
+    properties = {name: _without_null(part) for name, part in schema["properties"].items()}
+    properties |= {name: view_of(kind) for name, kind in views.IN_OUTCOME.items()}
+    properties["outcome"] = {"type": "string", "enum": list(CODES)}
+    description = "What happened and why: `outcome` says it in one word, `message` in a sentence, `hint` the way on."
+    return _walked({**schema, "description": description, "properties": properties}, _spelled)
+
+
+def _without_null(schema: Schema) -> Schema:
+    kept = {word: value for word, value in schema.items() if word not in ("anyOf", "default")}
+    some = [one for one in schema.get("anyOf", ()) if one.get("type") != "null"]
+    return {**kept, **some[0]} if len(some) == 1 else kept | ({"anyOf": some} if some else {})
+
+
+# --- bodies -------------------------------------------------------------------------------------------------
+
+
+def in_path(route: Route) -> set[str]:
+    return set(re.findall(r"{(\w+)}", route.path))
+
+
+def body_of(route: Route) -> type[msgspec.Struct] | None:
+    """The struct of a route's body; None where the path says it all."""
+    if not issubclass(route.asks, c.Command):
+        return None
+    kind = body_type(route.asks, in_path(route))
+    return kind if kind.__struct_fields__ else None
+
+
+def body_ref(kind: type[msgspec.Struct]) -> Schema:
+    return ref(_body_name(kind.__name__))
+
+
+_OWN = {route.asks.__name__ for route in (*COMMANDS, *LOOKS)}
+
+
+def _body_name(name: str) -> str:
+    """Commands and views share words; what is sent ends in Body, and its parts keep their names."""
+    return f"{name}Body" if name in _OWN else name
+
+
+def _changes(new_task: Schema) -> Schema:
+    """What an edit may say: fields of a task to be made, none of them by default."""
+    fields = {name: part for name, part in _body("NewTask", new_task)["properties"].items() if name in inputs.EDITABLE}
+    return {
+        "title": "Changes",
+        "description": "The fields of a task that shall be other than they are.",
+        "type": "object",
+        "properties": {
+            name: {word: value for word, value in part.items() if word != "default"} for name, part in fields.items()
+        },
+        "additionalProperties": False,
+        "minProperties": 1,
+    }
+
+
+def _body(name: str, schema: Schema) -> Schema:
+    """Without the tag that only a batch needs, and with all that is known of its values."""
+    properties = {
+        field: bounded(_said(field, part), name, field)
+        for field, part in schema["properties"].items()
+        if field != "command"
+    }
+    required = [field for field in schema.get("required", ()) if field != "command"]
+    made = {**schema, "title": _body_name(name), "properties": properties, "required": required}
+    return made if required else {word: value for word, value in made.items() if word != "required"}
+
+
+def _batch() -> dict[str, Schema]:
+    """Each command as a batch has it: with its kind, and with what a path would say."""
+    kinds = {route.asks: body_type(route.asks, ()) for route in COMMANDS if issubclass(route.asks, c.Command)}
+    made = _made(kinds.values())
+    named: dict[str, Schema] = {}
+    for kind in kinds.values():
+        plain = _body(kind.__name__, made[kind.__name__])
+        tag = {"type": "string", "const": kind.__struct_config__.tag}
+        named[f"{kind.__name__}Command"] = {
+            **plain, "title": f"{kind.__name__}Command", "properties": {"command": tag, **plain["properties"]},
+            "required": ["command", *plain.get("required", ())],
+        }  # fmt: skip
+    either = {
+        "title": "AnyCommand",
+        "description": "Any command, its kind in `command`.",
+        "oneOf": [ref(name) for name in named],
+        "discriminator": {
+            "propertyName": "command",
+            "mapping": {s["properties"]["command"]["const"]: REF.format(name=n) for n, s in named.items()},
+        },
+    }
+    return {"AnyCommand": either, **named}
+
+
+def _said(name: str, schema: Schema) -> Schema:
+    if name == "changes":
+        return {**schema, "anyOf": [ref("Changes"), *schema["anyOf"][1:]]} if "anyOf" in schema else ref("Changes")
+    return _instant(schema, SAID) if is_instant(name) else schema
+
+
+# --- both ---------------------------------------------------------------------------------------------------
+
+
+def _made(kinds: Iterable[Any]) -> dict[str, Schema]:
+    _, made = msgspec.json.schema_components(kinds, ref_template=REF)
+    return made
+
+
+def _walked(schema: Schema, change: Callable[[str, Schema], Schema]) -> Schema:
+    """The schema with each property changed."""
+    if "properties" not in schema:
+        return schema
+    return {**schema, "properties": {name: change(name, part) for name, part in schema["properties"].items()}}
+
+
+def _spelled(name: str, schema: Schema) -> Schema:
+    return _instant(schema, SPELLED) if is_instant(name) else schema
+
+
+def _instant(schema: Schema, spelled: Schema) -> Schema:
+    if schema.get("type") == "integer":
+        return {**{word: value for word, value in schema.items() if word != "type"}, **spelled}
+    if "anyOf" in schema:
+        return {**schema, "anyOf": [_instant(one, spelled) for one in schema["anyOf"]]}
+    return schema

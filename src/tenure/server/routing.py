@@ -1,0 +1,79 @@
+"""From a method and a path to the route that carries it: a tree of path segments, made from the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Generic, TypeVar
+from urllib.parse import unquote
+
+from tenure.core.errors import TenureError
+
+T = TypeVar("T")
+
+
+class NoRoute(TenureError):
+    code = "NO_ROUTE"
+
+
+class NoMethod(TenureError):
+    code = "NO_METHOD"
+
+    def __init__(self, message: str, allowed: Iterable[str]) -> None:
+        super().__init__(message)
+        self.allowed = ", ".join(sorted(allowed))
+
+
+class Tree(Generic[T]):
+    """Literal segments win over fields; a path has one spelling, without a slash at its end."""
+
+    def __init__(self) -> None:
+        self._root = _Node[T]()
+
+    def add(self, method: str, path: str, value: T) -> None:
+        node = self._root
+        for segment in path.strip("/").split("/"):
+            if segment.startswith("{"):
+                node.name = segment.strip("{}")
+                node.field = node.field or _Node()
+                node = node.field
+            else:
+                node = node.literals.setdefault(segment, _Node())
+        node.methods[method] = value
+
+    def find(self, method: str, path: str) -> tuple[T, dict[str, str]]:
+        """What was added for the raw path, and its fields, unquoted."""
+        node: _Node[T] | None = self._root
+        fields: dict[str, str] = {}
+        for segment in path.strip("/").split("/"):
+            assert node is not None
+            below = node.literals.get(segment)
+            if below is None and segment:
+                fields[node.name] = unquote(segment)
+                below = node.field
+            node = below
+            if node is None:
+                break
+        if node is None or not node.methods:
+            raise NoRoute(f"there is nothing at {path[:200]}", "/openapi.json lists what there is")
+        value = node.methods.get("GET" if method == "HEAD" else method)
+        if value is None:
+            raise NoMethod(f"{method} is not for {path[:200]}", node.methods)
+        return value, fields
+
+    def __iter__(self) -> Iterator[T]:
+        """All that was added."""
+        todo = [self._root]
+        while todo:
+            node = todo.pop()
+            yield from node.methods.values()
+            todo += [*node.literals.values(), *([node.field] if node.field is not None else [])]
+
+
+class _Node(Generic[T]):
+    __slots__ = ("field", "literals", "methods", "name")
+
+    def __init__(self) -> None:
+        self.literals: dict[str, _Node[T]] = {}
+        self.field: _Node[T] | None = None
+        self.name = ""
+        self.methods: dict[str, T] = {}

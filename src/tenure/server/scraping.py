@@ -1,0 +1,164 @@
+"""`GET /metrics`: always answers, and never harms the store.
+
+How much stands where is read at most every few seconds, by one thread at a time, whoever asks and however often; and
+the longer a reading takes the rarer it is, so that it never takes more than a twentieth of the time. A store that is
+away or hangs costs a scrape at most LIMIT seconds, and then what the process knows by itself is still told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from prometheus_client import generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+from prometheus_client.registry import Collector
+
+from tenure.core import lifecycle
+from tenure.core.errors import TenureError
+from tenure.core.queries import Gauges
+from tenure.engine import Engine
+from tenure.engine.looking import look
+from tenure.server.measures import STANDING
+from tenure.server.metrics import MOST_PROJECTS, Metrics
+
+if TYPE_CHECKING:
+    from tenure.core.views import GaugesView
+
+T = TypeVar("T")
+LIMIT = 2.0  # seconds that a scrape waits for a reading
+KEPT = 5.0  # seconds for which a reading is good
+SHARE = 20  # a reading is kept for so many times as long as it took
+HUNG = 10.0  # seconds without an answer after which the store counts as away
+OLDEST = 60.0  # seconds after which an old reading is no longer shown while a new one takes its time
+CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
+WAITING = (lifecycle.PENDING, lifecycle.READY, lifecycle.RETRYING)
+
+
+class Reading(NamedTuple):
+    at: float
+    seconds: float
+    entries: list[GaugesView]
+
+
+class Scrapes:
+    """Answers scrapes of one server; lives in its event loop."""
+
+    def __init__(
+        self,
+        metrics: Metrics,
+        engine: Engine,
+        *,
+        limit: float = LIMIT,
+        read: Callable[[], list[GaugesView]] | None = None,
+    ) -> None:
+        self._metrics = metrics
+        self._monotonic = metrics.monotonic
+        self._limit = limit
+        self._read = read or (lambda: look(engine, Gauges(most=MOST_PROJECTS)))
+        self._reading: Reading | None = None
+        self._running: Future[Reading] | None = None
+        self._began = 0.0
+        metrics.store_read(is_up=True)  # it was opened
+        metrics.registry.register(_Standing(self, metrics.tenant))
+
+    async def page(self) -> bytes:
+        """What Prometheus reads; its type is CONTENT_TYPE."""
+        await self._refresh()
+        # In a thread of its own: shared ones may all be waiting for a store that hangs.
+        return await asyncio.wrap_future(_in_thread(lambda: generate_latest(self._metrics.registry)))
+
+    def entries(self) -> list[GaugesView]:
+        """The last reading; nothing where the store failed or it is too old to be true."""
+        reading = self._reading
+        return [] if reading is None or self._monotonic() - reading.at > OLDEST else reading.entries
+
+    async def _refresh(self) -> None:
+        reading = self._reading
+        if reading is not None and self._monotonic() - reading.at < max(KEPT, SHARE * reading.seconds):
+            return
+        if self._running is None:
+            self._began = self._monotonic()
+            self._running = _in_thread(self._timed)
+        running = self._running
+        waited = asyncio.wrap_future(running)
+        waited.add_done_callback(lambda done: done.cancelled() or done.exception())  # `_take` sees to what went wrong
+        await asyncio.wait([waited], timeout=self._limit)
+        if not running.done():
+            if self._monotonic() - self._began >= HUNG:
+                self._metrics.store_read(is_up=False)
+            return
+        if self._running is running:  # else another scrape has seen to it
+            self._running = None
+            self._take(running)
+
+    def _timed(self) -> Reading:
+        began = self._monotonic()
+        entries = self._read()
+        ended = self._monotonic()
+        return Reading(ended, ended - began, entries)
+
+    def _take(self, done: Future[Reading]) -> None:
+        error = done.exception()
+        if error is None:
+            self._reading = done.result()
+            self._metrics.store_read(is_up=True, seconds=self._reading.seconds)
+            return
+        self._reading = None
+        self._metrics.store_read(is_up=False)
+        if isinstance(error, TenureError):
+            self._metrics.store_failed(error)
+
+
+def _in_thread(work: Callable[[], T]) -> Future[T]:
+    """Run it in a thread of its own, which does not hold up the end of the process."""
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - whoever waits for it gets it
+            future.set_exception(error)
+
+    threading.Thread(target=run, name="tenure-scrape", daemon=True).start()
+    return future
+
+
+class _Standing(Collector):
+    """The last reading, in Prometheus' words."""
+
+    def __init__(self, scrapes: Scrapes, tenant: str) -> None:
+        self._scrapes, self._tenant = scrapes, tenant
+
+    def describe(self) -> Iterator[GaugeMetricFamily]:
+        return iter(self._families().values())
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        families = self._families()
+        for entry in self._scrapes.entries():
+            for name, labels, value in _series(entry):
+                families[name].add_metric([self._tenant, entry["project"], *labels], value)
+        return iter(families.values())
+
+    def _families(self) -> dict[str, GaugeMetricFamily]:
+        return {name: GaugeMetricFamily(name, m.meaning, labels=m.labels) for name, m in STANDING.items()}
+
+
+def _series(entry: GaugesView) -> Iterator[tuple[str, tuple[str, ...], float]]:
+    states = {state: sum(tiers.values()) for state, tiers in entry["depth"].items()}
+    yield "tenure_pending_tasks", (), sum(states.get(state, 0) for state in WAITING)
+    yield "tenure_active_claims", (), sum(states.get(state, 0) for state in lifecycle.HELD)
+    yield "tenure_completed_tasks", (), entry["completed"]
+    yield "tenure_oldest_ready_seconds", (), entry["oldest_ready"]
+    yield "tenure_overdue_tasks", (), entry["overdue"]
+    yield "tenure_overdue_retries", (), entry["overdue_retries"]
+    yield "tenure_stale_agents", (), entry["agents"]["stale"]
+    for state, tiers in entry["depth"].items():
+        for tier, count in tiers.items():
+            yield "tenure_queue_depth", (state, tier), count
+    for status, count in entry["agents"].items():
+        yield "tenure_agents", (status,), count

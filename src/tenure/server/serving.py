@@ -1,0 +1,106 @@
+"""One server process, from its start to its end."""
+
+from __future__ import annotations
+
+import gc
+import resource
+import signal
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from types import FrameType
+from typing import Protocol
+
+import uvicorn
+
+from tenure.config import BadConfig, Value
+from tenure.core.queries import Keys
+from tenure.engine import Engine
+from tenure.engine.looking import look
+from tenure.server.app import Inner
+from tenure.server.assembly import Assembly
+from tenure.server.auth.policy import check_bind, policy_of
+from tenure.server.logs import Log
+from tenure.server.requests import Receive, Scope, Send
+
+DRAIN = 10  # seconds that open requests are given at the end
+BACKLOG = 4096
+
+
+class Server(uvicorn.Server):
+    """Sends home who only waits before it waits for the open requests: else each stream would hold it up."""
+
+    def __init__(self, config: uvicorn.Config, closing: Sequence[Callable[[], None]]) -> None:
+        super().__init__(config)
+        self._closing = closing
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        for close in self._closing:
+            close()
+        super().handle_exit(sig, frame)
+
+
+class Guest(Protocol):
+    """Another application of the same process, with a life of its own around ours."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
+
+    def around(self, app: Inner) -> Inner: ...
+
+    def close(self) -> None: ...
+
+
+def serve(
+    engine: Engine,
+    settings: Mapping[str, Value],
+    tell: Callable[[str], object],
+    guests: Mapping[str, Callable[[Assembly], Guest]] | None = None,
+) -> int:
+    """Serve until a signal ends it; 0 when what was taken in was answered.
+
+    `tell` hears where it listens; `guests` are made for the paths below which they answer.
+    """
+    policy = policy_of(settings)
+    check_bind(policy, has_keys=bool(look(engine, Keys())))
+    log = Log(settings["serve.log_level"].value, settings["serve.log_file"].value)
+    log.take_over()
+    assembly = Assembly(engine, policy, log)
+    app: Inner = assembly.app
+    closing = [assembly.service.begin_close]
+    for prefix, make in (guests or {}).items():
+        guest = make(assembly)
+        assembly.app.mount(prefix, guest)
+        app = guest.around(app)
+        closing.append(guest.close)
+    host, port = policy.host, settings["serve.port"].value
+    config = uvicorn.Config(
+        app, host=host, port=port, log_config=None, access_log=False, server_header=False,
+        proxy_headers=False, backlog=BACKLOG, lifespan="on", timeout_graceful_shutdown=DRAIN, timeout_keep_alive=75,
+        ssl_certfile=settings["serve.tls_cert"].value, ssl_keyfile=settings["serve.tls_key"].value,
+    )  # fmt: skip
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each agent that waits has a connection open
+    server = Server(config, closing)
+    listening = _listening(host, port)
+    tell(f"{'https' if policy.has_tls else 'http'}://{_spelt(host)}:{listening.getsockname()[1]}")
+    gc.collect()
+    gc.freeze()  # what is there by now stays: no collection needs to look at it again
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: None)  # uvicorn raises them again at its end, which is no failure
+    server.run([listening])
+    log.close()
+    return 0
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """A socket that listens there; it is ours before anything else is started."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        listening = socket.create_server((host, port), family=family, backlog=BACKLOG)
+    except OSError as error:
+        raise BadConfig(f"cannot listen on {host}:{port}: {error.strerror or error}", "--port takes another") from None
+    listening.setblocking(False)
+    return listening
+
+
+def _spelt(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,145 @@
+"""Checks outputs in a process of its own; whoever started it may kill it at any time. See `workers`.
+
+Stdin brings orders: a line of JSON (`do`, the `sizes` of what follows, `seconds`), then that many bytes for each size.
+Stdout answers each with lines of JSON: first what is known early, the last one with `done`. The end of stdin ends it,
+and so does an alarm of its own, where the one who should kill it is gone.
+"""
+
+from __future__ import annotations
+
+import gc
+import resource
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import jsonschema_rs
+import msgspec
+
+MOST = 5
+LONGEST = 500
+REMEMBERED = 64  # compiled schemas
+COMPILED_REGEX = 4 << 20  # bytes
+OUT_OF_MEMORY = 77  # an exit code
+
+DRAFTS: dict[str, type[jsonschema_rs.Validator]] = {
+    "4": jsonschema_rs.Draft4Validator,
+    "6": jsonschema_rs.Draft6Validator,
+    "7": jsonschema_rs.Draft7Validator,
+    "2019-09": jsonschema_rs.Draft201909Validator,
+    "2020-12": jsonschema_rs.Draft202012Validator,
+}
+
+_compiled: dict[tuple[bytes, str], jsonschema_rs.Validator] = {}
+
+
+def refuse(uri: str) -> Any:
+    """The library would fetch it: from the network, or from a file of this machine."""
+    raise ValueError(f"{uri[:200]} is not part of the schema, and nothing is fetched")
+
+
+def compiled(schema: bytes, draft: str) -> jsonschema_rs.Validator:
+    found = _compiled.get((schema, draft))
+    if found is None:
+        make = DRAFTS[draft] if draft else jsonschema_rs.validator_for
+        found = make(
+            msgspec.json.decode(schema),
+            retriever=refuse,
+            validate_formats=True,  # who writes `format` into a contract means it
+            pattern_options=jsonschema_rs.RegexOptions(size_limit=COMPILED_REGEX, dfa_size_limit=COMPILED_REGEX),
+        )
+        while len(_compiled) >= REMEMBERED:
+            del _compiled[next(iter(_compiled))]
+        _compiled[schema, draft] = found
+    return found
+
+
+def check_schema(schema: bytes, draft: bytes) -> None:
+    """Can outputs be judged by it? Tried on the smallest ones too, since some schemas only fail when they are used."""
+    try:
+        validator = compiled(schema, draft.decode())
+        samples: tuple[Any, ...] = (None, {}, [])
+        for smallest in samples:
+            validator.is_valid(smallest)
+    except (ValueError, RecursionError) as error:
+        say(ok=False, reasons=[spelled(error)], done=True)
+    else:
+        say(ok=True, done=True)
+
+
+def judge_schema(schema: bytes, draft: bytes, output: bytes) -> None:
+    try:
+        value = msgspec.json.decode(output)
+        validator = compiled(schema, draft.decode())
+    except (ValueError, RecursionError) as error:
+        say(ok=False, reasons=[spelled(error)], done=True)
+        return
+    try:
+        validator.validate(value)
+    except (ValueError, RecursionError) as error:
+        # The first error is found at once. All of them are collected before one is shown, and 312 bytes of schema can
+        # make 262,144: so the first goes out before that is tried.
+        say(ok=False, reasons=[spelled(error)])
+    else:
+        say(ok=True, done=True)
+        return
+    try:
+        errors = validator.iter_errors(value)
+        reasons = [spelled(error) for _, error in zip(range(MOST), errors, strict=False)]
+    except (ValueError, RecursionError):
+        reasons = []  # the first stands
+    say(ok=False, reasons=reasons, done=True)
+
+
+def judge_regex(pattern: bytes, text: bytes) -> None:
+    schema = msgspec.json.encode({"type": "string", "pattern": pattern.decode()})
+    try:
+        ok = compiled(schema, "2020-12").is_valid(text.decode())
+    except (ValueError, RecursionError) as error:
+        say(ok=False, reasons=[spelled(error)], done=True)
+    else:
+        say(ok=ok, done=True)
+
+
+def spelled(error: Exception) -> str:
+    """An error in a line: where, and what."""
+    if not isinstance(error, jsonschema_rs.ValidationError):
+        return str(error)[:LONGEST]
+    where = "".join(f"/{str(part)[:60]}" for part in error.instance_path[:20])
+    what = error.message.partition("\n")[0]
+    if len(what) > LONGEST:  # it quotes the value before it says what is wrong with it
+        what = what[: LONGEST // 2] + " … " + what[-LONGEST // 3 :]
+    return f"{where}: {what}" if where else what
+
+
+def say(**what: Any) -> None:
+    sys.stdout.buffer.write(msgspec.json.encode(what) + b"\n")
+    sys.stdout.buffer.flush()
+
+
+ORDERS: dict[str, Callable[..., None]] = {
+    "check_schema": check_schema,
+    "judge_schema": judge_schema,
+    "judge_regex": judge_regex,
+}
+
+
+def main(memory: int) -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    gc.disable()  # JSON has no cycles, and looking for them takes longer than checking
+    say(ready=True)
+    while line := sys.stdin.buffer.readline():
+        order = msgspec.json.decode(line)
+        given = [sys.stdin.buffer.read(size) for size in order["sizes"]]
+        signal.setitimer(signal.ITIMER_REAL, order["seconds"])  # nothing is done about it, so it ends the process
+        try:
+            ORDERS[order["do"]](*given)
+        except MemoryError:
+            sys.exit(OUT_OF_MEMORY)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

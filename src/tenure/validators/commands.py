@@ -1,0 +1,141 @@
+"""`test-pass`: a command of the configuration ends with 0 in the folder of the work. Setting: `command`, its name.
+
+A contract only names a command. What it runs stands in trusted configuration (see `trust`), as a list of words that no
+shell looks at. It gets the output as JSON on stdin, a short environment, and a sandbox where there is one; at its limit
+it is ended with everything it has started.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from tenure.core.errors import InvalidInput
+from tenure.core.inputs import suggestion
+from tenure.validators import sandbox
+from tenure.validators.port import Output, Undecided, Verdict, refused, setting
+from tenure.validators.running import Ran, run
+
+SETTINGS = ("command",)
+# A command is given these and what it names, and nothing else: there are keys in an environment.
+PASSED = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "USER", "LOGNAME")
+LONGEST = 24 * 3600.0  # seconds
+LAST_LINES = 4
+
+
+class Command(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One command of the configuration: `[commands.unit]`, `argv = ["pytest", "-q"]`."""
+
+    argv: tuple[str, ...]
+    folder: str = "."  # below that of the work
+    timeout: float = 600.0  # seconds
+    env: tuple[str, ...] = ()  # names of variables that it gets besides
+    set: dict[str, str] = {}  # variables with their values
+    network: bool = False
+    sandbox: Literal["auto", "always", "never"] = "auto"
+
+
+def read_commands(section: Mapping[str, Any]) -> dict[str, Command]:
+    """The commands of a `[commands]` section; raises InvalidInput with the place of what is wrong."""
+    commands = {}
+    for name, given in section.items():
+        try:
+            command = msgspec.convert(given, Command)
+        except msgspec.ValidationError as error:
+            raise InvalidInput(f"commands.{name[:60]}: {error}") from None
+        if not command.argv or not command.argv[0] or any("\0" in word for word in command.argv):
+            raise InvalidInput(f"commands.{name[:60]}.argv: a list of words, the program first")
+        if not 0 < command.timeout <= LONGEST:
+            raise InvalidInput(f"commands.{name[:60]}.timeout: more than 0 and at most {LONGEST:.0f} seconds")
+        commands[name] = command
+    return commands
+
+
+class TestPass:
+    __test__ = False  # pytest: not a test, in spite of its name
+    name = "test-pass"
+    is_quick = False
+
+    def __init__(self, commands: Mapping[str, Command], is_wanted: Callable[[], bool] = lambda: True) -> None:
+        """`commands`: trusted ones only. `is_wanted`: asked while one runs; False ends it."""
+        self._commands = commands
+        self._is_wanted = is_wanted
+
+    def check_settings(self, settings: Mapping[str, Any]) -> None:
+        name = setting(settings, "command", (str,), SETTINGS)
+        if name not in self._commands:
+            known = ", ".join(sorted(self._commands)) or "there are none"
+            raise InvalidInput(
+                f"output.settings.command: no command {name[:60]!r} is configured{suggestion(name, self._commands)}",
+                f"Known: {known}.",
+            )
+
+    def judge(self, settings: Mapping[str, Any], output: Output) -> Verdict:
+        name = setting(settings, "command", (str,), SETTINGS)
+        command = self._commands.get(name)
+        if command is None:
+            raise Undecided(f"no command {name[:60]!r} is configured and trusted here")
+        if output.folder is None:
+            raise Undecided(f"{name}: there is no folder to run it in")
+        folder = Path(output.folder).resolve()
+        at = (folder / command.folder).resolve()
+        if not at.is_relative_to(folder) or not at.is_dir():
+            raise Undecided(f"{name}: {command.folder!r} is no folder below {folder}")
+        env = _environment(command, output)
+        program = shutil.which(command.argv[0], path=env.get("PATH")) if "/" not in command.argv[0] else ""
+        if program is None:
+            raise Undecided(f"{name}: there is no program {command.argv[0]!r}")
+        argv, around = _wrapped(name, command, folder, at)
+        ran = run(
+            argv, cwd=at, env=env, seconds=command.timeout, stdin=output.encoded, is_wanted=self._is_wanted
+        )  # fmt: skip
+        if ran.limit == "unwanted":
+            raise Undecided(f"{name}: ended, since its verdict is not wanted any more", again=True)
+        return _verdict(name, command, ran, around)
+
+
+def _environment(command: Command, output: Output) -> dict[str, str]:
+    passed = {name: os.environ[name] for name in (*PASSED, *command.env) if name in os.environ}
+    about = {"TENURE_TASK": output.about.key, "TENURE_GENERATION": str(output.about.generation)}
+    return {**passed, **about, **command.set}
+
+
+def _wrapped(name: str, command: Command, folder: Path, at: Path) -> tuple[list[str], str]:
+    """What to start, and what is around it."""
+    if command.sandbox == "never":
+        return list(command.argv), "none: not wanted"
+    trouble = sandbox.trouble()
+    if trouble is None:
+        return sandbox.wrapped(command.argv, folder, at, network=command.network), "bwrap"
+    if command.sandbox == "always":
+        raise Undecided(f"{name}: it may only run in a sandbox, and {trouble}")
+    return list(command.argv), f"none: {trouble}"
+
+
+def _verdict(name: str, command: Command, ran: Ran, around: str) -> Verdict:
+    text = ran.output.decode(errors="replace")
+    details = {
+        "command": name, "exit": ran.exit, "seconds": ran.seconds, "sandbox": around, "output": text,
+        "left_out": ran.left_out, "left_behind": ran.left_behind,
+    }  # fmt: skip
+    if ran.limit == "time":
+        why = f"{name} did not end within {command.timeout:g} s, and was ended with everything it had started"
+        return refused([why, *_last(text)], **details, limit="time")
+    if ran.exit == 0:
+        return Verdict(True, (), details)
+    if ran.exit is not None and ran.exit < 0:
+        return refused([f"{name} was ended by signal {-ran.exit}", *_last(text)], **details)
+    if around == "bwrap" and text.startswith("bwrap: ") and text.count("\n") <= 1:
+        raise Undecided(
+            f"{name}: {text.strip()}", "It never began; `sandbox` in its configuration says how it may run."
+        )
+    return refused([f"{name} ended with {ran.exit}", *_last(text)], **details)
+
+
+def _last(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip()][-LAST_LINES:]

@@ -1,0 +1,118 @@
+"""One question to an endpoint: verified, bounded in time and size, with nothing of the key in any message."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from tenure.core.errors import InvalidInput
+from tenure.validators.port import Undecided, cut
+
+if TYPE_CHECKING:
+    import httpx2
+
+LARGEST = 1 << 20  # bytes of an answer
+LONGEST_WAIT = 3600.0  # seconds that we believe a Retry-After
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+PASSING = (408, 409, 425, 429, 500, 502, 503, 504, 529)  # statuses that may be otherwise in a while
+
+
+def checked_url(url: str, what: str) -> str:
+    """https://, or http:// on this machine: a key goes nowhere in the clear."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+    except ValueError:
+        parts, host = urlsplit(""), None
+    is_safe = parts.scheme == "https" or (parts.scheme == "http" and host in LOOPBACK)
+    if not host or not is_safe or parts.username is not None or parts.query or parts.fragment:
+        raise InvalidInput(f"{what}: {cut(url, 80)!r} is no address of an endpoint", "Write it as https://host/path.")
+    return url.rstrip("/")
+
+
+def key_of(name: str) -> str:
+    key = os.environ.get(name, "")
+    if not key:
+        raise Undecided(f"the judge's key is not there: {name} is not set")
+    return key
+
+
+def asked(url: str, headers: Mapping[str, str], body: Any, seconds: float, key: str) -> dict[str, Any]:
+    """The answer's JSON object; raises Undecided for everything else."""
+    import httpx2
+
+    until = time.monotonic() + seconds
+    try:
+        with (
+            httpx2.Client(
+                timeout=httpx2.Timeout(seconds, connect=min(seconds, 10.0)),
+                follow_redirects=False,  # the key is for this address
+                trust_env=urlsplit(url).hostname not in LOOPBACK,
+            ) as client,
+            client.stream("POST", url, headers=headers, json=body) as response,
+        ):
+            content = _content(response, until)
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        raise Undecided(f"the judge at {url} cannot be asked: {type(error).__name__}", again=True) from error
+    if response.status_code != 200:
+        raise _trouble(url, response, content, key)
+    try:
+        answer = msgspec.json.decode(content)
+    except ValueError:
+        answer = None
+    if not isinstance(answer, dict):
+        raise Undecided(f"the judge at {url} did not answer in JSON", again=True)
+    return answer
+
+
+def _content(response: httpx2.Response, until: float) -> bytes:
+    content = bytearray()
+    for part in response.iter_bytes():
+        content += part
+        if len(content) > LARGEST:
+            raise Undecided(f"the judge at {response.url} answers with more than {LARGEST:,} bytes", again=True)
+        if False:  # one that sends a byte now and then keeps every other limit
+            raise Undecided(f"the judge at {response.url} takes too long to answer", again=True)
+    return bytes(content)
+
+
+def _trouble(url: str, response: httpx2.Response, content: bytes, key: str) -> Undecided:
+    again = response.status_code in PASSING
+    why = ""
+    if response.status_code not in (401, 403):  # some repeat a part of the key
+        text = (
+            content[:2000].decode(errors="replace").replace(key, "…")
+            if key
+            else content[:2000].decode(errors="replace")
+        )
+        why = ": " + cut(" ".join(text.split()), 200)
+    return Undecided(
+        f"the judge at {url} answers {response.status_code}{why}", again=again, retry_after=_retry_after(response)
+    )
+
+
+def _retry_after(response: httpx2.Response) -> float | None:
+    said = response.headers.get("retry-after", "")
+    return min(float(said), LONGEST_WAIT) if said.isascii() and said.isdigit() else None
+
+
+def text_at(answer: Any, *path: str | int) -> str | None:
+    """The text that lies there, if one does."""
+    for step in path:
+        try:
+            answer = answer[step]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return answer if isinstance(answer, str) else None
+
+
+def tokens(usage: Any, *path: str) -> int:
+    """A count of tokens, 0 where there is none."""
+    for step in path:
+        usage = usage.get(step) if isinstance(usage, dict) else None
+    return usage if isinstance(usage, int) and not isinstance(usage, bool) and usage > 0 else 0

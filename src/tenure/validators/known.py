@@ -1,0 +1,66 @@
+"""The validators by name: what the word in an output contract's `validation` means.
+
+Third parties add one with an entry point in the group `tenure.validators`: a callable () → Validator, under its name.
+The group is looked up only for a name that is not known here. `none` and `review` need no validator: the first asks for
+nothing, the second for a person.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from tenure.core.errors import InvalidInput
+from tenure.core.inputs import suggestion
+
+if TYPE_CHECKING:
+    from tenure.validators.commands import Command
+    from tenure.validators.judges.configured import Judge
+    from tenure.validators.port import Validator
+
+GROUP = "tenure.validators"
+NAMES = ("json-schema", "regex", "test-pass", "llm-judge")
+QUICK = ("json-schema", "regex")  # run before the submission's transaction
+
+
+def validator(
+    name: str, *, commands: Mapping[str, Command] | None = None, judges: Mapping[str, Judge] | None = None
+) -> Validator:
+    """The validator of that name. `commands` and `judges`: trusted ones only; see `trust`."""
+    if name == "json-schema":
+        from tenure.validators.schemas import JsonSchema
+
+        return JsonSchema()
+    if name == "regex":
+        from tenure.validators.patterns import Regex
+
+        return Regex()
+    if name == "test-pass":
+        from tenure.validators.commands import TestPass
+
+        return TestPass(commands or {})
+    if name == "llm-judge":
+        from tenure.validators.judging import LlmJudge
+
+        return LlmJudge(judges or {})
+    return _of_third_party(name)
+
+
+def names() -> tuple[str, ...]:
+    """All that are known, those of plug-ins last."""
+    from importlib.metadata import entry_points
+
+    return tuple(dict.fromkeys((*NAMES, *sorted(entry.name for entry in entry_points(group=GROUP)))))
+
+
+def _of_third_party(name: str) -> Validator:
+    from importlib.metadata import entry_points
+
+    known = {entry.name: entry for entry in entry_points(group=GROUP)}
+    if name not in known:
+        all_names = (*NAMES, *sorted(known))
+        raise InvalidInput(
+            f"there is no validator {name[:60]!r}{suggestion(name, all_names)}", f"There are: {', '.join(all_names)}."
+        )
+    made: Validator = known[name].load()()
+    return made

@@ -1,0 +1,66 @@
+"""`regex`: the output matches a regular expression somewhere; anchor it with `^` and `$` where all of it shall match.
+
+Settings: `pattern`, and `of`: `data` (a text, or else its JSON) or `summary`. The syntax is that of JSON Schema,
+without look-around and back references: so the time grows with the text's length, and no text makes it explode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from tenure.core.errors import InvalidInput, TooLarge
+from tenure.validators import workers
+from tenure.validators.port import Output, Verdict, cut, refused, setting
+from tenure.validators.schemas import LARGEST_OUTPUT, too_large
+
+SETTINGS = ("pattern", "of")
+OF = ("data", "summary")
+LONGEST_PATTERN = 4096
+
+
+class Regex:
+    name = "regex"
+    is_quick = True
+
+    def __init__(self, pool: workers.Workers | None = None) -> None:
+        self._pool = pool
+
+    def check_settings(self, settings: Mapping[str, Any]) -> None:
+        pattern, _ = _read(settings)
+        schema = msgspec.json.encode({"type": "string", "pattern": pattern})
+        reply = self._workers().ask("check_schema", schema, b"2020-12")
+        if reply.said is None or not reply.said["ok"]:
+            raise InvalidInput(
+                f"output.settings.pattern: {cut(pattern, 80)!r} is not a regular expression that can be matched here",
+                "There is no look-around and no back reference, and a repetition is at most some thousands.",
+            )
+
+    def judge(self, settings: Mapping[str, Any], output: Output) -> Verdict:
+        pattern, of = _read(settings)
+        if of == "data" and len(output.encoded) > LARGEST_OUTPUT:
+            return too_large(output, LARGEST_OUTPUT)
+        text = output.text if of == "data" else output.summary
+        # A lone half of a pair is no UTF-8, and no JSON either
+        reply = self._workers().ask("judge_regex", pattern.encode(), text.encode(errors="replace"))
+        if reply.limit is not None or reply.said is None:
+            limit = reply.limit or "time"
+            return refused([f"the {of} could not be matched within {self._workers().seconds:g} s"], limit=limit)
+        if reply.said["ok"]:
+            return Verdict(True)
+        return refused([f"the {of} does not match {cut(pattern, 200)}", *reply.said.get("reasons", ())])
+
+    def _workers(self) -> workers.Workers:
+        return self._pool or workers.shared()
+
+
+def _read(settings: Mapping[str, Any]) -> tuple[str, str]:
+    pattern = setting(settings, "pattern", (str,), SETTINGS)
+    of = setting(settings, "of", (str,), SETTINGS, "data")
+    if of not in OF:
+        raise InvalidInput(f"output.settings.of: {of[:20]!r} is none of {', '.join(OF)}")
+    if len(pattern) > LONGEST_PATTERN:
+        raise TooLarge(f"output.settings.pattern: {len(pattern)} characters; at most {LONGEST_PATTERN}")
+    return pattern, of

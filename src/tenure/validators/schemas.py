@@ -1,0 +1,96 @@
+"""`json-schema`: the output's data fits a JSON Schema. Settings: `schema`, and `draft` where `$schema` does not say it.
+
+Drafts 4, 6, 7, 2019-09 and 2020-12 (if nothing is said). Nothing is fetched: a schema is whole in itself. Patterns are
+matched in linear time, so look-around and back references are refused. `format` is checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from tenure.core.errors import InvalidInput, TooLarge
+from tenure.validators import workers
+from tenure.validators.port import Output, Verdict, refused, setting
+
+SETTINGS = ("schema", "draft")
+DRAFTS = ("4", "6", "7", "2019-09", "2020-12")
+LARGEST_SCHEMA = 256 << 10  # bytes of JSON
+DEEPEST_SCHEMA = 64
+LARGEST_OUTPUT = 32 << 20  # bytes of JSON: a larger one is an artifact
+
+
+class JsonSchema:
+    name = "json-schema"
+    is_quick = True
+
+    def __init__(self, pool: workers.Workers | None = None) -> None:
+        self._pool = pool
+
+    def check_settings(self, settings: Mapping[str, Any]) -> None:
+        schema, draft = _read(settings)
+        reply = self._workers().ask("check_schema", schema, draft)
+        if reply.limit is not None:
+            raise InvalidInput(
+                f"output.settings.schema: {_ended(reply.limit, self._workers().seconds)}", "Make it smaller or simpler."
+            )
+        if reply.said is not None and not reply.said["ok"]:
+            raise InvalidInput(f"output.settings.schema: {reply.said['reasons'][0]}")
+
+    def judge(self, settings: Mapping[str, Any], output: Output) -> Verdict:
+        schema, draft = _read(settings)
+        if len(output.encoded) > LARGEST_OUTPUT:
+            return too_large(output, LARGEST_OUTPUT)
+        reply = self._workers().ask("judge_schema", schema, draft, output.encoded)
+        if reply.said is None:
+            return refused([_ended(str(reply.limit), self._workers().seconds)], limit=reply.limit)
+        if reply.said["ok"]:
+            return Verdict(True)
+        if reply.limit is not None:
+            return refused([*reply.said["reasons"], "there are more errors, too many to collect"], limit=reply.limit)
+        return refused(reply.said["reasons"])
+
+    def _workers(self) -> workers.Workers:
+        return self._pool or workers.shared()
+
+
+def too_large(output: Output, most: int) -> Verdict:
+    return refused(
+        [f"the output has {len(output.encoded):,} bytes; at most {most:,} are checked. Hand in a file as an artifact."],
+        limit="size",
+    )
+
+
+def _read(settings: Mapping[str, Any]) -> tuple[bytes, bytes]:
+    """Schema and draft, bounded before anything looks into them."""
+    schema = setting(settings, "schema", (dict, bool), SETTINGS)
+    draft = setting(settings, "draft", (str,), SETTINGS, "")
+    if draft and draft not in DRAFTS:
+        raise InvalidInput(f"output.settings.draft: {draft[:20]!r} is none of {', '.join(DRAFTS)}")
+    _check_depth(schema)
+    encoded = msgspec.json.encode(schema)
+    if len(encoded) > LARGEST_SCHEMA:
+        raise TooLarge(f"output.settings.schema: {len(encoded):,} bytes; at most {LARGEST_SCHEMA:,}")
+    return encoded, draft.encode()
+
+
+def _check_depth(schema: Any) -> None:
+    level = [schema]
+    for _ in range(DEEPEST_SCHEMA):
+        level = [
+            inner
+            for value in level
+            if isinstance(value, (dict, list))
+            for inner in (value.values() if isinstance(value, dict) else value)
+        ]
+        if not level:
+            return
+    raise InvalidInput(f"output.settings.schema: nested more than {DEEPEST_SCHEMA} deep")
+
+
+def _ended(limit: str, seconds: float) -> str:
+    if limit == "time":
+        return f"the schema could not be checked within {seconds:g} s"
+    return "checking by the schema takes too much memory"

@@ -1,0 +1,182 @@
+"""Which commands of a repository's `tenure.toml` this user has read and allowed.
+
+A cloned repository runs nothing. `tenure trust` remembers the sections that name commands, word for word, in a file of
+the user's own; they run only while they are exactly what was remembered, and a change is refused and spelled out. What
+a command itself does (the tests it runs, a script it calls) is the work under test and is not remembered.
+
+Whoever uses it runs the very values that were checked, and never reads the file a second time.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import secrets
+import stat
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from tenure.core.errors import InvalidInput, TenureError
+
+SECTIONS = ("commands", "judges", "hooks", "spawners")  # of tenure.toml: all that starts something
+FILE = "trusted.json"
+LARGEST = 1 << 20  # bytes of a tenure.toml
+MOST_CHANGES = 20
+LONGEST_VALUE = 200  # characters
+
+
+class Untrusted(TenureError):
+    """Commands of a repository that this user has not allowed; `changes` says what to read first."""
+
+    code = "UNTRUSTED"
+
+    def __init__(self, message: str, changes: tuple[str, ...] = ()) -> None:
+        super().__init__(message, "Read them; `tenure trust` allows them as they are now, for you alone.")
+        self.changes = changes
+
+
+def user_folder(environ: Mapping[str, str]) -> Path:
+    """Where this user's own state is kept."""
+    base = environ.get("XDG_STATE_HOME") or str(Path(environ.get("HOME") or "~").expanduser() / ".local" / "state")
+    return Path(base) / "tenure"
+
+
+def read_section(path: str | Path) -> dict[str, Any]:
+    """All of a configuration file that starts something; empty where it has nothing of the kind."""
+    try:
+        with Path(path).open("rb") as file:
+            content = file.read(LARGEST + 1)
+    except OSError as error:
+        raise InvalidInput(f"{path}: {error.strerror}") from None
+    if len(content) > LARGEST:
+        raise InvalidInput(f"{path}: more than {LARGEST:,} bytes")
+    try:
+        parsed = tomllib.loads(content.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidInput(f"{path}: {error}") from None
+    return {name: parsed[name] for name in SECTIONS if parsed.get(name)}
+
+
+class Trusted:
+    """What one user allows, for each configuration file by its real path."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.path = Path(folder) / FILE
+
+    def checked(self, path: str | Path) -> dict[str, Any]:
+        """The sections of the file that start something, if they are allowed as they are; raises Untrusted."""
+        section = read_section(path)
+        if not section:
+            return section
+        known = self._read()
+        remembered = known.get(_place(path))
+        if remembered is None:
+            raise Untrusted(f"{path}: you have not allowed its commands yet", changes({}, section))
+        if canonical(remembered) != canonical(section):
+            found = changes(remembered, section)
+            raise Untrusted(f"{path}: its commands are not those you allowed: {'; '.join(found)}", found)
+        return section
+
+    def trust(self, path: str | Path, section: Mapping[str, Any]) -> None:
+        """Allow exactly this, as it was shown to the user."""
+        with self._changing() as known:
+            known[_place(path)] = json.loads(canonical(section))
+
+    def forget(self, path: str | Path) -> bool:
+        """Allow nothing of the file any more; whether something was allowed."""
+        with self._changing() as known:
+            return known.pop(_place(path), None) is not None
+
+    def listed(self) -> dict[str, dict[str, Any]]:
+        """What is allowed, by the files' real paths."""
+        return self._read()
+
+    def _read(self) -> dict[str, dict[str, Any]]:
+        try:
+            handle = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise Untrusted(f"{self.path}: {error.strerror}") from None
+        with os.fdopen(handle, "rb") as file:
+            found = os.fstat(handle)
+            if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o077:
+                raise Untrusted(
+                    f"{self.path}: others can get at it, so it proves nothing (it must be yours, mode 0600)"
+                )
+            try:
+                known = json.loads(file.read())
+            except (ValueError, RecursionError):
+                known = None
+        if not isinstance(known, dict) or not all(isinstance(section, dict) for section in known.values()):
+            raise Untrusted(f"{self.path}: cannot be read")
+        return known
+
+    @contextmanager
+    def _changing(self) -> Iterator[dict[str, dict[str, Any]]]:
+        """What is allowed, written back as a whole; one at a time."""
+        self.path.parent.mkdir(0o700, parents=True, exist_ok=True)
+        lock = os.open(self.path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            known = self._read()
+            yield known
+            self._write(known)
+        finally:
+            os.close(lock)
+
+    def _write(self, known: Mapping[str, Any]) -> None:
+        temporary = self.path.with_suffix(f".{secrets.token_hex(8)}")
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                json.dump(known, file, indent=1, sort_keys=True)
+                file.flush()
+                os.fsync(handle)
+            temporary.replace(self.path)
+        finally:
+            with suppress(FileNotFoundError):
+                temporary.unlink()
+
+
+def canonical(section: Mapping[str, Any]) -> str:
+    """One text for one content: what is compared. In ASCII, so that what looks alike is not alike."""
+    return json.dumps(section, sort_keys=True, ensure_ascii=True, separators=(",", ":"), default=str)
+
+
+def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, ...]:
+    """What differs, one line a value, fit for a terminal whatever the values hold."""
+    old, new = dict(_flat(before)), dict(_flat(now))
+    lines = []
+    for key in sorted(old.keys() | new.keys()):
+        if key not in new:
+            lines.append(f"- {key} = {_shown(old[key])}")
+        elif key not in old:
+            lines.append(f"+ {key} = {_shown(new[key])}")
+        elif canonical({"": old[key]}) != canonical({"": new[key]}):
+            lines.append(f"~ {key} = {_shown(old[key])} → {_shown(new[key])}")
+    if len(lines) > MOST_CHANGES:
+        lines[MOST_CHANGES:] = [f"… and {len(lines) - MOST_CHANGES} more"]
+    return tuple(lines)
+
+
+def _flat(section: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in section.items():
+        name = above + ascii(key)[1:-1]
+        if isinstance(value, Mapping) and value:
+            yield from _flat(value, name + ".")
+        else:
+            yield name, value
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=True, default=str).replace("\x7f", "\\u007f")
+    return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 2] + " …"
+
+
+def _place(path: str | Path) -> str:
+    return str(Path(path).resolve())

@@ -1,0 +1,220 @@
+"""A few processes that run `checker.py`: begun when they are first needed, kept, replaced when one had to be killed.
+
+A thread that asks waits for a worker and then at most `seconds` for its answer; neither holds up any other thread.
+Threads of the same process cannot be stopped, and a library that computes does not listen: only a process can be ended.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from tenure.validators.port import Undecided
+
+CHECKER = Path(__file__).with_name("checker.py")
+STARTING = 30.0  # seconds: far more than a start takes on a busy machine
+PATIENCE = 20.0  # seconds to wait for a free one
+ITS_OWN = 1.0  # seconds after its limit that a worker has before it ends itself
+LARGEST_REPLY = 1 << 20  # bytes
+PART = 1 << 16
+
+
+class Reply(NamedTuple):
+    """The last that was said. `limit`: why there is no more, if there is none: `time`, or `memory` in a wide sense."""
+
+    said: dict[str, Any] | None
+    limit: str | None = None
+
+
+class Workers:
+    def __init__(self, most: int = 2, seconds: float = 1.0, memory: int = 1 << 30) -> None:
+        self.seconds = seconds
+        self._most = most
+        self._memory = memory
+        self._idle: list[_Worker] = []
+        self._busy = 0
+        self._changed = threading.Condition()
+
+    def ask(self, do: str, *given: bytes) -> Reply:
+        """What a worker says to this order; raises Undecided where none is to be had."""
+        for _ in range(2):
+            worker = self._take()
+            try:
+                reply = worker.ask(do, given, self.seconds)
+            finally:
+                self._give_back(worker)
+            if reply is not None:
+                return reply
+        raise Undecided("the process that checks outputs was killed twice by somebody else", again=True)
+
+    def pids(self) -> list[int]:
+        """Of those that wait for work."""
+        with self._changed:
+            return [worker.process.pid for worker in self._idle]
+
+    def close(self) -> None:
+        """End those that wait; who is busy ends with its order."""
+        with self._changed:
+            idle, self._idle, self._most = self._idle, [], 0
+            self._changed.notify_all()
+        for worker in idle:
+            worker.end()
+
+    def _take(self) -> _Worker:
+        until = time.monotonic() + PATIENCE
+        with self._changed:
+            while not self._idle and self._busy >= self._most:
+                left = until - time.monotonic()
+                if left <= 0 or self._most == 0:
+                    raise Undecided(f"no process to check outputs was free for {PATIENCE:.0f} s", again=True)
+                self._changed.wait(left)
+            self._busy += 1
+            if self._idle:
+                return self._idle.pop()
+        try:  # begun outside of the lock: it takes a tenth of a second
+            return _Worker(self._memory)
+        except BaseException:
+            with self._changed:
+                self._busy -= 1
+                self._changed.notify()
+            raise
+
+    def _give_back(self, worker: _Worker) -> None:
+        is_kept = worker.is_ready and self._most > 0
+        if not is_kept:
+            worker.end()
+        with self._changed:
+            self._busy -= 1
+            if is_kept:
+                self._idle.append(worker)
+            self._changed.notify()
+
+
+class _Worker:
+    def __init__(self, memory: int) -> None:
+        # Its own group: Ctrl-C is not for it. Nothing of the environment: it needs none, and there are keys in it.
+        self.process = subprocess.Popen(
+            [sys.executable, "-I", str(CHECKER), str(memory)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env={}, cwd="/", process_group=0,
+        )  # fmt: skip
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self._stdin, self._stdout = self.process.stdin.fileno(), self.process.stdout.fileno()
+        os.set_blocking(self._stdin, False)
+        os.set_blocking(self._stdout, False)
+        self._heard = b""
+        if not self._talk((), STARTING).get("ready"):
+            self.end()
+            raise Undecided("the process that checks outputs does not start", again=True)
+        self.is_ready = True  # False from an order to its last answer
+
+    def ask(self, do: str, given: Sequence[bytes], seconds: float) -> Reply | None:
+        """None where somebody else killed it."""
+        self.is_ready = False
+        head = {"do": do, "sizes": [len(part) for part in given], "seconds": seconds + ITS_OWN}
+        said = self._talk((msgspec.json.encode(head) + b"\n", *given), seconds)
+        if said.get("done"):
+            self.is_ready = True
+            return Reply(said)
+        code = self.process.poll()
+        if code is None and self._is_ending():
+            code = self.process.wait()
+        if code == -signal.SIGKILL and not said:
+            return None
+        return Reply(said or None, "time" if code in (None, -signal.SIGALRM) else "memory")
+
+    def _talk(self, parts: Sequence[bytes], seconds: float) -> dict[str, Any]:
+        """Send all of it and hear the last line that is said until `done`, `ready`, the end or the limit."""
+        until = time.monotonic() + seconds
+        rest = [memoryview(part) for part in parts if part]
+        poll = select.poll()
+        poll.register(self._stdout, select.POLLIN)
+        if rest:
+            poll.register(self._stdin, select.POLLOUT)
+        said: dict[str, Any] = {}
+        self._heard = b""
+        while (left := until - time.monotonic()) > 0:
+            for handle, _ in poll.poll(left * 1000):
+                if handle == self._stdin and not self._sent(rest):
+                    poll.unregister(self._stdin)
+                if handle == self._stdout:
+                    lines = self._lines()
+                    if lines is None:
+                        return said
+                    for line in lines:
+                        said = {**said, **{k: v for k, v in line.items() if v or k != "reasons"}}
+                    if said.get("done") or said.get("ready"):
+                        return said
+        return said
+
+    def _sent(self, rest: list[memoryview]) -> bool:
+        """Send some; is there more to send?"""
+        try:
+            with suppress(BlockingIOError):
+                rest[0] = rest[0][os.write(self._stdin, rest[0][:PART]) :]
+        except BrokenPipeError:  # it has ended, as its output will tell
+            rest.clear()
+        if rest and not rest[0]:
+            del rest[0]
+        return bool(rest)
+
+    def _lines(self) -> list[dict[str, Any]] | None:
+        """What it says, line by line; None at its end."""
+        try:
+            part = os.read(self._stdout, PART)
+        except BlockingIOError:
+            return []
+        self._heard += part
+        if not part or len(self._heard) > LARGEST_REPLY:
+            return None
+        *lines, self._heard = self._heard.split(b"\n")
+        return [msgspec.json.decode(line) for line in lines]
+
+    def _is_ending(self) -> bool:
+        """Its output has ended: then it ends too, in a moment."""
+        poll = select.poll()
+        poll.register(self._stdout, select.POLLIN)
+        return any(event & select.POLLHUP for _, event in poll.poll(0))
+
+    def end(self) -> None:
+        self.is_ready = False
+        self.process.kill()
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                with suppress(OSError):
+                    pipe.close()
+        self.process.wait()
+
+
+_shared: Workers | None = None
+_making = threading.Lock()
+
+
+def shared() -> Workers:
+    """Those of this process, for all who check."""
+    global _shared  # noqa: PLW0603 processes belong to the process, not to whoever asks first
+    with _making:
+        if _shared is None:
+            _shared = Workers()
+            atexit.register(_shared.close)
+        return _shared
+
+
+def _forget() -> None:
+    global _shared, _making
+    _shared, _making = None, threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget)  # the parent's workers answer the parent

@@ -1,0 +1,251 @@
+"""One story with every verb and every look, told by any client; and what it answered, made comparable."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import re
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from tenure.client import AsyncClient, Client
+from tenure.client.verbs import Verbs
+from tenure.core import commands as c
+from tenure.core.commands import NewTask, NewTrack, Process, Totals
+from tenure.core.errors import TenureError
+
+OWN = {"do", "look", "stay"}  # under every other
+VERBS = {name for name in dir(Verbs) if not name.startswith("_")} - OWN - {"project", "agent", "session", "user"}
+
+_ID = re.compile(r"\b([a-z]+)_[0-9A-HJKMNP-TV-Z]{26}\b")
+_TOKEN = re.compile(r"@(\d+):[0-9A-Za-z]{32}")
+_PRODUCT = re.compile(r"(-gen\d+)-[0-9a-f]{6}\b")
+_MEASURED = frozenset({
+    "lease", "retry_in", "age_minutes", "effective", "duration", "duration_ms", "processing_time", "backoff_ms",
+    "epoch", "sequence",
+})  # fmt: skip
+_OF_THE_WAY = frozenset({"address", "trace_id", "coordinator"})  # only where a server is
+YEAR_2001 = 10**15  # in microseconds: no other number is as large
+
+
+class Teller:
+    """Calls a client, whichever it is, and keeps each answer or error by the name of the call."""
+
+    def __init__(self, client: Client | AsyncClient) -> None:
+        self.client = client
+        self.told: list[tuple[str, Any]] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+        if isinstance(client, AsyncClient):
+            self._loop = asyncio.new_event_loop()
+            self._thread = threading.Thread(target=self._loop.run_forever)
+            self._thread.start()
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        def call(*args: Any, **options: Any) -> Any:
+            try:
+                answer = self._awaited(getattr(self.client, name)(*args, **options))
+            except TenureError as error:
+                answer = error
+            self.told.append((name, answer))
+            return answer
+
+        return call
+
+    def _awaited(self, answer: Any) -> Any:
+        if self._loop is None or not inspect.isawaitable(answer):
+            return answer
+
+        async def ended() -> Any:
+            return await answer
+
+        return asyncio.run_coroutine_threadsafe(ended(), self._loop).result(60)
+
+    def close(self) -> None:
+        self._awaited(self.client.close())
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+
+
+def told_by(client: Client | AsyncClient) -> list[tuple[str, Any]]:
+    """The story as this client tells it, comparable."""
+    teller = Teller(client)
+    try:
+        tell(teller)
+    finally:
+        teller.close()
+    names: dict[str, str] = {}
+    # A server takes nobody's word for the end of a process.
+    return [(name, comparable(answer, names)) for name, answer in teller.told if name != "gone"]
+
+
+def comparable(value: Any, names: dict[str, str], field: str = "") -> Any:
+    """Without what differs from run to run: ids by the order of their coming, no tokens, times or measures."""
+    if isinstance(value, TenureError):
+        return [type(value).__name__, value.code, comparable(value.message, names), value.definite]
+    if isinstance(value, msgspec.Struct):
+        value = msgspec.to_builtins(value)
+    if isinstance(value, dict):
+        return {
+            comparable(key, names): comparable(part, names, str(key))
+            for key, part in value.items()
+            if key not in _OF_THE_WAY
+        }
+    if isinstance(value, (list, tuple)):
+        return [comparable(part, names) for part in value]
+    if isinstance(value, str):
+        value = _ID.sub(lambda found: names.setdefault(found[0], f"{found[1]}_{len(names)}"), value)
+        return _PRODUCT.sub(r"\1-hash", _TOKEN.sub(r"@\1:TOKEN", value))
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return "measured" if field in _MEASURED else "instant" if value > YEAR_2001 else value
+    return value
+
+
+def tell(ann: Any) -> None:
+    """Every verb and every look at least once, and refusals and errors among them."""
+    ann.status()  # no such project yet
+    ann.init(limits={"max_lease": 3600})
+    ann.define_track("Q", "Quality", "to be sure")
+    ann.projects()
+    one = ann.add("Größe prüfen", tags=("a", "b"), touches=("src/*.py",), metadata={"at": "noon", "n": [1, 2.5, None]})
+    two = ann.add("Two", after=["A-001"], priority="high", request_id="r-two")
+    ann.add("Two", after=["A-001"], priority="high", request_id="r-two")  # again
+    ann.add("Other", request_id="r-two")  # the id was used
+    ann.add("", track="A")
+    ann.add("Late", deadline=4_000_000_000_000_000)
+    plan = ann.plan(
+        [NewTask(title="First", name="f"), NewTask(title="Second", name="s", depends_on=("f",), track="Q")],
+        title="A plan", name="plan", tracks=[NewTrack(code="R", name="Rest")],
+    )  # fmt: skip
+    ann.plan([NewTask(title="x", name="x", depends_on=("y",)), NewTask(title="y", name="y", depends_on=("x",))])
+    ann.plan([NewTask(title="Dry", name="d")], dry_run=True)
+    ann.link("A-003", "A-001")
+    ann.unlink("A-003", "A-001")
+    ann.add("Draft", draft=True, key="D-009-draft")
+    ann.publish("D-009")
+    ann.register(type="generic", capabilities=("python",), max_concurrent_tasks=5)
+    ann.heartbeat(step="busy")
+    ann.ready()
+    ann.ready(track="Q", limit=1)
+    ann.next(tracks=("A",))
+    got = ann.claim(tracks=["A"], lease=600.0, request_id="r-claim")
+    ann.claim(tracks=["A"], lease=600.0, request_id="r-claim")
+    ann.claim("A-001")
+    ann.claim("A-777")
+    ann.claim(n=2, tags=("none",))
+    ann.claim(wait=0.01, types=("none",))
+    receipt = got.receipt
+    ann.start(receipt)
+    ann.renew(receipt, 700.0, background=True)
+    ann.renew("nonsense")
+    ann.progress(receipt, 40, "half / way?", done_in=60.0)
+    ann.progress(receipt, 400)
+    ann.checkpoint(receipt, {"next_action": "go on", "at": "later", "time": 3})
+    ann.usage(receipt, "opus", fresh=10, output=5, cost_usd="0.25")
+    ann.land(receipt, "main", "0" * 40, "1" * 40)
+    ann.reserve("docs/**", receipt=receipt)
+    hold = ann.reserve("port:8080", mode="exclusive", lease=60.0)
+    ann.renew_reservation(hold.receipt, 90.0)
+    ann.reservations()
+    ann.unreserve(hold.receipt)
+    spawned = ann.spawn(receipt, [NewTask(title="Child", name="c", output={"type": "json"})])
+    ann.note("A-001", "a note")
+    ann.show("A-001")
+    ann.show("A-00")
+    ann.show("Z-404")
+    ann.submit(
+        receipt, {"at": 1, "until": "x", "nested": [{"time": 5}]}, "fine", usage=[Totals(model="opus", fresh=11)]
+    )
+    ann.submit(receipt, {"other": 1})
+    ann.results("A-001")
+    ann.history("A-001")
+    ann.why("A-001")
+    ann.update("A-002", title="Zwei", priority=3)
+    ann.update("A-002", 1, title="Never")
+    ann.update("A-002", colour="red")
+    ann.assign("A-002", "bo", 60.0)
+    ann.claim("A-002")
+    ann.reassign("A-002", "me", 60.0)
+    held = ann.claim("A-002")
+    ann.fail(held.receipt, "rate", "rate_limit", retry_after=30.0, model="opus")
+    ann.fail(held.receipt, "again", "nonsense")
+    waiting = ann.claim("A-003")
+    ann.wait_for_subtasks(waiting.receipt)
+    waiting = ann.claim("A-003")
+    ann.ask(waiting.receipt, "which one?")
+    ann.answer("A-003", "the blue one")
+    ann.pause("A-003", "wait")
+    ann.resume("A-003")
+    ann.resume("A-003")
+    dead = ann.claim("A-003")
+    ann.fail(dead.receipt, "hopeless", "permanent")
+    ann.dead_letters()
+    ann.retry("A-003", "try", {"title": "Again"})
+    ann.dead_letters(resolved=True)
+    let = ann.claim("A-003")
+    ann.release(let.receipt, "not now")
+    ann.recover("A-003")
+    busy = ann.claim("A-003")
+    ann.recover("A-003", "lost")
+    ann.submit(busy.receipt, 1)
+    ann.abort("A-003")
+    ann.reset("A-001", cascade=True)
+    ann.adopt("A-001", note="it was good")
+    gone = ann.cancel("Q-001", "no need")
+    ann.undo(gone.command_id)
+    ann.cancel("Q-001")
+    ann.archive("Q-001")
+    ann.stop_line("track:Q", "quiet")
+    ann.start_line("track:Q")
+    ann.drain("nobody")
+    ann.drain()
+    ann.terminate("me", graceful=True)
+    ann.send("hello", "bo", type="request")
+    sent = ann.send("to me", "me")
+    ann.inbox()
+    ann.read([m["id"] for m in ann.inbox()])
+    ann.inbox(unread=False, sender="me")
+    ann.messages()
+    ann.lead(lease=60.0)
+    ann.step_down(1)
+    ann.gone([Process(host="elsewhere", boot="b", pid=1, start=1)])
+    ann.processes()
+    ann.agents()
+    ann.sessions()
+    ann.memory()
+    ann.memory("nobody")
+    ann.dag(one.task["dag"])
+    ann.dag("dag_none")
+    ann.dags()
+    ann.plans(plan="plan")
+    ann.plans()
+    ann.tracks()
+    ann.tasks()
+    ann.tasks(state=("ready", "completed"), track="A", order="-priority", limit=2)
+    page = ann.tasks(limit=2, order="key")
+    ann.tasks(order="key", after=(page[-1]["key"], page[-1]["id"]), archived=True)
+    ann.tasks(priority_range=(0, 49), text="zwei")
+    ann.tasks(created_from=1, created_until=5)
+    ann.tasks(state="reddy")
+    ann.states(["A-001", "Z-404", two.task["id"], spawned.tasks[0]["key"]])
+    ann.states([])
+    ann.spent(by="model")
+    ann.status()
+    ann.log(limit=1000)
+    ann.log(task="A-001", kind=("task.claimed", "task.completed"))
+    ann.log(last=False, limit=4)
+    ann.log(since=4_000_000_000_000_000)
+    ann.batch([
+        c.Note(project="shop", task="A-001", text="one"), c.Note(project="shop", task="Z-404", text="two"),
+        c.Submit(project="shop", receipt=receipt, data={"other": 1}),
+    ])  # fmt: skip
+    ann.preview([c.Cancel(project="shop", task="A-002"), c.Cancel(project="shop", task="Z-1")])
+    ann.batch([])
+    ann.show("A-002")
+    ann.leave()
+    assert plan.ok, plan
+    assert sent.ok, sent

@@ -1,0 +1,72 @@
+"""The reference page of the Python SDK: every method with its arguments and its first sentence."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from tenure import AsyncClient, Client, Context, Worker
+from tenure.client.looks import Looks
+from tenure.client.verbs import Verbs
+from tenure.client.worker.context import Telling
+from tests.docs.tables import table
+
+HEAD = """# The Python SDK
+
+`tenure.Client` and `tenure.AsyncClient` have the same methods, on a store of this machine and over a server: the URL
+says which. Verbs come back as [outcomes](outcomes.md), looks as plain dictionaries and lists with instants in
+microseconds; what is wrong is raised as one of the [errors](errors.md). Fields of verbs are those of the
+[commands](commands.md). How to [write a worker](../how-to/write-a-worker.md).
+"""
+
+
+def page() -> str:
+    own = ("batch", "preview", "mark", "wait_for_news", "now", "close")
+    upkeep = ("sweep", "verify", "backup", "archive_finished", "could_archive", "new_epoch")
+    return "\n".join(
+        [
+            HEAD,
+            _section("Client", _signed(Client), Client),
+            _listed(Client, own),
+            "## Verbs\n", _listed(Verbs, _names(Verbs, Looks)),
+            "## Looks\n", _listed(Looks, _names(Looks)),
+            "## Only on a store\n\nOver a server these raise `STORE_ONLY`: do them where its store is.\n",
+            _listed(Client, upkeep),
+            _section("AsyncClient", _signed(AsyncClient), AsyncClient),
+            _section("Worker", _signed(Worker), Worker), _listed(Worker, ("task", "run", "arun", "stop", "close")),
+            _section("Context", "", Context), _listed(Telling, _names(Telling)),
+        ]
+    )  # fmt: skip
+
+
+def _section(name: str, signature: str, kind: type) -> str:
+    told = inspect.getdoc(kind) or ""
+    return f"## {name}\n" + (f"\n```python\n{signature}\n```\n" if signature else "") + (f"\n{told}\n" if told else "")
+
+
+def _signed(kind: type) -> str:
+    parameters = list(inspect.signature(kind.__init__).parameters.values())[1:]
+    hidden = {"clock", "chance", "monotonic", "pause"}  # for tests
+    shown = [str(one).replace("'", "") for one in parameters if one.name not in hidden]
+    return f"tenure.{kind.__name__}(\n    {', '.join(shown)}\n)"
+
+
+def _names(kind: type, without: type | None = None) -> list[str]:
+    names = [n for n, value in vars(kind).items() if not n.startswith("_") and inspect.isfunction(value)]
+    return sorted(n for n in names if without is None or n not in vars(without))
+
+
+def _listed(kind: type, names: Any) -> str:
+    rows = []
+    for name in names:
+        function = inspect.getattr_static(kind, name)
+        arguments = [_argument(one) for one in inspect.signature(function).parameters.values() if one.name != "self"]
+        text = (inspect.getdoc(function) or "").partition("\n\n")[0].replace("\n", " ")
+        rows.append((f"`{name}({', '.join(arguments)})`", text))
+    return table(("method", ""), rows)
+
+
+def _argument(one: inspect.Parameter) -> str:
+    stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}.get(one.kind, "")
+    default = "" if one.default is inspect.Parameter.empty else f"={one.default!r}"
+    return f"{stars}{one.name}{default}"

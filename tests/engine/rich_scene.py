@@ -1,0 +1,189 @@
+"""A project in which there is something of everything: each state, each kind of row, each way a claim ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from tenure.core import commands as c
+from tenure.core import queries as q
+from tenure.core.commands import Dependency, NewTask, NewTrack, Principal, Process, Totals
+from tenure.core.records import RetryPolicy
+from tenure.testing.factories import PROJECT, Scene
+
+LONG = "x" * 5000  # kept apart from its row
+OF_STORE = (q.Projects, q.Gauges, q.Keys)  # looks at no project
+OLD, NEW = "1" * 40, "2" * 40
+
+
+class Rich(NamedTuple):
+    """Names of what is there; `receipts` are of live claims, by key."""
+
+    tasks: dict[str, str]  # state → key of a task that stands there
+    dag: str
+    lone_dag: str
+    session: str
+    agents: tuple[str, ...]
+    message: str
+    result: str
+    commands: tuple[str, ...]
+    receipts: dict[str, str]
+    reservation: str
+    archived: str
+    term: int
+
+
+def enrich(scene: Scene) -> Rich:
+    """Fill the scene's project; two hours go by."""
+    for name in ("ann", "bo", "cy"):
+        scene.do(
+            c.Register, agent=name, session=f"s-{name}", capabilities=("python",), models=("opus",), tracks=("A", "B"),
+            host="host", boot="boot", pid=7, pid_start=1, user="mia",
+        )  # fmt: skip
+    archived = _archived(scene)
+    planned = _planned(scene)
+    held, receipts = _held(scene)
+    message = _mail(scene)
+    reservation = scene.do(c.Reserve, patterns=("src/**",), agent="bo", session="s-bo", mode="shared", lease=36000.0)
+    scene.do(c.StopLine, scope="track:X", reason="not yet")
+    scene.do(c.Lead, project="", holder="server-1", lease=3600.0)
+    leader = scene.do(c.Lead, holder="ann", agent=True, lease=3600.0)
+    scene.do(c.Heartbeat, agent="ann", session="s-ann", health="degraded", step="thinking", memory_mb=12)
+    scene.do(c.Drain, agent="cy")
+    for name, role in (("boss", "admin"), ("robot", "agent")):
+        scene.do(c.CreateKey, project="", name=name, role=role, expires_in=360000.0, projects=(PROJECT,))
+    scene.do(c.RevokeKey, project="", key="robot")
+    noted = scene.do(c.Edit, task=held["ready"], changes={"tags": ["seen"], "deadline": scene.now + 3_600_000_000})
+    (result, *_) = scene.results(planned["completed"])
+    return Rich(
+        tasks=planned | held,
+        dag=scene.task(planned["completed"]).dag,
+        lone_dag=scene.task(held["ready"]).dag,
+        session="s-ann",
+        agents=("ann", "bo", "cy"),
+        message=message,
+        result=result.id,
+        commands=(str(noted.command_id),),
+        receipts=receipts,
+        reservation=str(reservation.receipt),
+        archived=archived,
+        term=int(leader.term or 0),
+    )
+
+
+def _archived(scene: Scene) -> str:
+    """A task that is over for so long that it is a row of the archive, with usage and a landing."""
+    key = scene.add("long over", tags=("old",), description=LONG)
+    receipt = scene.take(key, "bo")
+    scene.do(c.Usage, receipt=receipt, model="opus", fresh=10, output=2, cost_usd="0.01", duration=1.5)
+    scene.do(c.Land, receipt=receipt, branch="main", old=OLD, new=NEW)
+    scene.submit(receipt, {"all": "done"})
+    scene.do(c.DefineProject, limits={"archive_after": 60}, agents_may_operate=False)
+    scene.pass_time(hours=1)
+    scene.engine.sweep(PROJECT)
+    scene.do(c.DefineProject, limits={"archive_after": 365 * 24 * 3600})
+    return key
+
+
+def _planned(scene: Scene) -> dict[str, str]:
+    """A dag in which tasks are completed, pending, drafts and ready; its first one went through two hands."""
+    first, second, draft = scene.plan(
+        NewTask(
+            title="first", name="first", track="B", spec={"prompt": LONG, "context_refs": ["task:A-001:output"]},
+            metadata={"at": 1}, output={"type": "json", "summary": "all of it"}, touches=("src/a/**",),
+            constraints={"required_capabilities": ["python"], "max_duration": 60, "fallback_models": ["haiku"]},
+            retry=RetryPolicy(strategy="fixed", initial_delay=1),
+        ),
+        NewTask(title="second", name="second", depends_on=(Dependency(task="first", on_failure="ignore"),)),
+        NewTask(title="draft", name="draft", draft=True, priority="critical"),
+        title="A plan", name="plan", tracks=(NewTrack(code="Q", name="Quality", purpose="to be sure"),),
+    )  # fmt: skip
+    lost = scene.take(first, "ann", lease=30.0, user="mia", process=Process(host="h", boot="b", pid=9, start=1))
+    scene.do(c.Checkpoint, receipt=lost, data={"next": "go on", "at": 7})
+    scene.do(c.Usage, receipt=lost, model="opus", fresh=5, cached=3, cost_usd="0.000000001")
+    scene.pass_time(minutes=2)
+    receipt = scene.take(first, "bo")
+    scene.submit(lost, LONG)  # refused, and kept
+    scene.do(c.Usage, receipt=lost, model="opus", fresh=50)  # late
+    for old, new in ((OLD, NEW), (NEW, OLD)):
+        scene.do(c.Land, receipt=receipt, branch="main", old=old, new=new)
+    scene.submit(receipt, {"made": LONG, "time": 5}, summary="made", usage=(Totals(model="haiku", fresh=3),))
+    return {"completed": first, "ready_next": second, "created": draft}
+
+
+def _held(scene: Scene) -> tuple[dict[str, str], dict[str, str]]:
+    names = {
+        state: scene.add(f"to be {state}", tags=("work",))
+        for state in ("ready", "claimed", "running", "waiting", "paused", "asked", "cancelled", "hidden")
+    }
+    names["pending"] = scene.add("to be pending", depends_on=(names["ready"],), priority=5)
+    names["retrying"] = scene.add("to be retrying", max_attempts=3)
+    names["dead_lettered"] = scene.add("to be dead", max_attempts=1)
+    names["retried"] = scene.add("to be retried", max_attempts=1)
+    names["offered"] = scene.add("to be offered", type="research")
+    names["delayed"] = scene.add("to be delayed", not_before=scene.now + 36_000_000_000)
+    receipts = {
+        names[state]: scene.take(names[state], "ann", lease=36000.0) for state in ("claimed", "running", "waiting")
+    }
+    process = Process(host="host", boot="boot", pid=77, start=5)
+    hosted = names["hosted"] = scene.add("to be hosted")
+    receipts[hosted] = scene.take(hosted, "bo", lease=36000.0, process=process)
+    scene.do(c.Renew, receipt=receipts[hosted])
+    scene.do(c.Progress, receipt=receipts[names["running"]], percent=40, step="half", done_in=600)
+    spawned = NewTask(title="child", name="child")
+    waits = scene.do(c.Spawn, receipt=receipts.pop(names["waiting"]), tasks=(spawned,), wait=True)
+    names["child"] = str((waits.tasks or ())[0]["key"])
+    asked = scene.take(names["asked"], "ann")
+    scene.do(c.Ask, receipt=asked, question="which?")
+    scene.do(c.Answer, task=names["asked"], text="that")
+    scene.do(c.Pause, task=names["paused"], reason="later")
+    scene.do(c.Cancel, task=names["cancelled"], reason="no")
+    scene.do(c.Cancel, task=names["hidden"])
+    scene.do(c.Archive, task=names["hidden"])
+    scene.dice.next_fraction = 1.0
+    failing = scene.take(names["retrying"], "ann")
+    scene.fail(failing, message="boom", retry_after=36000.0)
+    for buried in ("dead_lettered", "retried"):
+        scene.fail(scene.take(names[buried], "bo"), message="it broke")
+    scene.do(c.Retry, task=names["retried"], note="try again")
+    scene.do(c.Assign, task=names["offered"], agent="bo", seconds=36000.0)
+    scene.do(c.Note, task=names["ready"], text="look here")
+    return names, receipts
+
+
+def _mail(scene: Scene) -> str:
+    sent = scene.do(c.Send, sender="ann", text="hello", to="@all")
+    (message,) = sent.messages or ()
+    scene.do(c.Read, agent="bo", by=Principal(role="agent", agent="bo"))
+    scene.do(c.Send, sender="bo", text="hello yourself", to="ann", type="response", reply_to=message["id"])
+    return str(message["id"])
+
+
+def every_look(rich: Rich) -> Iterator[tuple[type[q.Query], dict[str, Any]]]:
+    """Every look, in each way in which its answer may differ."""
+    keys = [*rich.tasks.values(), rich.archived]
+    for kind in (q.Projects, q.Status, q.Overview, q.Dags, q.Plans, q.Tracks, q.Agents, q.Messages, q.Reservations):
+        yield kind, {}
+    yield q.Gauges, {}
+    yield q.Keys, {"ended": True}
+    yield q.Processes, {}
+    yield q.Tasks, {"limit": 1000}
+    yield q.Tasks, {"limit": 1000, "archived": True, "text": "o"}
+    yield q.Ready, {}
+    for agent in rich.agents:
+        yield q.Next, {"agent": agent, "session": f"s-{agent}"}
+        yield q.Inbox, {"agent": agent, "unread": False}
+        yield q.Session, {"session": f"s-{agent}"}
+    yield q.Sessions, {}
+    yield q.States, {"tasks": (*keys, "Z-999")}
+    for key in keys:
+        for kind in (q.Show, q.History, q.Results, q.Why):
+            yield kind, {"task": key}
+    for dag in (rich.dag, rich.lone_dag):
+        yield q.Dag, {"dag": dag}
+    for by in ("task", "agent", "model", "session"):
+        yield q.Spent, {"by": by}
+    for resolved in (False, True):
+        yield q.DeadLetters, {"resolved": resolved}
+    yield q.Log, {"limit": 10_000}
+    yield q.Log, {"task": rich.archived}

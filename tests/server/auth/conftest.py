@@ -1,0 +1,76 @@
+"""A gate before a store with keys, on a clock that is moved by hand, and requests as ASGI has them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tenure.core import commands as c
+from tenure.core.commands import Principal
+from tenure.engine import Engine
+from tenure.server.auth.gate import Gate
+from tenure.server.auth.key_sets import Fetch
+from tenure.server.auth.policy import Policy
+from tenure.stores.memory import Memory
+from tenure.testing.clock import FakeClock
+from tenure.testing.factories import Dice
+
+
+class Door:
+    """A gate, and short words to come to it with."""
+
+    def __init__(self, policy: Policy | None = None, fetch: Fetch | None = None) -> None:
+        self.clock = FakeClock()
+        self.engine = Engine(Memory(clock=self.clock), Dice())
+        self.engine.do(c.DefineProject(project="p"))
+        self.seconds = 0.0
+        self.looks = 0
+        self.policy = policy or Policy(auth="required")
+        self.gate = Gate(self.engine, self.policy, aside=self._aside, fetch=fetch, monotonic=lambda: self.seconds)
+
+    async def _aside(self, look: Callable[[], None]) -> None:
+        self.looks += 1
+        look()
+
+    def pass_time(self, seconds: float) -> None:
+        self.seconds += seconds
+        self.clock.advance(seconds=seconds)
+
+    def key(self, name: str = "k", **fields: Any) -> str:
+        """The whole of a new key."""
+        secret = self.engine.do(c.CreateKey(name=name, **fields)).secret
+        assert secret is not None
+        return secret
+
+    def admit(self, key: str | None = None, **said: Any) -> Principal:
+        if key is not None:
+            said["authorization"] = f"Bearer {key}"
+        return asyncio.run(self.gate.admit(scope(**said)))
+
+
+def scope(
+    method: str = "GET", peer: str | None = "127.0.0.1", scheme: str = "http", host: str = "localhost:7420",
+    **headers: str | None,
+) -> dict[str, Any]:  # fmt: skip
+    """A request; headers are written with underscores, and one that is None is left out."""
+    named = {"host": host, **headers}
+    return {
+        "type": "http", "method": method, "path": "/api/v1/projects", "scheme": scheme,
+        "client": None if peer is None else (peer, 4711),
+        "headers": [(n.replace("_", "-").encode(), v.encode()) for n, v in named.items() if v is not None],
+    }  # fmt: skip
+
+
+@pytest.fixture
+def door() -> Door:
+    """Everybody has to sign in here."""
+    return Door()
+
+
+@pytest.fixture
+def open_door() -> Door:
+    """Loopback, and nothing set up."""
+    return Door(Policy())

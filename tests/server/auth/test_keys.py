@@ -1,0 +1,283 @@
+"""Signing in with an API key."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from tenure.core import commands as c
+from tenure.core.errors import InvalidInput, NotAllowed, NotSignedIn, RateLimited, StoreAway
+from tenure.server.auth import key_ring
+from tenure.server.auth.gate import Gate
+from tenure.server.auth.policy import Policy
+from tests.server.auth.conftest import Door, scope
+
+
+def revoke(door: Door, key: str) -> None:
+    door.engine.do(c.RevokeKey(key=key.split("_")[1]))
+
+
+def test_a_key_says_who_it_is(door: Door) -> None:
+    who = door.admit(door.key("ci", role="member", user="mia", projects=("p",)))
+    assert (who.role, who.user, who.projects, who.agent, who.is_proven) == ("member", "mia", ("p",), None, False)
+    assert who.address == "127.0.0.1"
+
+
+def test_an_agents_key_names_its_agent_whatever_the_headers_say(door: Door) -> None:
+    who = door.admit(door.key("bot", agent="bo"), tenure_agent="ann", tenure_session="s-1", tenure_user="ceo")
+    assert (who.role, who.agent, who.session, who.is_proven, who.user) == ("agent", "bo", "s-1", True, "bot")
+
+
+def test_below_a_persons_key_the_headers_name_agent_and_session(door: Door) -> None:
+    who = door.admit(door.key("mia", role="admin"), tenure_role="agent", tenure_agent="ann", tenure_session="s-1")
+    assert (who.role, who.agent, who.session, who.is_proven, who.user) == ("agent", "ann", "s-1", False, "mia")
+
+
+@pytest.mark.parametrize("role", ["viewer", "agent", "member", "admin", "owner"])
+def test_a_header_only_lowers_the_role(door: Door, role: str) -> None:
+    order = ["viewer", "agent", "member", "admin", "owner"]
+    key = door.key(role="member")
+    assert door.admit(key, tenure_role=role).role == min(role, "member", key=order.index)
+
+
+@pytest.mark.parametrize("headers", [{"tenure_role": "root"}, {"tenure_agent": "a b"}, {"tenure_session": "a/b"}])
+def test_headers_that_name_nothing_are_refused(door: Door, headers: dict[str, str]) -> None:
+    with pytest.raises(InvalidInput):
+        door.admit(door.key(), **headers)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    ["", "Bearer", "Bearer ", "Basic dXNlcjpwYXNz", "Bearer tnr_", "Bearer tnr_0000000000000_" + "0" * 52,
+     "Bearer x.y.z", "tnr_0000000000000_" + "0" * 52],
+)  # fmt: skip
+def test_what_is_no_key_signs_nobody_in(door: Door, sent: str) -> None:
+    with pytest.raises(NotSignedIn):
+        door.admit(authorization=sent)
+
+
+def test_nothing_at_all_signs_nobody_in(door: Door) -> None:
+    with pytest.raises(NotSignedIn, match="nobody is signed in"):
+        door.admit()
+
+
+def test_a_wrong_secret_of_a_real_key_is_refused(door: Door) -> None:
+    key = door.key()
+    door.admit(key)
+    with pytest.raises(NotSignedIn, match="not this one"):
+        door.admit(key[:-1] + ("0" if key[-1] != "0" else "1"))
+
+
+def test_a_key_is_read_once_in_a_while(door: Door) -> None:
+    key = door.key()
+    for _ in range(5):
+        door.admit(key)
+    assert door.looks == 1
+    door.pass_time(key_ring.KEPT)
+    door.admit(key)
+    assert door.looks == 2
+
+
+def test_a_key_that_was_revoked_elsewhere_soon_opens_nothing(door: Door) -> None:
+    key = door.key()
+    door.admit(key)
+    revoke(door, key)
+    door.pass_time(key_ring.KEPT)
+    with pytest.raises(NotSignedIn, match="revoked"):
+        door.admit(key)
+
+
+def test_a_key_that_the_feed_tells_of_opens_nothing_at_once(door: Door) -> None:
+    key = door.key()
+    door.admit(key)
+    revoke(door, key)
+    with door.engine.store.begin("local", write=False) as tx:
+        door.gate.hear(tx.events({}, limit=100))
+    with pytest.raises(NotSignedIn, match="revoked"):
+        door.admit(key)
+
+
+def test_a_look_that_was_under_way_when_a_key_changed_is_not_kept(door: Door) -> None:
+    key = door.key()
+    id = key.split("_")[1]
+    with pytest.raises(key_ring.MustLook) as asked:
+        door.gate.ring.find(id)
+    reading, changed = threading.Event(), threading.Event()
+    before = door.engine.reading
+
+    def slow(*arguments: object) -> object:
+        with before() as work:
+            work.get(key_ring.ApiKey, "", id)  # as it was
+            reading.set()
+            changed.wait(10)
+        return before()
+
+    door.engine.reading = slow  # type: ignore[method-assign, assignment]
+    thread = threading.Thread(target=asked.value.run)
+    thread.start()
+    assert reading.wait(10)
+    door.gate.ring.forget(id)
+    changed.set()
+    thread.join(10)
+    with pytest.raises(key_ring.MustLook):
+        door.gate.ring.find(id)
+
+
+def test_an_expired_key_ends_by_the_stores_clock(door: Door) -> None:
+    key = door.key(expires_in=3600)
+    door.admit(key)
+    door.pass_time(3599.5)
+    door.admit(key)
+    door.pass_time(0.5)
+    with pytest.raises(NotSignedIn, match="expired"):
+        door.admit(key)
+
+
+def test_a_rotated_key_takes_both_secrets_for_a_while(door: Door) -> None:
+    key = door.key()
+    new = door.engine.do(c.RotateKey(key=key.split("_")[1], grace=60)).secret
+    assert door.admit(key).key == door.admit(new).key
+    door.pass_time(60)
+    door.admit(new)
+    with pytest.raises(NotSignedIn):
+        door.admit(key)
+
+
+# --- guessing ---------------------------------------------------------------------------------------------------
+
+
+def guess(number: int) -> str:
+    return f"tnr_{number:013d}_" + "0" * 52
+
+
+def test_an_unknown_key_costs_one_look(door: Door) -> None:
+    for _ in range(5):
+        with pytest.raises(NotSignedIn, match="no such key"):
+            door.admit(guess(1))
+    assert door.looks == 1
+
+
+def test_a_guesser_is_stopped_and_its_neighbours_are_not(door: Door) -> None:
+    good, idle = door.key("good"), door.key("idle")
+    door.admit(good)
+    for number in range(10):
+        with pytest.raises(NotSignedIn):
+            door.admit(guess(number))
+    with pytest.raises(RateLimited) as told:
+        door.admit(guess(11))
+    assert 0 < told.value.retry_after <= 6
+    looks = door.looks
+    door.admit(good)  # in use: at the same address it goes on
+    with pytest.raises(RateLimited):
+        door.admit(good[:-2] + "00")  # and is no way to guess on
+    with pytest.raises(RateLimited):
+        door.admit(idle)
+    assert door.looks == looks
+    door.admit(idle, peer="10.0.0.9", scheme="https")
+    door.pass_time(6)
+    door.admit(good)
+
+
+def test_guesses_from_everywhere_cost_a_bounded_number_of_looks(door: Door) -> None:
+    refused = 0
+    for number in range(1500):
+        try:
+            door.admit(guess(number), peer=f"10.0.{number // 250}.{number % 250}", scheme="https")
+        except RateLimited:
+            refused += 1
+        except NotSignedIn:
+            pass
+    assert (door.looks, refused) == (1000, 500)
+
+
+def test_what_is_remembered_is_bounded(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(key_ring, "MOST", 3)
+    good = door.key()
+    door.admit(good)
+    for number in range(8):
+        with pytest.raises(NotSignedIn):
+            door.admit(guess(number))
+    ring = door.gate.ring
+    assert (len(ring._known), len(ring._unknown)) == (1, 3)
+
+
+def test_many_visits_with_one_new_key_share_a_look(door: Door) -> None:
+    key = door.key()
+
+    async def crowd() -> None:
+        await asyncio.gather(*(gate.admit(scope(authorization=f"Bearer {key}")) for _ in range(2000)))
+
+    looks: list[object] = []
+
+    async def aside(look: object) -> None:
+        looks.append(look)
+        await asyncio.to_thread(look)  # type: ignore[arg-type]
+
+    gate = Gate(door.engine, Policy(auth="required", rate=0), aside=aside)
+    asyncio.run(crowd())
+    assert len(looks) == 1
+
+
+def test_a_store_that_is_away_is_told_and_asked_again(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = door.key()
+    before = door.engine.reading
+
+    def away() -> None:
+        raise StoreAway("gone for lunch")
+
+    monkeypatch.setattr(door.engine, "reading", away)
+    for _ in range(3):
+        with pytest.raises(StoreAway):
+            door.admit(key)
+    monkeypatch.setattr(door.engine, "reading", before)
+    door.admit(key)
+
+
+def test_a_caller_without_an_event_loop_gets_the_same_answer(door: Door) -> None:
+    key = door.key("x", role="viewer")
+    headers = [(b"host", b"localhost"), (b"authorization", f"Bearer {key}".encode())]
+    assert door.gate.authenticate(headers, "127.0.0.1", "http").role == "viewer"
+    with pytest.raises(NotSignedIn):
+        door.gate.authenticate(headers[:1], "127.0.0.1", "http")
+
+
+# --- rates, secrecy ---------------------------------------------------------------------------------------------
+
+
+def test_each_key_has_its_own_rate() -> None:
+    door = Door(Policy(auth="required", rate=2.0))
+    one, other = door.key("one"), door.key("other")
+    for _ in range(4):
+        door.admit(one)
+    with pytest.raises(RateLimited) as told:
+        door.admit(one)
+    assert told.value.retry_after == pytest.approx(0.5)
+    door.admit(other)
+    door.pass_time(0.5)
+    door.admit(one)
+
+
+def test_a_key_over_plain_http_is_refused_off_loopback(door: Door) -> None:
+    key = door.key()
+    with pytest.raises(NotAllowed, match="plain HTTP"):
+        door.admit(key, peer="10.0.0.9", host="tenure.example")
+    door.admit(key, peer="10.0.0.9", host="tenure.example", scheme="https")
+    assert door.looks == 1
+
+
+def test_a_long_answer_learns_that_its_key_is_revoked(door: Door) -> None:
+    key = door.key()
+    who = door.admit(key)
+    assert asyncio.run(door.gate.is_still_good(who))
+    revoke(door, key)
+    door.pass_time(key_ring.KEPT)
+    assert not asyncio.run(door.gate.is_still_good(who))
+
+
+def test_a_header_that_decides_something_stands_there_once(door: Door) -> None:
+    said = scope(authorization=f"Bearer {door.key()}")
+    said["headers"].append((b"authorization", b"Bearer x"))
+    with pytest.raises(InvalidInput, match="twice"):
+        asyncio.run(door.gate.admit(said))

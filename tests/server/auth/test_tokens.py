@@ -1,0 +1,293 @@
+"""Signing in with a JWT."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+
+from tenure.core.errors import NotAllowed, NotSignedIn, RateLimited, SignInAway
+from tenure.server.auth import key_sets, tokens
+from tenure.server.auth.key_sets import fetched
+from tenure.server.auth.policy import Jwt, Policy
+from tests.server.auth.conftest import Door
+
+SECRET = "a secret that is shared by two only"
+SHARED = Jwt("https://issuer.example", "tenure", secret=SECRET)
+URL = "https://issuer.example/keys"
+RSA = rsa.generate_private_key(65537, 2048)
+EC = ec.generate_private_key(ec.SECP256R1())
+
+
+def content(**changes: Any) -> dict[str, Any]:
+    now = int(time.time())
+    whole = {
+        "iss": "https://issuer.example", "aud": "tenure", "sub": "mia", "role": "member", "exp": now + 600, **changes,
+    }  # fmt: skip
+    return {name: value for name, value in whole.items() if value is not None}
+
+
+def shared_token(key: str = SECRET, algorithm: str = "HS256", **changes: Any) -> str:
+    return jwt.encode(content(**changes), key, algorithm)
+
+
+def public(key: Any, id: str, **more: str) -> dict[str, Any]:
+    kind = jwt.algorithms.RSAAlgorithm if isinstance(key, rsa.RSAPrivateKey) else jwt.algorithms.ECAlgorithm
+    return {**kind.to_jwk(key.public_key(), as_dict=True), "kid": id, **more}
+
+
+def signed(key: Any = RSA, id: str | None = "one", algorithm: str = "RS256", **changes: Any) -> str:
+    return jwt.encode(content(**changes), key, algorithm, headers={} if id is None else {"kid": id})
+
+
+class Issuer:
+    """The keys that are at the URL, and how often somebody asked."""
+
+    def __init__(self, *keys: dict[str, Any]) -> None:
+        self.keys = list(keys)
+        self.is_away = False
+        self.asked = 0
+
+    def __call__(self, url: str) -> Any:
+        assert url == URL
+        self.asked += 1
+        if self.is_away:
+            raise OSError("no route to host")
+        return {"keys": self.keys}
+
+
+@pytest.fixture
+def shared() -> Door:
+    return Door(Policy(jwt=SHARED))
+
+
+@pytest.fixture
+def issuer() -> Issuer:
+    return Issuer(public(RSA, "one"))
+
+
+@pytest.fixture
+def public_door(issuer: Issuer) -> Door:
+    return Door(Policy(jwt=Jwt("https://issuer.example", "tenure", jwks=URL)), fetch=issuer)
+
+
+# --- what it says -----------------------------------------------------------------------------------------------
+
+
+def test_a_token_says_who_it_is(shared: Door) -> None:
+    who = shared.admit(shared_token(projects=["p", "q"]))
+    assert (who.user, who.role, who.projects, who.is_proven, who.key) == ("mia", "member", ("p", "q"), False, "jwt:mia")
+    who = shared.admit(shared_token(role="agent", agent="bo"), tenure_agent="ann")
+    assert (who.role, who.agent, who.is_proven) == ("agent", "bo", True)
+
+
+def test_claims_may_have_a_prefix() -> None:
+    door = Door(Policy(jwt=SHARED._replace(prefix="https://issuer.example/")))
+    with pytest.raises(NotSignedIn, match="role"):
+        door.admit(shared_token())
+    assert door.admit(shared_token(role=None, **{"https://issuer.example/role": "viewer"})).role == "viewer"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"exp": 1}, {"exp": None}, {"iss": "https://evil.example"}, {"iss": None}, {"aud": "others"}, {"aud": None},
+        {"sub": None}, {"sub": ""}, {"sub": "x" * 300}, {"sub": 7}, {"nbf": 2**33}, {"role": None}, {"role": "root"},
+        {"role": ["owner"]}, {"agent": 7}, {"agent": "a b"}, {"projects": []}, {"projects": "p"}, {"projects": [7]},
+        {"projects": ["a b"]}, {"projects": {}},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_token_that_does_not_say_it_right_is_refused(shared: Door, changes: dict[str, Any]) -> None:
+    if changes == {"sub": 7}:
+        token = jwt.api_jws.encode(json.dumps(content(sub=7)).encode(), SECRET, "HS256", headers={"typ": "JWT"})
+    else:
+        token = shared_token(**changes)
+    with pytest.raises(NotSignedIn):
+        shared.admit(token)
+
+
+def test_only_the_algorithm_that_is_set_up_is_good(shared: Door, public_door: Door) -> None:
+    with pytest.raises(NotSignedIn):
+        shared.admit(shared_token(key=SECRET * 2, algorithm="HS512"))
+    for door in (shared, public_door):
+        with pytest.raises(NotSignedIn):
+            door.admit(jwt.encode(content(), None, "none"))
+    with pytest.raises(NotSignedIn):
+        shared.admit(signed())
+
+
+def test_a_public_key_is_no_secret(public_door: Door) -> None:
+    """The classic: an HS256 token whose secret is the issuer's public key."""
+    key = public(RSA, "one")["n"]
+    forged = jwt.encode(content(role="owner"), key, "HS256", headers={"kid": "one"})
+    with pytest.raises(NotSignedIn):
+        public_door.admit(forged)
+
+
+def test_another_secret_is_refused(shared: Door) -> None:
+    with pytest.raises(NotSignedIn):
+        shared.admit(shared_token(key=SECRET[::-1]))
+
+
+def test_a_token_of_any_length_is_not_read(shared: Door) -> None:
+    with pytest.raises(NotSignedIn, match="at most"):
+        shared.admit("x" * 9000)
+
+
+def test_a_token_over_plain_http_is_refused_off_loopback(shared: Door) -> None:
+    with pytest.raises(NotAllowed, match="plain HTTP"):
+        shared.admit(shared_token(), peer="10.0.0.9")
+
+
+def test_a_verified_token_is_good_for_a_minute_but_not_beyond_its_own_time(
+    shared: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token, ending = shared_token(), shared_token(exp=int(time.time()) + 5)
+    shared.admit(token)
+    shared.admit(ending)
+    calls = []
+    decode = jwt.decode
+    monkeypatch.setattr(jwt, "decode", lambda *a, **k: calls.append(1) or decode(*a, **k))
+    shared.admit(token)
+    assert calls == []
+    shared.pass_time(tokens.KEPT)
+    shared.admit(token)
+    assert calls == [1]
+    shared.admit(ending)
+    assert calls == [1, 1]
+    later = time.time() + 5 + tokens.LEEWAY
+    monkeypatch.setattr(tokens.time, "time", lambda: later)
+    shared.admit(ending)
+    assert calls == [1, 1, 1]
+
+
+def test_a_guesser_of_tokens_is_stopped(shared: Door) -> None:
+    for number in range(10):
+        with pytest.raises(NotSignedIn):
+            shared.admit(f"x.y.{number}")
+    with pytest.raises(RateLimited):
+        shared.admit("x.y.z")
+
+
+# --- keys of the issuer -----------------------------------------------------------------------------------------
+
+
+def test_the_issuers_keys_are_fetched_once(public_door: Door, issuer: Issuer) -> None:
+    for subject in ("mia", "mo", "max"):
+        assert public_door.admit(signed(sub=subject)).user == subject
+    assert issuer.asked == 1
+
+
+def test_a_new_key_of_the_issuer_is_found_at_most_twice_a_minute(public_door: Door, issuer: Issuer) -> None:
+    public_door.admit(signed())
+    issuer.keys.append(public(EC, "two"))
+    for _ in range(3):
+        with pytest.raises(NotSignedIn, match="issuer does not have"):
+            public_door.admit(signed(EC, "two", "ES256"))
+    assert issuer.asked == 1
+    public_door.pass_time(key_sets.AGAIN)
+    assert public_door.admit(signed(EC, "two", "ES256")).user == "mia"
+    assert issuer.asked == 2
+
+
+def test_a_key_that_the_issuer_took_back_ends(public_door: Door, issuer: Issuer) -> None:
+    token = signed()
+    public_door.admit(token)
+    issuer.keys[:] = [public(EC, "two")]
+    public_door.pass_time(key_sets.FRESH)
+    with pytest.raises(NotSignedIn):
+        public_door.admit(token)
+
+
+def test_while_the_issuer_is_away_its_keys_are_good_for_a_day(public_door: Door, issuer: Issuer) -> None:
+    public_door.admit(signed())
+    issuer.is_away = True
+    public_door.pass_time(key_sets.FRESH)
+    public_door.admit(signed(sub="mo"))
+    asked = issuer.asked
+    public_door.admit(signed(sub="max"))
+    assert issuer.asked == asked  # not with every request
+    public_door.pass_time(key_sets.OLDEST)
+    with pytest.raises(SignInAway, match="no route to host"):
+        public_door.admit(signed(sub="moritz"))
+
+
+def test_an_issuer_that_was_never_there_is_told(public_door: Door, issuer: Issuer) -> None:
+    issuer.is_away = True
+    with pytest.raises(SignInAway):
+        public_door.admit(signed())
+    issuer.is_away = False
+    public_door.pass_time(key_sets.AGAIN)
+    public_door.admit(signed())
+
+
+def test_of_one_key_the_id_may_be_left_out(public_door: Door, issuer: Issuer) -> None:
+    public_door.admit(signed(id=None))
+    issuer.keys.append(public(EC, "two"))
+    public_door.pass_time(key_sets.FRESH)
+    with pytest.raises(NotSignedIn):
+        public_door.admit(signed(id=None, sub="mo"))
+
+
+def test_keys_for_other_uses_sign_nothing(public_door: Door, issuer: Issuer) -> None:
+    issuer.keys[:] = [public(RSA, "one", use="enc"), {"kty": "oct", "k": "c2VjcmV0c2VjcmV0", "kid": "three"}]
+    with pytest.raises(NotSignedIn):
+        public_door.admit(signed())
+    with pytest.raises(NotSignedIn):
+        public_door.admit(jwt.encode(content(), "secretsecret" * 3, "HS256", headers={"kid": "three"}))
+
+
+# --- fetching ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def web() -> Iterator[tuple[str, dict[str, tuple[int, bytes, str]]]]:
+    """A web server with pages that a test puts there: path → status, body, location."""
+    pages: dict[str, tuple[int, bytes, str]] = {}
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            status, body, location = pages[self.path]
+            self.send_response(status)
+            self.send_header("content-length", str(len(body)))
+            if location:
+                self.send_header("location", location)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *arguments: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}", pages
+        server.shutdown()
+        thread.join()
+
+
+def test_keys_come_over_the_wire(web: tuple[str, dict[str, tuple[int, bytes, str]]]) -> None:
+    url, pages = web
+    pages["/keys"] = (200, json.dumps({"keys": [public(RSA, "one")]}).encode(), "")
+    door = Door(Policy(jwt=Jwt("https://issuer.example", "tenure", jwks=f"{url}/keys")))
+    assert door.admit(signed()).user == "mia"
+
+
+def test_what_is_fetched_is_bounded_and_led_nowhere_else(web: tuple[str, dict[str, tuple[int, bytes, str]]]) -> None:
+    url, pages = web
+    pages["/large"] = (200, b" " * (key_sets.LARGEST + 1), "")
+    pages["/moved"] = (302, b"", f"{url}/keys")
+    pages["/keys"] = (200, b'{"keys": []}', "")
+    with pytest.raises(ValueError, match="more than"):
+        fetched(f"{url}/large")
+    with pytest.raises(Exception, match="302"):
+        fetched(f"{url}/moved")
+    assert fetched(f"{url}/keys") == {"keys": []}

@@ -1,0 +1,83 @@
+"""A real server, a real browser, and a tab that remembers all that went wrong in it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tenure.client import Client
+from tests.server.dashboard.scene import busy_hour
+from tests.server.dashboard.tab import ROOT, Tab
+from tests.servers.browser import browsing
+from tests.servers.processes import Unavailable, is_root
+from tests.servers.tenure import TenureServer
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+PROJECT = "shop"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Closed with each module: while it is there an event loop runs in this thread, and no test can have its own."""
+    try:
+        with browsing() as started:
+            yield started
+    except Unavailable as why:
+        if is_root():
+            pytest.fail(str(why))
+        pytest.skip(str(why))
+
+
+@pytest.fixture(scope="session")
+def artifacts() -> Path:
+    """Where pictures are kept after the run, to be looked at."""
+    folder = Path(os.environ.get("TENURE_ARTIFACTS") or ROOT / ".artifacts") / "dashboard"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The busy project's store; each test brings tasks of its own."""
+    path = tmp_path_factory.mktemp("dashboard") / "tenure.db"
+    busy_hour(path).close()
+    return path
+
+
+@pytest.fixture(scope="session")
+def server(store: Path) -> Iterator[TenureServer]:
+    with TenureServer(str(store)) as running:
+        yield running
+
+
+@pytest.fixture
+def client(store: Path) -> Iterator[Client]:
+    """Somebody who works beside the server, on the same store."""
+    with Client(str(store), PROJECT, agent="ann", session="ann-beside") as beside:
+        yield beside
+
+
+@pytest.fixture
+def tabs(browser: Browser, server: TenureServer) -> Iterator[Callable[..., Tab]]:
+    """Opens tabs, each with a memory of its own; at the end nothing may have gone wrong in any."""
+    opened: list[Tab] = []
+
+    def new(**settings: object) -> Tab:
+        opened.append(Tab(browser, str(settings.pop("url", server.url)), **settings))
+        return opened[-1]
+
+    yield new
+    for tab in opened:
+        tab.close()
+    assert [trouble for tab in opened for trouble in tab.troubles] == []
+
+
+@pytest.fixture
+def tab(tabs: Callable[..., Tab]) -> Tab:
+    return tabs()

@@ -1,0 +1,199 @@
+"""Two servers on one store: one leads, both answer for it, and the other takes over."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tenure
+from tenure.client.chance import SystemChance
+from tenure.core.records import Leader, replace
+from tenure.engine import Engine
+from tenure.engine.coordinator import Coordinator
+from tenure.server import coordinator_routes
+from tenure.server.coordinator_routes import Desk
+from tenure.server.requests import Request
+from tenure.server.service import Service
+from tenure.stores.memory import Memory
+from tenure.stores.port import Change, Transaction
+from tests.servers.fixtures import running
+from tests.servers.postgres import PostgresServer, url_of
+from tests.servers.tenure import TenureServer
+
+API = "/api/v1/coordinator"
+
+
+def ask(server: TenureServer, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
+    line = HTTPConnection("127.0.0.1", server.port, timeout=30)
+    try:
+        told = {name.replace("_", "-"): value for name, value in headers.items()}
+        line.request(method, path, None if body is None else json.dumps(body), told)
+        answer = line.getresponse()
+        return answer.status, json.loads(answer.read() or b"null")
+    finally:
+        line.close()
+
+
+def status(server: TenureServer) -> dict[str, Any]:
+    code, value = ask(server, "GET", f"{API}/status")
+    assert code == 200, value
+    return dict(value)
+
+
+def until(client: tenure.Client, is_so: Callable[[], bool]) -> None:
+    """Looked at with each event; the longest pause is a second."""
+    for _ in range(60):
+        mark = client.mark()
+        if is_so():
+            return
+        client.wait_for_news(mark, 1.0)
+    raise AssertionError("it never came")
+
+
+class Two:
+    def __init__(self, url: str, client: tenure.Client, stack: ExitStack) -> None:
+        self.client = client
+        self.servers = [TenureServer(url) for _ in range(2)]
+        for server in self.servers:
+            stack.enter_context(running(server))
+        until(client, lambda: status(self.servers[0])["active"])
+
+    def by_leading(self) -> tuple[TenureServer, TenureServer]:
+        """The one that leads, and the other."""
+        first, second = self.servers
+        return (first, second) if status(first)["here"]["leads"] else (second, first)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def two(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Two]:
+    if request.param == "postgres":
+        server: PostgresServer = request.getfixturevalue("postgres")
+        url = url_of(tmp_path, server.url)
+    else:
+        url = str(tmp_path / "tenure.db")
+    with ExitStack() as stack, tenure.Client(url, "p") as client:
+        client.init()
+        yield Two(url, client, stack)
+
+
+def test_one_leads_and_the_other_follows_however_it_ends(two: Two) -> None:
+    seen = [status(server) for server in two.servers]
+    assert sorted(one["here"]["leads"] for one in seen) == [False, True]
+    assert {one["instance"] for one in seen} == {one["here"]["instance"] for one in seen if one["here"]["leads"]}
+    leader, other = two.by_leading()
+    term = seen[0]["term"]
+
+    assert leader.end() == 0  # it steps down, and is followed at once
+    until(two.client, lambda: bool(status(other)["here"]["leads"]))
+    assert status(other)["term"] == term + 1
+    leader.start()
+    until(two.client, lambda: not status(leader)["here"]["leads"])
+
+    other.kill()
+    _let_the_lease_end(two.client)
+    until(two.client, lambda: bool(status(leader)["here"]["leads"]))
+    assert status(leader)["term"] == term + 2
+
+
+def _let_the_lease_end(client: tenure.Client) -> None:
+    """As if it had been waited for; whoever stands by looks again when something is written."""
+    with client.store.begin("local", write=True) as tx:
+        tx.lock("write", ("",))
+        (leader,) = tx.load(Leader, (("", "coordinator"),))
+        tx.save([Change(leader, replace(leader, until=tx.now))])
+    client.add("news")
+
+
+# --- one server ---
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TenureServer]:
+    store = str(tmp_path_factory.mktemp("store") / "tenure.db")
+    with tenure.Client(store, "p", agent="ann") as client:
+        client.init()
+        client.add("One")
+        server = TenureServer(store)
+        with running(server):
+            until(client, lambda: bool(status(server)["active"]))
+            yield server
+
+
+def test_the_status_tells_who_leads_and_what_there_is(server: TenureServer) -> None:
+    seen = status(server)
+    expected = {"active": True, "term": 1, "projects": ["p"], "pending_tasks": 1, "running_tasks": 0}
+    assert {name: seen[name] for name in expected} == expected
+    assert seen["since"].endswith("Z")
+    assert 0 < seen["lease"] <= 30
+    assert seen["cycles"] >= 1
+
+
+def test_recover_tells_what_it_did(server: TenureServer) -> None:
+    assert ask(server, "POST", f"{API}/recover") == (
+        200, {"settled": 0, "projects": [{"project": "p", "settled": 0, "events": {}, "failed": {}}]},
+    )  # fmt: skip
+    assert ask(server, "POST", f"{API}/recover", {"project": "none"})[0] == 404
+    assert ask(server, "POST", f"{API}/recover", {"project": 7})[0] == 400
+    assert ask(server, "POST", f"{API}/recover", {"projet": "p"})[0] == 400
+
+
+def test_the_log_is_read_by_level_and_time(server: TenureServer) -> None:
+    code, value = ask(server, "GET", f"{API}/logs")
+    assert code == 200
+    assert {"leader.elected", "coordinator.note"} <= {line["kind"] for line in value["items"]}
+    assert ask(server, "GET", f"{API}/logs?level=critical") == (200, {"items": [], "next": None})
+    assert ask(server, "GET", f"{API}/logs?since=2100-01-01T00:00:00Z") == (200, {"items": [], "next": None})
+    for wrong in ("level=loud", "limit=x", "limit=-1", "since=yesterday"):
+        assert ask(server, "GET", f"{API}/logs?{wrong}")[0] == 400
+
+
+@pytest.mark.parametrize("role", ["viewer", "agent", "member"])
+def test_all_but_the_status_is_for_admins(server: TenureServer, role: str) -> None:
+    assert ask(server, "GET", f"{API}/status", Tenure_Role=role)[0] == 200
+    assert ask(server, "GET", f"{API}/logs", Tenure_Role=role)[0] == 403
+    assert ask(server, "POST", f"{API}/recover", Tenure_Role=role)[0] == 403
+
+
+def test_probes_are_answered(server: TenureServer) -> None:
+    assert ask(server, "GET", "/health")[1]["status"] == "ok"
+    assert ask(server, "GET", "/ready") == (200, {"status": "ready"})
+    code, value = ask(server, "GET", "/health/coordinator")
+    assert (code, value["active"], value["store"], value["here"]) == (200, True, "ok", True)
+
+
+# --- a store that hangs ---
+
+
+async def test_probes_of_a_store_that_hangs_say_so_and_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Memory()
+    begin, goes_on, asked = store.begin, threading.Event(), []
+
+    def hanging(tenant: str, *, write: bool) -> AbstractContextManager[Transaction]:
+        asked.append(tenant)
+        assert goes_on.wait(30)
+        return begin(tenant, write=write)
+
+    engine = Engine(store, SystemChance())
+    service = Service(engine)
+    desk = Desk(service, Coordinator(engine, "one", lambda: 0.0))
+    request = Request({"headers": []}, lambda: None)  # type: ignore[arg-type, return-value]
+    monkeypatch.setattr(coordinator_routes, "PATIENCE", 0.05)
+    monkeypatch.setattr(store, "begin", hanging)
+    for _ in range(3):
+        answer = await desk.ready(request)
+        assert (answer.status, dict(answer.headers)[b"retry-after"]) == (503, b"1")
+    assert len(asked) == 1
+    assert (await desk.health(request)).status == 200
+    goes_on.set()
+    monkeypatch.setattr(coordinator_routes, "PATIENCE", 30.0)
+    assert (await desk.ready(request)).status == 200
+    answer = await desk.coordinator_health(request)
+    assert (answer.status, json.loads(answer.body)["active"]) == (503, False)  # nobody leads
+    service._close()

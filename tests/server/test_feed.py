@@ -1,0 +1,95 @@
+"""Streams: what one reader gets, when it falls behind, and when it may read no more."""
+
+import asyncio
+
+from tenure.client.chance import SystemChance
+from tenure.core import commands as c
+from tenure.core.commands import NewTask, Principal
+from tenure.core.events import Event
+from tenure.engine import Engine
+from tenure.server import feed
+from tenure.server.app import App
+from tenure.server.feed import SIGN_OF_LIFE, Stream
+from tenure.server.service import Service
+from tenure.stores.opening import open_store
+
+
+def event(sequence: int, kind: str = "task.ready") -> Event:
+    return Event(sequence=sequence, id=f"e{sequence}", time=0, kind=kind, project="p")
+
+
+async def read(stream: Stream, after: int = 0) -> list[bytes]:
+    return [chunk async for chunk in stream.chunks(after)]
+
+
+async def test_what_the_reader_has_seen_is_not_sent_again():
+    stream = Stream({})
+    for sequence in (1, 2, 3):
+        stream.put(event(sequence))
+    reading = asyncio.ensure_future(read(stream, after=2))
+    await asyncio.sleep(0)
+    stream.end()
+    assert [chunk.split(b"\n")[0] for chunk in await reading] == [b"id: 3"]
+
+
+async def test_only_what_was_asked_for_is_sent():
+    stream = Stream({"kind": ("task.claimed",)})
+    stream.put(event(1))
+    stream.put(event(2, "task.claimed"))
+    reading = asyncio.ensure_future(read(stream))
+    await asyncio.sleep(0)
+    stream.end()
+    assert len(await reading) == 1
+
+
+async def test_a_reader_that_falls_behind_is_sent_away_to_come_back_with_its_cursor(monkeypatch):
+    monkeypatch.setattr(feed, "MOST_BEHIND", 3)
+    stream = Stream({})
+    for sequence in range(1, 6):
+        stream.put(event(sequence))
+    assert await asyncio.wait_for(read(stream), 10) == []
+
+
+async def test_a_busy_stream_has_its_beat_too(monkeypatch):
+    monkeypatch.setattr(feed, "BEAT", 0.0)
+    stream = Stream({})
+    stream.put(event(1))
+    chunks = stream.chunks(0)
+    assert await anext(chunks) == SIGN_OF_LIFE
+    await chunks.aclose()
+
+
+async def test_a_stream_ends_with_the_key_that_began_it(monkeypatch):
+    monkeypatch.setattr(feed, "BEAT", 0.001)
+    engine = Engine(open_store("memory://"), SystemChance())
+    engine.do(c.DefineProject(project="p"))
+    engine.do(c.Add(project="p", task=NewTask(title="t")))
+    service = Service(engine)
+    service.feed.start(asyncio.get_running_loop())
+    is_good = True
+
+    async def sign_in(request):
+        return Principal(role="viewer", key="k")
+
+    async def is_still_good(principal):
+        assert principal.key == "k"
+        return is_good
+
+    app = App(service, sign_in, is_still_good=is_still_good)
+    sent: asyncio.Queue = asyncio.Queue()
+
+    async def receive():
+        await asyncio.Event().wait()  # the reader stays
+
+    headers = [(b"accept", b"text/event-stream")]
+    path = "/api/v1/projects/p/events"
+    scope = {
+        "type": "http", "method": "GET", "path": path, "raw_path": path.encode(), "query_string": b"after=0",
+        "headers": headers,
+    }  # fmt: skip
+    serving = asyncio.ensure_future(app(scope, receive, sent.put))
+    while (await sent.get()).get("body") != SIGN_OF_LIFE:
+        pass
+    is_good = False
+    await asyncio.wait_for(serving, 10)
+    await service.close()

@@ -1,0 +1,144 @@
+"""Who waits is woken a few at a time, in the order of coming, and nobody is forgotten."""
+
+import asyncio
+from contextlib import suppress
+
+from tenure.core.commands import OWNER, ClaimNext
+from tenure.core.events import Event
+from tenure.core.outcomes import Outcome
+from tenure.server import waiting_room
+from tenure.server.waiting_room import WaitingRoom
+
+
+class Store:
+    """Tasks that only agents with the right first letter may take, and how often it was asked."""
+
+    def __init__(self) -> None:
+        self.tasks: list[str] = []
+        self.asked = 0
+        self.room = WaitingRoom(self.claim)
+
+    async def claim(self, command, principal):
+        self.asked += 1
+        await asyncio.sleep(0)
+        for task in self.tasks:
+            if command.agent.startswith(task):
+                self.tasks.remove(task)
+                return Outcome(outcome="GRANTED", receipt=task)
+        return Outcome(outcome="NO_TASK", counts={"ready_for_others": len(self.tasks)})
+
+    def add(self, *tasks: str) -> None:
+        self.tasks += tasks
+        self.room.hear([_event("task.ready", "ready") for _ in tasks])
+
+    def wait(self, agent: str, seconds: float = 30.0) -> asyncio.Task[Outcome]:
+        command = ClaimNext(project="p", agent=agent, session=agent)
+        return asyncio.ensure_future(self.room.claim(command, OWNER, seconds))
+
+
+def _event(kind: str, new_state: str | None = None) -> Event:
+    return Event(id="e", time=0, kind=kind, project="p", new_state=new_state)
+
+
+async def settled() -> None:
+    """Until nothing moves any more without time passing."""
+    for _ in range(2000):
+        await asyncio.sleep(0)
+
+
+async def test_one_task_costs_one_look_and_goes_to_who_waits_longest():
+    store = Store()
+    waiting = [store.wait(f"a{n}") for n in range(1000)]
+    await settled()
+    assert (store.asked, store.room.waiting) == (1000, 1000)
+    store.add("a")
+    await settled()
+    assert waiting[0].result().receipt == "a"
+    # one found it, and the next one looked since there might have been more
+    assert store.asked == 1002
+    assert store.room.waiting == 999
+    store.room.close()
+    assert {(await w).outcome for w in waiting[1:]} == {"NO_TASK"}
+
+
+async def test_many_tasks_let_in_as_many():
+    store = Store()
+    waiting = [store.wait(f"a{n}") for n in range(100)]
+    await settled()
+    store.add(*["a"] * 60)
+    await settled()
+    assert sum(w.done() for w in waiting) == 60
+    store.room.close()
+    await asyncio.gather(*waiting)
+
+
+async def test_a_turn_is_passed_on_to_who_can_take_the_task():
+    store = Store()
+    waiting = [store.wait(f"a{n}") for n in range(20)]
+    await settled()
+    able = store.wait("b")
+    await settled()
+    store.add("b")
+    await settled()
+    assert able.done()
+    assert not any(w.done() for w in waiting)
+    store.room.close()
+    await asyncio.gather(*waiting)
+
+
+async def test_a_round_in_vain_ends():
+    store = Store()
+    waiting = [store.wait(f"a{n}") for n in range(500)]
+    await settled()
+    store.add("b")
+    await settled()
+    assert store.asked <= 500 + waiting_room.PASSES + 1
+    assert store.room.waiting == 500  # all went back
+    store.room.close()
+    await asyncio.gather(*waiting)
+
+
+async def test_who_goes_away_with_a_turn_passes_it_on():
+    store = Store()
+    first, second = store.wait("a1"), store.wait("a2")
+    await settled()
+    store.add("a")
+    first.cancel()  # its turn is already given
+    await settled()
+    with suppress(asyncio.CancelledError):
+        await first
+    assert (await second).receipt == "a"
+
+
+async def test_time_over_is_nothing_to_do():
+    store = Store()
+    outcome = await store.wait("a", 0.001)
+    assert outcome.outcome == "NO_TASK"
+    assert store.room.waiting == 0
+
+
+async def test_what_comes_while_one_looks_is_not_missed():
+    store = Store()
+    waiting = store.wait("a")
+    await asyncio.sleep(0)  # it has begun to look
+    store.add("a")
+    assert (await waiting).receipt == "a"
+
+
+async def test_news_that_only_may_free_something_lets_one_look(monkeypatch):
+    monkeypatch.setattr(waiting_room, "LULL", 0.001)
+    store = Store()
+    waiting = store.wait("a")
+    await settled()
+    store.tasks.append("a")
+    store.room.hear([_event("project.started")])
+    assert (await waiting).receipt == "a"
+
+
+async def test_without_news_somebody_looks_from_time_to_time(monkeypatch):
+    monkeypatch.setattr(waiting_room, "POLL", 0.001)
+    store = Store()
+    waiting = store.wait("a")
+    await settled()
+    store.tasks.append("a")
+    assert (await waiting).receipt == "a"

@@ -1,0 +1,67 @@
+"""`tenure serve` as a process of its own, on a store that it is given."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.servers import processes
+
+
+class TenureServer(processes.Server):
+    """`store` is a URL or a path, `settings` go as TENURE_* variables; `stop` leaves the store alone."""
+
+    def __init__(
+        self, store: str, *options: str, port: int | None = None, settings: dict[str, str] | None = None
+    ) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="tenure-serve-", dir="/tmp"))
+        self.log = self.folder / "log"
+        self.port = port or processes.free_port()
+        self.store = store
+        self._options = options
+        self._settings = settings or {}
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        self.log.touch()
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("TENURE_")}
+        with self.log.open("ab") as out:
+            self.process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "tenure", "serve", "--port", str(self.port), *self._options],
+                env={**kept, "TENURE_URL": self.store, "HOME": str(self.folder), **self._settings}, cwd=self.folder,
+                stdout=out, stderr=out, stdin=subprocess.DEVNULL,
+                preexec_fn=processes.end_with_us(),  # noqa: PLW1509 - it calls the kernel and nothing of Python's
+            )  # fmt: skip
+        processes.wait_until(self._listens, self.process, self.log)
+
+    def _listens(self) -> bool:
+        try:
+            socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+        except OSError:
+            return False
+        return True
+
+    def kill(self) -> None:
+        """As by kill -9, or a power cut: nothing is said."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait(10)
+
+    def end(self) -> int:
+        """As by a supervisor: asked to go, and waited for. Its exit code."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(20)
+
+    def stop(self) -> None:
+        if self.process is not None:
+            processes.end(self.process, signal.SIGTERM)
+        super().stop()
