@@ -60,9 +60,9 @@ class _FailingTransaction:
         if name not in ("save", "append"):
             return real
 
-        def call(about: Any) -> None:
+        def call(about: Any, **how: Any) -> None:
             self._failing.fails(name, about)
-            real(about)
+            real(about, **how)
 
         return call
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
@@ -128,3 +130,16 @@ def _numbers_like_instants(value: Any, name: str = "") -> Iterator[str]:
             yield from _numbers_like_instants(part, name)
     elif isinstance(value, int) and not isinstance(value, bool) and value > 1_600_000_000_000_000:
         yield name
+
+
+def test_no_start_pays_for_the_types() -> None:
+    """Nothing of the engine or the client loads them: they are for the type checker, the document and this test."""
+    script = """
+import pkgutil, sys, importlib, tenure.engine, tenure.client
+for package in (tenure.engine, tenure.client):
+    for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+        importlib.import_module(module.name)
+print([name for name in sys.modules if name.startswith("tenure.core.views")])
+"""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"

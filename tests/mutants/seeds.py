@@ -12,6 +12,7 @@ SQLITE = ("tests/stores",)
 ON_POSTGRES = "tests/engine/test_on_postgres.py"  # with --postgres, wherever ENGINE must notice
 SHORT_WAY = (ON_POSTGRES,)
 SERVER = ("tests/stores/test_postgres_server.py",)
+ON_SERVER = ("tests/stores/test_postgres.py",)
 RACES = ("tests/stores/test_postgres_races.py",)
 MODEL = ("tests/stateful/test_model.py",)
 INPUT = ("tests/engine/test_bad_input.py",)
@@ -92,9 +93,9 @@ MUTANTS = (
     Mutant(
         "event outside the transaction",
         "engine/engine.py",
-        "                    answer = decide(work)\n                    work.save()\n",
+        "                    answer = decide(work)\n                    work.save(last=True)\n",
         "                    answer = decide(work)\n                    late, work.events = work.events, []\n"
-        "                    work.save()\n"
+        "                    work.save(last=True)\n"
         "                with self.store.begin(self.tenant, write=True) as later:\n"
         "                    later.append(late)\n",
         ("tests/engine/test_transactions.py",),
@@ -334,10 +335,40 @@ MUTANTS = (
     Mutant(
         "fused, a request granted twice in one batch",
         "engine/fused/claims.py",
-        "asker = None if repeated or sent.id in self._requests else",
-        "asker = None if repeated else",
+        " or ready.sent.id in self._requests",
+        "",
         SHORT_WAY,
     ),
+    Mutant(
+        "fused, a request that has come before",
+        "stores/postgres/hot.py",
+        "AND request_id = g.request LIMIT 1) IS NULL",
+        "AND request_id = g.request LIMIT 0) IS NULL",
+        SHORT_WAY,
+    ),
+    Mutant(
+        "fused, an agent that was offered something",
+        "stores/postgres/hot.py",
+        "AND offer_to = g.agent LIMIT 1) IS NULL",
+        "AND offer_to = g.agent LIMIT 0) IS NULL",
+        SHORT_WAY,
+    ),
+    Mutant("fused, an agent that takes nothing more", "stores/postgres/hot.py", " OR a.draining", "", SHORT_WAY),
+    Mutant(
+        "fused, signs of life forgotten",
+        "engine/fused/claims.py",
+        "if not self._is_fresh(number):",
+        "if False:",
+        SHORT_WAY,
+    ),
+    Mutant(
+        "fused, an answer without what other rows hold",
+        "stores/postgres/transaction.py",
+        'is_plain=answer.first()[-3] == b"f"',
+        "is_plain=True",
+        SHORT_WAY,
+    ),
+    Mutant("a change that touches no row", "stores/sql/statements.py", "1 / count(*)", "count(*)", ON_SERVER),
     Mutant(
         "fused, tasks that are not plain",
         "core/plain.py",

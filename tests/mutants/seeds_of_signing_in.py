@@ -44,7 +44,7 @@ SIGNING_IN = (
     ),
     Mutant(
         "reach: one principal's leave is another's",
-        "engine/fused/claims.py",
+        "engine/fused/runs.py",
         "if principal.projects or principal.is_proven:",
         "if False:",
         SHORT_WAY,

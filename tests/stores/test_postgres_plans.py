@@ -51,9 +51,6 @@ HOT: dict[str, tuple[Any, str]] = {
     "parked": (found(Task, {"parked": "t"}), "task_parked"),
     "a page of a state": (found(Task, {"state": "1"}, "id", ("t", "t"), 50), "task_state"),
     "a page of the newest": (found(Task, {}, "-created_at", (5, "t"), 50), "task_created"),
-    "results": (found(Result, {"task": "t", "generation": 1, "digest": "d"}, limit=1), "result_task"),
-    "events of a session": (logged({**P, "session": "s"}), "event_session"),
-    "events of a command": (logged({"causation_id": "c"}), "event_causation"),
     "events of a project": (logged(P), "event_project"),
     "latest events of a project": (logged(P, last=True), "event_project"),
     "latest events": (logged({}, last=True), "event_pkey"),
@@ -63,6 +60,7 @@ HOT: dict[str, tuple[Any, str]] = {
 SORTED: dict[str, tuple[Any, str]] = {
     "load some": (next(TASK.loading("local", [("1", "a"), ("1", "b")])), "task_hot_pkey"),
     "dependents": (found(Edge, {"needs": "t"}), "edge_needs"),
+    "results": (found(Result, {"task": "t", "generation": 1, "digest": "d"}, limit=1), "result_task"),
     "dependencies": (found(Edge, {"task": "t"}), "edge_task"),
     "children": (found(Task, {"parent": "t", "parent_run": 1}), "task_parent"),
     "claims of a session": (found(Claim, {"session": "s"}), "claim_session"),
@@ -76,6 +74,10 @@ SORTED: dict[str, tuple[Any, str]] = {
     "unread mail": (found(Message, {"recipient": "bo", "read_at": Present(False)}), "message_recipient"),
     "open sessions": (found(Session, {"agent": "bo", "ended_at": Present(False)}), "session_open"),
     "events of a task": (logged({**P, "task": "t"}), "event_version"),
+    "events of a session": (logged({**P, "session": "s"}), "event_session"),
+    "events of a session's claims": (logged({**P, "session": "s"}, last=True), "event_version"),
+    "claims of a session, for its events": (logged({**P, "session": "s"}), "claim_session"),
+    "events of a command": (logged({**P, "causation_id": "cmd_01M7GGRQT0KGG3000000003499"}), "event_time"),
     "reservations of a claim": (found(Reservation, {"task": "t"}), "reservation_task"),
     "usage of a claim": (found(Usage, {"task": "t", "generation": 1}), "usage_task"),
     "landings of a task": (found(Landing, {"task": "t"}, "-generation", limit=20), "landing_task"),
@@ -88,12 +90,18 @@ SORTED: dict[str, tuple[Any, str]] = {
 
 
 # What the store does by itself: from the arrays that it is given, row by row.
-STATEMENTS = hot.hot_of(DIALECT.schema)
+STATEMENTS = hot.hot_of(DIALECT)
 FUSED: dict[str, tuple[Any, set[str]]] = {
-    "held": ((STATEMENTS.held, [None] * 4), {"task_session", "task_base_pkey"}),
+    "claims of receipts": ((STATEMENTS.claims, [None] * 4), {"task_ref", "claim_pkey"}),
+    "agents of receipts": ((STATEMENTS.agents, [None] * 4), {"task_ref", "claim_pkey", "agent_pkey"}),
+    "sessions of receipts": ((STATEMENTS.sessions, [None] * 4), {"task_ref", "claim_pkey", "session_pkey"}),
+    "known": (
+        (STATEMENTS.known, [None] * 6),
+        {"agent_pkey", "session_pkey", "claim_request", "task_offer", "task_session", "task_base_pkey"},
+    ),
     "grant": ((STATEMENTS.grant, [None] * 20), {"task_hot_pkey", "task_base_pkey", "brief_pkey"}),
     "complete": ((STATEMENTS.complete, [None] * 19), {"task_ref", "task_hot_pkey", "claim_pkey"}),
-    "renew": ((STATEMENTS.renew, [None] * 15), {"task_ref", "task_hot_pkey", "claim_pkey"}),
+    "renew": ((STATEMENTS.renew, [None] * 16), {"task_ref", "task_hot_pkey", "claim_pkey", "message_recipient"}),
 }
 
 

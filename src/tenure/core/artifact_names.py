@@ -18,7 +18,7 @@ RESERVED = frozenset('\\:*?"<>|')
 DEVICES = frozenset(
     {
         *("con", "prn", "aux", "nul", "clock$", "conin$", "conout$"),
-        *(f"{port}{digit}" for port in ("com", "lpt") for digit in "0123456789¹²³"),
+        *(f"{port}{digit}" for port in ("com", "lpt") for digit in "0123456789"),
     }
 )
 # Cf reorders text or is not seen, Cs is no character, Zl and Zp break lines where nobody expects it.
@@ -64,10 +64,7 @@ def _trouble(segment: str) -> str | None:
         return f"has {found!r}, or a sign that some systems read as it"
     if plain.rstrip(". ") != plain or plain.lstrip() != plain:
         return "has a part that begins with a space, or ends with a dot or a space"
-    if (
-        segment.partition(".")[0].rstrip().casefold() in DEVICES
-        or plain.partition(".")[0].rstrip().casefold() in DEVICES
-    ):
+    if plain.partition(".")[0].rstrip().casefold() in DEVICES:  # with any ending, and COM¹ is COM1
         return f"has {segment[:20]!r}, which is a device on Windows"
     if len(segment.encode()) > LONGEST_SEGMENT:
         return f"has a part of {len(segment.encode())} bytes; at most {LONGEST_SEGMENT}"

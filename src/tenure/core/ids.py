@@ -46,6 +46,12 @@ class IdMaker:
         return f"{prefix}_{self._head}{_PAIRS[n >> 20]}{_PAIRS[n >> 10 & 1023]}{_PAIRS[n & 1023]}"
 
 
+def time_of(id: str) -> int | None:
+    """When the transaction began that made the id, in milliseconds; None where it is none of ours."""
+    token = decode_base32("0" * 6 + id.rpartition("_")[2], 20)
+    return None if token is None else int.from_bytes(token, "big") >> 80
+
+
 def encode_base32(data: bytes) -> str:
     """Crockford base32 without padding."""
     bits = len(data) * 8

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tenure.core import claims, commands, eligibility, inputs, lifecycle, priority, reservations, retry
 from tenure.core.eligibility import Profile
@@ -21,6 +21,9 @@ from tenure.engine.naming import project_of, task_named
 from tenure.engine.requests import command_digest
 from tenure.engine.work import Handlers, Work
 from tenure.stores.port import Transaction
+
+if TYPE_CHECKING:
+    from tenure.core.views import TaskView
 
 MOST_AT_ONCE = 100
 COUNTED = 1000  # NO_TASK counts no further
@@ -115,16 +118,20 @@ def several(granted: list[Outcome], n: int) -> Outcome:
 
 def sending(work: Work, cmd: commands.Claim | commands.ClaimNext) -> tuple[Sent, list[Claim]]:
     """The request, and the claims that an earlier sending of it was given, whichever process sent it."""
-    process = None if cmd.process is None else text_of(check_process(cmd.process))
-    if cmd.request_id is None:
-        return Sent(process=process), []
-    sent = Sent(cmd.request_id, command_digest(replace(cmd, process=None)), process)
-    if work.has_none(Claim, cmd.project, "request_id", cmd.request_id):
+    sent = sent_of(cmd)
+    if cmd.request_id is None or work.has_none(Claim, cmd.project, "request_id", cmd.request_id):
         return sent, []
     found = work.find(Claim, {"project": cmd.project, "request_id": cmd.request_id}, order="acquired_at")
     if found and found[0].request_hash != sent.digest:
         raise RequestIdReused(f"request id {cmd.request_id[:80]!r} was used for another claim")
     return sent, found
+
+
+def sent_of(cmd: commands.Claim | commands.ClaimNext) -> Sent:
+    process = None if cmd.process is None else text_of(check_process(cmd.process))
+    if cmd.request_id is None:
+        return Sent(process=process)
+    return Sent(cmd.request_id, command_digest(cmd if cmd.process is None else replace(cmd, process=None)), process)
 
 
 def _granted_again(work: Work, claim: Claim, process: str | None) -> Outcome:
@@ -263,11 +270,7 @@ class Search:
 
     def __init__(self, work: Work, cmd: commands.ClaimNext, asker: Asker) -> None:
         self.work, self.cmd, self.asker = work, cmd, asker
-        own = asker.profile
-        self.profile = own._replace(
-            capabilities=own.capabilities if cmd.capabilities is None else frozenset(cmd.capabilities),
-            tracks=cmd.tracks or own.tracks, region=cmd.region or own.region, types=cmd.types, tags=cmd.tags,
-        )  # fmt: skip
+        self.profile = profile_for(asker.profile, cmd)
         self.passed_over: dict[str, int] = {}
 
     def __iter__(self) -> Iterator[Task]:
@@ -283,7 +286,7 @@ class Search:
         return lanes
 
     def fits(self, lane: Lane) -> bool:
-        return next(eligibility.lane_obstacles(self.profile, lane), None) is None
+        return fits(self.profile, lane)
 
     def _may_take(self, task: Task) -> bool:
         obstacle = next(eligibility.task_obstacles(self.profile, task, self.work.now, self._is_limited), None)
@@ -307,21 +310,38 @@ class Search:
         return is_limited(self.work, self.cmd.project, name)
 
     def nothing(self, unfinished: tuple[str, ...]) -> Outcome:
-        """NO_TASK, and how many tasks stand where; counts end at a thousand so that the answer stays cheap."""
-        work, project = self.work, self.cmd.project
-        waiting = (lifecycle.PENDING, lifecycle.RETRYING)
-        states = {"waiting": waiting, "held": lifecycle.HELD, "ready_for_others": lifecycle.READY}
+        return nothing(self.work, self.cmd.project, self.asker.agent.id, unfinished, self.passed_over)
 
-        def look(at: Work | Transaction) -> dict[str, int]:
-            return {name: at.tally(Task, {"project": project, "state": s}, COUNTED) for name, s in states.items()}
 
-        work.tx.expect(look)
-        counts = {**look(work), **self.passed_over}
-        due = work.next_due(project)
-        return Outcome(
-            outcome="NO_TASK", counts=counts, unfinished=unfinished or None, retry_at=due,
-            retry_in=work.seconds_to(due), message=f"nothing to claim for agent {self.asker.agent.id}",
-        )  # fmt: skip
+def profile_for(own: Profile, cmd: commands.ClaimNext) -> Profile:
+    """What the asker can do by its own word, but for what this command says."""
+    return own._replace(
+        capabilities=own.capabilities if cmd.capabilities is None else frozenset(cmd.capabilities),
+        tracks=cmd.tracks or own.tracks, region=cmd.region or own.region, types=cmd.types, tags=cmd.tags,
+    )  # fmt: skip
+
+
+def fits(profile: Profile, lane: Lane) -> bool:
+    return next(eligibility.lane_obstacles(profile, lane), None) is None
+
+
+def nothing(
+    work: Work, project: str, agent: str, unfinished: tuple[str, ...], passed_over: Mapping[str, int]
+) -> Outcome:
+    """NO_TASK, and how many tasks stand where; counts end at a thousand so that the answer stays cheap."""
+    waiting = (lifecycle.PENDING, lifecycle.RETRYING)
+    states = {"waiting": waiting, "held": lifecycle.HELD, "ready_for_others": lifecycle.READY}
+
+    def look(at: Work | Transaction) -> dict[str, int]:
+        return {name: at.tally(Task, {"project": project, "state": s}, COUNTED) for name, s in states.items()}
+
+    work.tx.expect(look)
+    counts = {**look(work), **passed_over}
+    due = work.next_due(project)
+    return Outcome(
+        outcome="NO_TASK", counts=counts, unfinished=unfinished or None, retry_at=due, retry_in=work.seconds_to(due),
+        message=f"nothing to claim for agent {agent}",
+    )  # fmt: skip
 
 
 def is_limited(work: Work, project: str, name: str) -> bool:
@@ -367,19 +387,21 @@ def granted_outcome(work: Work, task: Task, generation: int, attempt: int, recei
     """What the holder of that generation is told, whether it still holds the task or not."""
     brief = brief_of(work, task)
     until = task.lease_until if task.generation == generation else None
-    return Outcome(
-        outcome="GRANTED",
-        message=f"{task.key}: generation {generation} is yours",
-        task=handing.task_view(work, task, brief),
-        generation=generation,
-        receipt=receipt,
-        lease_until=until,
-        lease=_seconds(until, work.now),
-        attempt=attempt,
+    return granted_as(
+        handing.task_view(work, task, brief), generation, attempt, receipt, until, work.now,
         models=retry.models_for(task, attempt) or None,
         inputs=handing.inputs_of(work, task, brief) or None,
         checkpoint=handing.handed_checkpoint(work, task),
-    )
+    )  # fmt: skip
+
+
+def granted_as(
+    view: TaskView, generation: int, attempt: int, receipt: str, until: int | None, now: int, **handed: Any
+) -> Outcome:
+    return Outcome(
+        outcome="GRANTED", message=f"{view['key']}: generation {generation} is yours", task=view, generation=generation,
+        receipt=receipt, lease_until=until, lease=_seconds(until, now), attempt=attempt, **handed,
+    )  # fmt: skip
 
 
 def _seconds(until: int | None, now: int) -> float | None:

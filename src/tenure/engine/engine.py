@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from tenure.core import commands, inputs, roles
 from tenure.core.commands import OWNER, Command, Principal
@@ -16,7 +16,7 @@ from tenure.engine import requests
 from tenure.engine.handlers import handler_of, is_known
 from tenure.engine.reading_ahead import expected, read_ahead, read_holders
 from tenure.engine.settling import PAGE, Report, settle_due, settle_overdue
-from tenure.engine.work import OUR_FAULTS, Chance, Refused, Work
+from tenure.engine.work import NO_CHANCE, OUR_FAULTS, Chance, Later, Refused, Work
 from tenure.stores.port import FUSED, Store, Transaction
 
 Answer = Outcome | TenureError
@@ -89,17 +89,18 @@ class Engine:
             raise TooLarge(f"a batch of {len(batch)} commands; at most {inputs.MOST_COMMANDS}")
         if sum(len(a.item.encoded) for a in batch) > inputs.LARGEST_BATCH:
             raise TooLarge(f"a batch of more than {inputs.LARGEST_BATCH} bytes")
-        return self._run_part(batch, TRIES) if batch else []
+        return [_told(answer) for answer in self._run_part(batch, TRIES)] if batch else []
 
-    def _run_part(self, batch: Sequence[Asked], tries: int) -> list[Answer]:
+    def _run_part(self, batch: Sequence[Asked], tries: int) -> list[Answer | Later]:
         projects = sorted({a.item.command.project for a in batch})
         has_begun = False
 
-        def decide(work: Work) -> list[Answer]:
+        def decide(work: Work) -> list[Answer | Later]:
             nonlocal has_begun
             has_begun = True
-            return self._decide(work, batch, fuses=self._fuses)
+            return self._decide(work, batch, ready, fuses=self._fuses)
 
+        ready = self._ready(batch)
         try:
             ahead = partial(expected, batch=[a.item.command for a in batch], fuses=self._fuses)
             return self.transact(projects, decide, claiming=_claims(batch), tries=tries, ahead=ahead)
@@ -111,26 +112,39 @@ class Engine:
             half = len(batch) // 2
             return self._run_part(batch[:half], TRIES_OF_A_PART) + self._run_part(batch[half:], TRIES_OF_A_PART)
 
-    def _decide(self, work: Work, batch: Sequence[Asked], *, fuses: bool = False) -> list[Answer]:
+    def _ready(self, batch: Sequence[Asked]) -> list[Any]:
+        """What the short way can know of each command before the transaction."""
+        if not self._fuses:
+            return []
+        from tenure.engine import fused
+
+        return [fused.ready(asked.item.command) for asked in batch]
+
+    def _decide(
+        self, work: Work, batch: Sequence[Asked], ready: Sequence[Any] = (), *, fuses: bool = False
+    ) -> list[Answer | Later]:
         work.expected_claims = sum(isinstance(a.item.command, commands.ClaimNext) for a in batch)
         read_ahead(work, [a.item.command for a in batch], fuses=fuses)
-        answers: list[Answer] = []
+        answers: list[Answer | Later] = []
         while len(answers) < len(batch):
             settle_overdue(work)
-            rest = batch[len(answers) :]
-            answers += (fuses and self._decide_together(work, rest)) or [self._decide_one(work, *rest[0])]
+            rest, known = batch[len(answers) :], ready[len(answers) :]
+            answers += (fuses and self._decide_together(work, rest, known)) or [self._decide_one(work, *rest[0])]
         return answers
 
-    def _decide_together(self, work: Work, batch: Sequence[Asked]) -> list[Answer]:
+    def _decide_together(self, work: Work, batch: Sequence[Asked], ready: Sequence[Any]) -> list[Answer | Later]:
         """Answers of the first commands, as far as the store can do them by itself."""
         from tenure.engine import fused
 
-        done = fused.answers(work, [(item.command, principal) for item, principal in batch])
-        left = [asked for asked, answer in zip(batch, done, strict=False) if answer is None]
-        read_holders(work, [asked.item.command for asked in left])
-        answers: list[Answer] = []
+        run = [(item.command, principal, known) for (item, principal), known in zip(batch, ready, strict=True)]
+        done = fused.answers(work, run)
+        left = [asked.item.command for asked, answer in zip(batch, done, strict=False) if answer is None]
+        if left:
+            work.tx.expect(lambda tx: read_holders(Work(tx, NO_CHANCE), left, fuses=True))
+            read_holders(work, left, fuses=True)
+        answers: list[Answer | Later] = []
         for asked, answer in zip(batch, done, strict=False):
-            if isinstance(answer, Outcome):
+            if isinstance(answer, (Outcome, Later)):
                 answers.append(answer)
                 continue
             settle_overdue(work)
@@ -171,7 +185,7 @@ class Engine:
         checked = [_asked_or_error(command, principal) for command in batch]
         good = [c for c in checked if isinstance(c, Asked)]
         with self.reading(sorted({a.item.command.project for a in good})) as work:
-            answers = iter(self._decide(work, good))
+            answers = iter([_told(answer) for answer in self._decide(work, good)])
         return [next(answers) if isinstance(c, Asked) else c for c in checked]
 
     # --- transactions ---
@@ -207,7 +221,7 @@ class Engine:
                         work.save()  # a crowd of due rows is settled in transactions of its own, before the batch
                         continue
                     answer = decide(work)
-                    work.save()
+                    work.save(last=True)
                 return answer
             except Conflict:
                 tried += 1
@@ -254,6 +268,10 @@ def _asked_or_error(command: Command, principal: Principal) -> Asked | TenureErr
         return asked(command, principal)
     except TenureError as error:
         return error
+
+
+def _told(answer: Answer | Later) -> Answer:
+    return answer.tell() if isinstance(answer, Later) else answer
 
 
 def _claims(batch: Sequence[Asked]) -> Sequence[str]:

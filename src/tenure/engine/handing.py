@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from tenure.core.bodies import REF, is_reference
 from tenure.core.errors import Ambiguous
 from tenure.core.graph import is_met
 from tenure.core.priority import tier_of
-from tenure.core.records import Body, Brief, Checkpoint, Edge, Result, Task, replace
+from tenure.core.records import Body, Brief, Checkpoint, Edge, LastError, Result, Task, replace
 from tenure.engine.naming import find_task
 from tenure.engine.work import Work
 
@@ -46,7 +47,7 @@ def unpacked(work: Work, project: str, value: Any) -> Any:
     return value
 
 
-_SHOWN = (
+SHOWN = (
     "id", "key", "ref", "track", "type", "state", "dag", "parent", "run", "generation", "attempts", "max_attempts",
     "priority", "tags", "agent", "session", "claimed_at", "lease_until", "percent", "step", "reason", "answers",
     "retry_at",
@@ -55,25 +56,37 @@ _SHOWN = (
 )  # fmt: skip
 
 
-_shown_of = attrgetter(*_SHOWN)
+_shown_of = attrgetter(*SHOWN)
+
+
+_wanted_of = attrgetter("title", "description", "spec", "metadata", "constraints", "output", "touches")
 
 
 def task_view(work: Work, task: Task, brief: Brief) -> v.TaskView:
     """The task as people and programs see it: both rows in one, unset fields left out."""
-    shown = zip(_SHOWN, _shown_of(task), strict=True)
-    view: Any = {"title": brief.title}
-    view |= {name: value for name, value in shown if value is not None and value != ()}
-    view["tier"] = tier_of(task.priority)
+    title, description, spec, *others = _wanted_of(brief)
     if brief.description:
-        view["description"] = unpacked(work, task.project, brief.description)
+        description = unpacked(work, task.project, description)
     if brief.spec:
-        view["spec"] = unpacked(work, task.project, brief.spec)
-    for name in ("metadata", "constraints", "output", "touches"):
-        value = getattr(brief, name)
+        spec = unpacked(work, task.project, spec)
+    return view_of(_shown_of(task), (title, description, spec, *others), task.last_error)
+
+
+def view_of(shown: Iterable[Any], wanted: Iterable[Any], last_error: LastError | None) -> v.TaskView:
+    """The same from values: those of SHOWN; and title, description, spec and so on, in the brief's order of them."""
+    title, description, spec, *others = wanted
+    view: Any = {"title": title}
+    view |= {name: value for name, value in zip(SHOWN, shown, strict=True) if value is not None and value != ()}
+    view["tier"] = tier_of(view["priority"])
+    if description:
+        view["description"] = description
+    if spec:
+        view["spec"] = spec
+    for name, value in zip(("metadata", "constraints", "output", "touches"), others, strict=True):
         if value:
             view[name] = value
-    if task.last_error is not None:
-        view["last_error"] = msgspec.structs.asdict(task.last_error)
+    if last_error is not None:
+        view["last_error"] = msgspec.structs.asdict(last_error)
     return view  # type: ignore[no-any-return]
 
 

@@ -20,7 +20,7 @@ from tenure.engine.naming import project_of
 from tenure.engine.work import Work
 
 MOST_WALKED = 20_000
-MOST_READ = 4_000
+MOST_READ = 2_000
 STEPS = 60
 LONGEST = 7 * 24 * 60  # minutes
 MINUTE = 60 * inputs.SECOND

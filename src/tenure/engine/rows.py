@@ -10,7 +10,9 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any, TypeVar
 
 from tenure.core.filters import Where, matches, sums_of
+from tenure.core.receipts import Receipt
 from tenure.core.records import Row, Task
+from tenure.stores.fused import Fused
 from tenure.stores.port import Transaction
 
 R = TypeVar("R", bound=Row)
@@ -107,6 +109,16 @@ class Rows:
         told = self._told.setdefault((kind, project, field), {})
         told.update({value: [] for value in values} | {getattr(row, field): [row] for row in rows})
         return rows
+
+    def learn_holders(self, project: str, receipts: Collection[Receipt]) -> None:
+        """As the store has them: the tasks that receipts name, their claims, and who holds them."""
+        tx: Fused = self.tx  # type: ignore[assignment]  # the store declares it
+        found = tx.holders(project, [(receipt.name, receipt.generation) for receipt in receipts])
+        told = self._told.setdefault((Task, project, "ref"), {})
+        told.update({receipt.name: [] for receipt in receipts} | {task.ref: [task] for task in found.tasks})
+        for row in (*found.claims, *found.agents, *found.sessions):
+            if (type(row), row.project, row.id) not in self._rows:
+                self._keep(row)
 
     def _find_stored(
         self, kind: type[R], where: Where, order: str, after: tuple[Any, str] | None, limit: int | None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection
 from functools import cache
-from typing import Any, Protocol, TypeVar, overload
+from typing import Any, NamedTuple, Protocol, TypeVar, overload
 
 import msgspec
 from msgspec.structs import astuple
@@ -252,7 +252,8 @@ class Work(Rows):
         for row in rows:
             self._keep(row)
 
-    def save(self) -> None:
+    def save(self, *, last: bool = False) -> None:
+        """`last`: the transaction ends here."""
         if self.recalled:
             from tenure.engine.recalling import bring_back
 
@@ -266,7 +267,7 @@ class Work(Rows):
         if self.events:  # first: they go out with the changes, and the commit then needs no answer of theirs
             self.tx.append(self.events)
         if changes:
-            self.tx.save(changes)
+            self.tx.save(changes, last=last and not self.dropped)
         for project, tasks in self.dropped:
             self.tx.drop_events(project, tasks)
 
@@ -307,6 +308,12 @@ class Refused(Exception):
     def __init__(self, outcome: Outcome) -> None:
         super().__init__(outcome.outcome)
         self.outcome = outcome
+
+
+class Later(NamedTuple):
+    """An outcome that is made once the transaction has ended: nobody has to wait for its making."""
+
+    tell: Callable[[], Outcome]
 
 
 Handlers = dict[type[Command], Callable[[Work, Any], Outcome]]

@@ -13,7 +13,7 @@ from tenure.core.commands import ClaimNext, Command, Principal
 from tenure.core.errors import Bug, InvalidInput, TenureError
 from tenure.core.queries import Log, States
 from tenure.core.records import replace
-from tenure.core.roles import check_kind
+from tenure.core.roles import check_kind, check_scope
 from tenure.server import answers, feed
 from tenure.server.answers import Answer
 from tenure.server.bodies import query_of, read_batch, reader_of
@@ -250,6 +250,7 @@ class App:
             raise
 
     async def _news(self, request: Request) -> Answer:
+        check_scope(request.principal, request.fields["project"])
         wait = request.number("wait", 0.0, LONGEST_WAIT)
         mark = int(request.number("mark", 0, 2**62))
         if wait:

@@ -8,10 +8,28 @@ history both ways.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
 
-from tenure.core.records import Brief, Task
+from tenure.core.records import Agent, Claim, Session, Task
+
+
+class Asking(NamedTuple):
+    """Who wants to claim: an agent in a session, by a request that may have come before."""
+
+    agent: str
+    session: str
+    request_id: str | None
+
+
+class Known(NamedTuple):
+    """One of whom nothing has to be decided: agent and session are at work, and it was neither offered anything nor
+    has its request come before. What an agent can do is told in the columns' own words: equal texts, equal agents."""
+
+    agent_seen: int
+    session_seen: int
+    skills: tuple[str, str, str | None]  # capabilities, tracks, region
+    held: list[tuple[str, str]]  # ids and keys of the first tasks that the session holds
 
 
 class Grant(NamedTuple):
@@ -36,9 +54,21 @@ class Grant(NamedTuple):
     asked: str  # JSON: what the claim's row says beyond that
 
 
+# What a new holder is told of its task beyond what the grant itself says; the first of these are of the task, the
+# others of its brief.
+TOLD = (
+    "id", "key", "ref", "track", "type", "dag", "parent", "run", "generation", "attempts", "max_attempts", "priority",
+    "tags", "answers", "lease_until", "not_before", "offer_to", "work_product", "unmet", "created_by", "created_at",
+    "ready_at", "started_at", "completed_at", "failed_at", "dead_lettered_at", "archived_at", "version", "last_error",
+)  # fmt: skip
+TOLD_OF_BRIEF = ("title", "description", "spec", "metadata", "constraints", "output", "touches")
+
+
 class Granted(NamedTuple):
-    task: Task
-    brief: Brief
+    """What the holders are told, to be read at any time: values of TOLD and TOLD_OF_BRIEF for each grant."""
+
+    rows: Callable[[], list[list[Any]]]
+    is_plain: bool  # nothing in these rows refers to others
 
 
 class Completion(NamedTuple):
@@ -108,19 +138,32 @@ class Renewed(NamedTuple):
     agent_seen: int | None  # when it was last heard of, if it is known at all
     agent_is_odd: bool | None  # stale, gone or in trouble: more than a sign of life may be due
     session_seen: int | None
+    mail: int  # messages that the agent has not read, counted no further than asked
+
+
+class Holders(NamedTuple):
+    """The stored rows of the tasks and claims that receipts name, and of who holds them."""
+
+    tasks: list[Task]
+    claims: list[Claim]
+    agents: list[Agent]
+    sessions: list[Session]
 
 
 class Fused(Protocol):
     """What a transaction of such a store offers besides the port. All that was saved before is seen."""
 
-    def held(self, project: str, sessions: Collection[str], most: int) -> dict[str, list[tuple[str, str]]]:
-        """Ids and keys of the first tasks that each session holds, by session."""
+    def holders(self, project: str, receipts: Sequence[tuple[str, int]]) -> Holders:
+        """By ref and generation, in one journey."""
 
-    def grant(self, grants: Sequence[Grant]) -> list[Granted]:
-        """The tasks as they are now, in the order given; raises Conflict where one of them is not to be had."""
+    def known(self, project: str, asking: Sequence[Asking], most: int) -> dict[int, Known]:
+        """Those of whom nothing has to be decided, by their number; of what each holds the first `most`."""
+
+    def grant(self, grants: Sequence[Grant]) -> Granted:
+        """Raises Conflict where one of the tasks is not to be had. What it tells can be read after the commit too."""
 
     def complete(self, completions: Sequence[Completion]) -> list[Completed]:
         """Those whose receipt was the current one of a plain task, in any order; no ref may come twice."""
 
-    def renew(self, renewals: Sequence[Renewal]) -> list[Renewed]:
+    def renew(self, renewals: Sequence[Renewal], most_mail: int) -> list[Renewed]:
         """Those whose receipt was the current one of a plain task, in any order; no ref may come twice."""

@@ -188,7 +188,7 @@ class MemoryTransaction:
         times = [t.due_at for t in self._rows(Task).values() if t.project == project and t.due_at is not None]
         return min(times, default=None)
 
-    def save(self, changes: Sequence[Change]) -> None:
+    def save(self, changes: Sequence[Change], *, last: bool = False) -> None:
         self._must_write()
         try:
             for change in changes:

@@ -122,11 +122,12 @@ class Transaction(Protocol):
     def next_due(self, project: str) -> int | None:
         """The earliest `due_at` in the project."""
 
-    def save(self, changes: Sequence[Change]) -> None:
+    def save(self, changes: Sequence[Change], *, last: bool = False) -> None:
         """Apply all or nothing; raises Conflict where a row is not as it was loaded, or a unique value is taken.
 
         A store that locks may go by a row's presence, and a task's version and generation. After a failed save or
-        append the transaction cannot commit: its end raises the error again.
+        append the transaction cannot commit: its end raises the error again. With `last` nothing is asked any more,
+        and the end may be the first to raise it.
         """
 
     def append(self, events: Sequence[Event]) -> None:

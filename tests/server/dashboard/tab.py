@@ -54,6 +54,15 @@ class Tab:
         for key in keys:
             self.page.keyboard.press(key)
 
+    def nameless(self) -> list[str]:
+        """Controls that somebody who only listens could not tell apart."""
+        found: list[str] = self.page.evaluate(
+            """() => [...document.querySelectorAll('button, a[href], input, select, textarea')]
+            .filter((one) => !(one.textContent.trim() || one.ariaLabel || one.title || one.labels?.length))
+            .map((one) => one.outerHTML)"""
+        )
+        return found
+
     def is_too_wide(self) -> bool:
         """Whether the page can be pushed sideways."""
         return bool(self.page.evaluate("document.documentElement.scrollWidth > innerWidth"))

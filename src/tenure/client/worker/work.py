@@ -125,7 +125,7 @@ class Work:
         """Say it until somebody has heard it: an hour of work is not thrown away for a server that restarts."""
         pause = SHORTEST
         while command is not None:
-            command = command  # it may have been taken again since
+            command = structs.replace(command, receipt=self.hold.receipt)  # it may have been taken again since
             try:
                 outcome = self._client.do(command)
             except (InvalidInput, NotAllowed) as error:

@@ -13,22 +13,29 @@ from typing import Any
 
 from tenure.core import commands
 from tenure.engine.fused.claims import claim
-from tenure.engine.fused.holders import complete, renew
+from tenure.engine.fused.claims import ready as ready_to_claim
+from tenure.engine.fused.holders import complete, handed, presented, renew
 from tenure.engine.fused.runs import Done, Run
 from tenure.engine.work import Work
 
-_VERBS: dict[type[Any], Callable[[Work, Run], list[Done]]] = {
-    commands.ClaimNext: claim,
-    commands.Submit: complete,
-    commands.Renew: renew,
+_VERBS: dict[type[Any], tuple[Callable[[Any], Any], Callable[[Work, Run], list[Done]]]] = {
+    commands.ClaimNext: (ready_to_claim, claim),
+    commands.Submit: (handed, complete),
+    commands.Renew: (presented, renew),
 }
+
+
+def ready(command: Any) -> Any:
+    """What can be worked out before the transaction, in which others would wait for it; None where there is nothing."""
+    verb = _VERBS.get(type(command))
+    return None if verb is None else verb[0](command)
 
 
 def answers(work: Work, batch: Run) -> list[Done]:
     """What has become of the first commands; [] where the first must be decided like all others."""
     kind = type(batch[0][0])
-    fuse = _VERBS.get(kind)
-    if fuse is None or work.recalled:
+    verb = _VERBS.get(kind)
+    if verb is None or work.recalled:
         return []
     work.flush()  # what the batch has changed so far must stand where the statement looks
-    return fuse(work, list(takewhile(lambda asked: type(asked[0]) is kind, batch)))
+    return verb[1](work, list(takewhile(lambda asked: type(asked[0]) is kind, batch)))

@@ -2,22 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
+from functools import partial
+from operator import itemgetter
 from typing import Any, NamedTuple
 
-from tenure.core import commands, inputs
+import msgspec
+
+from tenure.core import commands, inputs, lifecycle, team
 from tenure.core.claims import MOST_NAMED
 from tenure.core.commands import Principal
+from tenure.core.eligibility import Profile
 from tenure.core.errors import TenureError
 from tenure.core.outcomes import Outcome
 from tenure.core.priority import Place
 from tenure.core.receipts import NONCE_BYTES, Receipt
-from tenure.core.records import Brief, Claim, Task, replace
-from tenure.engine import claiming
-from tenure.engine.fused.runs import Done, Run, is_allowed, members, text
+from tenure.core.records import Brief, Claim, Project, Task, replace
+from tenure.engine import claiming, people
+from tenure.engine.fused.runs import Allowed, Done, Run, members, text
+from tenure.engine.handing import SHOWN, view_of
 from tenure.engine.lanes import queues
-from tenure.engine.work import Work
-from tenure.stores.fused import Fused, Grant
+from tenure.engine.reading_ahead import asking_of, read_claimers
+from tenure.engine.work import NO_CHANCE, Later, Work
+from tenure.stores.fused import TOLD, Fused, Grant, Granted, Known
+
+
+class Ready(NamedTuple):
+    """What of a claim is known before the transaction."""
+
+    sent: claiming.Sent
+    who: str  # JSON: agent and session
+
+
+def ready(command: commands.ClaimNext) -> Ready | None:
+    if command.tags or not 1 <= command.n <= claiming.MOST_AT_ONCE:
+        return None
+    try:
+        inputs.check_list(command.capabilities or (), "capability")
+        sent = claiming.sent_of(command)
+    except TenureError:
+        return None
+    return Ready(sent, f'"agent":{text(command.agent)},"session":{text(command.session)}')
 
 
 class _Asked(NamedTuple):
@@ -25,8 +50,10 @@ class _Asked(NamedTuple):
 
     command: commands.ClaimNext
     principal: Principal
-    asker: claiming.Asker
-    sent: claiming.Sent
+    user: str | None
+    lease: int
+    ready: Ready
+    held: list[tuple[str, str]]
     tasks: list[str]
 
 
@@ -38,18 +65,19 @@ class _Shelf:
         self.at = [0] * len(self.queues)
         self._fitting: dict[Any, list[int]] = {}
 
-    def take(self, work: Work, command: commands.ClaimNext, asker: claiming.Asker) -> list[str]:
-        """Ids of the tasks that this claim gets, or of as many as there are; [] where one of them is not plain."""
-        agent, n = asker.agent, command.n
-        # All that `claiming.Search` goes by when it chooses lanes: who is like another fits into the same ones.
-        like = (
-            agent.capabilities, agent.tracks, agent.region, command.capabilities, command.tracks, command.types,
-            command.region,
-        )  # fmt: skip
+    def take(self, command: commands.ClaimNext, known: Known) -> list[str] | None:
+        """Ids of the tasks that this claim gets, or of as many as there are; None where one of them is not plain."""
+        n = command.n
+        # All that lanes are chosen by: who is like another fits into the same ones.
+        like = (known.skills, command.capabilities, command.tracks, command.types, command.region)
         fitting = self._fitting.get(like)
         if fitting is None:
-            search = claiming.Search(work, command, asker)
-            fitting = [k for k, queue in enumerate(self.queues) if search.fits(queue.lane)]
+            capabilities, tracks, region = known.skills
+            own = Profile(
+                command.agent, frozenset(msgspec.json.decode(capabilities)), region, tuple(msgspec.json.decode(tracks))
+            )
+            profile = claiming.profile_for(own, command)
+            fitting = [k for k, queue in enumerate(self.queues) if claiming.fits(profile, queue.lane)]
             self._fitting[like] = fitting
         before = self.at.copy() if n > 1 else self.at
         taken: list[str] = []
@@ -57,7 +85,7 @@ class _Shelf:
             place, lane = best
             if not place.plain:
                 self.at = before
-                return []
+                return None
             self.at[lane] += 1
             taken.append(place.id)
         return taken
@@ -77,125 +105,110 @@ class _Claims:
     def __init__(self, work: Work, run: Run) -> None:
         self.work = work
         self.asked: list[_Asked] = []
+        self.nothing: Outcome | None = None  # where there is none for the first
         self._expected: dict[str, int] = {}
         self._shelves: dict[str, _Shelf] = {}
-        self._allowed: dict[tuple[str, str], bool] = {}
+        self._allowed = Allowed(work)
+        self._leases: dict[tuple[str, float | None], int] = {}
         self._requests: set[str] = set()  # a request that comes twice is answered from what is stored
-        self._askers: dict[tuple[Any, ...], claiming.Asker | None] = {}
-        for command, _ in run:
+        self._known: dict[int, Known] = {}
+        for command, _, _ in run:
             self._expected[command.project] = self._expected.get(command.project, 0) + command.n
+        self._look_at_askers([command for command, _, _ in run])
 
-    def take(self, command: commands.ClaimNext, principal: Principal) -> bool:
+    def _look_at_askers(self, run: list[commands.ClaimNext]) -> None:
+        """Most are known, and were heard of a moment ago. Of the others it is read what their claims will ask for."""
+        work = self.work
+        tx: Fused = work.tx  # type: ignore[assignment]  # the store declares it
+        for project, numbers in asking_of(run).items():
+            found = tx.known(project, list(numbers.values()), MOST_NAMED)
+            self._known |= {n: found[k] for k, n in enumerate(numbers) if k in found}
+        others = [command for n, command in enumerate(run) if n not in self._known or not self._is_fresh(n)]
+        if others:
+            work.tx.expect(lambda tx: read_claimers(Work(tx, NO_CHANCE), others))
+            read_claimers(work, others)
+
+    def _is_fresh(self, number: int) -> bool:
+        """Was it heard of so lately that there is no sign of life to write?"""
+        known = self._known[number]
+        return min(known.agent_seen, known.session_seen) > self.work.now - team.PRESENCE
+
+    def take(self, number: int, command: commands.ClaimNext, principal: Principal, ready: Ready | None) -> bool:
         """Add a claim; False where it ends the run, of which it has left no trace then."""
         work = self.work
         bookmark = work.bookmark()
-        found = self._asked_for(command, principal)
-        # Somebody new is told of before its own claim, and not before another's.
+        found = self._asked_for(number, command, principal, ready)
+        # Somebody who comes back is told of before its own claim, and not before another's.
         if found is None or (self.asked and work.bookmark()[1] > bookmark[1]):
             work.undo_to(bookmark)
             return False
+        if not found.tasks:
+            if not self.asked:
+                names = tuple(key for _, key in found.held)
+                self.nothing = claiming.nothing(work, command.project, command.agent, names, {})
+            return False
         self.asked.append(found)
+        if found.ready.sent.id is not None:
+            self._requests.add(found.ready.sent.id)
         return True
 
-    def _asked_for(self, command: commands.ClaimNext, principal: Principal) -> _Asked | None:
-        if command.tags or not 1 <= command.n <= claiming.MOST_AT_ONCE:
+    def _asked_for(
+        self, number: int, command: commands.ClaimNext, principal: Principal, ready: Ready | None
+    ) -> _Asked | None:
+        known = self._known.get(number)
+        if known is None or ready is None or ready.sent.id in self._requests:
             return None
-        if not self._may(command, principal):
+        project = self._allowed.project(command, principal)
+        if project is None or project.stopped or "max_concurrent_claims" in project.limits:
             return None
         if principal.agent not in (None, command.agent) or principal.session not in (None, command.session):
             return None
         self.work.begin_command(principal, command.trace_id)
         try:
-            sent, repeated = claiming.sending(self.work, command)
-            inputs.check_list(command.capabilities or (), "capability")
-            asker = None if repeated or sent.id in self._requests else self._asker(command, principal)
+            lease = self._lease(command, project)
+            if not self._is_fresh(number):
+                claiming.Asker(self.work, command)
         except TenureError:
-            return None
-        if asker is None:
             return None
         shelf = self._shelves.get(command.project)
         if shelf is None:
             shelf = _Shelf(self.work, command.project, self._expected[command.project])
             self._shelves[command.project] = shelf
-        tasks = shelf.take(self.work, command, asker)
-        if not tasks:
+        tasks = shelf.take(command, known)
+        if tasks is None:
             return None
-        if sent.id is not None:
-            self._requests.add(sent.id)
-        return _Asked(command, principal, asker, sent, tasks)
+        return _Asked(command, principal, people.user_of(self.work, command.user), lease, ready, known.held, tasks)
 
-    def _may(self, command: commands.ClaimNext, principal: Principal) -> bool:
-        if principal.projects or principal.is_proven:
-            return is_allowed(self.work, command, principal)
-        place = (command.project, principal.role)
-        if place not in self._allowed:
-            self._allowed[place] = is_allowed(self.work, command, principal)
-        return self._allowed[place]
-
-    def _asker(self, command: commands.ClaimNext, principal: Principal) -> claiming.Asker | None:
-        """Who asks, where nothing about it needs deciding; the same one may ask many times."""
-        like = (command.project, command.agent, command.session, command.lease, command.user, principal.key)
-        if like not in self._askers:
-            asker = claiming.Asker(self.work, command)
-            self._askers[like] = asker if self._is_plain(asker) else None
-        return self._askers[like]
-
-    def _is_plain(self, asker: claiming.Asker) -> bool:
-        agent, project = asker.agent, asker.project
-        if project.stopped or "max_concurrent_claims" in project.limits or agent.draining:
-            return False
-        if agent.max_concurrent_tasks is not None or agent.troubles or agent.cool_until is not None:
-            return False
-        return self.work.has_none(Task, project.id, "offer_to", agent.id) or not self.work.find(
-            Task, {"project": project.id, "offer_to": agent.id}, limit=1
-        )
+    def _lease(self, command: commands.ClaimNext, project: Project) -> int:
+        asked = (command.project, command.lease)
+        if asked not in self._leases:
+            self._leases[asked] = inputs.lease_of(command.lease, project)
+        return self._leases[asked]
 
 
 def claim(work: Work, run: Run) -> list[Done]:
     claims = _Claims(work, run)
-    for command, principal in run:
-        if not claims.take(command, principal):
+    for number, asked in enumerate(run):
+        if not claims.take(number, *asked):
             break
     if not claims.asked:
-        return []
+        return [claims.nothing] if claims.nothing is not None else []
     work.flush()
     tx: Fused = work.tx  # type: ignore[assignment]  # the store declares it
-    held = _held(work, claims.asked)
     grants = [grant for asked in claims.asked for grant in _grants(work, asked)]
     granted = tx.grant(grants)
     work.forget(Task, Claim)
-    told = iter([_told(work, task, brief, grant) for (task, brief), grant in zip(granted, grants, strict=True)])
-    outcomes: list[Done] = []
-    for command, _, _, _, tasks in claims.asked:
-        mine = [next(told) for _ in tasks]
-        others = held.setdefault((command.project, command.session), [])
-        if others:
-            names = tuple(key for _, key in sorted(others)[:MOST_NAMED])
-            mine[0] = replace(mine[0], unfinished=names)
-        others += [(o.task["id"], o.task["key"]) for o in mine if o.task]
-        outcomes.append(claiming.several(mine, command.n))
-    return outcomes
-
-
-def _held(work: Work, asked: Sequence[_Asked]) -> dict[tuple[str, str], list[tuple[str, str]]]:
-    """Ids and keys of what the sessions hold already, by project and session."""
-    sessions: dict[str, dict[str, None]] = {}
-    for command, *_ in asked:
-        sessions.setdefault(command.project, {})[command.session] = None
-    tx: Fused = work.tx  # type: ignore[assignment]  # the store declares it
-    return {
-        (project, session): list(tasks)
-        for project, names in sessions.items()
-        for session, tasks in tx.held(project, names, MOST_NAMED).items()
-    }
+    told = _Told(work, claims.asked, grants, granted)
+    if granted.is_plain:
+        return [Later(partial(told.outcome, n)) for n in range(len(claims.asked))]
+    return [told.outcome(n) for n in range(len(claims.asked))]
 
 
 def _grants(work: Work, asked: _Asked) -> Iterable[Grant]:
-    command, principal, asker, sent, tasks = asked
+    command, principal, user, lease, (sent, who), _, tasks = asked
     work.begin_command(principal, command.trace_id)
-    who = f'"agent":{text(asker.agent.id)},"session":{text(asker.session.id)}'
     row = {
-        "project": command.project, "lease": asker.lease, "user": asker.user, "request_id": sent.id,
+        "project": command.project, "lease": lease, "user": user, "request_id": sent.id,
         "request_hash": sent.digest,
     }  # fmt: skip
     about = members({name: value for name, value in row.items() if value is not None})
@@ -203,13 +216,63 @@ def _grants(work: Work, asked: _Asked) -> Iterable[Grant]:
         nonce = work.chance.token(NONCE_BYTES)
         event = work.new_id("evt")
         yield Grant(
-            command.project, task, asker.agent.id, asker.session.id, asker.user, asker.lease, nonce, sent.process,
+            command.project, task, command.agent, command.session, user, lease, nonce, sent.process,
             sent.id, sent.digest, event, work.command_id, command.trace_id, principal.user,
             principal.address, who, about,
         )  # fmt: skip
 
 
-def _told(work: Work, task: Task, brief: Brief, grant: Grant) -> Outcome:
-    work.learn(task, brief)
-    receipt = str(Receipt(task.ref, task.generation, work.epoch, grant.nonce))
-    return claiming.granted_outcome(work, task, task.generation, task.attempts, receipt)
+# Where the values of SHOWN stand, once what the grant itself says and a None stand behind those of TOLD.
+_SAID = ("state", "agent", "session", "claimed_at", "updated_at", None)
+_PLACES = {name: n for n, name in enumerate((*TOLD, *_SAID))}
+_shown = itemgetter(*(_PLACES.get(name, _PLACES[None]) for name in SHOWN))
+_REF, _GENERATION, _ATTEMPTS, _UNTIL, _ERROR = (
+    TOLD.index(name) for name in ("ref", "generation", "attempts", "lease_until", "last_error")
+)
+
+
+class _Told:
+    """The outcomes of a run, made when the first is asked for: after the commit, unless they need another look."""
+
+    def __init__(self, work: Work, asked: list[_Asked], grants: list[Grant], granted: Granted) -> None:
+        self._work, self._asked, self._grants, self._granted = work, asked, grants, granted
+        self._outcomes: list[Outcome] = []
+
+    def outcome(self, number: int) -> Outcome:
+        if not self._outcomes:
+            self._outcomes = list(self._made())
+        return self._outcomes[number]
+
+    def _made(self) -> Iterable[Outcome]:
+        make = self._from_values() if self._granted.is_plain else self._from_rows()
+        held: dict[tuple[str, str], list[tuple[str, str]]] = {}
+        for command, _, _, _, _, had, tasks in self._asked:
+            mine = [next(make) for _ in tasks]
+            others = held.setdefault((command.project, command.session), list(had))
+            if others:
+                names = tuple(key for _, key in sorted(others)[:MOST_NAMED])
+                mine[0] = replace(mine[0], unfinished=names)
+            others += [(o.task["id"], o.task["key"]) for o in mine if o.task]
+            yield claiming.several(mine, command.n)
+
+    def _from_values(self) -> Iterator[Outcome]:
+        now, epoch, several = self._work.now, self._work.epoch, len(TOLD)
+        for grant, row in zip(self._grants, self._granted.rows(), strict=True):
+            said = (lifecycle.CLAIMED, grant.agent, grant.session, now, now, None)
+            view = view_of(_shown((*row[:several], *said)), row[several:], row[_ERROR])
+            generation = row[_GENERATION]
+            receipt = str(Receipt(row[_REF], generation, epoch, grant.nonce))
+            yield claiming.granted_as(view, generation, row[_ATTEMPTS], receipt, row[_UNTIL], now)
+
+    def _from_rows(self) -> Iterator[Outcome]:
+        """Bodies and the outputs of other tasks are to be handed out too."""
+        work = self._work
+        for project in {grant.project for grant in self._grants}:
+            ids = [grant.task for grant in self._grants if grant.project == project]
+            work.get_many(Task, project, ids)
+            work.get_many(Brief, project, ids)
+        for grant in self._grants:
+            task = work.get(Task, grant.project, grant.task)
+            assert task is not None
+            receipt = str(Receipt(task.ref, task.generation, work.epoch, grant.nonce))
+            yield claiming.granted_outcome(work, task, task.generation, task.attempts, receipt)

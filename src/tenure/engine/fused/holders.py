@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -13,14 +13,13 @@ from tenure.core import commands, graph, inputs, lifecycle, retry, roles, team
 from tenure.core.bodies import is_reference
 from tenure.core.commands import Principal
 from tenure.core.errors import Bug, TenureError
-from tenure.core.filters import Present
 from tenure.core.outcomes import Outcome
 from tenure.core.receipts import Receipt, parse_receipt
-from tenure.core.records import Agent, Claim, Message, Project, Result, Session, Task, replace
+from tenure.core.records import Agent, Claim, Project, Result, Session, Task, replace
 from tenure.engine import handing, people
 from tenure.engine.effects import spread
-from tenure.engine.fused.runs import Done, Run, is_allowed, members
-from tenure.engine.work import OUR_FAULTS, Work
+from tenure.engine.fused.runs import Allowed, Done, Run, members
+from tenure.engine.work import OUR_FAULTS, Later, Work
 from tenure.stores.fused import Completed, Completion, Fused, Renewal, Renewed
 
 _json = msgspec.json.encode
@@ -29,17 +28,55 @@ Asking = tuple[Principal, str | None, str]  # who asks, with which trace and com
 Given = tuple[Place, Asking]
 
 
-def _receipt(work: Work, command: Any, principal: Principal, seen: set[tuple[str, str]]) -> Receipt | None:
-    """The receipt of a holder's command that can be handed over; one task comes once in a run."""
+class Handed(NamedTuple):
+    """A result as it is stored, worked out before the transaction."""
+
+    receipt: Receipt
+    encoded: bytes
+    digest: str
+    given: str  # JSON: as in Completion
+
+
+def handed(command: commands.Submit) -> Handed | None:
+    """None where it must be decided."""
+    encoded = _json(command.data)
+    if command.usage or len(encoded) > handing.INLINE or is_reference(command.data):
+        return None
+    receipt = presented(command)
+    if receipt is None or len(command.summary) > inputs.LARGEST_TEXT // 4:
+        return None
+    digest = hashlib.sha256(encoded).hexdigest()[:32]
+    row: dict[str, Any] = {"project": command.project, "size": len(encoded), "digest": digest}
+    if command.data is not None:
+        row["data"] = msgspec.Raw(encoded)
+    if command.summary:
+        row["summary"] = command.summary
+    if command.request_id is not None:
+        row["request_id"] = command.request_id
+    return Handed(receipt, encoded, digest, members(row))
+
+
+def presented(command: Any) -> Receipt | None:
     try:
-        receipt = parse_receipt(command.receipt)
+        return parse_receipt(command.receipt)
     except TenureError:
         return None
-    place = (command.project, receipt.name)
-    if receipt.epoch != work.epoch or place in seen or not is_allowed(work, command, principal):
-        return None
-    seen.add(place)
-    return receipt
+
+
+class _Holders:
+    """Which commands of a run can be handed over: those of callers who may, each task once."""
+
+    def __init__(self, work: Work) -> None:
+        self._epoch = work.epoch
+        self._allowed = Allowed(work)
+        self._seen: set[Place] = set()
+
+    def project(self, command: Any, principal: Principal, receipt: Receipt) -> Project | None:
+        place = (command.project, receipt.name)
+        if receipt.epoch != self._epoch or place in self._seen:
+            return None
+        self._seen.add(place)
+        return self._allowed.project(command, principal)
 
 
 def _check_holders(asking: Iterable[Given], held: dict[Place, Completed] | dict[Place, Renewed]) -> None:
@@ -56,10 +93,10 @@ def _check_holders(asking: Iterable[Given], held: dict[Place, Completed] | dict[
 
 def complete(work: Work, run: Run) -> list[Done]:
     given: list[Completion] = []
-    seen: set[tuple[str, str]] = set()
-    for command, principal in run:
-        receipt = _receipt(work, command, principal, seen)
-        if receipt is None or (completion := _completion(work, command, principal, receipt)) is None:
+    holders = _Holders(work)
+    for command, principal, ready in run:
+        project = None if ready is None else holders.project(command, principal, ready.receipt)
+        if project is None or (completion := _completion(work, command, principal, ready, project)) is None:
             break
         given.append(completion)
     if not given:
@@ -76,52 +113,45 @@ def complete(work: Work, run: Run) -> list[Done]:
         if d is None:
             outcomes.append(None)
             continue
-        outcome = Outcome(
-            outcome="ACCEPTED", message=f"{d.key}: accepted as {d.work_product}", work_product=d.work_product,
-            result=completion.result, generation=completion.generation, current_generation=completion.generation,
-            work_lost=False, state=lifecycle.COMPLETED, version=d.version,
-        )  # fmt: skip
         if d.dependents or d.children or d.dag != graph.lone_dag(d.task):
-            outcomes.append(partial(_followed, work, d, outcome, asked))
+            outcomes.append(partial(_followed, work, d, completion, asked))
         else:
-            outcomes.append(outcome)
+            outcomes.append(Later(partial(_accepted, d, completion)))
     return outcomes
 
 
-def _completion(work: Work, command: commands.Submit, principal: Principal, receipt: Receipt) -> Completion | None:
-    if command.usage:
+def _accepted(done: Completed, completion: Completion) -> Outcome:
+    return Outcome(
+        outcome="ACCEPTED", message=f"{done.key}: accepted as {done.work_product}", work_product=done.work_product,
+        result=completion.result, generation=completion.generation, current_generation=completion.generation,
+        work_lost=False, state=lifecycle.COMPLETED, version=done.version,
+    )  # fmt: skip
+
+
+def _completion(
+    work: Work, command: commands.Submit, principal: Principal, ready: Handed, project: Project
+) -> Completion | None:
+    receipt, encoded, digest, row = ready
+    most = project.limits.get("max_result_size")
+    if most is not None and len(encoded) > most:
         return None
-    encoded = _json(command.data)
-    if len(encoded) > handing.INLINE or is_reference(command.data):
-        return None
-    project = work.get(Project, command.project, command.project)
-    most = None if project is None else project.limits.get("max_result_size")
-    if (most is not None and len(encoded) > most) or len(command.summary) > inputs.LARGEST_TEXT // 4:
-        return None
-    digest = hashlib.sha256(encoded).hexdigest()[:32]
-    row: dict[str, Any] = {"project": command.project, "size": len(encoded), "digest": digest}
-    if command.data is not None:
-        row["data"] = msgspec.Raw(encoded)
-    if command.summary:
-        row["summary"] = command.summary
-    if command.request_id is not None:
-        row["request_id"] = command.request_id
     work.begin_command(principal, command.trace_id)
     result, event = work.new_id("result"), work.new_id("evt")
     return Completion(
         command.project, receipt.name, receipt.generation, receipt.nonce, result,
         None if command.data is None else encoded.decode(), command.summary, len(encoded), digest, command.request_id,
-        event, work.command_id, command.trace_id, principal.user, principal.address, members(row),
+        event, work.command_id, command.trace_id, principal.user, principal.address, row,
     )  # fmt: skip
 
 
 def _asking(run: Run, given: Sequence[Completion | Renewal]) -> list[Given]:
     return [
-        ((g.project, g.ref), (principal, g.trace_id, g.command)) for (_, principal), g in zip(run, given, strict=False)
+        ((g.project, g.ref), (principal, g.trace_id, g.command))
+        for (_, principal, _), g in zip(run, given, strict=False)
     ]
 
 
-def _followed(work: Work, done: Completed, outcome: Outcome, asked: Asking) -> Outcome:
+def _followed(work: Work, done: Completed, completion: Completion, asked: Asking) -> Outcome:
     """The outcome, after what the move means for others: as after any other, and when its turn has come."""
     work.begin_command(*asked)
     try:
@@ -131,7 +161,7 @@ def _followed(work: Work, done: Completed, outcome: Outcome, asked: Asking) -> O
         spread(work)
     except OUR_FAULTS as error:  # the result is written already: the whole batch has to be taken back with it
         raise Bug(f"submit: {type(error).__name__}: {error}", "nothing was done; please report this") from error
-    return outcome
+    return _accepted(done, completion)
 
 
 def _signs_of_life(work: Work, given: Iterable[Given], held: dict[Place, Completed] | dict[Place, Renewed]) -> None:
@@ -162,13 +192,13 @@ def _signs_of_life(work: Work, given: Iterable[Given], held: dict[Place, Complet
 
 def renew(work: Work, run: Run) -> list[Done]:
     given: list[Renewal] = []
-    seen: set[tuple[str, str]] = set()
-    for command, principal in run:
-        receipt = None if command.background else _receipt(work, command, principal, seen)
-        if receipt is None:
+    holders = _Holders(work)
+    for command, principal, receipt in run:
+        if command.background or receipt is None:
             break
-        project = work.get(Project, command.project, command.project)
-        assert project is not None
+        project = holders.project(command, principal, receipt)
+        if project is None:
+            break
         try:
             lease = None if command.lease is None else inputs.lease_of(command.lease, project)
         except TenureError:
@@ -184,12 +214,11 @@ def renew(work: Work, run: Run) -> list[Done]:
     if not given:
         return []
     tx: Fused = work.tx  # type: ignore[assignment]  # the store declares it
-    renewed = {(r.project, r.ref): r for r in tx.renew(given)}
+    renewed = {(r.project, r.ref): r for r in tx.renew(given, people.MOST_MAIL)}
     work.forget(Task)
     asking = _asking(run, given)
     _check_holders(asking, renewed)
     _signs_of_life(work, asking, renewed)
-    mail = _mail(work, renewed.values())
     outcomes: list[Done] = []
     for renewal in given:
         r = renewed.get((renewal.project, renewal.ref))
@@ -200,19 +229,7 @@ def renew(work: Work, run: Run) -> list[Done]:
             Outcome(
                 outcome="RENEWED", lease_until=r.lease_until, lease=(r.lease_until - work.now) / inputs.SECOND,
                 generation=renewal.generation, state=lifecycle.RUNNING, directive="continue",
-                mail=mail.get((r.project, r.agent), 0),
+                mail=r.mail,
             )
         )  # fmt: skip
     return outcomes
-
-
-def _mail(work: Work, renewed: Iterable[Renewed]) -> dict[tuple[str, str], int]:
-    agents: dict[str, dict[str, None]] = {}
-    for r in renewed:
-        agents.setdefault(r.project, {})[r.agent] = None
-    counts = {}
-    for project, names in agents.items():
-        where = {"project": project, "recipient": tuple(names), "read_at": Present(False)}
-        for agent, count in work.count(Message, where, "recipient").items():
-            counts[project, agent] = min(people.MOST_MAIL, count)
-    return counts

@@ -12,23 +12,42 @@ from tenure.core.commands import Principal
 from tenure.core.errors import TenureError
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Project
-from tenure.engine.work import Work
+from tenure.engine.work import Later, Work
 
-Run = Sequence[tuple[Any, Principal]]  # commands of one kind, and on whose behalf
-
-# The outcome; or what is still to be done for it when its turn comes among the others; or None: it must be decided.
-Done = Outcome | Callable[[], Outcome] | None
+# Commands of one kind, on whose behalf, and what was worked out of each before the transaction: see `ready`.
+Run = Sequence[tuple[Any, Principal, Any]]
 
 
-def is_allowed(work: Work, command: Any, principal: Principal) -> bool:
-    project = work.get(Project, command.project, command.project)
-    if project is None:
-        return False
-    try:
-        roles.check_role(principal, command, agents_may_operate=project.agents_may_operate)
-    except TenureError:
-        return False
-    return True
+# The outcome, or what makes it later; or what is still to be done for it when its turn comes among the others; or
+# None: it must be decided.
+Done = Outcome | Later | Callable[[], Outcome] | None
+
+
+class Allowed:
+    """Where callers may give commands of one kind; most callers are alike."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._projects: dict[tuple[str, str], Project | None] = {}
+
+    def project(self, command: Any, principal: Principal) -> Project | None:
+        """The project, where the caller may do this in it."""
+        if principal.projects or principal.is_proven:
+            return self._judged(command, principal)
+        place = (command.project, principal.role)
+        if place not in self._projects:
+            self._projects[place] = self._judged(command, principal)
+        return self._projects[place]
+
+    def _judged(self, command: Any, principal: Principal) -> Project | None:
+        project = self._work.get(Project, command.project, command.project)
+        if project is None:
+            return None
+        try:
+            roles.check_role(principal, command, agents_may_operate=project.agents_may_operate)
+        except TenureError:
+            return None
+        return project
 
 
 def text(value: str) -> str:

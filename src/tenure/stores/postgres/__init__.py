@@ -1,8 +1,11 @@
 """A schema of a PostgreSQL database, 13 or newer: for a team, and for several machines.
 
     store.py        the store: opening, waiting, check
-    transaction.py  one transaction: how it begins, what it asks, how it ends
-    queries.py      every statement text that is not made from a struct
+    journeys.py     one transaction: how it begins, asks and ends, with few journeys to the server
+    transaction.py  its verbs
+    hot.py          the statements of the short way
+    queries.py      every other statement text that is not made from a struct
+    log.py          questions to the log
     writing.py      changes as statements
     cursors.py      the log across projects, without skipping what commits late
     waiting.py      the thread that listens for all who wait

@@ -19,6 +19,7 @@ from tenure.core.errors import (
 BAD_VALUES = (UnicodeEncodeError, OverflowError, TypeError)
 
 UNIQUE = "23505"
+UNTOUCHED = "22012"  # a division by the number of touched rows: see Dialect.fails_untouched
 LOCK_TIMEOUT = "55P03"
 # A pooler has given our connection another server's session, or somebody discarded it; or columns were added.
 LOST_STATEMENTS = frozenset({"26000", "42P05", "0A000"})
@@ -46,6 +47,8 @@ class Notice(NamedTuple):
 def translated(error: Failed, url: str) -> TenureError:
     """What a failed statement means. The transaction is rolled back, so nothing was done."""
     state, text = error.state, f"{url}: {error.message}"
+    if state == UNTOUCHED:
+        return Conflict(f"{url}: a row is not as it was loaded")
     if state == UNIQUE or state in AGAIN:
         return Conflict(text)
     if state == LOCK_TIMEOUT:

@@ -7,13 +7,40 @@ Rows come as one array a column. The planner sees a handful of rows and has one 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from tenure.core.records import Brief, Task
-from tenure.stores.sql.codec import Codec
+from tenure.core.records import Agent, Brief, Claim, Session, Task
+from tenure.stores.fused import TOLD, TOLD_OF_BRIEF
+from tenure.stores.postgres.values import shown
+from tenure.stores.sql.clauses import Dialect
+from tenure.stores.sql.codec import Codec, values_reader
 from tenure.stores.sql.columns import HOT
+from tenure.stores.sql.statements import table_of
+
+# From receipts to who holds them, each a key of the next: as one array each, so that every step is a look by key.
+_CLAIMS_OF = """ARRAY(
+    SELECT b.id || '@' || g.generation FROM unnest($3::text[], $4::bigint[]) AS g (ref, generation)
+        JOIN {s}task_base AS b ON b.tenant = $1 AND b.project = $2 AND b.ref = g.ref)"""
+_HELD_BY = "ARRAY(SELECT {who} FROM {s}claim WHERE tenant = $1 AND project = $2 AND id = ANY({claims}))"
+_HOLDERS = "{select} WHERE tenant = $1 AND project = $2 AND id = ANY({keys})"
+
+# Of an asker whose agent or session is not as usual, or who was offered something, or who has asked before, nothing is
+# told. Each look is for one row: a join would be free to walk.
+_KNOWN = """
+SELECT g.n, a.last_seen, s.last_activity, a.capabilities, a.tracks, a.region, (
+    SELECT array_agg(first.id || ' ' || b.key) FROM (
+        SELECT id FROM {s}task_hot WHERE tenant = $1 AND project = $2 AND session = g.session ORDER BY id LIMIT $6
+    ) AS first JOIN {s}task_base AS b ON b.tenant = $1 AND b.project = $2 AND b.id = first.id)
+FROM unnest($3::text[], $4::text[], $5::text[]) WITH ORDINALITY AS g (agent, session, request, n)
+    JOIN {s}agent AS a ON a.tenant = $1 AND a.project = $2 AND a.id = g.agent
+    JOIN {s}session AS s ON s.tenant = $1 AND s.project = $2 AND s.id = g.session
+WHERE NOT ({odd} OR a.draining OR a.max_concurrent_tasks IS NOT NULL OR a.cool_until IS NOT NULL
+        OR s.ended_at IS NOT NULL)
+    AND (SELECT true FROM {s}claim WHERE tenant = $1 AND project = $2 AND request_id = g.request LIMIT 1) IS NULL
+    AND (SELECT true FROM {s}task_base WHERE tenant = $1 AND project = $2 AND offer_to = g.agent LIMIT 1) IS NULL
+"""
 
 _GRANT = """
 WITH held AS (
@@ -25,36 +52,37 @@ WITH held AS (
                 $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::text[], $18::text[],
                 $19::text[], $20::text[])
         AS g (project, task, agent, session, "user", lease, nonce, process, request_id, request_hash, event, command,
-              trace_id, by_user, address, who, asked)
+              trace_id, by_user, address, who, asked), {s}task_base AS b, {s}brief AS w
     WHERE t.tenant = $1 AND t.project = g.project AND t.id = g.task AND t.plain AND t.lane IS NOT NULL
-    RETURNING t.*, g."user", g.nonce, g.process, g.request_id, g.request_hash, g.event, g.command,
-        g.trace_id AS traced, g.by_user, g.address, g.who, g.asked
+        AND b.tenant = $1 AND b.project = g.project AND b.id = g.task
+        AND w.tenant = $1 AND w.project = g.project AND w.id = g.task
+    RETURNING g.*, {told}
 ), claims AS (
     INSERT INTO {s}claim (tenant, project, id, task, generation, run, attempt, nonce, epoch, agent, session, "user",
         acquired_at, lease, state, renewals, counted, continues, refused, process, request_id, request_hash)
-    SELECT $1, project, id || '@' || generation, id, generation, run, attempts, nonce, $3, agent, session, "user",
+    SELECT $1, project, task || '@' || generation, task, generation, run, attempts, nonce, $3, agent, session, "user",
         $2, lease, 'active', 0, true, false, 0, process, request_id, request_hash
     FROM held
 ), told AS (
     INSERT INTO {s}event (tenant, id, time, kind, level, project, task, key, version, track, generation, agent, session,
-        "user", address, previous_state, new_state, message, details, patch, trace_id, causation_id)
-    SELECT $1, event, $2, 'task.claimed', 'info', t.project, t.id, b.key, version, b.track, generation, agent, session,
+        "user", address, previous_state, new_state, message, details, patch, trace_id, causation_id, of_claim)
+    SELECT $1, event, $2, 'task.claimed', 'info', project, task, key, version, track, generation, agent, session,
         by_user, address, 'ready', 'claimed', '',
         '{{"lease_until":' || lease_until || ',"attempt":' || attempts
             || ',"previous_generation":' || generation - 1 || '}}',
-        '[["task","' || t.id || '",{{"state":"claimed","generation":' || generation || ',"attempts":' || attempts
+        '[["task","' || task || '",{{"state":"claimed","generation":' || generation || ',"attempts":' || attempts
             || ',' || who || ',"claimed_at":' || $2 || ',"claim_epoch":"' || $3 || '","updated_at":' || $2
-            || ',"version":' || version || '}}],["claim","' || t.id || '@' || generation || '",{{"id":"' || t.id || '@'
-            || generation || '","task":"' || t.id || '","generation":' || generation || ',"run":' || run
+            || ',"version":' || version || '}}],["claim","' || task || '@' || generation || '",{{"id":"' || task || '@'
+            || generation || '","task":"' || task || '","generation":' || generation || ',"run":' || run
             || ',"attempt":' || attempts || ',"epoch":"' || $3 || '",' || who || ',"acquired_at":' || $2 || asked
             || '}}]]',
-        traced, command
-    FROM held AS t JOIN {s}task_base AS b ON b.tenant = $1 AND b.project = t.project AND b.id = t.id
+        trace_id, command, true
+    FROM held
     RETURNING sequence
 )
-SELECT {task}, {brief}, (SELECT max(sequence) FROM told), pg_current_xact_id()::text
-FROM held AS t JOIN {s}task_base AS b ON b.tenant = $1 AND b.project = t.project AND b.id = t.id
-    JOIN {s}brief AS w ON w.tenant = $1 AND w.project = t.project AND w.id = t.id
+SELECT project, {told_names}, (SELECT bool_or(strpos(spec, 'context_refs') + strpos(spec, '$body')
+    + strpos(description, '$body') > 0) FROM held), (SELECT max(sequence) FROM told), pg_current_xact_id()::text
+FROM held
 """
 
 # The guard of a holder's write: its receipt is the current one, and what it holds is plain. Only what is held has a
@@ -70,8 +98,8 @@ _HOLDS = """
 _HOLDER = """{s}claim AS c
         LEFT JOIN {s}agent AS a ON a.tenant = c.tenant AND a.project = c.project AND a.id = c.agent
         LEFT JOIN {s}session AS s ON s.tenant = c.tenant AND s.project = c.project AND s.id = c.session"""
-_SIGNS = """a.last_seen AS agent_seen, a.stale OR a.left_at IS NOT NULL OR a.troubles > 0 AS agent_is_odd,
-        s.last_activity AS session_seen"""
+_ODD = "a.stale OR a.left_at IS NOT NULL OR a.troubles > 0"
+_SIGNS = f"a.last_seen AS agent_seen, {_ODD} AS agent_is_odd, s.last_activity AS session_seen"
 
 _COMPLETE = (
     """
@@ -110,7 +138,7 @@ WITH found AS (
     FROM found
 ), told AS (
     INSERT INTO {s}event (tenant, id, time, kind, level, project, task, key, version, track, generation, agent, session,
-        "user", address, previous_state, new_state, message, details, patch, trace_id, causation_id)
+        "user", address, previous_state, new_state, message, details, patch, trace_id, causation_id, of_claim)
     SELECT $1, event, $2, 'task.completed', 'info', project, id, key, next, track, generation, agent, session, by_user,
         address, was, 'completed', '',
         '{{"result":"' || result || '","work_product":"' || product || '","late":false,"duration_ms":'
@@ -126,7 +154,7 @@ WITH found AS (
             || '}}],["claim","' || id || '@' || generation || '",{{"state":"released","reason":"COMPLETED"'
             || ',"released_at":' || $2 || CASE WHEN renewals > 0 THEN ',"renewals":' || renewals ELSE '' END
             || ',"result_accepted":true,"work_product":"' || product || '"}}]]',
-        trace_id, command
+        trace_id, command, true
     FROM found
     RETURNING sequence
 )
@@ -159,48 +187,71 @@ WITH found AS (
     FROM found AS f WHERE t.ctid = f.held_at
 ), told AS (
     INSERT INTO {s}event (tenant, id, time, kind, level, project, task, key, version, track, generation, agent, session,
-        "user", address, previous_state, new_state, message, details, patch, trace_id, causation_id)
+        "user", address, previous_state, new_state, message, details, patch, trace_id, causation_id, of_claim)
     SELECT $1, event, $2, 'task.started', 'info', project, id, key, next, track, generation, coalesce(by_agent, agent),
         coalesce(by_session, session), by_user, address, 'claimed', 'running', '', '{{}}',
         '[["task","' || id || '",{{"state":"running","started_at":' || $2 || ',"updated_at":' || $2 || ',"version":'
             || next || '}}]]',
-        trace_id, command
+        trace_id, command, by_session IS NULL OR by_session = session
     FROM found WHERE starts
     RETURNING sequence
 )
-SELECT project, ref, until, agent, session, agent_seen, agent_is_odd, session_seen, (SELECT max(sequence) FROM told),
-    pg_current_xact_id()::text
-FROM found
+SELECT project, ref, until, agent, session, agent_seen, agent_is_odd, session_seen, (
+    SELECT count(*) FROM (
+        SELECT FROM {s}message AS m
+        WHERE m.tenant = $1 AND m.project = f.project AND m.recipient = f.agent AND m.read_at IS NULL LIMIT $16
+    ) AS unread), (SELECT max(sequence) FROM told), pg_current_xact_id()::text
+FROM found AS f
 """
 )
-
-_HELD = """
-SELECT given.session, first.id, b.key FROM unnest($3::text[]) AS given (session), LATERAL (
-    SELECT id FROM {s}task_hot WHERE tenant = $1 AND project = $2 AND session = given.session ORDER BY id LIMIT $4
-) AS first JOIN {s}task_base AS b ON b.tenant = $1 AND b.project = $2 AND b.id = first.id
-"""
 
 
 class Hot(NamedTuple):
     """The texts for one schema."""
 
-    held: str
+    claims: str  # of receipts, and their agents and sessions
+    agents: str
+    sessions: str
+    known: str
     grant: str
     complete: str
     renew: str
 
 
 @cache
-def hot_of(schema: str) -> Hot:
-    """`schema` as the dialect has it: quoted, with its dot."""
-    hot = {"project", "id", *HOT["task"]}
+def hot_of(dialect: Dialect) -> Hot:
+    schema = dialect.schema
+    hot = {"id", *HOT["task"]}
+    told = [*(f'{"t" if name in hot else "b"}."{name}"' for name in TOLD), *(f'w."{name}"' for name in TOLD_OF_BRIEF)]
     named = {
         "holder": _HOLDER.format(s=schema),
+        "odd": _ODD,
         "signs": _SIGNS,
-        "task": ", ".join(f'{"t" if c.name in hot else "b"}."{c.name}"' for c in Codec(Task).columns),
-        "brief": ", ".join(f'w."{c.name}"' for c in Codec(Brief).columns),
+        "told": ", ".join(told),
+        "told_names": ", ".join(f'"{name}"' for name in (*TOLD, *TOLD_OF_BRIEF)),
     }
-    return Hot(*(text.format(s=schema, **named) for text in (_HELD, _GRANT, _COMPLETE, _RENEW)))
+    claims = _CLAIMS_OF.format(s=schema)
+    keys = {Claim: claims} | {
+        kind: _HELD_BY.format(s=schema, who=who, claims=claims)
+        for kind, who in ((Agent, "agent"), (Session, "session"))
+    }
+    return Hot(
+        *(_HOLDERS.format(select=table_of(kind, dialect).select, keys=keys[kind]) for kind in (Claim, Agent, Session)),
+        *(text.format(s=schema, **named) for text in (_KNOWN, _GRANT, _COMPLETE, _RENEW)),
+    )
+
+
+def told_reader() -> Callable[[Sequence[Any]], list[Any]]:
+    """Reads the values of TOLD and TOLD_OF_BRIEF."""
+    task, brief = Codec(Task).by_name, Codec(Brief).by_name
+    read = values_reader(Task, [*(task[name] for name in TOLD), *(brief[name] for name in TOLD_OF_BRIEF)])
+
+    def read_shown(row: Sequence[Any]) -> list[Any]:
+        if any("\x01" in value for value in row if type(value) is str):
+            row = [shown(value) if type(value) is str else value for value in row]
+        return read(row)
+
+    return read_shown
 
 
 def columns(rows: Sequence[tuple[Any, ...]]) -> list[Any]:

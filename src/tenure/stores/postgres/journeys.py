@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
 import msgspec
 
-from tenure.core.errors import Bug, Conflict, SchemaMismatch, StoreCorrupt, TenureError
+from tenure.core.errors import Bug, SchemaMismatch, StoreCorrupt, TenureError
 from tenure.stores.postgres import queries
-from tenure.stores.postgres.failures import BAD_VALUES, UNIQUE, Failed, Lost, bad_value, lost, translated, unknown
+from tenure.stores.postgres.failures import BAD_VALUES, Failed, Lost, bad_value, lost, translated, unknown
 from tenure.stores.postgres.link import Answer, Link, Rows, Statement
 
 if TYPE_CHECKING:
@@ -43,7 +43,8 @@ class Journeys:
         self._to_hold: dict[str, None] = {}  # from the beginning on
         self._failed: TenureError | None = None
         self._wrote = False
-        self._log: list[Statement] = []  # events that go with the commit, or before the next question
+        self._later: list[Statement] = []  # what goes with the commit, or before the next question
+        self._tells = 0  # which of these appends the last event; 0: none
         self._last: tuple[int, int] | None = None  # of the last event: sequence and transaction
         self._now = 0
         self._epoch = ""
@@ -61,7 +62,7 @@ class Journeys:
         assert link is not None
         self._link = None
         try:
-            if kind is None and self._failed is None and (self._wrote or self._log):
+            if kind is None and self._failed is None and (self._wrote or self._later):
                 self._commit(link)
             elif link.is_open and link.in_transaction:
                 link.run([("ROLLBACK", ())])
@@ -170,17 +171,17 @@ class Journeys:
     # --- ending ---
 
     def _commit(self, link: Link) -> None:
-        """Events and COMMIT in one journey: what fails before it keeps it from being run.
+        """What is left and COMMIT in one journey: what fails before it keeps it from being run.
 
-        The call that wakes others goes along where it is known by then what it will say.
+        The call that wakes others goes along where it is known by then what it will say, and else without waiting.
         """
         link.notices.clear()
         url = self._store.url
-        call = None if self._log or self._last is None else self._store.call(*self._last)
+        call = None if self._tells or self._last is None else self._store.call(*self._last)
         try:
-            answers = link.run([*self._log, ("COMMIT", ())], aside=call)
+            answers = link.run([*self._later, ("COMMIT", ())], aside=call)
         except Failed as error:
-            self._failed = taken(error, "event") if error.state == UNIQUE else translated(error, url)
+            self._failed = translated(error, url)
             if link.is_open and link.in_transaction:
                 link.run([("ROLLBACK", ())])
             raise self._failed from error
@@ -196,14 +197,16 @@ class Journeys:
         warnings = [notice.message for notice in link.notices if notice.severity == "WARNING"]
         if warnings:
             raise unknown(f"committed on this server alone: {warnings[0]}", url)
-        if self._log:
-            self._note_last(answers[-2])
+        if self._tells:
+            self._note_last(answers)
             assert self._last is not None
             self._store.notify(link, *self._last)
 
-    def _note_last(self, answer: Answer) -> None:
-        ((sequence, transaction),) = answer.rows()
-        self._last = (sequence, int(transaction))
+    def _note_last(self, answers: Sequence[Answer]) -> None:
+        if self._tells:
+            ((sequence, transaction),) = answers[self._tells - 1].rows()
+            self._last = (sequence, int(transaction))
+            self._tells = 0
 
     # --- statements ---
 
@@ -229,15 +232,15 @@ class Journeys:
             raise self._failed
         if self._link is None:
             raise Bug("this transaction has ended")
-        untold, self._log = self._log, []
+        first, self._later = self._later, []
         try:
-            answers = self._link.run([*untold, *statements] if untold else statements)
+            answers = self._link.run([*first, *statements] if first else statements)
         except (*BAD_VALUES, Failed, Lost) as error:
             self._refuse(error)
-        if untold:
+        if first:
             self._wrote = True
-            self._note_last(answers[len(untold) - 1])
-        return answers[len(untold) :]
+            self._note_last(answers)
+        return answers[len(first) :]
 
     def _must_write(self) -> None:
         if not self._write:
@@ -256,10 +259,6 @@ class Journeys:
         """From here on the transaction can only end without a trace."""
         self._failed = error
         raise error from cause
-
-
-def taken(error: Failed, what: str) -> Conflict:
-    return Conflict(f"{what}: {error.message}")
 
 
 def _asked(text: str, values: Sequence[Any]) -> _Asked:

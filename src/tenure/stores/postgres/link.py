@@ -50,8 +50,22 @@ class Answer:
     def tag(self) -> bytes:
         return self._result.command_status or b""
 
+    @property
+    def count(self) -> int:
+        return self._result.ntuples
+
+    def first(self) -> list[bytes | None]:
+        """The first row, as the server has written it."""
+        return [self._result.get_value(0, column) for column in range(self._result.nfields)]
+
     def rows(self) -> Rows:
-        loader = self._link.loader
+        return self._loaded(self._link.loader)
+
+    def rows_apart(self) -> Rows:
+        """As `rows`, when the link may be another thread's by now."""
+        return self._loaded(Transformer())
+
+    def _loaded(self, loader: Any) -> Rows:
         loader.set_pgresult(self._result, set_loaders=True, format=pq.Format.TEXT)
         rows: Rows = loader.load_rows(0, self._result.ntuples, tuple)
         return rows
@@ -79,6 +93,7 @@ class Link:
         self._poll = select.poll()
         self._poll.register(self._wire.socket, select.POLLIN)
         self._bell = select.poll()
+        self._owed: list[str | None] | None = None  # what comes for a statement whose answer nobody waits for
 
     @property
     def is_open(self) -> bool:
@@ -96,7 +111,7 @@ class Link:
 
     @property
     def in_transaction(self) -> bool:
-        return self._wire.transaction_status != pq.TransactionStatus.IDLE
+        return self._owed is None and self._wire.transaction_status != pq.TransactionStatus.IDLE
 
     def all(self, text: str, values: Sequence[Any] = ()) -> Rows:
         return self.run([(text, values)])[0].rows()
@@ -106,6 +121,8 @@ class Link:
 
         Nobody minds whether `aside` fails, which is run last.
         """
+        if self._owed is not None:
+            self._take_owed()
         if self._prepared and not self.in_transaction and time.monotonic() > self._plans_until:
             self._plan_anew()
         # All are encoded before the first is sent: a value that cannot be must not leave half of them on their way.
@@ -116,8 +133,30 @@ class Link:
             answers += self._exchange(ready[start : start + _AT_ONCE], needed)
         return answers[: len(statements)]
 
+    def post(self, statement: Statement) -> None:
+        """Run it outside of any transaction, without waiting: its answer is read before the next, whatever it says."""
+        text, values = statement
+        coming: list[str | None] = []
+        try:
+            self._send(text, parameters(values), coming)
+            self._owed = coming
+            self._flush()
+        except psycopg.OperationalError as error:
+            self.close()
+            raise Lost(str(error).strip()) from error
+
+    def _take_owed(self) -> None:
+        owed, self._owed = self._owed or [], None
+        try:
+            self._receive(owed, syncs=0)
+        except psycopg.OperationalError as error:
+            self.close()
+            raise Lost(str(error).strip()) from error
+
     def script(self, text: str) -> None:
         """Run several statements without parameters, one after another, as a migration has them."""
+        if self._owed is not None:
+            self._take_owed()
         try:
             self._wire.send_query(text.encode())
             self._flush()

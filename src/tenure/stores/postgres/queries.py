@@ -166,6 +166,6 @@ def queries_of(schema: str) -> Queries:
     )  # fmt: skip
     dialect = Dialect(
         contains=CONTAINS, contains_asks=("json", "json"), truths=("false", "true"), arrays=True, missing_last=True,
-        schema=here, hot=tuple(HOT.items()),
+        fails_untouched=True, schema=here, hot=tuple(HOT.items()),
     )  # fmt: skip
     return Queries(dialect, *(text.replace("{s}", here) for text in texts))

@@ -6,6 +6,8 @@ import hashlib
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import cached_property
 from typing import Any
 
 from tenure.core.errors import InvalidInput, StoreAway
@@ -14,6 +16,7 @@ from tenure.stores.port import DURABLE, FUSED, PROCESSES, TENANTS, WAKE_UPS, WRI
 from tenure.stores.postgres import address, queries, schema
 from tenure.stores.postgres.connections import Connections
 from tenure.stores.postgres.failures import Failed, Lost, lost, translated
+from tenure.stores.postgres.hot import told_reader
 from tenure.stores.postgres.link import Link, Rows, Statement
 from tenure.stores.postgres.transaction import PostgresTransaction
 from tenure.stores.postgres.values import reader
@@ -97,6 +100,8 @@ class Postgres:
         return PostgresTransaction(self, tenant, write)
 
     def mark(self) -> int:
+        if self.listener.hears:
+            return self.board.mark()
         ((last, snapshot),) = self._read(self.queries.mark)
         self.board.remember(last, snapshot)
         return int(last)
@@ -108,7 +113,7 @@ class Postgres:
         seen = board.seen(mark)
         if timeout > 0 and board.last <= mark:
             self.listener.start(min(timeout, _AWAY))
-        if self._has_news(mark, seen.text if seen else None):
+        if (seen is None or seen.calls is None) and self._has_news(mark, seen.text if seen else None):
             return True
         with board.changed:
             while not board.has_news(mark, seen):
@@ -137,10 +142,8 @@ class Postgres:
 
     def notify(self, link: Link, sequence: int, transaction: int) -> None:
         """Wake them. It is committed by now: whatever goes wrong here, they will look by themselves."""
-        try:
-            link.run([self.call(sequence, transaction)])
-        except (Failed, Lost):
-            return
+        with suppress(Lost):
+            link.post(self.call(sequence, transaction))
 
     def settled_here(self) -> None:
         """Tenants other than the one whose epoch was just begun get a new one too: their receipts came along."""
@@ -198,6 +201,10 @@ class Postgres:
             codec: Codec[Any] = event_table(dialect).codec if kind is Event else Codec(kind)
             found = self._readers[kind] = reader(codec)
         return found
+
+    @cached_property
+    def told_reader(self) -> Callable[[Sequence[Any]], list[Any]]:
+        return told_reader()
 
     def _read(self, text: str, values: Sequence[Any] = ()) -> Rows:
         self._refuse_fork()

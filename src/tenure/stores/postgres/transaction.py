@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tenure.core.errors import Conflict, TenureError
 from tenure.core.events import Event
 from tenure.core.filters import Where
-from tenure.core.records import Brief, Row, Task
-from tenure.stores.fused import Completed, Completion, Grant, Granted, Renewal, Renewed
+from tenure.core.records import Agent, Claim, Row, Session, Task
+from tenure.stores.fused import Asking, Completed, Completion, Grant, Granted, Holders, Known, Renewal, Renewed
 from tenure.stores.port import Change, Head
 from tenure.stores.postgres import hot, log, queries
 from tenure.stores.postgres.cursors import first_running
 from tenure.stores.postgres.journeys import Journeys
-from tenure.stores.postgres.link import Rows
+from tenure.stores.postgres.link import Answer
 from tenure.stores.postgres.values import shown
 from tenure.stores.postgres.writing import writes
 from tenure.stores.sql.statements import event_table, table_of
@@ -24,15 +24,13 @@ if TYPE_CHECKING:
 
 R = TypeVar("R", bound=Row)
 
-_TASK_COLUMNS = len(Task.__struct_fields__)
-
 
 class PostgresTransaction(Journeys):
     """Fulfils the port."""
 
     def __init__(self, store: Postgres, tenant: str, write: bool) -> None:
         super().__init__(store, tenant, write)
-        self._hot = hot.hot_of(self._dialect.schema)
+        self._hot = hot.hot_of(self._dialect)
 
     # --- reading ---
 
@@ -132,7 +130,7 @@ class PostgresTransaction(Journeys):
 
     # --- writing ---
 
-    def save(self, changes: Sequence[Change]) -> None:
+    def save(self, changes: Sequence[Change], *, last: bool = False) -> None:
         self._must_write()
         try:
             planned = list(writes(changes, self._tenant, self._dialect))
@@ -141,10 +139,12 @@ class PostgresTransaction(Journeys):
         if not planned:
             return
         self._enter({write.row.project for write in planned})
-        self._wrote = True
-        for write, answer in zip(planned, self._run([(w.text, w.values) for w in planned]), strict=True):
-            if answer.touched != 1:
-                self._fail(Conflict(f"{write.table} {write.row.id} is not as it was loaded"))
+        statements = [(write.text, write.values) for write in planned]
+        if last:
+            self._later += statements
+        else:
+            self._run(statements)
+            self._wrote = True
 
     def append(self, events: Sequence[Event]) -> None:
         self._must_write()
@@ -152,7 +152,8 @@ class PostgresTransaction(Journeys):
             self._enter({event.project for event in events})
             table = event_table(self._dialect)
             text = f'{table.insert} RETURNING "sequence", "xid"::text'
-            self._log += [(text, table.values(self._tenant, event)) for event in events]
+            self._later += [(text, table.values(self._tenant, event)) for event in events]
+            self._tells = len(self._later)
 
     def drop_events(self, project: str, tasks: Collection[str]) -> None:
         self._must_write()
@@ -164,42 +165,55 @@ class PostgresTransaction(Journeys):
 
     # --- the hot three: see stores/fused.py ---
 
-    def held(self, project: str, sessions: Collection[str], most: int) -> dict[str, list[tuple[str, str]]]:
-        self._enter((project,))
-        found: dict[str, list[tuple[str, str]]] = {}
-        for session, id, key in self._read(self._hot.held, [self._tenant, project, list(sessions), most]):
-            found.setdefault(session, []).append((id, key))
-        return found
+    def holders(self, project: str, receipts: Sequence[tuple[str, int]]) -> Holders:
+        tasks = self.find(Task, {"project": project, "ref": tuple(ref for ref, _ in receipts)})
+        given = [self._tenant, project, *hot.columns(receipts)]
 
-    def grant(self, grants: Sequence[Grant]) -> list[Granted]:
-        rows = self._fused(self._hot.grant, grants, {g.project for g in grants})
-        if len(rows) != len(grants):
-            self._fail(Conflict(f"{len(grants) - len(rows)} of {len(grants)} tasks are not to be had"))
-        read_task, read_brief = self._store.reader(Task), self._store.reader(Brief)
-        found = {}
-        for row in rows:
-            task = read_task(row[:_TASK_COLUMNS])
-            found[task.project, task.id] = Granted(task, read_brief(row[_TASK_COLUMNS:-2]))
-        return [found[g.project, g.task] for g in grants]
+        def read(text: str, kind: type[R]) -> list[R]:
+            return self._rows((text, given), self._store.reader(kind))
+
+        texts = self._hot
+        return Holders(tasks, read(texts.claims, Claim), read(texts.agents, Agent), read(texts.sessions, Session))
+
+    def known(self, project: str, asking: Sequence[Asking], most: int) -> dict[int, Known]:
+        self._enter((project,))
+        rows = self._read(self._hot.known, [self._tenant, project, *hot.columns(asking), most])
+        return {
+            n - 1: Known(agent_seen, session_seen, (*skills,), [_named(task) for task in held or ()])
+            for n, agent_seen, session_seen, *skills, held in rows
+        }
+
+    def grant(self, grants: Sequence[Grant]) -> Granted:
+        answer = self._fused(self._hot.grant, grants, {g.project for g in grants})
+        if answer.count != len(grants):
+            self._fail(Conflict(f"{len(grants) - answer.count} of {len(grants)} tasks are not to be had"))
+        read = self._store.told_reader
+
+        def rows() -> list[list[Any]]:
+            found = {(row[0], row[1]): row for row in answer.rows_apart()}
+            return [read(found[g.project, g.task][1:-3]) for g in grants]
+
+        return Granted(rows, is_plain=answer.first()[-3] == b"f")
 
     def complete(self, completions: Sequence[Completion]) -> list[Completed]:
-        rows = self._fused(self._hot.complete, completions, {c.project for c in completions})
-        return [Completed(*row[:-2]) for row in rows]
+        answer = self._fused(self._hot.complete, completions, {c.project for c in completions})
+        return [Completed(*row[:-2]) for row in answer.rows()]
 
-    def renew(self, renewals: Sequence[Renewal]) -> list[Renewed]:
-        rows = self._fused(self._hot.renew, renewals, {r.project for r in renewals})
-        return [Renewed(*row[:-2]) for row in rows]
+    def renew(self, renewals: Sequence[Renewal], most_mail: int) -> list[Renewed]:
+        answer = self._fused(self._hot.renew, renewals, {r.project for r in renewals}, most_mail)
+        return [Renewed(*row[:-2]) for row in answer.rows()]
 
-    def _fused(self, text: str, given: Sequence[Any], projects: set[str]) -> Rows:
-        """The rows, of which the last two columns are the last event's sequence, if any, and the transaction."""
+    def _fused(self, text: str, given: Sequence[Any], projects: set[str], *more: int) -> Answer:
+        """Rows of which the last two columns are the last event's sequence, if any, and the transaction."""
         self._must_write()
         self._enter(projects)
-        rows = self._read(text, [self._tenant, self._now, self._epoch, *hot.columns(given)])
-        if rows:
+        (answer,) = self._run([(text, [self._tenant, self._now, self._epoch, *hot.columns(given), *more])])
+        if answer.count:
             self._wrote = True
-        if rows and rows[0][-2] is not None:
-            self._last = (rows[0][-2], int(rows[0][-1]))
-        return rows
+            *_, sequence, transaction = answer.first()
+            if sequence is not None and transaction is not None:
+                self._last = (int(sequence), int(transaction))
+        return answer
 
     def lock(self, name: str, projects: Collection[str]) -> None:
         """One lock a project, whatever it is for: see the package. Before the first question they are only noted."""
@@ -225,6 +239,12 @@ class PostgresTransaction(Journeys):
 def _head(row: Sequence[Any]) -> Head:
     band, rank, sequence, id, plain = row
     return Head(band, rank, sequence, shown(id), plain)
+
+
+def _named(task: str) -> tuple[str, str]:
+    """Id and key of a task, which have no space in them."""
+    id, _, key = task.partition(" ")
+    return id, key
 
 
 def _value(by: Any) -> Any:

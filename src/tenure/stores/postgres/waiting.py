@@ -5,7 +5,8 @@ after another. Whoever dies between the two leaves it untold; so the thread also
 more often where it cannot listen, behind a pooler.
 
 A late commit has a lower sequence than others that were seen already. So a waiter goes by what its `mark` saw: it is
-woken by every transaction that was not over then, whatever its sequence.
+woken by every transaction that was not over then, whatever its sequence. While the thread listens no question is
+needed for that: whatever is told after the mark may be news.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ class Seen(NamedTuple):
     """What a `mark` stood for."""
 
     mark: int
-    text: str  # of the snapshot
-    snapshot: Snapshot
+    calls: int | None = None  # how many had come by then, where it was made by counting them
+    text: str = ""  # of the snapshot
+    snapshot: Snapshot | None = None
 
 
 class Board:
@@ -42,6 +44,7 @@ class Board:
     def __init__(self) -> None:
         self.changed = threading.Condition()
         self.last = 0  # the highest sequence known to be committed
+        self._calls = 0
         self._news: deque[int] = deque(maxlen=_KEPT)  # transactions
         self._marked = threading.local()
 
@@ -49,12 +52,21 @@ class Board:
         with self.changed:
             self.last = max(self.last, sequence)
             if transaction is not None:
+                if transaction in self._news:
+                    return  # the server tells us too what we have told it
                 self._news.append(transaction)
+            self._calls += 1
             self.changed.notify_all()
 
     def remember(self, mark: int, snapshot: str) -> None:
         """For this thread's next wait."""
-        self._marked.seen = Seen(mark, snapshot, parse_snapshot(snapshot))
+        self._marked.seen = Seen(mark, text=snapshot, snapshot=parse_snapshot(snapshot))
+
+    def mark(self) -> int:
+        """As `remember`, where every commit is told: what is told from now on is news to this thread's next wait."""
+        with self.changed:
+            self._marked.seen = Seen(self.last, self._calls)
+            return self.last
 
     def seen(self, mark: int) -> Seen | None:
         found: Seen | None = getattr(self._marked, "seen", None)
@@ -64,7 +76,11 @@ class Board:
         """Call with `changed` held."""
         if self.last > mark:
             return True
-        return seen is not None and any(not seen.snapshot.saw(news) for news in self._news)
+        if seen is None:
+            return False
+        if seen.calls is not None:
+            return self._calls > seen.calls
+        return seen.snapshot is not None and any(not seen.snapshot.saw(news) for news in self._news)
 
 
 class Listener:
@@ -78,6 +94,7 @@ class Listener:
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
         self._ready = threading.Event()
+        self.hears = False  # every commit is told, for the time being
 
     def start(self, patience: float) -> None:
         """Have the thread listen, or go on after `patience` seconds without it."""
@@ -107,6 +124,7 @@ class Listener:
             except (Failed, Lost, psycopg.Error, OSError):
                 self._ended.wait(BACK_OFF)
             finally:
+                self.hears = False
                 link.close()
 
     def _listen(self, link: Link) -> None:
@@ -117,11 +135,12 @@ class Listener:
                 link.stop_hearing(self._bell[0].fileno())
             link.script(f'LISTEN "{self._channel}"')
             pause = LOOKS
-        self._ready.set()
         while not self._ended.is_set():
             ((last, _),) = link.all(self._mark)
-            if last > self._board.last:
-                self._board.post(last)
+            if last > self._board.last or not self._ready.is_set() or self.hears != link.is_direct:
+                self._board.post(last)  # what came while nobody listened is news to all
+            self.hears = link.is_direct
+            self._ready.set()
             if link.is_direct:
                 link.hear(pause)
             else:

@@ -13,11 +13,10 @@ from tenure.stores.sql.statements import table_of
 
 
 class Write(NamedTuple):
-    """One statement, and the row that it must touch."""
+    """One statement, and the row that it is about."""
 
     text: str
     values: list[Any]
-    table: str
     row: Row
 
 
@@ -37,4 +36,4 @@ def writes(changes: Sequence[Change], tenant: str, dialect: Dialect) -> Iterator
             if changed is None:
                 continue
             statement = changed
-        yield Write(*statement, table.name, row)
+        yield Write(*statement, row)

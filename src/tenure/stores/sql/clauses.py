@@ -30,6 +30,7 @@ class Dialect(msgspec.Struct, frozen=True, cache_hash=True):
     arrays: bool = False  # many values may be one parameter
     missing_last: bool = False  # where sorting is not told otherwise
     schema: str = ""  # what stands before a table's name, quoted and with its dot
+    fails_untouched: bool = False  # a change that touches no row shall fail by itself: nobody looks before the commit
     # Tables kept as two, `NAME_hot` with these columns and `NAME_base` with the others; `NAME` is a view of both.
     hot: tuple[tuple[str, tuple[str, ...]], ...] = ()
 

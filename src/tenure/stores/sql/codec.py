@@ -98,7 +98,12 @@ _EMPTY: dict[type, str] = {tuple: "[]", dict: "{}"}
 
 
 def _decoder(struct: type[S], columns: Sequence[Column]) -> Callable[[Sequence[Any]], S]:
-    build = _builder(struct, columns)
+    build, read = _builder(struct, columns), values_reader(struct, columns)
+    return lambda row: build(read(row))
+
+
+def values_reader(struct: type[msgspec.Struct], columns: Sequence[Column]) -> Callable[[Sequence[Any]], list[Any]]:
+    """The fields' values from those of their columns; the struct is of the module that knows the types."""
     flags = tuple(n for n, column in enumerate(columns) if column.type == "bool")
     json = [
         (n, "" if c.nullable else c.annotation.partition("[")[0], _reader(struct, c))
@@ -109,7 +114,7 @@ def _decoder(struct: type[S], columns: Sequence[Column]) -> Callable[[Sequence[A
     objects = tuple((n, read) for n, kind, read in json if kind == "dict")
     others = tuple((n, read) for n, kind, read in json if kind not in ("tuple", "dict"))
 
-    def decode(row: Sequence[Any]) -> S:
+    def decode(row: Sequence[Any]) -> list[Any]:
         values = list(row)
         for n in flags:
             if values[n] is not None:
@@ -121,7 +126,7 @@ def _decoder(struct: type[S], columns: Sequence[Column]) -> Callable[[Sequence[A
         for n, read in others:
             if values[n] is not None:
                 values[n] = read(values[n])
-        return build(values)
+        return values
 
     return decode
 

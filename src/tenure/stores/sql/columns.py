@@ -51,6 +51,9 @@ HOT = {
 # Rows that are written many times leave room on their pages for their next versions.
 FILL = {"task_hot": 50, "claim": 50, "agent": 70, "session": 70, "dag": 70, "track": 70, "leader": 70, "usage": 85}
 
+# Columns of the log that are the server's own: see the migration, and `cursors`.
+_OF_EVENTS = ["of_claim boolean NOT NULL DEFAULT false", "xid xid8 NOT NULL DEFAULT pg_current_xact_id()"]
+
 
 def definition(column: Column) -> str:
     """One line of a CREATE TABLE, in SQLite's words."""
@@ -102,7 +105,7 @@ def _postgres_part(name: str, columns: list[Column], *, is_event: bool) -> str:
     if is_event:
         lines = ["sequence bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY", *lines]
     lines += [postgres_definition(c) for c in columns if not (is_event and c.name == "sequence")]
-    lines.append("xid xid8 NOT NULL DEFAULT pg_current_xact_id()" if is_event else "PRIMARY KEY (id, project, tenant)")
+    lines += _OF_EVENTS if is_event else ["PRIMARY KEY (id, project, tenant)"]
     return _table(name, lines, f") WITH (fillfactor = {FILL[name]});" if name in FILL else ");")
 
 

@@ -52,7 +52,7 @@ class Table(Generic[R]):
         self._uniques = [unique for unique in UNIQUE.get(kind, ()) if unique.only_if is None]
         self._guards = ("version", "generation") if issubclass(kind, Task) else ()
         self._this_row = " AND ".join(f'"{name}" = ?' for name in ("tenant", "project", "id", *self._guards))
-        self.delete = f"DELETE FROM {self.place} WHERE {self._this_row}"
+        self.delete = self._touching(f"DELETE FROM {self.place} WHERE {self._this_row}")
         self._updates: dict[tuple[int, ...], str] = {}
         self._finds: dict[tuple[Any, ...], str] = {}
 
@@ -66,11 +66,19 @@ class Table(Generic[R]):
             return None
         text = self._updates.get(positions)
         if text is None:
-            text = f"UPDATE {self.place} SET {self._sets(positions)} WHERE {self._this_row}"
+            text = self._touching(f"UPDATE {self.place} SET {self._sets(positions)} WHERE {self._this_row}")
             self._updates[positions] = text
         values += (tenant, before.project, before.id)
         values += [getattr(before, name) for name in self._guards]
         return text, values
+
+    def _touching(self, change: str, hot: str = "") -> str:
+        """The change, which must touch one row; after what `hot` says of the other table of the two."""
+        first = f"hot AS ({hot})" if hot else ""
+        if not self.dialect.fails_untouched:
+            return f"WITH {first} {change}" if first else change
+        steps = [step for step in (first, f"touched AS ({change} RETURNING 1)") if step]
+        return f"WITH {', '.join(steps)} SELECT 1 / count(*) FROM touched"
 
     def _sets(self, positions: Sequence[int]) -> str:
         names = [self.codec.columns[n].name for n in positions]
@@ -203,8 +211,8 @@ class SplitTable(Table[R]):
             for place, part in both
         )
         self.insert = f"WITH hot AS ({into_hot}) {into_base}"
-        of_hot = f"FROM {self.hot} WHERE {self._this_row}"
-        self.delete = f"WITH hot AS (DELETE {of_hot} RETURNING 1) DELETE FROM {self.base} WHERE {_SAME} AND {_BOTH}"
+        of_hot = f"DELETE FROM {self.hot} WHERE {self._this_row} RETURNING 1"
+        self.delete = self._touching(f"DELETE FROM {self.base} WHERE {_SAME} AND {_BOTH}", of_hot)
 
     def _place_of(self, *fields: str) -> str:
         """The one table that has them all, where there is one: counting need not join."""
@@ -235,9 +243,9 @@ class SplitTable(Table[R]):
         """The hot row says whether the whole is as it was loaded, also where nothing in it changes."""
         first = f"UPDATE {self.hot} SET {self._sets(hot)} WHERE {self._this_row}" if hot else ""
         if not base:
-            return first
+            return self._touching(first)
         first = f"{first} RETURNING 1" if hot else f"SELECT 1 FROM {self.hot} WHERE {self._this_row}"
-        return f"WITH hot AS ({first}) UPDATE {self.base} SET {self._sets(base)} WHERE {_SAME} AND {_BOTH}"
+        return self._touching(f"UPDATE {self.base} SET {self._sets(base)} WHERE {_SAME} AND {_BOTH}", first)
 
     def deleting(self, tenant: str, row: R) -> Statement:
         text, values = super().deleting(tenant, row)

@@ -212,7 +212,7 @@ class SqliteTransaction:
         found: int | None = earliest
         return found
 
-    def save(self, changes: Sequence[Change]) -> None:
+    def save(self, changes: Sequence[Change], *, last: bool = False) -> None:
         self._must_write()
         tenant, execute, changed = self._tenant, self._link.execute, self._link.connection.changes
         row: Row | None = None

@@ -162,9 +162,9 @@ class BothWays(Stage):
         for verb in ("grant", "complete", "renew"):
             real = getattr(transaction, verb)
 
-            def noted(self: Any, given: Any, real: Any = real, verb: str = verb) -> Any:
-                done = real(self, given)
-                used.append(f"{verb} {len(done)} of {len(given)}")
+            def noted(self: Any, given: Any, *more: int, real: Any = real, verb: str = verb) -> Any:
+                done = real(self, given, *more)
+                used.append(f"{verb} {len(done.rows() if verb == 'grant' else done)} of {len(given)}")
                 return done
 
             monkeypatch.setattr(transaction, verb, noted)
@@ -174,6 +174,7 @@ class BothWays(Stage):
 
 
 def _one_of_each(scene: Scene) -> list[Any]:
+    scene.do(c.Register, agent="ann", session="s")  # whom nobody knows yet takes the long way
     scene.run(*[c.Add(project=PROJECT, task=NewTask(title="plain"))] * 2)
     claims = scene.run(*[c.ClaimNext(project=PROJECT, agent="ann", session="s", request_id=r) for r in "ab"])
     receipts = [str(claim.receipt) for claim in claims if not isinstance(claim, Exception)]
@@ -218,10 +219,12 @@ def _new_task(dice: Random) -> NewTask:
             {"constraints": {"max_duration": 90}},
             {"constraints": {"required_capabilities": ["python"]}},
             {"priority": "critical"},
-            {"description": "d", "metadata": {"a": [1]}},
+            {"description": "d", "metadata": {"a": [1]}, "tags": ("x", "y")},
+            {"description": "d" * 5000},
+            {"spec": {"context_refs": ["task:A-001:output"]}},
         ]
     )
-    return NewTask(title=f"task {dice.randint(0, 99)}", **less)
+    return NewTask(title=f"task \x01{dice.randint(0, 99)}", **less)
 
 
 def _claim(dice: Random) -> c.ClaimNext:

@@ -112,7 +112,7 @@ class Overview(Stage):
         view = seen(scene)
         assert (view["is_whole"], total(view, "completed")) == (False, 2)
         assert view["since"] == scene.now - 2 * 60_000_000
-        monkeypatch.setattr(readings, "MOST_READ", 4000)
+        monkeypatch.setattr(readings, "MOST_READ", 2000)
         monkeypatch.setattr(readings, "MOST_WALKED", 4)
         assert seen(scene)["is_whole"] is False
         assert total(seen(scene), "completed") == 2

@@ -76,7 +76,7 @@ def _content(response: httpx2.Response, until: float) -> bytes:
         content += part
         if len(content) > LARGEST:
             raise Undecided(f"the judge at {response.url} answers with more than {LARGEST:,} bytes", again=True)
-        if False:  # one that sends a byte now and then keeps every other limit
+        if time.monotonic() > until:  # one that sends a byte now and then keeps every other limit
             raise Undecided(f"the judge at {response.url} takes too long to answer", again=True)
     return bytes(content)
 

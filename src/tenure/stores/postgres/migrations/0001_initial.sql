@@ -525,6 +525,7 @@ CREATE TABLE event (
     "patch" text COLLATE "C" NOT NULL,
     "trace_id" text COLLATE "C",
     "causation_id" text COLLATE "C",
+    of_claim boolean NOT NULL DEFAULT false,
     xid xid8 NOT NULL DEFAULT pg_current_xact_id()
 );
 
@@ -562,9 +563,8 @@ CREATE INDEX usage_late ON usage (tenant, project) WHERE late;
 
 CREATE INDEX landing_task ON landing (task, generation, project, tenant);
 
-CREATE INDEX result_task ON result (task, project, tenant, id);
--- The second wall behind the rule "one accepted result for a task and run".
-CREATE UNIQUE INDEX result_accepted ON result (task, run, project, tenant) WHERE accepted;
+-- Also the second wall behind the rule "one accepted result for a task and run".
+CREATE UNIQUE INDEX result_task ON result (task, (CASE WHEN accepted THEN run::text ELSE id END), project, tenant);
 
 CREATE INDEX session_open ON session (tenant, project, agent, id) WHERE ended_at IS NULL;
 
@@ -581,8 +581,10 @@ CREATE INDEX reservation_pattern ON reservation (tenant, project, pattern);
 -- The log of a project, and its last event: who writes there is never earlier than it.
 CREATE INDEX event_project ON event (tenant, project, sequence);
 CREATE UNIQUE INDEX event_version ON event (task, version, project, tenant) WHERE task IS NOT NULL;
-CREATE INDEX event_session ON event (tenant, project, session, sequence) WHERE session IS NOT NULL;
-CREATE INDEX event_causation ON event (tenant, causation_id, sequence) WHERE causation_id IS NOT NULL;
+-- An event is `of_claim` whose session is that of a claim of its task: it is found by that claim.
+CREATE INDEX event_session ON event (tenant, project, session, sequence) WHERE session IS NOT NULL AND NOT of_claim;
+-- What a command caused is found by its time, which its id tells: nobody asks often, and everybody writes.
+CREATE INDEX event_time ON event USING brin (time);
 
 -- Rows here are written often and die soon: cleaned up by the hundred, not when a fifth of the table is dead.
 ALTER TABLE task_hot SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);

@@ -11,7 +11,7 @@ import { number } from "../words.js";
 const MOST = 30; // in one column
 const COLUMNS = [
   { name: "Waiting", states: ["created", "pending", "retrying"], order: "-created_at" },
-  { name: "Ready", states: ["ready"], order: "-priority" },
+  { name: "Ready", states: ["ready"], order: "created_at" },
   { name: "In progress", states: ["claimed", "running", "validating"], order: "-updated_at" },
   { name: "For a person", states: ["paused", "dead_lettered"], order: "-updated_at" },
   { name: "Finished", states: ["completed", "cancelled"], order: "-updated_at" },
