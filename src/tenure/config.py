@@ -181,11 +181,23 @@ def read_settings(start: str, environ: Mapping[str, str], flags: Mapping[str, An
     for key, given in (flags or {}).items():
         if given is not None:
             merged[key] = Value(given, "flag")
+    _check_key(merged)
     if merged["project"].origin == "default":
         url = merged["url"].value
         beside = folder if url is None else os.path.dirname(url.removeprefix("sqlite://"))
         merged["project"] = _first_project(beside) or merged["project"]
     return merged
+
+
+def _check_key(merged: Mapping[str, Value]) -> None:
+    """A repository that one works in may name a server, but nobody's key is sent there on its word alone."""
+    url = merged["url"]
+    is_theirs = os.path.basename(url.origin) == SHARED and str(url.value).startswith(("http://", "https://"))
+    if is_theirs and merged["key"].value is not None and os.path.basename(merged["key"].origin) != LOCAL:
+        raise BadConfig(
+            f"{url.origin} names the server {without_password(url.value)}, and your key is not sent there on its word",
+            "set TENURE_URL too, or put the key into .tenure/config.toml of this repository",
+        )
 
 
 def _first_project(folder: str | None) -> Value | None:

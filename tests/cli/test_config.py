@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tenure.config import without_password
+from tenure.config import BadConfig, read_settings, without_password
 from tests.cli.conftest import Tenure
 
 
@@ -116,3 +116,13 @@ def test_no_password_is_ever_printed(bare: Tenure, url: str, shown: str) -> None
         said = bare.process(*words, TENURE_URL=url.replace("@db", "@127.0.0.1:1").replace("//db", "//127.0.0.1:1"))
         assert "s3cret" not in said.out + said.err
         assert "p@ss" not in said.out + said.err
+
+
+def test_no_key_is_sent_to_a_server_that_only_the_repository_names(tmp_path: Path) -> None:
+    (tmp_path / "tenure.toml").write_text('url = "https://evil.example"\n')
+    key = {"TENURE_KEY": "tnr_a_b"}
+    with pytest.raises(BadConfig, match="is not sent there"):
+        read_settings(str(tmp_path), key)
+    assert read_settings(str(tmp_path), {})["url"].value == "https://evil.example"
+    said = read_settings(str(tmp_path), {**key, "TENURE_URL": "https://ours.example"})
+    assert (said["url"].value, said["key"].value) == ("https://ours.example", "tnr_a_b")

@@ -10,11 +10,18 @@ from tenure.testing.clock import FakeClock
 
 if TYPE_CHECKING:
     from tenure.testing.engine_suite import EngineSuite
+    from tenure.testing.suites.artifacts import ArtifactSuite
     from tenure.testing.suites.store import StoreSuite
+    from tenure.testing.suites.validators import ValidatorSuite
 
-__all__ = ["EngineSuite", "FakeClock", "StoreSuite"]
+__all__ = ["ArtifactSuite", "EngineSuite", "FakeClock", "StoreSuite", "ValidatorSuite"]
 
-_HOMES = {"EngineSuite": "tenure.testing.engine_suite", "StoreSuite": "tenure.testing.suites.store"}
+_HOMES = {
+    "ArtifactSuite": "tenure.testing.suites.artifacts",
+    "EngineSuite": "tenure.testing.engine_suite",
+    "StoreSuite": "tenure.testing.suites.store",
+    "ValidatorSuite": "tenure.testing.suites.validators",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
+from urllib.parse import unquote
 
 from tenure.core import ids, inputs, keys, roles
 from tenure.core.commands import Principal
@@ -266,4 +267,6 @@ def _named(who: Visit, header: bytes) -> str | None:
     if not text:
         return None
     what = header.decode().title()
-    return inputs.check_text(text, what, 255) if header == b"tenure-user" else ids.check_name(text, what)
+    if header == b"tenure-user":
+        return inputs.check_text(unquote(text), what, 255)  # headers carry ASCII, people's names do not
+    return ids.check_name(text, what)

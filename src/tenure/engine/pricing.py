@@ -1,0 +1,41 @@
+"""Where the table of prices comes from: the one that ships, and a user's own file before it.
+
+[models."my-model"]
+fresh = "0.50"      # dollars for a million tokens, as texts: money is exact
+cached = "0.05"
+output = "2"
+"""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from pathlib import Path
+
+from tenure.core.errors import InvalidInput
+from tenure.core.prices import Prices
+
+SHIPPED = Path(__file__).parents[1] / "data" / "prices.json"
+LARGEST = 1 << 20  # bytes of a user's file
+
+
+@cache
+def price_table(own: str | None = None) -> Prices:
+    """Prices, with those of the file `own` first; raises InvalidInput for a file that cannot be read. Read once."""
+    if own is None:
+        return Prices(SHIPPED.read_bytes())
+    try:
+        with Path(own).open("rb") as file:
+            text = file.read(LARGEST + 1)
+    except OSError as error:
+        raise InvalidInput(f"{own}: {error.strerror}") from None
+    if len(text) > LARGEST:
+        raise InvalidInput(f"{own}: more than {LARGEST:,} bytes")
+    try:
+        content = tomllib.loads(text.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidInput(f"{own}: {error}") from None
+    models = content.pop("models", {})
+    if content or not isinstance(models, dict):
+        raise InvalidInput(f'{own}: prices stand below [models."NAME"], and nothing else does')
+    return Prices(SHIPPED.read_bytes(), models)
