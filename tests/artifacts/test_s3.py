@@ -1,8 +1,16 @@
 """Artifacts in a bucket keep the contract; keys come from the environment, and go over plain HTTP nowhere else."""
 
+import ssl
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from tenure.artifacts import s3 as module
 from tenure.artifacts.port import Artifacts, put
@@ -104,3 +112,64 @@ def test_urls_that_would_give_something_away_are_refused(url: str, why: str) -> 
 def test_an_address_has_a_prefix_and_options() -> None:
     address = parse("s3://bucket/a/b/?endpoint=https://minio.example.com:9000&region=eu-1")
     assert address == ("bucket", "a/b", "https://minio.example.com:9000", "eu-1", None)
+
+
+# --- certificates ---
+
+
+class Silent(BaseHTTPRequestHandler):
+    """Has nothing."""
+
+    def do_HEAD(self) -> None:
+        self.send_response(404)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def secured(tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    """An endpoint with a certificate that nobody else knows, and the file that it is in."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    pem = tmp_path / "certificate.pem"
+    pem.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    no_password = serialization.NoEncryption()
+    (tmp_path / "key.pem").write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, no_password)
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pem, tmp_path / "key.pem")
+    with ThreadingHTTPServer(("127.0.0.1", 0), Silent) as server:
+        server.handle_error = lambda *_: None  # type: ignore[method-assign] # who does not trust it hangs up
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        try:
+            yield f"s3://bucket?endpoint=https://localhost:{server.server_port}", pem
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_a_certificate_that_nobody_vouches_for_is_refused(
+    secured: tuple[str, Path], s3: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "RETRIES", {"max_retries": 0})
+    url, pem = secured
+    with pytest.raises(StoreAway):
+        S3Artifacts(url).size("a" * 64)
+    assert S3Artifacts(f"{url}&ca={pem}").size("a" * 64) is None  # the same, for one who was told of it

@@ -62,6 +62,7 @@ def test_a_cost_in_dollars() -> None:
         ("claude-opus-4-6[1m]", "anthropic", "claude-opus-4-6", "5", "25"),
         ("anthropic/claude-opus-4-6", "anthropic", "claude-opus-4-6", "5", "25"),
         ("Claude-3-5-Haiku-latest", "anthropic", "claude-3-5-haiku-latest", "0.8", "4"),
+        ("gpt-5.6[1m]", "openai", "gpt-5.6-sol", "4", "20"),
         ("gpt-4o-mini", "openai", "gpt-4o-mini", "0.15", "0.6"),
         ("openai/gpt-5.6-sol", "openai", "gpt-5.6-sol", "4", "20"),
         ("gemini-2.5-pro", "google", "gemini-2.5-pro", "1.25", "10"),

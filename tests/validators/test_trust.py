@@ -59,7 +59,8 @@ def test_what_was_allowed_runs_as_it_was_read(config: Path, trusted: Trusted) ->
         ("timeout = 600", "timeout = 600\nnetwork = true", "+ commands.unit.network = true"),
         ("[judges", '[commands.other]\nargv = ["sh"]\n[judges', '+ commands.other.argv = ["sh"]'),
         ('"m"', '"\u043c"', '~ judges.default.model = "m" → "\\u043c"'),
-        ("lease = 60", 'lease = 60\nhooks.on_claim = ["sh"]', '+ hooks.on_claim = ["sh"]'),
+        ("lease = 60", 'lease = 60\nhooks.on_task_completed = ["sh"]', '+ hooks.on_task_completed = ["sh"]'),
+        ("lease = 60", 'lease = 60\nrun.agent = "sh -c x"', '+ run.agent = "sh -c x"'),
         ("lease = 60", 'lease = 60\nspawners.x.argv = ["a\\u001b[2K"]', '+ spawners.x.argv = ["a\\u001b[2K"]'),
     ],
 )
@@ -76,7 +77,9 @@ def test_any_change_of_what_starts_something_is_refused_and_told(
     trusted.checked(config)
 
 
-@pytest.mark.parametrize("new", ["lease = 61", "# a remark\nlease = 60", "lease = 60\nproject = 'x'"])
+@pytest.mark.parametrize(
+    "new", ["lease = 61", "# a remark\nlease = 60", "lease = 60\nhooks.guard_edits = true", "lease = 60\nproject = 'x'"]
+)
 def test_a_change_of_anything_else_is_none(config: Path, trusted: Trusted, new: str) -> None:
     trusted.trust(config, read_section(config))
     config.write_text(CONFIG.replace("lease = 60", new))

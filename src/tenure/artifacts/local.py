@@ -122,7 +122,9 @@ class _Writing:
             os.fsync(self._handle)
             _make(path.parent)
             is_new = self._link(path)
-            _sync(path.parent)
+            # All three: who made the upper ones may not have come to it yet.
+            for folder in (path.parent, path.parent.parent, self._folder):
+                _sync(folder)
         except OSError as error:
             raise _away(path, error) from error
         return port.Kept(digest, self._measured.size, is_new)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 AT_ONCE = 16 << 20  # bytes sent in one request, which alone can ask for "only if absent"
 PART = 16 << 20  # bytes of a part beyond that
+AT_A_TIME = 4  # parts, each of which is in memory
 IN_MEMORY = 4 << 20  # bytes gathered before a file is made
 YOUNG = 3600.0  # seconds: what is older is put again, so that no retention takes what was just put
 OPTIONS = ("endpoint", "region", "ca")
@@ -135,7 +136,11 @@ class S3Artifacts:
             else:
                 # Parts are joined at the end, all at once; two that put the same put the same bytes.
                 in_parts = size > AT_ONCE
-                self._asked(lambda: obstore.put(self._store, digest, file, use_multipart=in_parts, chunk_size=PART))
+                self._asked(
+                    lambda: obstore.put(
+                        self._store, digest, file, use_multipart=in_parts, chunk_size=PART, max_concurrency=AT_A_TIME
+                    )
+                )
         except AlreadyExistsError:  # another was faster
             return False
         except FileNotFoundError as error:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, overload
 import msgspec
 from msgspec.structs import astuple
 
-from tenure.core import ids, lifecycle
+from tenure.core import ids, inputs, lifecycle
 from tenure.core.commands import Command, Principal
 from tenure.core.errors import Bug
 from tenure.core.events import Event
@@ -49,6 +49,31 @@ class _NoChance:
 NO_CHANCE = _NoChance()
 
 
+class Tries:
+    """How the short way has fared in this transaction.
+
+    Where a command could not take it the next ones of its kind often cannot either, and each try costs a journey: so
+    after each failure in a row twice as many are left alone.
+    """
+
+    MOST = 64
+
+    def __init__(self) -> None:
+        self._misses: dict[type[Any], int] = {}
+        self._waits: dict[type[Any], int] = {}
+        self.claims_at_once = inputs.MOST_COMMANDS  # that are tried together
+        self.knows_askers = False
+
+    def is_to_wait(self, kind: type[Any]) -> bool:
+        left = self._waits.get(kind, 0)
+        self._waits[kind] = left - 1
+        return left > 0
+
+    def note(self, kind: type[Any], went: bool) -> None:
+        self._misses[kind] = 0 if went else min(self.MOST, 2 * self._misses.get(kind, 0) or 1)
+        self._waits[kind] = self._misses[kind]
+
+
 class Work(Rows):
     def __init__(self, tx: Transaction, chance: Chance) -> None:
         super().__init__(tx)
@@ -65,6 +90,7 @@ class Work(Rows):
         self._ids: ids.IdMaker | None = None
         self.lanes: dict[str, Any] = {}  # project → what lanes.py has read of it
         self.expected_claims = 1  # how many the batch may take: the size of a first page
+        self.fused = Tries()
         self.lane_entries: dict[tuple[str, str], dict[str, Task]] = {}  # changed tasks that are claimable now
         self.dropped: list[tuple[str, Collection[str]]] = []  # project and tasks whose events go at the end
 
@@ -237,6 +263,7 @@ class Work(Rows):
             del self._told[told]
         for kept in (self._changed, self._changed_by, self._journal, self.events, self.lane_entries, self.lanes):
             kept.clear()
+        self.fused.knows_askers = False
 
     def forget(self, *kinds: type[Row]) -> None:
         """What was read of these kinds is not any more what is stored; nothing of them may have been changed here."""

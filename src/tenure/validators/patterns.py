@@ -40,8 +40,8 @@ class Regex:
 
     def judge(self, settings: Mapping[str, Any], output: Output) -> Verdict:
         pattern, of = _read(settings)
-        if of == "data" and len(output.encoded) > LARGEST_OUTPUT:
-            return too_large(output, LARGEST_OUTPUT)
+        if of == "data" and output.is_over(LARGEST_OUTPUT):
+            return too_large(LARGEST_OUTPUT)
         text = output.text if of == "data" else output.summary
         # A lone half of a pair is no UTF-8, and no JSON either
         reply = self._workers().ask("judge_regex", pattern.encode(), text.encode(errors="replace"))

@@ -83,6 +83,10 @@ class Output:
         """The data as JSON."""
         return msgspec.json.encode(self.data)
 
+    def is_over(self, most: int) -> bool:
+        """Has its JSON more bytes than that? A text that is longer is not encoded to find out: that takes its time."""
+        return (isinstance(self.data, str) and len(self.data) > most) or len(self.encoded) > most
+
     @property
     def text(self) -> str:
         """The data where it is a text, else its JSON."""

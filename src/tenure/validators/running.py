@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,29 +46,19 @@ def run(
 
     When this returns nothing of it is left; `is_wanted` is asked every half second, and False ends it at once.
     """
-    status, status_end = os.pipe()
-    with tempfile.TemporaryFile() as given:
-        given.write(stdin)
-        given.seek(0)
-        began = time.monotonic()
-        keeper = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(KEEPER), str(status_end)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL if errors_apart else subprocess.STDOUT,
-            pass_fds=(status_end, given.fileno()),
-            process_group=0,
-        )
-        os.close(status_end)
+    began, kept = time.monotonic(), _Kept()
+    with ExitStack() as stack:
         try:
-            order = {
-                "argv": list(argv), "cwd": str(cwd), "env": dict(env), "seconds": seconds, "stdin": given.fileno(),
-            }  # fmt: skip
-            kept = _Kept()
-            said = _follow(keeper, msgspec.json.encode(order), status, kept, began + seconds + ENDING, is_wanted)
-        finally:
-            _end(keeper)
-            os.close(status)
+            given = stack.enter_context(tempfile.TemporaryFile())
+            given.write(stdin)
+            given.seek(0)
+            keeper, status = _started(stack, given.fileno(), errors_apart)
+        except OSError as error:  # no room, no process
+            raise Undecided(f"{argv[0]} cannot be started now: {error.strerror}", again=True) from error
+        order = {
+            "argv": list(argv), "cwd": str(cwd), "env": dict(env), "seconds": seconds, "stdin": given.fileno(),
+        }  # fmt: skip
+        said = _follow(keeper, msgspec.json.encode(order), status, kept, began + seconds + ENDING, is_wanted)
     if said is None:
         raise Undecided(f"{argv[0]}: the process that kept it was ended", again=True)
     if "failed" in said:
@@ -78,6 +68,26 @@ def run(
     return Ran(
         said["exit"], said["limit"], kept.text(), kept.left_out, said["left_behind"], round(time.monotonic() - began, 3)
     )
+
+
+def _started(stack: ExitStack, given: int, errors_apart: bool) -> tuple[subprocess.Popen[bytes], int]:
+    """A keeper that waits for its order, and where it will tell how it went."""
+    status, its_end = os.pipe()
+    stack.callback(os.close, status)
+    try:
+        keeper = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(KEEPER), str(its_end)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL if errors_apart else subprocess.STDOUT,
+            pass_fds=(its_end, given),
+            process_group=0,  # Ctrl-C is not for it
+            env={},  # what it starts could read its environment
+        )
+    finally:
+        os.close(its_end)
+    stack.callback(_end, keeper)
+    return keeper, status
 
 
 class _Kept:

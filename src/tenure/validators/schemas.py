@@ -41,8 +41,8 @@ class JsonSchema:
 
     def judge(self, settings: Mapping[str, Any], output: Output) -> Verdict:
         schema, draft = _read(settings)
-        if len(output.encoded) > LARGEST_OUTPUT:
-            return too_large(output, LARGEST_OUTPUT)
+        if output.is_over(LARGEST_OUTPUT):
+            return too_large(LARGEST_OUTPUT)
         reply = self._workers().ask("judge_schema", schema, draft, output.encoded)
         if reply.said is None:
             return refused([_ended(str(reply.limit), self._workers().seconds)], limit=reply.limit)
@@ -56,11 +56,8 @@ class JsonSchema:
         return self._pool or workers.shared()
 
 
-def too_large(output: Output, most: int) -> Verdict:
-    return refused(
-        [f"the output has {len(output.encoded):,} bytes; at most {most:,} are checked. Hand in a file as an artifact."],
-        limit="size",
-    )
+def too_large(most: int) -> Verdict:
+    return refused([f"the output has more than {most:,} bytes; hand it in as an artifact"], limit="size")
 
 
 def _read(settings: Mapping[str, Any]) -> tuple[bytes, bytes]:

@@ -1,6 +1,6 @@
 """Which commands of a repository's `tenure.toml` this user has read and allowed.
 
-A cloned repository runs nothing. `tenure trust` remembers the sections that name commands, word for word, in a file of
+A cloned repository runs nothing. `tenure trust` remembers the parts that name commands, word for word, in a file of
 the user's own; they run only while they are exactly what was remembered, and a change is refused and spelled out. What
 a command itself does (the tests it runs, a script it calls) is the work under test and is not remembered.
 
@@ -17,12 +17,13 @@ import stat
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from tenure.core.errors import InvalidInput, TenureError
 
-SECTIONS = ("commands", "judges", "hooks", "spawners")  # of tenure.toml: all that starts something
+STARTS = ("commands", "judges", "spawners", "hooks.on_*", "run.agent")  # keys of tenure.toml that start something
 FILE = "trusted.json"
 LARGEST = 1 << 20  # bytes of a tenure.toml
 MOST_CHANGES = 20
@@ -58,7 +59,18 @@ def read_section(path: str | Path) -> dict[str, Any]:
         parsed = tomllib.loads(content.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidInput(f"{path}: {error}") from None
-    return {name: parsed[name] for name in SECTIONS if parsed.get(name)}
+    section: dict[str, Any] = {}
+    for pattern in STARTS:
+        section |= _picked(parsed, *pattern.split("."))
+    return section
+
+
+def _picked(table: Mapping[str, Any], step: str, *rest: str) -> dict[str, Any]:
+    """What of a table is meant, in the same shape; what is empty starts nothing."""
+    found = {key: value for key, value in table.items() if fnmatchcase(key, step)}
+    if rest:
+        found = {key: _picked(value, *rest) if isinstance(value, dict) else None for key, value in found.items()}
+    return {key: value for key, value in found.items() if value}
 
 
 class Trusted:

@@ -104,10 +104,12 @@ class Workers:
 
 class _Worker:
     def __init__(self, memory: int) -> None:
-        # Its own group: Ctrl-C is not for it. Nothing of the environment: it needs none, and there are keys in it.
+        # Its own group: Ctrl-C is not for it. Of the environment only where we find packages: there are keys in it.
+        folders = [folder for folder in sys.path if os.path.isabs(folder)]  # noqa: PTH117 they are texts
         self.process = subprocess.Popen(
-            [sys.executable, "-I", str(CHECKER), str(memory)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env={}, cwd="/", process_group=0,
+            [sys.executable, "-P", "-s", str(CHECKER), str(memory)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd="/", process_group=0,
+            env={"PYTHONPATH": os.pathsep.join(folders)},
         )  # fmt: skip
         assert self.process.stdin is not None
         assert self.process.stdout is not None

@@ -35,7 +35,9 @@ def answers(work: Work, batch: Run) -> list[Done]:
     """What has become of the first commands; [] where the first must be decided like all others."""
     kind = type(batch[0][0])
     verb = _VERBS.get(kind)
-    if verb is None or work.recalled:
+    if verb is None or work.recalled or work.fused.is_to_wait(kind):
         return []
     work.flush()  # what the batch has changed so far must stand where the statement looks
-    return verb[1](work, list(takewhile(lambda asked: type(asked[0]) is kind, batch)))
+    done = verb[1](work, list(takewhile(lambda asked: type(asked[0]) is kind, batch)))
+    work.fused.note(kind, bool(done))
+    return done

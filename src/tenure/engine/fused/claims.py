@@ -187,12 +187,20 @@ class _Claims:
 
 
 def claim(work: Work, run: Run) -> list[Done]:
-    claims = _Claims(work, run)
-    for number, asked in enumerate(run):
+    some = run[: work.fused.claims_at_once]
+    claims = _Claims(work, some)
+    for number, asked in enumerate(some):
         if not claims.take(number, *asked):
             break
+    # What ends a run at its first claim often ends the next one too: it is begun with few then, or all askers would be
+    # looked at again for each.
+    work.fused.claims_at_once = 8 * len(some) if len(claims.asked) == len(some) else max(1, len(claims.asked))
     if not claims.asked:
-        return [claims.nothing] if claims.nothing is not None else []
+        if claims.nothing is not None:
+            return [claims.nothing]
+        if work.fused.claims_at_once < len(run):
+            _look_closer(work, [command for command, _, _ in run])
+        return []
     work.flush()
     tx: Fused = work.tx  # type: ignore[assignment]  # the store declares it
     grants = [grant for asked in claims.asked for grant in _grants(work, asked)]
@@ -202,6 +210,14 @@ def claim(work: Work, run: Run) -> list[Done]:
     if granted.is_plain:
         return [Later(partial(told.outcome, n)) for n in range(len(claims.asked))]
     return [told.outcome(n) for n in range(len(claims.asked))]
+
+
+def _look_closer(work: Work, asking: list[commands.ClaimNext]) -> None:
+    """What the long way will ask of all of these, in one journey, unless it is known by now."""
+    if not work.fused.knows_askers:
+        work.fused.knows_askers = True
+        work.tx.expect(lambda tx: read_claimers(Work(tx, NO_CHANCE), asking))
+        read_claimers(work, asking)
 
 
 def _grants(work: Work, asked: _Asked) -> Iterable[Grant]:

@@ -155,6 +155,28 @@ class BothWays(Stage):
         twice.both(comes_back)
         twice.check()
 
+    def test_an_asker_who_is_not_like_others_gets_the_same(self, twice: Twice) -> None:
+        """Each was heard of a moment ago, and something has to be decided about it all the same."""
+
+        def odd(scene: Scene) -> list[Any]:
+            names = ("offered", "leaving", "full", "plain")
+            for name in names:
+                scene.do(c.Register, agent=name, session=name, max_concurrent_tasks=1 if name == "full" else None)
+            tasks = [scene.add("first"), *(scene.add("other") for _ in range(7))]
+            scene.do(c.Assign, task=tasks[-1], agent="offered")
+            scene.do(c.Drain, agent="leaving")
+            answers = []
+            for _ in range(2):
+                batch = [c.ClaimNext(project=PROJECT, agent=name, session=name) for name in names]
+                answers += [comparable(answer) for command in batch for answer in scene.run(command)]
+                answers += [comparable(answer) for answer in scene.run(*batch)]
+            codes = [answer["outcome"] for answer in answers[:4]]
+            assert codes == ["GRANTED", "DENIED_LIMIT", "GRANTED", "GRANTED"]
+            return answers
+
+        twice.both(odd)
+        twice.check()
+
     def test_plain_tasks_take_the_short_way(self, twice: Twice, monkeypatch: pytest.MonkeyPatch) -> None:
         used: list[str] = []
         with twice.short.store.begin("local", write=False) as tx:

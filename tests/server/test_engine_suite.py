@@ -1,0 +1,101 @@
+"""The engine's shipped suite, timelines and all, with every command sent over HTTP to a server of this process."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvicorn
+
+from tenure.client.chance import SystemChance
+from tenure.client.ways.remote import Remote
+from tenure.core.commands import OWNER, Command, Principal
+from tenure.core.errors import TenureError
+from tenure.core.outcomes import Outcome
+from tenure.engine import Engine
+from tenure.server.app import App
+from tenure.server.requests import Request
+from tenure.server.service import Service
+from tenure.stores.port import Clock, Store
+from tenure.stores.sqlite import Sqlite
+from tenure.testing.clock import FakeClock
+from tenure.testing.engine.stage import leaks
+from tenure.testing.engine.timelines import Timelines
+from tenure.testing.factories import Scene
+from tests.servers.processes import free_port
+
+
+class OverHttp:
+    """An engine whose commands go out by one door and come in by another; the rest is the engine's own."""
+
+    def __init__(self, engine: Engine, url: str) -> None:
+        self._engine = engine
+        self._way = Remote(url, key=None, chance=SystemChance(), monotonic=lambda: 0.0, pause=lambda _: None)
+
+    def do(self, command: Command, principal: Principal = OWNER) -> Outcome:
+        return self._way.do(command, principal)
+
+    def run(self, batch: Sequence[Command], principal: Principal = OWNER) -> list[Outcome | TenureError]:
+        return self._way.run(batch, principal)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    def close(self) -> None:
+        self._way.close()
+
+
+class Served(uvicorn.Server):
+    """A server in a thread of this process, on a store with a clock of ours."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.port = free_port()
+        self.service = Service(engine)
+        app = App(self.service, _sign_in)
+        super().__init__(uvicorn.Config(app, port=self.port, log_config=None, lifespan="on"))
+        self._thread = threading.Thread(target=self.run)
+        self._is_up = threading.Event()
+
+    async def startup(self, sockets: Any = None) -> None:
+        await super().startup(sockets)
+        self._is_up.set()
+
+    def __enter__(self) -> str:
+        self._thread.start()
+        assert self._is_up.wait(20)
+        return f"http://127.0.0.1:{self.port}"
+
+    def __exit__(self, *_: object) -> None:
+        self.should_exit = True
+        self._thread.join(20)
+
+
+async def _sign_in(request: Request) -> Principal:
+    """As on loopback: whoever says who it is, is."""
+    said = {name: request.header(f"tenure-{name}".encode()) for name in ("user", "agent", "session")}
+    return Principal(role=request.header(b"tenure-role") or "owner", **said)
+
+
+class OnServer:
+    def open_store(self, tmp_path: Path, clock: Clock) -> Store:
+        return Sqlite(str(tmp_path / "tenure.db"), clock=clock)
+
+    @pytest.fixture
+    def scene(self, store: Store, clock: FakeClock) -> Iterator[Scene]:
+        scene = Scene(store, clock)
+        engine = scene.engine
+        with Served(engine) as url:
+            over = OverHttp(engine, url)
+            scene.engine = over  # type: ignore[assignment]
+            yield scene
+            scene.engine = engine
+            over.close()
+            assert engine.verify() == []
+            assert leaks(scene) == []
+
+
+class TestOverHttp(OnServer, Timelines):
+    pass

@@ -1,0 +1,88 @@
+"""How often a command goes to the server and back: that, and not its statements, is what one at a time costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tenure.client.chance import SystemChance
+from tenure.core import commands as c
+from tenure.core.commands import Command, NewTask
+from tenure.engine import Engine
+from tenure.stores.postgres import Postgres
+from tenure.stores.postgres.link import Link
+from tests.servers.postgres import PostgresServer, url_of
+
+P = "shop"
+
+
+class Counted:
+    """An engine, and how many journeys its last batch took."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.journeys = 0
+
+    def __call__(self, *batch: Command) -> list[Any]:
+        self.journeys = 0
+        return self._engine.run(batch)
+
+
+@pytest.fixture
+def run(postgres: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Counted]:
+    store = Postgres(url_of(tmp_path))
+    counted = Counted(Engine(store, SystemChance()))
+    real = Link.run
+
+    def noted(self: Link, statements: Sequence[Any], aside: Any = None) -> Any:
+        counted.journeys += 1
+        return real(self, statements, aside)
+
+    monkeypatch.setattr(Link, "run", noted)
+    counted(c.DefineProject(project=P))
+    counted(c.Register(project=P, agent="ann", session="s-ann"))
+    yield counted
+    store.close()
+
+
+def claim(number: int = 0, agent: str = "ann") -> c.ClaimNext:
+    return c.ClaimNext(project=P, agent=agent, session=f"s-{agent}", request_id=f"r{number}")
+
+
+def held(run: Counted, **task: Any) -> str:
+    run(c.Add(project=P, task=NewTask(title="one", **task)))
+    (granted,) = run(claim(id(task)))
+    return str(granted.receipt)
+
+
+def test_hot_commands_take_three_journeys_at_most(run: Counted) -> None:
+    run(c.Add(project=P, task=NewTask(title="one")))
+    assert run.journeys <= 3
+    ((granted,), journeys) = run(claim()), run.journeys
+    assert (granted.outcome, journeys) == ("GRANTED", 3)
+    receipt = str(granted.receipt)
+    for command, most in (
+        (c.Start(project=P, receipt=receipt), 2),
+        (c.Progress(project=P, receipt=receipt, percent=10), 2),
+        (c.Renew(project=P, receipt=receipt), 3),
+        (c.Submit(project=P, receipt=receipt, data="done"), 3),
+        (claim(1), 3),
+    ):
+        run(command)
+        assert run.journeys <= most, command
+    run(c.Release(project=P, receipt=held(run)))
+    assert run.journeys <= 2
+    run(c.Fail(project=P, receipt=held(run), message="no"))
+    assert run.journeys <= 3
+
+
+def test_claims_that_cannot_take_the_short_way_share_their_journeys(run: Counted) -> None:
+    run(*[c.Add(project=P, task=NewTask(title="long", constraints={"max_duration": 900})) for _ in range(60)])
+    crew = [f"a{number}" for number in range(60)]
+    run(*[c.Register(project=P, agent=agent, session=f"s-{agent}") for agent in crew])
+    answers = run(*[claim(number, agent) for number, agent in enumerate(crew)])
+    assert {answer.outcome for answer in answers} == {"GRANTED"}
+    assert run.journeys < 60
