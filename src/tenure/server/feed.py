@@ -23,7 +23,7 @@ from tenure.engine import Engine
 from tenure.engine.reading import event_view
 
 PAGE = 1000
-WAIT = 1.0  # seconds between looks whether the server is closing
+WAIT = 0.2  # seconds between looks whether the server is closing
 HELD_BACK = 0.01  # an event is there, but one before it has not committed yet
 AWAY = 1.0  # between tries while the store is away
 BEAT = 15.0  # a sign of life on a silent stream, so that proxies keep it and a dead one shows

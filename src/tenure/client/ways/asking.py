@@ -67,6 +67,8 @@ def of_batch(batch: Sequence[Command], principal: Principal, *, is_preview: bool
     projects = {command.project for command in batch}
     if len(projects) != 1:
         raise InvalidInput(f"a batch for {len(projects)} projects; over a server it is of one", "send one for each")
+    if "" in projects:
+        raise InvalidInput("commands about the store as a whole go one by one over a server")
     path = PREFIX + (PREVIEW if is_preview else BATCH).replace("{project}", quote(projects.pop(), safe=""))
     body = {
         "commands": [

@@ -65,7 +65,7 @@ class Journeys:
             if kind is None and self._failed is None and (self._wrote or self._later):
                 self._commit(link)
             elif link.is_open and link.in_transaction:
-                link.run([("ROLLBACK", ())])
+                link.post(("ROLLBACK", ()))
         except Lost:
             pass  # before a commit: the server takes back by itself what it was not told to keep
         finally:

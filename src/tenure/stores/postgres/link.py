@@ -134,7 +134,7 @@ class Link:
         return answers[: len(statements)]
 
     def post(self, statement: Statement) -> None:
-        """Run it outside of any transaction, without waiting: its answer is read before the next, whatever it says."""
+        """Run it, last of its transaction or after it, without waiting: its answer is read before the next one's."""
         text, values = statement
         coming: list[str | None] = []
         try:
