@@ -33,6 +33,9 @@ class Server(uvicorn.Server):
         super().__init__(config)
         self._closing = closing
 
+    def go(self, *_: object) -> None:
+        self.should_exit = True
+
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         for close in self._closing:
             close()
@@ -80,12 +83,13 @@ def serve(
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each agent that waits has a connection open
     server = Server(config, closing)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # Until uvicorn has handlers of its own, and when it raises them again at its end, which is no failure.
+        signal.signal(number, server.go)
     listening = _listening(host, port)
     tell(f"{'https' if policy.has_tls else 'http'}://{_spelt(host)}:{listening.getsockname()[1]}")
     gc.collect()
     gc.freeze()  # what is there by now stays: no collection needs to look at it again
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: None)  # uvicorn raises them again at its end, which is no failure
     server.run([listening])
     log.close()
     return 0
