@@ -180,7 +180,5 @@ def _value(name: str, text: str) -> Any:
 def _lists(kind: type[Query]) -> frozenset[str]:
     """Fields that may be given several times."""
     return frozenset(
-        field.name
-        for field in msgspec.structs.fields(kind)
-        if field.name not in AS_JSON and "tuple" in str(field.type)
+        field.name for field in msgspec.structs.fields(kind) if field.name not in AS_JSON and "tuple" in str(field.type)
     )
