@@ -26,8 +26,8 @@ SIGNING_IN = (
     Mutant(
         "reach: the store's coordinator for one project's key",
         ROLES,
-        "if is_of_store:\n            raise",
-        "if False:\n            raise",
+        "if is_of_store:\n            check",
+        "if False:\n            check",
     ),
     Mutant("reach: an agent speaks for others", ROLES, "getattr(command, field) != principal.agent:", "False:"),
     Mutant(

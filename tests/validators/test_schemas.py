@@ -131,13 +131,13 @@ def many_errors(width: int, levels: int) -> dict[str, Any]:
     return {"$defs": {**definitions, str(levels): False}, "$ref": "#/$defs/0"}
 
 
-def test_a_small_schema_that_makes_a_quarter_of_a_million_errors_is_cut_short(schemas: JsonSchema) -> None:
+def test_a_small_schema_that_makes_millions_of_errors_is_cut_short(schemas: JsonSchema) -> None:
     began = time.monotonic()
-    verdict = schemas.judge({"schema": many_errors(4, 9)}, Output(1))
+    verdict = schemas.judge({"schema": many_errors(4, 11)}, Output(1))
     assert time.monotonic() - began < 4  # collecting all of them takes longer than the limit
     assert not verdict.ok
     assert verdict.reasons[0] == "False schema does not allow 1"
-    assert verdict.details == {"limit": "time"}
+    assert verdict.details["limit"] in ("time", "memory")  # whichever is reached first
     assert schemas.judge({"schema": many_errors(4, 2)}, Output(1)).details == {}
 
 

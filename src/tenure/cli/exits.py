@@ -58,6 +58,8 @@ OF_ERROR = {
     "ARTIFACT_CORRUPT": 10,
     "UNDECIDED": 10,
     "BAD_CONFIG": 11,
+    "NO_ROUTE": 11,  # what answers there is no server of ours, or another version of it
+    "NO_METHOD": 11,
     "UNTRUSTED": 11,
     "NO_PROGRAM": 11,
     "NOT_SIGNED_IN": 12,
