@@ -74,6 +74,7 @@ class Gatherer:
         self._turns: OrderedDict[Hashable, deque[_Place]] = OrderedDict()
         self._busy: dict[Hashable, deque[_Place]] = {}
         self._changed = threading.Condition(threading.Lock())
+        self._waking: set[asyncio.AbstractEventLoop] = set()  # loops that will tell the workers at the end of a turn
         self._is_closed = False
         self._process = os.getpid()
         self._workers = [
@@ -129,7 +130,11 @@ class Gatherer:
 
         loop = asyncio.get_running_loop()
         place = _Awaited(asked(command, principal), asyncio.current_task() if caller is None else caller, loop)
-        self._put(place)
+        self._put(place, is_awake=False)
+        if loop not in self._waking:
+            # Once all that came with it in this turn of the loop stands in line: one batch, not one for each.
+            self._waking.add(loop)
+            loop.call_soon(self._wake, loop)
         try:
             await place.future
         except BaseException:
@@ -161,7 +166,13 @@ class Gatherer:
 
     # --- the queue ---
 
-    def _put(self, place: _Place) -> None:
+    def _wake(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._waking.discard(loop)
+        with self._changed:
+            self._changed.notify_all()
+
+    def _put(self, place: _Place, *, is_awake: bool = True) -> None:
+        """`is_awake`: a worker is told at once; else whoever puts sees to it."""
         if self._process != os.getpid():
             raise StoreAway(
                 "this process was forked from one that gathers commands, and has no workers", "Open the store anew."
@@ -178,7 +189,8 @@ class Gatherer:
             line = self._busy.get(place.caller)
             if line is None:
                 line = self._turns.setdefault(place.caller, deque())
-                self._changed.notify()
+                if is_awake:
+                    self._changed.notify()
             line.append(place)
             self._waiting += 1
             self._bytes += place.size
