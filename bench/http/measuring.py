@@ -37,9 +37,10 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--seconds", type=float, default=5.0, help="of each measurement in each round")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--waiting", type=int, default=10_000, help="agents that long-poll")
+    parser.add_argument("--tasks", type=int, default=200, help="that come while they wait")
     given = parser.parse_args(argv)
     with tempfile.TemporaryDirectory(prefix="tenure-bench-") as folder, stores(given.store, Path(folder)) as make:
-        figures = [*claims(make, given.seconds, given.rounds), *waiting(make, given.waiting)]
+        figures = [*claims(make, given.seconds, given.rounds), *waiting(make, given.waiting, given.tasks)]
     show(figures, as_json=given.json)
     return 0
 
@@ -177,12 +178,12 @@ def in_process(url: str, seconds: float) -> float:
 # --- waiting ------------------------------------------------------------------------------------------------
 
 
-def waiting(make: Any, count: int) -> Iterator[Figure]:
+def waiting(make: Any, count: int, tasks: int) -> Iterator[Figure]:
     url = make()
     filled(url, 0)
     with TenureServer(url) as server:
         assert server.process is not None
-        told = load(what="idle", port=server.port, callers=count, tasks=200, pid=server.process.pid)
+        told = load(what="idle", port=server.port, callers=count, tasks=tasks, pid=server.process.pid)
     if told["left"]:
         raise RuntimeError(f"{told['left']} more claims than tasks")
     yield Figure("http_waiting", count, "agents")

@@ -125,6 +125,18 @@ async def test_what_comes_while_one_looks_is_not_missed():
     assert (await waiting).receipt == "a"
 
 
+async def test_news_while_all_look_lets_as_many_look_again_and_no_more():
+    store = Store()
+    waiting = [store.wait(f"a{n}") for n in range(200)]
+    await asyncio.sleep(0)  # all have begun to look
+    store.add("b")
+    await settled()
+    assert store.asked <= 200 + 1 + waiting_room.PASSES
+    assert store.room.waiting == 200
+    store.room.close()
+    await asyncio.gather(*waiting)
+
+
 async def test_news_that_only_may_free_something_lets_one_look(monkeypatch):
     monkeypatch.setattr(waiting_room, "LULL", 0.001)
     store = Store()

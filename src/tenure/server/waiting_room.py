@@ -52,7 +52,6 @@ class WaitingRoom:
         has_turn = False
         try:
             while True:
-                seen = room.rounds
                 outcome = await self._claim(command, principal)
                 is_over = outcome.outcome != "NO_TASK" or self._is_closing or loop.time() >= until
                 if has_turn:
@@ -62,10 +61,9 @@ class WaitingRoom:
                     return outcome
                 if outcome.retry_in is not None:
                     room.look_in(max(SOONEST, outcome.retry_in))
-                if room.rounds == seen:  # else something came while we looked
-                    has_turn = await room.turn(until - loop.time())
-                    if not has_turn:
-                        return outcome
+                has_turn = await room.turn(until - loop.time())
+                if not has_turn:
+                    return outcome
         except BaseException:
             if has_turn:
                 room.pass_on()
@@ -101,9 +99,9 @@ class _Room:
 
     def __init__(self) -> None:
         self.users = 0
-        self.rounds = 0
         self.waiters: dict[asyncio.Future[bool], None] = {}  # in the order of their coming
         self._loop = asyncio.get_running_loop()
+        self._owed = 0  # turns for which nobody waited when the news came: all were looking, and may have missed it
         self._passes = 0
         self._timer: asyncio.TimerHandle | None = None
         self._at = 0.0
@@ -111,6 +109,9 @@ class _Room:
 
     async def turn(self, seconds: float) -> bool:
         """Wait for a turn; False when the time is over."""
+        if self._owed:
+            self._owed -= 1
+            return True
         future: asyncio.Future[bool] = self._loop.create_future()
         self.waiters[future] = None
         handle = self._loop.call_later(max(0.0, seconds), _resolve, future, False)
@@ -125,10 +126,14 @@ class _Room:
             self.waiters.pop(future, None)
 
     def let_in(self, count: int) -> None:
-        """A new round: so many may look."""
-        self.rounds += 1
+        """A new round: so many may look, now or when they are back from looking."""
+        waiting = min(count, len(self.waiters))
+        self._owed = min(self._owed + count - waiting, self.users)
+        self._look(waiting)
+
+    def _look(self, count: int) -> None:
         self._passes = PASSES
-        for _ in range(min(count, len(self.waiters))):
+        for _ in range(count):
             self._next()
 
     def looked(self, outcome: Outcome) -> None:
@@ -163,7 +168,7 @@ class _Room:
     def _glance(self) -> None:
         self._timer = None
         self.look_in(POLL)
-        self.let_in(1)
+        self._look(1)
 
     def empty(self) -> None:
         for future in list(self.waiters):
