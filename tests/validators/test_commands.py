@@ -20,6 +20,8 @@ from tenure.validators.commands import Command, TestPass, read_commands
 from tenure.validators.port import About, Output, Undecided, Validator, Verdict
 
 PYTHON = sys.executable
+# Not that of a venv: in the sandbox /tmp, where it may lie, is empty.
+BASE_PYTHON = str(Path(sys.executable).resolve())
 has_bwrap = pytest.mark.skipif(sandbox.trouble() is not None, reason=str(sandbox.trouble()))
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="only a subreaper finds what left its group")
 
@@ -298,7 +300,7 @@ def test_only_the_folder_can_be_written_to(tmp_path: Path) -> None:
 def test_there_is_a_network_only_where_it_is_allowed(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
-        knock = f"{PYTHON} -c 'import socket; socket.create_connection((\"127.0.0.1\", {port}), 5)'"
+        knock = f"{BASE_PYTHON} -c 'import socket; socket.create_connection((\"127.0.0.1\", {port}), 5)'"
         assert not boxed(knock, tmp_path).ok
         assert boxed(knock, tmp_path, network=True).ok
 
@@ -323,7 +325,7 @@ def test_keys_in_the_home_are_not_seen(tmp_path: Path, monkeypatch: pytest.Monke
 def test_what_hides_in_the_sandbox_is_ended_with_it(tmp_path: Path, marked: str) -> None:
     name, _, value = marked.partition("=")
     commands = read_commands(
-        {"it": {"argv": [PYTHON, "-c", IGNORES], "sandbox": "always", "timeout": 1.0, "set": {name: value}}}
+        {"it": {"argv": [BASE_PYTHON, "-c", IGNORES], "sandbox": "always", "timeout": 1.0, "set": {name: value}}}
     )
     verdict = TestPass(commands).judge({"command": "it"}, Output(None, folder=str(tmp_path)))
     assert verdict.details["limit"] == "time"

@@ -21,8 +21,6 @@ DEVICES = frozenset(
         *(f"{port}{digit}" for port in ("com", "lpt") for digit in "0123456789"),
     }
 )
-# Cf reorders text or is not seen, Cs is no character, Zl and Zp break lines where nobody expects it.
-UNSEEN = frozenset(("Cc", "Cf", "Cs", "Co", "Zl", "Zp"))
 
 
 def checked_name(text: str) -> str:
@@ -30,7 +28,7 @@ def checked_name(text: str) -> str:
     if len(text) > LONGEST:  # before anything that takes time
         raise TooLarge(f"an artifact's name of {len(text)} characters; at most {LONGEST} bytes")
     for character in text:
-        if unicodedata.category(character) in UNSEEN:
+        if not character.isprintable():  # control signs, marks that reorder text, odd blanks, no sign at all
             raise _refused(text, f"has the character U+{ord(character):04X}, which is not seen or reorders text")
     name = unicodedata.normalize("NFC", text)
     if len(name.encode()) > LONGEST:

@@ -5,6 +5,8 @@
 - A job whose minute or hour begins with `*` goes by real time: nothing is skipped, and the hour that comes twice counts
   twice.
 
+Where only half an hour comes twice, as on Lord Howe Island, an hourly job runs once in it: cronsim knows whole hours.
+
 All instants are microseconds UTC. The zone's rules are read from the system, and are the only thing that is.
 """
 
