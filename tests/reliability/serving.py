@@ -82,7 +82,8 @@ class Serving(Faults):
         super().pause(seconds)
         for served in self.servers:
             if served.process is not None and served.process.poll() is not None:
-                self.errors.append(f"a server ended by itself, with {served.process.returncode}")
+                said = served.log.read_text(errors="replace")[-1000:]
+                self.errors.append(f"a server ended by itself, with {served.process.returncode}: {said}")
                 served.start()
 
 

@@ -89,13 +89,13 @@ class Storm:
             self.bury()
 
     def bury(self) -> None:
-        pid, status = os.waitpid(-1, os.WNOHANG)
-        while pid:
-            slot = self.slots.pop(pid)
-            self.stopped.pop(pid, None)
-            self.errors.append(f"worker {slot}-{self.lives[slot] - 1} ended by itself, with {status}")
-            self.start(slot)
-            pid, status = os.waitpid(-1, os.WNOHANG)
+        for pid in list(self.slots):  # not any child: servers may be among them
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if ended:
+                slot = self.slots.pop(pid)
+                self.stopped.pop(pid, None)
+                self.errors.append(f"worker {slot}-{self.lives[slot] - 1} ended by itself, with {status}")
+                self.start(slot)
 
     def wake_up(self) -> None:
         for pid, until in list(self.stopped.items()):

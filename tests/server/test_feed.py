@@ -5,6 +5,7 @@ import asyncio
 from tenure.client.chance import SystemChance
 from tenure.core import commands as c
 from tenure.core.commands import NewTask, Principal
+from tenure.core.errors import StoreAway
 from tenure.core.events import Event
 from tenure.engine import Engine
 from tenure.server import feed
@@ -93,3 +94,27 @@ async def test_a_stream_ends_with_the_key_that_began_it(monkeypatch):
     is_good = False
     await asyncio.wait_for(serving, 10)
     await service.close()
+
+
+async def test_a_store_that_is_away_at_the_start_is_waited_for(monkeypatch):
+    monkeypatch.setattr(feed, "AWAY", 0.001)
+    engine = Engine(open_store("memory://"), SystemChance())
+    engine.do(c.DefineProject(project="p"))
+    mark, tries = engine.store.mark, iter(range(100))
+
+    def away_at_first():
+        if next(tries) < 3:
+            raise StoreAway("not yet")
+        return mark()
+
+    monkeypatch.setattr(engine.store, "mark", away_at_first)
+    heard: asyncio.Queue = asyncio.Queue()
+    reading = feed.Feed(engine)
+    reading.listeners.append(lambda events: [heard.put_nowait(event.kind) for event in events])
+    reading.start(asyncio.get_running_loop())
+    while reading.position < 0:  # noqa: ASYNC110 its thread tells nobody
+        await asyncio.sleep(0.001)
+    await asyncio.to_thread(engine.do, c.Add(project="p", task=NewTask(title="t")))
+    assert await asyncio.wait_for(heard.get(), 10) == "task.created"
+    reading.close()
+    await asyncio.to_thread(reading.join)

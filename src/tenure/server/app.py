@@ -219,8 +219,8 @@ class App:
             (named,) = await service.look(States(project=query.project, tasks=(query.task,)), principal)
             query = replace(query, task=named.get("id", query.task))
         where = {name: wanted for name in FILTERS if (wanted := getattr(query, name)) is not None}
+        after = await service.aside(service.engine.store.mark) if cursor is None else cursor
         stream = service.feed.subscribe(query.project, where)  # before the look: nothing falls between the two
-        after = service.feed.position if cursor is None else cursor
 
         async def page() -> Any:
             return await service.look(replace(query, after=after, last=False, limit=feed.PAGE), principal)
@@ -256,7 +256,7 @@ class App:
         if wait:
             with self.service.eyes.holding("news"):
                 await request.while_there(self.service.feed.beyond(mark, wait))
-        return answers.of_value({"mark": self.service.feed.position})
+        return answers.of_value({"mark": max(0, self.service.feed.position)})
 
 
 def _cursor(request: Request) -> int | None:

@@ -37,7 +37,7 @@ Listener = Callable[[Sequence[Event]], None]
 class Feed:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.position = 0  # the last sequence that was handed on
+        self.position = -1  # the last sequence that was handed on; below 0 until the store was heard of
         self.listeners: list[Listener] = []  # called in the event loop
         self._streams: dict[str, set[Stream]] = {}
         self._news = asyncio.Event()
@@ -47,7 +47,8 @@ class Feed:
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self.position = self.engine.store.mark()
+        with suppress(StoreError):  # away at the start: its thread waits for it, as when it goes away later
+            self.position = self.engine.store.mark()
         self._thread = threading.Thread(target=self._read, name="tenure-feed", daemon=True)
         self._thread.start()
 
@@ -69,6 +70,8 @@ class Feed:
         store, mark = self.engine.store, self.position
         while not self._closing.is_set():
             try:
+                if mark < 0:
+                    self.position = mark = store.mark()
                 if not store.wait(mark, WAIT):
                     continue
                 with store.begin(self.engine.tenant, write=False) as tx:
