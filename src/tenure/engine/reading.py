@@ -316,7 +316,7 @@ def reservations(work: Work, project: str) -> list[v.ReservationView]:
     project_of(work, project)
     live = [r for r in work.find(Reservation, {"project": project}) if r.until is None or r.until > work.now]
     out: list[v.ReservationView] = []
-    for held in live:
+    for held in sorted(live, key=lambda r: (r.pattern, r.id)):
         task = work.get(Task, project, held.task) if held.task else None
         out.append(
             {
