@@ -13,6 +13,9 @@ from tenure.core import commands as c
 from tenure.core import queries as q
 
 PREFIX = "/api/v1"
+APART = frozenset({"project", "request_id", "trace_id"})  # of a command: in the path and the headers, not in the body
+# Pairs, which a query string carries as JSON.
+AS_JSON = {"after": "`next` of the page before", "priority_range": "from and to, as in `[0, 20]`"}
 
 
 class Route(NamedTuple):

@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from tenure.client.routes import COMMANDS, Route
+from tenure.client.routes import APART, AS_JSON, COMMANDS, Route
 from tenure.client.wire import instant, is_instant, unspelled
 from tenure.core import commands as c
 from tenure.core.commands import Command
@@ -23,11 +23,8 @@ from tenure.core.errors import InvalidInput
 from tenure.core.ids import parse_key
 from tenure.core.queries import Query
 
-_KNOWN = frozenset({"project", "request_id", "trace_id"})  # from the path and the headers
 # Theirs may hold instants as people write them.
 _WITH_INSTANTS = (c.Add, c.Plan, c.Spawn, c.Edit, c.Retry)
-# Pairs, in a query string.
-AS_JSON = {"after": "`next` of the page before", "priority_range": "from and to, as in `[0, 20]`"}
 
 
 class Said(NamedTuple):
@@ -46,7 +43,7 @@ def body_type(kind: type[Command], without: Collection[str]) -> type[msgspec.Str
     """The struct of a command's body: its own fields but those."""
     fields: list[Any] = []
     for field in msgspec.structs.fields(kind):
-        if field.name in _KNOWN or field.name in without:
+        if field.name in APART or field.name in without:
             continue
         default: Any = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
         fields.append((field.name, field.type) if field.required else (field.name, field.type, default))

@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from tenure.client.routes import BATCH, NEWS, PREFIX, PREVIEW, Route, route_of
+from tenure.client.routes import APART, AS_JSON, BATCH, NEWS, PREFIX, PREVIEW, Route, route_of
 from tenure.core import inputs
 from tenure.core.commands import Command, Principal
 from tenure.core.errors import InvalidInput
@@ -21,8 +21,6 @@ from tenure.core.records import replace
 if TYPE_CHECKING:
     from tenure.engine import Chance
 
-_APART = frozenset({"project", "request_id", "trace_id"})  # in the path and the headers, not in the body
-_AS_JSON = frozenset({"after", "priority_range"})  # pairs, in a query string
 _JSON = {"Content-Type": "application/json"}
 _PRINTED = "".join(map(chr, range(0x20, 0x7F))).replace("%", "")
 
@@ -52,7 +50,7 @@ def of_command(command: Command, principal: Principal, wait: float | None = None
     if "{task}" in route.path and "task" not in fields:
         fields["task"] = parse_receipt(checked.receipt).name
     path, in_path = _filled(route, fields)
-    body = {name: value for name, value in _given(checked) if name not in in_path and name not in _APART}
+    body = {name: value for name, value in _given(checked) if name not in in_path and name not in APART}
     headers = {
         **_speaker(principal), **_trace(checked.trace_id), **_JSON,
         "Idempotency-Key": _request_id(checked.request_id or ""),
@@ -73,7 +71,7 @@ def of_batch(batch: Sequence[Command], principal: Principal, *, is_preview: bool
     body = {
         "commands": [
             {"command": type(command).__struct_config__.tag}
-            | {name: value for name, value in _given(command) if name not in _APART}
+            | {name: value for name, value in _given(command) if name not in APART}
             for command in batch
         ],
         "request_ids": [command.request_id for command in batch],
@@ -91,7 +89,7 @@ def of_query(query: Query, principal: Principal) -> Request:
     for name, value in _given(query):
         if name in in_path or name == "project":
             continue
-        if name in _AS_JSON and not isinstance(value, int):
+        if name in AS_JSON and not isinstance(value, int):
             pairs.append((name, msgspec.json.encode(value).decode()))
         elif isinstance(value, (tuple, list)):
             pairs += [(name, str(part)) for part in value]
