@@ -72,7 +72,7 @@ def test_a_full_file_is_read_whole() -> None:
         "max_duration": 7200, "estimated_duration": 1.5, "required_capabilities": ["sql", "design"],
     }  # fmt: skip
     assert schema.metadata == {"team": "one", "area": "db"}
-    assert schema.retry == RetryPolicy(strategy="fixed", initial_delay=30_000_000, cap=300_000_000, retry_on=("crash",))
+    assert schema.retry == RetryPolicy(strategy="fixed", initial_delay=30, cap=300, retry_on=("crash",))
     assert schema.deadline == 1_000_000_000 + 7_200_000_000
     assert api.depends_on == ("schema", Dependency(task="B-017", on_failure="ignore"))
     assert (api.description, api.touches, api.deadline) == ("Two lines\nof text\n", ("src/api/**",), None)

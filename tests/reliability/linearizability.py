@@ -109,7 +109,7 @@ def ref_of(history: int) -> str:
 
 def make_tasks(engine: Engine, histories: int) -> None:
     engine.do(commands.DefineProject(project=PROJECT))
-    retry = RetryPolicy(strategy="fixed", initial_delay=one_task.RETRY_DELAY, jitter=0.0)
+    retry = RetryPolicy(strategy="fixed", initial_delay=one_task.RETRY_DELAY / 1e6, jitter=0.0)
     new = commands.NewTask(title="contested", max_attempts=one_task.MOST_ATTEMPTS, retry=retry)
     for answer in engine.run([commands.Add(project=PROJECT, task=new)] * histories):
         assert not isinstance(answer, TenureError), answer

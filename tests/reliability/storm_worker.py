@@ -23,7 +23,7 @@ from tests.reliability.storm_log import Log, estate_of, log_path
 PROJECT = "storm"
 NAMED = "storm-store"  # the file in a storm's folder that has the URL of its store
 LEASE = 1.0  # the shortest there is
-RETRY = RetryPolicy(strategy="fixed", initial_delay=50_000, jitter=0.5)
+RETRY = RetryPolicy(strategy="fixed", initial_delay=0.05, jitter=0.5)
 TASK = commands.NewTask(title="weather it", max_attempts=4, retry=RETRY)
 MOST_TROUBLES = 2  # of a life; three in a row would send the agent away for a minute
 MOST_RETRIED = 5

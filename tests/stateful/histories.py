@@ -220,9 +220,9 @@ class Maker:
     def _policy(self) -> dict[str, Any]:
         return self.dice.pick(
             (
-                {"strategy": "fixed", "initial_delay": 20 * SECOND},
+                {"strategy": "fixed", "initial_delay": 20},
                 {"strategy": "immediate"},
-                {"initial_delay": 100 * SECOND, "cap": 150 * SECOND},
+                {"initial_delay": 100, "cap": 150},
                 {"jitter": 0.0, "multiplier": 3.0},
                 {"no_retry_on": ("crash",)},
                 {"retry_on": ("timeout", "environment")},

@@ -95,13 +95,13 @@ class Ground:
             task.state, task.retry_at = "retrying", at + wait
 
     def _delay(self, task: Task) -> int:
-        policy = {"strategy": "exponential", "initial_delay": 10 * SECOND, "multiplier": 2.0, "cap": 300 * SECOND,
+        policy = {"strategy": "exponential", "initial_delay": 10, "multiplier": 2.0, "cap": 300,
                   "jitter": 0.5} | task.retry  # fmt: skip
         if policy["strategy"] == "immediate":
             return 0
         factor = policy["multiplier"] ** (task.attempts - 1) if policy["strategy"] == "exponential" else 1
         delay = min(policy["cap"], policy["initial_delay"] * factor)
-        return int(delay * (1 + policy["jitter"] * (2 * self.fraction - 1)))
+        return int(delay * SECOND * (1 + policy["jitter"] * (2 * self.fraction - 1)))
 
     def new_epoch(self) -> None:
         """After a restore: older receipts are void, what was held is free again."""

@@ -250,8 +250,8 @@ def check_limits(limits: Mapping[str, int]) -> dict[str, int]:
 def check_retry(policy: RetryPolicy) -> RetryPolicy:
     check_choice(policy.strategy, retry.STRATEGIES, "retry.strategy")
     for name in ("initial_delay", "cap"):
-        if not 0 <= getattr(policy, name) <= LONGEST_LEASE * SECOND:
-            raise InvalidInput(f"retry.{name} {getattr(policy, name)}: microseconds from 0 to 30 days")
+        if not 0 <= getattr(policy, name) <= LONGEST_LEASE:
+            raise InvalidInput(f"retry.{name} {getattr(policy, name)}: seconds from 0 to 30 days")
     if not (math.isfinite(policy.multiplier) and 1 <= policy.multiplier <= 100):
         raise InvalidInput(f"retry.multiplier {policy.multiplier}: from 1 to 100")
     if not (math.isfinite(policy.jitter) and 0 <= policy.jitter <= 1):

@@ -122,10 +122,12 @@ class Task(Row, frozen=True, kw_only=True):
 
 
 class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Kept as it was said, its delays in seconds."""
+
     strategy: str = "exponential"  # exponential, fixed, immediate
-    initial_delay: int = 10_000_000
+    initial_delay: float = 10.0
     multiplier: float = 2.0
-    cap: int = 300_000_000
+    cap: float = 300.0
     jitter: float = 0.5
     retry_on: tuple[str, ...] = ()  # empty: every class
     no_retry_on: tuple[str, ...] = ()

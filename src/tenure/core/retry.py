@@ -7,7 +7,8 @@ from typing import Any
 
 from tenure.core.records import Agent, Claim, Model, RetryPolicy, Task, replace
 
-MINUTE = 60_000_000
+SECOND = 1_000_000
+MINUTE = 60 * SECOND
 
 # The task's own trouble: counts an attempt.
 COUNTING = ("task", "crash", "timeout", "lease_expired", "invalid_output", "permanent")
@@ -33,11 +34,11 @@ def delay(policy: RetryPolicy, attempt: int, fraction: float) -> int:
     if policy.strategy == "immediate":
         return 0
     if policy.strategy == "fixed":
-        wait = float(policy.initial_delay)
+        wait = policy.initial_delay
     else:
         # the exponent is bounded: past the cap a larger one changes nothing but could overflow
-        wait = min(float(policy.cap), policy.initial_delay * policy.multiplier ** min(attempt - 1, 64))
-    return int(min(wait, policy.cap) * (1 + policy.jitter * (2 * fraction - 1)))
+        wait = min(policy.cap, policy.initial_delay * policy.multiplier ** min(attempt - 1, 64))
+    return int(min(wait, policy.cap) * SECOND * (1 + policy.jitter * (2 * fraction - 1)))
 
 
 def is_retried(policy: RetryPolicy, error_class: str) -> bool:
@@ -101,7 +102,7 @@ def failure_history(claims: Iterable[Claim]) -> tuple[dict[str, Any], ...]:
             "error_class": c.error_class or ("lease_expired" if c.reason == "EXPIRED" else None),
             "error": c.error,
             "counted": c.counted,
-            "duration": (c.released_at or c.acquired_at) - c.acquired_at,
+            "duration": ((c.released_at or c.acquired_at) - c.acquired_at) / SECOND,
         }
         for c in claims
     )

@@ -20,7 +20,7 @@ from tenure.core.priority import TIERS
 from tenure.core.records import RetryPolicy
 from tenure.engine.projects import TRACKS
 from tenure.plans import yaml_writing
-from tenure.plans.times import spell_duration, spell_instant
+from tenure.plans.times import SECOND, spell_duration, spell_instant
 
 Group = dict[str, Any]
 _FIELDS = (
@@ -167,4 +167,4 @@ def _spelled(name: str, value: Any) -> Any:
 def _policy(policy: RetryPolicy) -> dict[str, Any]:
     usual = msgspec.to_builtins(RetryPolicy())
     changed = {name: value for name, value in msgspec.to_builtins(policy).items() if value != usual[name]}
-    return {n: spell_duration(v) if n in ("initial_delay", "cap") else v for n, v in changed.items()}
+    return {n: spell_duration(round(v * SECOND)) if n in ("initial_delay", "cap") else v for n, v in changed.items()}

@@ -12,9 +12,8 @@ from tenure.core.commands import Add, Dependency, NewTask
 from tenure.core.errors import TenureError
 from tenure.core.records import RetryPolicy
 from tenure.plans.nodes import Fault, Findings, Mapping, Node, Place, Scalar, Sequence, is_unset, plain
-from tenure.plans.times import parse_duration, parse_instant
+from tenure.plans.times import SECOND, parse_duration, parse_instant
 
-SECOND = 1_000_000
 MERGED = ("metadata", "spec", "constraints", "output")  # of defaults and a task: key by key
 
 
@@ -107,13 +106,17 @@ def constraints(node: Node, name: str) -> dict[str, Any]:
     for key in ("max_duration", "estimated_duration"):
         given = node.get(key)
         if isinstance(given, Scalar) and isinstance(given.value, str):
-            seconds = duration(given, f"{name}.{key}") / SECOND
-            values[key] = int(seconds) if seconds.is_integer() else seconds
+            values[key] = seconds(given, f"{name}.{key}")
     return values
 
 
+def seconds(node: Node, name: str) -> int | float:
+    found = duration(node, name) / SECOND
+    return int(found) if found.is_integer() else found
+
+
 _RETRY: dict[str, Callable[[Node, str], Any]] = {
-    "strategy": text, "initial_delay": duration, "multiplier": number, "cap": duration, "jitter": number,
+    "strategy": text, "initial_delay": seconds, "multiplier": number, "cap": seconds, "jitter": number,
     "retry_on": texts, "no_retry_on": texts,
 }  # fmt: skip
 

@@ -103,7 +103,7 @@ class FailedAttempt(TypedDict):
     error_class: str | None
     error: str | None
     counted: bool
-    duration: Annotated[int, Meta(description="microseconds")]
+    duration: Annotated[float, Meta(description="seconds")]
 
 
 class DeadLetterView(TypedDict):

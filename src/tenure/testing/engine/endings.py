@@ -329,7 +329,7 @@ class Endings(Stage):
     # --- delays ---------------------------------------------------------------------------------------------------
 
     def test_delays_double_up_to_their_cap(self, scene: Scene) -> None:
-        policy = RetryPolicy(initial_delay=10_000_000, multiplier=2.0, cap=60_000_000, jitter=0.0)
+        policy = RetryPolicy(initial_delay=10, multiplier=2.0, cap=60, jitter=0.0)
         key = scene.add(max_attempts=6, retry=policy)
         waits = []
         for _ in range(5):
