@@ -5,9 +5,9 @@ import os
 import pytest
 from hypothesis import settings
 
-from tests.servers.fixtures import pgbouncer, postgres
+from tests.servers.fixtures import bwrap, pgbouncer, postgres
 
-__all__ = ["pgbouncer", "postgres"]
+__all__ = ["bwrap", "pgbouncer", "postgres"]
 
 # The shipped suites' asserts tell what they compared, as those in test files do.
 pytest.register_assert_rewrite("tenure.testing.engine", "tenure.testing.suites")

@@ -1,6 +1,5 @@
 """The agent CLIs that are tested: the main paths of one in every run, all of all five with `-m agents`."""
 
-import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -12,6 +11,7 @@ from tests.agents.clis import CLIS, Cli
 from tests.agents.install import NotInstalled, installed
 from tests.agents.script import Step, Usage
 from tests.agents.stage import Stage, staged
+from tests.servers.fixtures import missing
 
 TENURE = Path(sys.executable).parent
 EVERY_RUN = "claude"  # the quickest to run, and the one whose folder needs no trust for hooks and MCP
@@ -47,9 +47,7 @@ def programs(cli: Cli) -> Path:
     try:
         return installed(cli.name)
     except NotInstalled as reason:
-        if os.geteuid() == 0:
-            pytest.fail(str(reason))
-        pytest.skip(str(reason))
+        missing(str(reason))
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -166,20 +165,3 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
     for pid in stage.processes():
         os.kill(pid, signal.SIGKILL)
     stage.client.close()
-
-
-@pytest.fixture(scope="session")
-def bwrap() -> str:
-    """bwrap, installed if that is possible; the skip says which of the two it was."""
-    if shutil.which("bwrap") is None and os.getuid() == 0 and shutil.which("apt-get"):
-        subprocess.run(["apt-get", "install", "-y", "-qq", "bubblewrap"], capture_output=True, check=False)
-    path = shutil.which("bwrap")
-    if path is None:
-        pytest.skip("bwrap is not installed, and cannot be installed here")
-    tried = subprocess.run(
-        [path, "--dev-bind", "/", "/", "--proc", "/proc", "--unshare-pid", "--die-with-parent", "true"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    if tried.returncode:
-        pytest.skip(f"bwrap is not allowed here: {tried.stderr.strip()}")
-    return path

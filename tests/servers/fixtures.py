@@ -1,16 +1,19 @@
-"""What tests ask for: `postgres` is one server for the whole session, `pgbouncer` a pooler before it."""
+"""What tests ask for: `postgres` is one server for the whole session, `pgbouncer` a pooler before it, `bwrap` the
+sandbox."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NoReturn
 
 import pytest
 
+from tenure.validators import sandbox
 from tests.servers.pgbouncer import BEHIND, PgbouncerServer
 from tests.servers.postgres import WHERE, PostgresServer
-from tests.servers.processes import Server, Unavailable, is_root
+from tests.servers.processes import Server, Unavailable, found_or_installed, is_root
 
 
 @pytest.fixture(scope="session")
@@ -28,16 +31,27 @@ def pgbouncer(postgres: PostgresServer) -> Iterator[PgbouncerServer]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def bwrap() -> str:
+    """The program. Where the machine itself allows no sandbox, which some containers do not, the skip says so."""
+    try:
+        path = str(found_or_installed("bwrap", "bubblewrap"))
+    except Unavailable as why:
+        missing(str(why))
+    sandbox.trouble.cache_clear()  # it may have been asked before the installation
+    trouble = sandbox.trouble()
+    if trouble is not None:
+        pytest.skip(trouble)
+    return path
+
+
 @contextmanager
 def running(server: Server) -> Iterator[None]:
-    """A server that cannot be had: root could have installed it, so there it is a failure."""
     try:
         try:
             server.start()
         except Unavailable as why:
-            if is_root():
-                pytest.fail(str(why))
-            pytest.skip(str(why))
+            missing(str(why))
         yield
     finally:
         server.stop()
@@ -50,3 +64,10 @@ def told(name: str, value: str) -> Iterator[None]:
         yield
     finally:
         os.environ.pop(name, None)
+
+
+def missing(why: str) -> NoReturn:
+    """What cannot be had: root could have installed it, so there it is a failure."""
+    if is_root():
+        pytest.fail(why)
+    pytest.skip(why)

@@ -22,7 +22,7 @@ from tenure.validators.port import About, Output, Undecided, Validator, Verdict
 PYTHON = sys.executable
 # Not that of a venv: in the sandbox /tmp, where it may lie, is empty.
 BASE_PYTHON = str(Path(sys.executable).resolve())
-has_bwrap = pytest.mark.skipif(sandbox.trouble() is not None, reason=str(sandbox.trouble()))
+has_bwrap = pytest.mark.usefixtures("bwrap")
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="only a subreaper finds what left its group")
 
 

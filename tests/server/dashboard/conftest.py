@@ -13,7 +13,8 @@ from tenure.client import Client
 from tests.server.dashboard.scene import busy_hour
 from tests.server.dashboard.tab import ROOT, Tab
 from tests.servers.browser import browsing
-from tests.servers.processes import Unavailable, is_root
+from tests.servers.fixtures import missing
+from tests.servers.processes import Unavailable
 from tests.servers.tenure import TenureServer
 
 if TYPE_CHECKING:
@@ -29,9 +30,7 @@ def browser() -> Iterator[Browser]:
         with browsing() as started:
             yield started
     except Unavailable as why:
-        if is_root():
-            pytest.fail(str(why))
-        pytest.skip(str(why))
+        missing(str(why))
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,7 @@ from ruamel.yaml import YAML
 
 from tenure.server.measures import HISTOGRAM, MEASURES, SAME
 from tests.servers import processes
+from tests.servers.fixtures import missing
 
 HERE = Path(__file__).parent
 DEPLOY = Path(__file__).parents[3] / "deploy"
@@ -59,9 +60,7 @@ def promtool() -> Path:
     try:
         return processes.found_or_installed("promtool", "prometheus")
     except processes.Unavailable as why:
-        if processes.is_root():
-            pytest.fail(str(why))
-        pytest.skip(str(why))
+        missing(str(why))
 
 
 @pytest.mark.parametrize(
