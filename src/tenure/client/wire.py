@@ -48,21 +48,20 @@ def plain(value: Any) -> Any:
     if isinstance(value, msgspec.Struct):
         value = msgspec.to_builtins(value)
     if isinstance(value, dict):
-        return {name: _field(name, part) for name, part in value.items()}
+        return {name: part if type(part) in _PLAIN else _field(name, part) for name, part in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(part) for part in value]
     return value
 
 
+_PLAIN = frozenset({str, float, bool, type(None)})  # whatever it is called, it stays: most of what is answered
 _THEIRS = frozenset({"data", "metadata", "spec", "constraints", "output", "details"})
 
 
 def _field(name: str, value: Any) -> Any:
-    if name in _THEIRS:
-        return value
-    if is_instant(name) and isinstance(value, int) and not isinstance(value, bool):
-        return spelled(value)
-    return plain(value)
+    if type(value) is int:
+        return spelled(value) if is_instant(name) else value
+    return value if name in _THEIRS else plain(value)
 
 
 def outcome_value(outcome: Outcome) -> dict[str, Any]:
