@@ -118,3 +118,31 @@ async def test_a_store_that_is_away_at_the_start_is_waited_for(monkeypatch):
     assert await asyncio.wait_for(heard.get(), 10) == "task.created"
     reading.close()
     await asyncio.to_thread(reading.join)
+
+
+async def test_while_nobody_waits_pages_are_read_rarely_and_whoever_comes_ends_the_lull(monkeypatch):
+    monkeypatch.setattr(feed, "LULL", 1000.0)
+    engine = Engine(open_store("memory://"), SystemChance())
+    engine.do(c.DefineProject(project="p"))
+    news = feed.Feed(engine)
+    heard: asyncio.Queue = asyncio.Queue()
+    news.listeners.append(heard.put_nowait)
+    news.start(asyncio.get_running_loop())
+    try:
+        engine.do(c.Add(project="p", task=NewTask(title="first")))
+        await asyncio.wait_for(heard.get(), 10)
+        engine.do(c.Add(project="p", task=NewTask(title="second")))
+        mark = news.position
+        assert heard.empty()
+        await asyncio.wait_for(news.beyond(mark, 10), 10)  # as long as the lull would have been without it
+        assert news.position > mark
+        stream = news.subscribe("p", {})
+        for title in ("third", "fourth"):
+            engine.do(c.Add(project="p", task=NewTask(title=title)))
+            while engine.store.mark() > news.position:
+                await asyncio.wait_for(heard.get(), 10)
+        news.unsubscribe("p", stream)
+        assert not news._is_awaited.is_set()
+    finally:
+        news.close()
+        await asyncio.to_thread(news.join)

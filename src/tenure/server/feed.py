@@ -1,7 +1,8 @@
 """New events, read once for everybody in this process who wants to know: live streams, waiting claims, metrics.
 
 One thread waits for the store and reads what is new; the event loop hands it on. Nothing depends on it having been
-prompt: streams catch up from the log by their cursor, and whoever waits for work also looks from time to time.
+prompt: streams catch up from the log by their cursor, and whoever waits for work also looks from time to time. While
+nobody waits it reads more rarely, since a page costs much the same whether it holds one event or a hundred.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import msgspec
@@ -24,6 +25,7 @@ from tenure.engine.reading import event_view
 
 PAGE = 1000
 WAIT = 0.2  # seconds between looks whether the server is closing
+LULL = 0.05  # seconds between two pages while nobody waits for news
 HELD_BACK = 0.01  # an event is there, but one before it has not committed yet
 AWAY = 1.0  # between tries while the store is away
 BEAT = 15.0  # a sign of life on a silent stream, so that proxies keep it and a dead one shows
@@ -42,6 +44,8 @@ class Feed:
         self._streams: dict[str, set[Stream]] = {}
         self._news = asyncio.Event()
         self._closing = threading.Event()
+        self._waiting = 0  # who wants to hear at once
+        self._is_awaited = threading.Event()
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -55,6 +59,7 @@ class Feed:
     def close(self) -> None:
         """End every stream; their readers come back to another server, or to this one's next life."""
         self._closing.set()
+        self._is_awaited.set()
         self._news.set()
         for streams in self._streams.values():
             for stream in streams:
@@ -85,6 +90,7 @@ class Feed:
             mark = events[-1].sequence
             assert self._loop is not None
             self._loop.call_soon_threadsafe(self._tell, events)
+            self._is_awaited.wait(LULL)
 
     def _tell(self, events: Sequence[Event]) -> None:
         self.position = events[-1].sequence
@@ -97,9 +103,25 @@ class Feed:
                 for stream in self._streams.get(event.project, ()):
                     stream.put(event)
 
+    @contextmanager
+    def awaited(self) -> Iterator[None]:
+        """While somebody wants to hear of each event at once."""
+        self._await(1)
+        try:
+            yield
+        finally:
+            self._await(-1)
+
+    def _await(self, more: int) -> None:
+        self._waiting += more
+        if self._waiting or self._closing.is_set():
+            self._is_awaited.set()
+        else:
+            self._is_awaited.clear()
+
     async def beyond(self, mark: int, seconds: float) -> None:
         """Return as soon as an event beyond `mark` was handed on, or when the time is over."""
-        with suppress(TimeoutError):
+        with self.awaited(), suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while self.position <= mark and not self._closing.is_set():
                     await self._news.wait()
@@ -111,11 +133,14 @@ class Feed:
         if self._closing.is_set():
             stream.end()
         self._streams.setdefault(project, set()).add(stream)
+        self._await(1)
         return stream
 
     def unsubscribe(self, project: str, stream: Stream) -> None:
         streams = self._streams.get(project, set())
-        streams.discard(stream)
+        if stream in streams:
+            streams.remove(stream)
+            self._await(-1)
         if not streams:
             self._streams.pop(project, None)
 

@@ -111,7 +111,7 @@ class Service:
 
     async def claim_or_wait(self, command: ClaimNext, principal: Principal, seconds: float) -> Outcome:
         """As the command, but stays so long for something to take. Cancelled, it keeps nothing that nobody gets."""
-        with self.eyes.holding("claims"):
+        with self.feed.awaited(), self.eyes.holding("claims"):
             return await self.room.claim(command, principal, seconds)
 
     async def _claim(self, command: ClaimNext, principal: Principal) -> Outcome:
