@@ -18,6 +18,7 @@ from tenure.stores.memory import Memory
 from tenure.testing import FakeClock
 from tenure.testing.factories import PROJECT, Dice
 
+OTHER = "other"
 PATIENCE = 30.0
 
 
@@ -64,14 +65,15 @@ class Held(Engine):
 
 
 def memory() -> Memory:
-    """A store with the project in it."""
+    """A store with the projects in it."""
     store = Memory(clock=FakeClock())
-    Engine(store, Dice()).do(c.DefineProject(project=PROJECT))
+    for project in (PROJECT, OTHER):
+        Engine(store, Dice()).do(c.DefineProject(project=project))
     return store
 
 
-def add(title: str, **fields: Any) -> c.Add:
-    return c.Add(project=PROJECT, task=NewTask(title=title), **fields)
+def add(title: str, project: str = PROJECT, **fields: Any) -> c.Add:
+    return c.Add(project=project, task=NewTask(title=title), **fields)
 
 
 def titles(batch: Sequence[Any]) -> list[str]:

@@ -28,7 +28,7 @@ from tenure.engine.gathering import Gatherer
 from tenure.stores.memory import Memory
 from tenure.stores.port import WRITERS
 from tenure.testing.factories import PROJECT, code_of
-from tests.engine.gathering_ground import Crowd, Held, Room, add, memory, stored, titles, until
+from tests.engine.gathering_ground import OTHER, Crowd, Held, Room, add, memory, stored, titles, until
 from tests.engine.test_transactions import Failing
 
 
@@ -240,13 +240,29 @@ def test_commands_of_one_caller_keep_their_order_and_are_in_one_batch_at_a_time(
 def test_a_second_batch_flies_beside_the_first_but_never_with_the_same_caller() -> None:
     room = Room(in_flight=2)
     room.blocked()
-    behind = room.gatherer.submit(add("behind the first"), caller="first")
-    room.gatherer.submit(add("beside"), caller="other")
+    behind = room.gatherer.submit(add("behind the first", OTHER), caller="first")
+    room.gatherer.submit(add("beside", OTHER), caller="other")
     assert titles(room.engine.next_batch()) == ["beside"]
     assert not behind.running()
     room.engine.let_all()
     assert behind.result(30).outcome == "CREATED"
     room.end()
+
+
+def test_no_two_batches_are_in_one_project() -> None:
+    room = Room(in_flight=2)
+    room.blocked()
+    aside = [room.gatherer.submit(add(f"aside {n}"), caller=f"aside {n}") for n in range(3)]
+    room.gatherer.submit(add("beside", OTHER), caller="other")
+    room.gatherer.submit(add("behind that"), caller="other")
+    assert titles(room.engine.next_batch()) == ["beside"]
+    assert not any(promise.running() for promise in aside)
+    assert aside[1].cancel()
+    room.engine.let_all()
+    assert all(promise.result(30).outcome == "CREATED" for promise in (aside[0], aside[2]))
+    room.end()
+    assert stored(room.store) == ["first", "aside-0", "aside-2", "behind-that"]
+    assert room.gatherer.waiting == 0
 
 
 def test_callers_take_turns(room: Room) -> None:

@@ -7,6 +7,7 @@ Invariants:
 - Commands of one caller run in the order in which it gave them. They stand so in a batch, and while a batch has one of
   them no other batch takes the next.
 - Callers take turns: each gives one command before any gives a second.
+- No two batches are in one project: the store lets one write there at a time, and each would only be smaller.
 - What was taken in is answered once. A caller that has gone takes its command with it, unless a batch has it already.
 - Over its bounds it refuses at once and keeps nothing.
 
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
@@ -69,10 +70,11 @@ class Gatherer:
         self.engine = engine
         self._most_waiting, self._most_bytes = most_waiting, most_bytes
         self._waiting = self._bytes = 0
-        # What waits, by caller. A caller is in `_turns` while it has something to give and no batch has one of its
-        # commands, else in `_busy`, perhaps with more behind.
-        self._turns: OrderedDict[Hashable, deque[_Place]] = OrderedDict()
-        self._busy: dict[Hashable, deque[_Place]] = {}
+        # What waits, by caller. Each caller here is in a batch, or stands in `_turns`, or stands aside while a batch is
+        # in the project of its next command. A line may be empty: its caller has taken back what it gave.
+        self._lines: dict[Hashable, deque[_Place]] = {}
+        self._turns: deque[Hashable] = deque()
+        self._aside: dict[str, list[Hashable]] = {}  # by project that a batch is in
         self._changed = threading.Condition(threading.Lock())
         self._waking: set[asyncio.AbstractEventLoop] = set()  # loops that will tell the workers at the end of a turn
         self._is_closed = False
@@ -152,11 +154,10 @@ class Gatherer:
             return
         with self._changed:
             self._is_closed = True
-            refused = [] if drain else [place for line in self._lines() for place in line]
-            for line in () if drain else self._lines():
-                line.clear()
-            if refused:
-                self._turns.clear()
+            refused = [] if drain else [place for line in self._lines.values() for place in line]
+            if not drain:
+                for line in self._lines.values():
+                    line.clear()
                 self._waiting = self._bytes = 0
             self._changed.notify_all()
         _tell(refused, [self._closed()] * len(refused))
@@ -186,9 +187,10 @@ class Gatherer:
                     f" at most {self._most_waiting} of {self._most_bytes}",
                     "nothing was done: send it again in a moment",
                 )
-            line = self._busy.get(place.caller)
+            line = self._lines.get(place.caller)
             if line is None:
-                line = self._turns.setdefault(place.caller, deque())
+                line = self._lines[place.caller] = deque()
+                self._turns.append(place.caller)
                 if is_awake:
                     self._changed.notify()
             line.append(place)
@@ -198,57 +200,65 @@ class Gatherer:
     def _drop(self, place: _Place) -> bool:
         """Take a command back; False where a batch has it, or had it."""
         with self._changed:
-            line = self._busy.get(place.caller) or self._turns.get(place.caller) or deque()
-            if place not in line:
+            line = self._lines.get(place.caller)
+            if line is None or place not in line:
                 return False
             line.remove(place)
-            if not line:
-                self._turns.pop(place.caller, None)
             self._left(place)
         return True
 
     def _take(self) -> list[_Place]:
         """A batch, as soon as there is one; empty once closed and nothing is left."""
         with self._changed:
-            while not self._turns:
-                if self._is_closed:
-                    return []
+            while not (batch := self._gathered()) and not self._is_closed:
                 self._changed.wait()
-            batch: list[_Place] = []
-            slots = size = first = 0
-            again: OrderedDict[Hashable, deque[_Place]] = OrderedDict()  # callers that have given, and have more
-            while lines := self._turns or again:
-                first = first if lines is again else len(batch) + 1
-                caller, line = next(iter(lines.items()))
-                place = line[0]
+            return batch
+
+    def _gathered(self) -> list[_Place]:
+        """What callers give in turn: one command each, then what they have behind it. Its projects are its own."""
+        batch: list[_Place] = []
+        projects: set[str] = set()
+        behind: deque[Hashable] = deque()  # callers that have given, and have more
+        slots = size = first = 0
+        while callers := self._turns or behind:
+            caller = callers[0]
+            line = self._lines[caller]
+            place = line[0] if line else None
+            if place is not None and (place.project in projects or place.project not in self._aside):
                 slots, size = slots + place.slots, size + place.size
                 if batch and (len(batch) == inputs.MOST_COMMANDS or slots > SLOTS or size > inputs.LARGEST_BATCH):
                     break
-                del lines[caller]
                 batch.append(line.popleft())
                 place.begin()
                 self._left(place)
-                self._busy[caller] = line
+                projects.add(place.project)
+                self._aside.setdefault(place.project, [])
+                first = len(batch) if callers is self._turns else first
                 if line:
-                    again[caller] = line
-            first = min(first, len(batch))
-            return [*sorted(batch[:first], key=_turn), *batch[first:]]
+                    behind.append(caller)
+            elif callers is self._turns and place is None:
+                del self._lines[caller]
+            elif callers is self._turns and place is not None:
+                self._aside[place.project].append(caller)
+            callers.popleft()
+        return [*sorted(batch[:first], key=_turn), *batch[first:]]
 
     def _finish(self, batch: Sequence[_Place]) -> None:
-        """Let the batch's callers give again, behind all others."""
+        """Let those stand in turn again who stood aside, and then the batch's own callers."""
         with self._changed:
-            for caller in dict.fromkeys(place.caller for place in batch):
-                line = self._busy.pop(caller)
-                if line:
-                    self._turns[caller] = line
-                    self._changed.notify()
+            callers = [caller for project in {place.project for place in batch} for caller in self._aside.pop(project)]
+            callers += dict.fromkeys(place.caller for place in batch)
+            for caller in callers:
+                if self._lines[caller]:
+                    self._turns.append(caller)
+                else:
+                    del self._lines[caller]
+            if self._turns:
+                self._changed.notify_all()
 
     def _left(self, place: _Place) -> None:
         self._waiting -= 1
         self._bytes -= place.size
-
-    def _lines(self) -> list[deque[_Place]]:
-        return [*self._turns.values(), *self._busy.values()]
 
     def _closed(self) -> StoreAway:
         return StoreAway(f"{self.engine.store.url}: its gatherer was closed; nothing was done")
@@ -289,12 +299,13 @@ def _turn(place: _Place) -> int:
 class _Place:
     """One command that waits, and how its caller is told."""
 
-    __slots__ = ("answer", "asked", "caller", "size", "slots")
+    __slots__ = ("answer", "asked", "caller", "project", "size", "slots")
     answer: Answer
 
     def __init__(self, ready: Asked, caller: Hashable) -> None:
         self.asked = ready
         self.caller = caller
+        self.project = ready.item.command.project
         self.size = len(ready.item.encoded)
         self.slots = _slots(ready.item.command)
 
