@@ -78,6 +78,7 @@ class Keeper:
         self.main: subprocess.Popen[bytes] | None = None
         self.exit: int | None = None
         self.is_gone = False
+        self.killed: set[int] = set()
 
     def reap(self) -> None:
         """Collect what has ended."""
@@ -110,6 +111,7 @@ class Keeper:
                 stopped |= new
             for pid in stopped:
                 send(pid, signal.SIGKILL)
+            self.killed |= stopped
             self.reap()
             if not self.is_gone:
                 time.sleep(AGAIN)
@@ -155,8 +157,8 @@ def keep(order: dict[str, Any], wake: int) -> dict[str, Any]:
             if select.select([wake], [], [], left)[0]:
                 os.read(wake, 4096)
             keeper.reap()
-    left_behind = len(keeper._all()) if keeper.exit is not None and why is None else 0
     stuck = keeper.kill()
+    left_behind = len(keeper.killed) if keeper.exit is not None and why is None else 0
     return {"exit": keeper.exit, "limit": why, "left_behind": left_behind, "stuck": stuck}
 
 

@@ -22,7 +22,7 @@ LEAVE = "\x1b[0m\x1b[?25h\x1b[?1049l"
 HOME = "\x1b[H"
 CLEAR = "\x1b[2J"
 BEGIN, END = "\x1b[?2026h", "\x1b[?2026l"  # a frame is shown as a whole where the terminal can; else this is ignored
-ENDING = (signal.SIGTERM, signal.SIGHUP)
+ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 
 def is_possible() -> bool:
@@ -64,14 +64,13 @@ class Fullscreen:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         # A second Ctrl-C must not keep the terminal from being given back.
-        interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
             self._give_back()
         finally:
             signal.set_wakeup_fd(self._wakeup_before)
             for number, handler in self._handlers.items():
                 signal.signal(number, handler)  # type: ignore[arg-type]  # what signal() gave
-            signal.signal(signal.SIGINT, interrupt)
             os.close(self._woken)
             os.close(self._waker)
 
@@ -91,6 +90,8 @@ class Fullscreen:
         if number in ENDING:
             self.ended_by = number
         self._must_stop |= number == signal.SIGTSTP
+        if number == signal.SIGINT:
+            raise KeyboardInterrupt  # at once; where Python can only print it, in a callback, the mark is left
 
     def _stop(self) -> None:
         """Ctrl-Z: the shell gets its screen, and we ours when it lets us go on."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from argparse import ArgumentTypeError, Namespace
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from tenure.cli.frame import Answer, Run, arg, options
@@ -53,11 +55,10 @@ def watch(run: Run, given: Namespace) -> Answer | int:
         value = {**wire(data.look.status), "open_tasks": wire(data.tasks), "events": wire(data.events)}
         return Answer(value, lambda: snapshot(data))
     data = read(run.client, view.states)  # what is wrong is said before the screen is taken
-    with fullscreen.Fullscreen() as screen:
-        try:
-            _Live(run.client, screen, view, data, given.refresh).run()
-        except KeyboardInterrupt:
-            return 130
+    with fullscreen.Fullscreen() as screen, suppress(KeyboardInterrupt):
+        _Live(run.client, screen, view, data, given.refresh).run()
+    if screen.ended_by == signal.SIGINT:
+        return 130
     if screen.ended_by is not None:
         run.close()
         return fullscreen.end_as_told(screen.ended_by)
