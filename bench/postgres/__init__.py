@@ -12,6 +12,7 @@
     singles.py     one at a time, beside a bare prepared statement with the same writes
     lookups.py     history and lists, on PostgreSQL and SQLite
     profiling.py   where the time goes
+    costs.py       processor time of both sides, log and journeys: what others on the machine do not change
     goals.py       every figure's name, and what is wanted of it
 
 Ours is used through public entry points only: `Engine.run`, `Gatherer`, `Client`.

@@ -148,9 +148,15 @@ class Copier:
         self, model: Model, ids: Mapping[str, str], table: str, columns: dict[str, str], row: dict[str, Any]
     ) -> sql.Composed:
         sequence = sql.SQL("({} + n * {})").format(model.sequence, self._steps[model.project, model.track])
+        drawn = sql.SQL("{}({})")
+        source = sql.Literal(f'"{self._schema}".event_sequence_seq')
+        # A block of one event draws its sequence; the copied claims do not say which it is.
+        given = {
+            "sequence": sequence, "grant_event": sql.SQL("NULL"), "result_event": sql.SQL("NULL"),
+            "first": drawn.format(sql.SQL("nextval"), source), "last": drawn.format(sql.SQL("currval"), source),
+        }  # fmt: skip
         values = [
-            sequence if name == "sequence" else self._value(model, ids, sequence, row[name], kind)
-            for name, kind in columns.items()
+            given.get(name) or self._value(model, ids, sequence, row[name], kind) for name, kind in columns.items()
         ]
         return sql.SQL("INSERT INTO {} ({}) SELECT {} FROM generate_series(%(first)s::bigint, %(last)s) AS n").format(
             sql.Identifier(self._schema, table),
@@ -161,6 +167,9 @@ class Copier:
     def _value(
         self, model: Model, ids: Mapping[str, str], sequence: sql.Composable, value: Any, kind: str
     ) -> sql.Composable:
+        if isinstance(value, list) and any(isinstance(item, str) for item in value):
+            items = [self._value(model, ids, sequence, item, "text") for item in value]
+            return sql.SQL("ARRAY[{}]").format(sql.SQL(", ").join(items))
         if not isinstance(value, str) or kind not in _TEXTS:
             return sql.Literal(value)
         made: sql.Composable = sql.SQL("{}::text").format(value)

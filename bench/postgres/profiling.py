@@ -1,4 +1,4 @@
-"""Where the time goes: Python's functions by their own time, and the server's statements by theirs."""
+"""Where the time goes: processor time of both sides, Python's functions by their own, statements by theirs."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import pstats
 import re
 import time
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any
 
 from bench.ground import check
+from bench.postgres.costs import Meter
 from bench.postgres.ground import Board, Ground, claim_next, submit
 from bench.postgres.scale import Scale
 from tenure.core import commands
@@ -36,7 +37,7 @@ class Play:
         self.count, self.seconds = 0, 0.0
         self.statements: dict[str, list[float]] = {}
 
-    def slice(self, link: Any = None, profiler: cProfile.Profile | None = None) -> None:
+    def slice(self, link: Any = None, profiler: cProfile.Profile | None = None, meter: Meter | None = None) -> None:
         """Every agent of the crew claims one task, renews it twice and hands it in."""
         grants: list[Any] = []
         for verb in VERBS:
@@ -49,7 +50,8 @@ class Play:
             is_wanted = verb == self._verb
             if is_wanted and link is not None:
                 link.execute("SELECT pg_stat_statements_reset()")
-            answers, seconds = self._run(asked, profiler if is_wanted else None)
+            with meter.measuring(len(asked)) if is_wanted and meter is not None else nullcontext():
+                answers, seconds = self._run(asked, profiler if is_wanted else None)
             check(answers, ANSWERS[verb])
             if is_wanted:
                 self.count, self.seconds = self.count + len(answers), self.seconds + seconds
@@ -89,10 +91,14 @@ def profile(ground: Ground, scale: Scale, verb: str, *, is_single: bool) -> int:
     expected = Play(board, verb, crew, batch)
     expected.slice()
     slices = max(1, min(MOST, int(scale.seconds / expected.seconds)))
-    board.fill(2 * slices * scale.batch)
+    board.fill(3 * slices * scale.batch)
     plain, slowed, profiler = Play(board, verb, crew, batch), Play(board, verb, crew, batch), cProfile.Profile()
     with ground.connect() as link:
         link.execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
+        meter = Meter(link)
+        with meter.counting():
+            for _ in range(slices):
+                Play(board, verb, crew, batch).slice(meter=meter)
         for _ in range(slices):
             plain.slice(link)
         for _ in range(slices):
@@ -102,6 +108,11 @@ def profile(ground: Ground, scale: Scale, verb: str, *, is_single: bool) -> int:
     each = plain.seconds / plain.count * 1e6
     with suppress(BrokenPipeError):  # who reads may have seen enough
         print(f"{verb}, {batch} a transaction, one thread: {1e6 / each:,.0f} a second, {each:.0f} µs a task")
+        cost = meter.median()
+        print(
+            f"in processor time: Python {cost.client:.1f} µs a task, the server {cost.server:.1f};"
+            f" {cost.log:,.0f} bytes of log; {cost.journeys:.0f} journeys for {len(crew)}"
+        )
         _tell_statements(plain)
         print(f"\nPython, by own time, under its profiler: {slowed.seconds / slowed.count * 1e6:.0f} µs a task")
         _tell_functions(profiler, slowed.count)

@@ -204,6 +204,7 @@ class Script:
     ) -> None:
         """`heads`: the table whose row must be the first of a query, and that query."""
         self._facts = facts
+        self._source = sql.Literal(f'"{schema}".event_sequence_seq')
         self._values: list[Any] = []
         self._heads = heads
         parts: list[sql.Composable] = []
@@ -229,7 +230,12 @@ class Script:
         return [_filled(value, facts, shift) for value in self._values]
 
     def _insert(self, name: sql.Identifier, row: dict[str, Any], columns: dict[str, str]) -> sql.Composable:
-        values = sql.SQL(", ").join([self._place(row[column], kind) for column, kind in columns.items()])
+        # A block of one event draws its sequence, as a single event does by itself.
+        drawn = {"first": sql.SQL("nextval({})"), "last": sql.SQL("currval({})")} if "last" in columns else {}
+        values = sql.SQL(", ").join(
+            drawn[column].format(self._source) if column in drawn else self._place(row[column], kind)
+            for column, kind in columns.items()
+        )
         return sql.SQL("INSERT INTO {} ({}) VALUES ({})").format(
             name, sql.SQL(", ").join(map(sql.Identifier, columns)), values
         )
@@ -247,6 +253,11 @@ class Script:
         return text
 
     def _place(self, value: Any, kind: str = "") -> sql.Composable:
+        if kind == "ARRAY":
+            if value is None:
+                return sql.SQL("NULL")
+            items = [self._place(item, "bigint" if isinstance(item, int) else "text") for item in value]
+            return sql.SQL("ARRAY[{}]").format(sql.SQL(", ").join(items))
         if isinstance(value, str):
             text = _MADE.sub(r"\1_%(number)s", value.replace("%", "%%"))
             for name, given in self._facts.items():

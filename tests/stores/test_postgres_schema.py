@@ -14,7 +14,7 @@ from tenure.stores.port import EVENT_UNIQUE, UNIQUE
 from tenure.stores.postgres import Postgres, schema
 from tenure.stores.postgres.link import Rows, connect
 from tenure.stores.sql.codec import columns_of
-from tenure.stores.sql.columns import create_postgres_table, postgres_parts, refreshed, tables
+from tenure.stores.sql.columns import OWN, create_postgres_table, postgres_parts, refreshed, tables
 from tenure.testing.samples import row_of
 from tenure.testing.suites.store_setting import add, stored
 from tests.servers.postgres import PostgresServer
@@ -82,7 +82,7 @@ def test_every_field_has_its_column_and_every_column_its_field(postgres: Postgre
         assert {column.name for column in columns_of(struct)} | {"tenant"} <= found[table].keys(), table
         for part, columns in postgres_parts(table, struct).items():
             wanted = {c.name: (kinds.get(c.type, "text"), c.nullable) for c in columns}
-            ours = {"xid", "of_claim", "tenant"} if table == "event" else {"tenant"}
+            ours = {"tenant", *OWN.get(table, ())}
             assert {name: what for name, what in found[part].items() if name not in ours} == wanted, part
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tenure.core.filters import Contains, Prefix, Present
+from tenure.core.filters import Contains, Prefix, Present, Range
 from tenure.core.records import Claim, Edge, Landing, Message, Reservation, Result, Row, Session, Task, Usage
 from tenure.stores.sql.statements import event_table, table_of
 from tenure.stores.sqlite import Sqlite
@@ -56,6 +56,10 @@ HOT: dict[str, tuple[Any, str]] = {
     "held by a session": (found(Task, {"session": "s", "state": ("claimed", "running")}), "INDEX task_session ("),
     "children": (found(Task, {"parent": "t", "parent_run": 1}), "INDEX task_parent ("),
     "parked": (found(Task, {"parked": "t"}), "INDEX task_parked ("),
+    "parked under a budget": (
+        found(Task, {"parked": "$p", "price": Range(0, 5), "band": 1, "boost": 10}, "rank", limit=64),
+        "INDEX task_unpaid (tenant=? AND project=? AND parked=? AND band=? AND boost=?)",
+    ),
     "tasks of a dag in a state": (found(Task, {"dag": "d", "state": "created"}), "INDEX task_dag ("),
     "a page of a state": (found(Task, {"state": "ready"}, "id", ("t", "t"), 50), "INDEX task_state ("),
     "a page of the newest": (found(Task, {}, "-created_at", (5, "t"), 50), "INDEX task_created ("),

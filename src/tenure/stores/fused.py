@@ -28,12 +28,12 @@ class Known(NamedTuple):
 
     agent_seen: int
     session_seen: int
-    skills: tuple[str, str, str | None]  # capabilities, tracks, region
+    skills: tuple[str, str, str | None, str, str]  # capabilities, tracks, region, type, models
     held: list[tuple[str, str]]  # ids and keys of the first tasks that the session holds
 
 
 class Grant(NamedTuple):
-    """A claim of a task that stands in its lane; `task` is its id. The texts in JSON are members of an object."""
+    """A claim of a task that stands in its lane; `task` is its id."""
 
     project: str
     task: str
@@ -50,16 +50,13 @@ class Grant(NamedTuple):
     trace_id: str | None
     by_user: str | None  # whose command it is, for the log
     address: str | None
-    who: str  # JSON: agent and session
-    asked: str  # JSON: what the claim's row says beyond that
 
 
 # What a new holder is told of its task beyond what the grant itself says; the first of these are of the task, the
-# others of its brief.
+# others of its brief. The rest a plain task does not have before its first claim; where one has, see `is_usual`.
 TOLD = (
-    "id", "key", "ref", "track", "type", "dag", "parent", "run", "generation", "attempts", "max_attempts", "priority",
-    "tags", "answers", "lease_until", "not_before", "offer_to", "work_product", "unmet", "created_by", "created_at",
-    "ready_at", "started_at", "completed_at", "failed_at", "dead_lettered_at", "archived_at", "version", "last_error",
+    "id", "key", "ref", "track", "type", "dag", "parent", "run", "max_attempts", "priority", "tags", "not_before",
+    "created_by", "created_at", "ready_at", "version",
 )  # fmt: skip
 TOLD_OF_BRIEF = ("title", "description", "spec", "metadata", "constraints", "output", "touches")
 
@@ -68,7 +65,7 @@ class Granted(NamedTuple):
     """What the holders are told, to be read at any time: values of TOLD and TOLD_OF_BRIEF for each grant."""
 
     rows: Callable[[], list[list[Any]]]
-    is_plain: bool  # nothing in these rows refers to others
+    is_usual: bool  # of no task there is more to tell, and nothing in these rows refers to others
 
 
 class Completion(NamedTuple):
@@ -89,7 +86,7 @@ class Completion(NamedTuple):
     trace_id: str | None
     by_user: str | None
     address: str | None
-    given: str  # JSON: what the result's row says beyond the claim's facts
+    said: str  # JSON: what the result's row says beyond the claim's facts
 
 
 class Completed(NamedTuple):

@@ -15,34 +15,28 @@ from tenure.core.commands import Principal
 from tenure.core.eligibility import Profile
 from tenure.core.errors import TenureError
 from tenure.core.outcomes import Outcome
-from tenure.core.priority import Place
+from tenure.core.priority import Place, tier_of
 from tenure.core.receipts import NONCE_BYTES, Receipt
-from tenure.core.records import Brief, Claim, Project, Task, replace
+from tenure.core.records import Agent, Brief, Claim, Project, Task, replace
 from tenure.engine import claiming, people
-from tenure.engine.fused.runs import Allowed, Done, Run, members, text
-from tenure.engine.handing import SHOWN, view_of
+from tenure.engine.fused.models import Models, Told
+from tenure.engine.fused.runs import Allowed, Done, Run
+from tenure.engine.handing import SHOWN
 from tenure.engine.lanes import queues
 from tenure.engine.reading_ahead import asking_of, read_claimers
 from tenure.engine.work import NO_CHANCE, Later, Work
-from tenure.stores.fused import TOLD, Fused, Grant, Granted, Known
+from tenure.stores.fused import TOLD, TOLD_OF_BRIEF, Fused, Grant, Granted, Known
 
 
-class Ready(NamedTuple):
-    """What of a claim is known before the transaction."""
-
-    sent: claiming.Sent
-    who: str  # JSON: agent and session
-
-
-def ready(command: commands.ClaimNext) -> Ready | None:
+def ready(command: commands.ClaimNext) -> claiming.Sent | None:
+    """What of a claim is known before the transaction; None where it must be decided."""
     if command.tags or not 1 <= command.n <= claiming.MOST_AT_ONCE:
         return None
     try:
         inputs.check_list(command.capabilities or (), "capability")
-        sent = claiming.sent_of(command)
+        return claiming.sent_of(command)
     except TenureError:
         return None
-    return Ready(sent, f'"agent":{text(command.agent)},"session":{text(command.session)}')
 
 
 class _Asked(NamedTuple):
@@ -52,9 +46,10 @@ class _Asked(NamedTuple):
     principal: Principal
     user: str | None
     lease: int
-    ready: Ready
+    sent: claiming.Sent
     held: list[tuple[str, str]]
     tasks: list[str]
+    model: Told  # what is told of the models of its tasks
 
 
 class _Shelf:
@@ -72,7 +67,7 @@ class _Shelf:
         like = (known.skills, command.capabilities, command.tracks, command.types, command.region)
         fitting = self._fitting.get(like)
         if fitting is None:
-            capabilities, tracks, region = known.skills
+            capabilities, tracks, region, _, _ = known.skills
             own = Profile(
                 command.agent, frozenset(msgspec.json.decode(capabilities)), region, tuple(msgspec.json.decode(tracks))
             )
@@ -112,6 +107,7 @@ class _Claims:
         self._leases: dict[tuple[str, float | None], int] = {}
         self._requests: set[str] = set()  # a request that comes twice is answered from what is stored
         self._known: dict[int, Known] = {}
+        self._models = Models(work.own.tiers)
         for command, _, _ in run:
             self._expected[command.project] = self._expected.get(command.project, 0) + command.n
         self._look_at_askers([command for command, _, _ in run])
@@ -133,11 +129,11 @@ class _Claims:
         known = self._known[number]
         return min(known.agent_seen, known.session_seen) > self.work.now - team.PRESENCE
 
-    def take(self, number: int, command: commands.ClaimNext, principal: Principal, ready: Ready | None) -> bool:
+    def take(self, number: int, command: commands.ClaimNext, principal: Principal, sent: claiming.Sent | None) -> bool:
         """Add a claim; False where it ends the run, of which it has left no trace then."""
         work = self.work
         bookmark = work.bookmark()
-        found = self._asked_for(number, command, principal, ready)
+        found = self._asked_for(number, command, principal, sent)
         # Somebody who comes back is told of before its own claim, and not before another's.
         if found is None or (self.asked and work.bookmark()[1] > bookmark[1]):
             work.undo_to(bookmark)
@@ -148,18 +144,20 @@ class _Claims:
                 self.nothing = claiming.nothing(work, command.project, command.agent, names, {})
             return False
         self.asked.append(found)
-        if found.ready.sent.id is not None:
-            self._requests.add(found.ready.sent.id)
+        if found.sent.id is not None:
+            self._requests.add(found.sent.id)
         return True
 
     def _asked_for(
-        self, number: int, command: commands.ClaimNext, principal: Principal, ready: Ready | None
+        self, number: int, command: commands.ClaimNext, principal: Principal, sent: claiming.Sent | None
     ) -> _Asked | None:
         known = self._known.get(number)
-        if known is None or ready is None or ready.sent.id in self._requests:
+        if known is None or sent is None or sent.id in self._requests:
             return None
         project = self._allowed.project(command, principal)
-        if project is None or project.stopped or "max_concurrent_claims" in project.limits:
+        if project is None or project.stopped or project.limited or "max_concurrent_claims" in project.limits:
+            return None
+        if project.funded or project.parked:  # what can be paid has to be decided
             return None
         if principal.agent not in (None, command.agent) or principal.session not in (None, command.session):
             return None
@@ -177,7 +175,9 @@ class _Claims:
         tasks = shelf.take(command, known)
         if tasks is None:
             return None
-        return _Asked(command, principal, people.user_of(self.work, command.user), lease, ready, known.held, tasks)
+        user = people.user_of(self.work, command.user)
+        model = self._models.of(project, *known.skills[3:])
+        return _Asked(command, principal, user, lease, sent, known.held, tasks, model)
 
     def _lease(self, command: commands.ClaimNext, project: Project) -> int:
         asked = (command.project, command.lease)
@@ -207,7 +207,7 @@ def claim(work: Work, run: Run) -> list[Done]:
     granted = tx.grant(grants)
     work.forget(Task, Claim)
     told = _Told(work, claims.asked, grants, granted)
-    if granted.is_plain:
+    if granted.is_usual:
         return [Later(partial(told.outcome, n)) for n in range(len(claims.asked))]
     return [told.outcome(n) for n in range(len(claims.asked))]
 
@@ -221,30 +221,32 @@ def _look_closer(work: Work, asking: list[commands.ClaimNext]) -> None:
 
 
 def _grants(work: Work, asked: _Asked) -> Iterable[Grant]:
-    command, principal, user, lease, (sent, who), _, tasks = asked
+    command, principal, user, lease, sent, _, tasks, _ = asked
     work.begin_command(principal, command.trace_id)
-    row = {
-        "project": command.project, "lease": lease, "user": user, "request_id": sent.id,
-        "request_hash": sent.digest,
-    }  # fmt: skip
-    about = members({name: value for name, value in row.items() if value is not None})
     for task in tasks:
         nonce = work.chance.token(NONCE_BYTES)
         event = work.new_id("evt")
         yield Grant(
             command.project, task, command.agent, command.session, user, lease, nonce, sent.process,
             sent.id, sent.digest, event, work.command_id, command.trace_id, principal.user,
-            principal.address, who, about,
+            principal.address,
         )  # fmt: skip
 
 
-# Where the values of SHOWN stand, once what the grant itself says and a None stand behind those of TOLD.
-_SAID = ("state", "agent", "session", "claimed_at", "updated_at", None)
-_PLACES = {name: n for n, name in enumerate((*TOLD, *_SAID))}
-_shown = itemgetter(*(_PLACES.get(name, _PLACES[None]) for name in SHOWN))
-_REF, _GENERATION, _ATTEMPTS, _UNTIL, _ERROR = (
-    TOLD.index(name) for name in ("ref", "generation", "attempts", "lease_until", "last_error")
-)
+# What the view of a task shows before its first claim without being told so.
+_BY_DEFAULT = {
+    f.name: f.default
+    for f in msgspec.structs.fields(Task)
+    if f.name in SHOWN and f.name not in TOLD and f.default not in (msgspec.NODEFAULT, None, ())
+}
+_BRIEF = len(TOLD)
+_SELDOM = frozenset({"parent", "tags", "not_before", "ready_at"})  # left out of a view where they are missing
+_always = itemgetter(*(n for n, name in enumerate(TOLD) if name not in _SELDOM))
+_ALWAYS = tuple(name for name in TOLD if name not in _SELDOM)
+_seldom = itemgetter(*(n for n, name in enumerate(TOLD) if name in _SELDOM))
+_RARE = tuple(name for name in TOLD if name in _SELDOM)
+_REF, _PRIORITY, _TYPE, _TAGS = (TOLD.index(name) for name in ("ref", "priority", "type", "tags"))
+_CONSTRAINTS = _BRIEF + TOLD_OF_BRIEF.index("constraints")
 
 
 class _Told:
@@ -260,9 +262,9 @@ class _Told:
         return self._outcomes[number]
 
     def _made(self) -> Iterable[Outcome]:
-        make = self._from_values() if self._granted.is_plain else self._from_rows()
+        make = self._from_values() if self._granted.is_usual else self._from_rows()
         held: dict[tuple[str, str], list[tuple[str, str]]] = {}
-        for command, _, _, _, _, had, tasks in self._asked:
+        for command, _, _, _, _, had, tasks, _ in self._asked:
             mine = [next(make) for _ in tasks]
             others = held.setdefault((command.project, command.session), list(had))
             if others:
@@ -272,13 +274,26 @@ class _Told:
             yield claiming.several(mine, command.n)
 
     def _from_values(self) -> Iterator[Outcome]:
-        now, epoch, several = self._work.now, self._work.epoch, len(TOLD)
-        for grant, row in zip(self._grants, self._granted.rows(), strict=True):
-            said = (lifecycle.CLAIMED, grant.agent, grant.session, now, now, None)
-            view = view_of(_shown((*row[:several], *said)), row[several:], row[_ERROR])
-            generation = row[_GENERATION]
-            receipt = str(Receipt(row[_REF], generation, epoch, grant.nonce))
-            yield claiming.granted_as(view, generation, row[_ATTEMPTS], receipt, row[_UNTIL], now)
+        now, epoch = self._work.now, self._work.epoch
+        same = {
+            **_BY_DEFAULT, "state": lifecycle.CLAIMED, "generation": 1, "attempts": 1, "claimed_at": now,
+            "updated_at": now,
+        }  # fmt: skip
+        models = (asked.model for asked in self._asked for _ in asked.tasks)
+        for grant, row, model in zip(self._grants, self._granted.rows(), models, strict=True):
+            until = now + grant.lease
+            view: Any = {"title": row[_BRIEF], **same, **dict(zip(_ALWAYS, _always(row), strict=True))}
+            view["agent"], view["session"], view["lease_until"] = grant.agent, grant.session, until
+            view["tier"] = tier_of(row[_PRIORITY])
+            for name, value in zip(_RARE, _seldom(row), strict=True):
+                if value is not None and value != ():
+                    view[name] = value
+            for name, value in zip(TOLD_OF_BRIEF[1:], row[_BRIEF + 1 :], strict=True):
+                if value:
+                    view[name] = value
+            receipt = str(Receipt(row[_REF], 1, epoch, grant.nonce))
+            of_model = model(row[_PRIORITY], row[_TYPE], row[_TAGS], row[_CONSTRAINTS])
+            yield claiming.granted_as(view, 1, 1, receipt, until, now, **of_model)
 
     def _from_rows(self) -> Iterator[Outcome]:
         """Bodies and the outputs of other tasks are to be handed out too."""
@@ -287,8 +302,9 @@ class _Told:
             ids = [grant.task for grant in self._grants if grant.project == project]
             work.get_many(Task, project, ids)
             work.get_many(Brief, project, ids)
+            work.get_many(Agent, project, [grant.agent for grant in self._grants if grant.project == project])
         for grant in self._grants:
             task = work.get(Task, grant.project, grant.task)
             assert task is not None
             receipt = str(Receipt(task.ref, task.generation, work.epoch, grant.nonce))
-            yield claiming.granted_outcome(work, task, task.generation, task.attempts, receipt)
+            yield claiming.granted_outcome(work, task, task.generation, task.attempts, receipt, grant.agent)

@@ -34,13 +34,13 @@ class Handed(NamedTuple):
     receipt: Receipt
     encoded: bytes
     digest: str
-    given: str  # JSON: as in Completion
+    said: str  # JSON: members of what Completion says, but for the id
 
 
 def handed(command: commands.Submit) -> Handed | None:
     """None where it must be decided."""
     encoded = _json(command.data)
-    if command.usage or len(encoded) > handing.INLINE or is_reference(command.data):
+    if command.usage or command.artifacts is not None or len(encoded) > handing.INLINE or is_reference(command.data):
         return None
     receipt = presented(command)
     if receipt is None or len(command.summary) > inputs.LARGEST_TEXT // 4:
@@ -133,14 +133,15 @@ def _completion(
 ) -> Completion | None:
     receipt, encoded, digest, row = ready
     most = project.limits.get("max_result_size")
-    if most is not None and len(encoded) > most:
+    if project.limited or "tokens_per_line" in project.limits or (most is not None and len(encoded) > most):
         return None
     work.begin_command(principal, command.trace_id)
     result, event = work.new_id("result"), work.new_id("evt")
     return Completion(
         command.project, receipt.name, receipt.generation, receipt.nonce, result,
         None if command.data is None else encoded.decode(), command.summary, len(encoded), digest, command.request_id,
-        event, work.command_id, command.trace_id, principal.user, principal.address, row,
+        event, work.command_id, command.trace_id, principal.user, principal.address,
+        f'{{"id":"{result}"{row}}}',
     )  # fmt: skip
 
 
@@ -197,7 +198,7 @@ def renew(work: Work, run: Run) -> list[Done]:
         if command.background or receipt is None:
             break
         project = holders.project(command, principal, receipt)
-        if project is None:
+        if project is None or project.funded:  # a budget may have a word for the holder
             break
         try:
             lease = None if command.lease is None else inputs.lease_of(command.lease, project)

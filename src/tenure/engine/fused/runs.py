@@ -50,11 +50,6 @@ class Allowed:
         return project
 
 
-def text(value: str) -> str:
-    """The text in JSON."""
-    return msgspec.json.encode(value).decode()
-
-
 def members(row: dict[str, Any]) -> str:
     """The members of an object in JSON, to be put behind others."""
     return "," + msgspec.json.encode(row)[1:-1].decode()

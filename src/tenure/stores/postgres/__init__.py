@@ -6,6 +6,7 @@
     hot.py          the statements of the short way
     queries.py      every other statement text that is not made from a struct
     log.py          questions to the log
+    blocks.py       events that a batch wrote as one row, and their words
     writing.py      changes as statements
     cursors.py      the log across projects, without skipping what commits late
     waiting.py      the thread that listens for all who wait

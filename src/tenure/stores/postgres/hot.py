@@ -7,15 +7,19 @@ Rows come as one array a column. The planner sees a handful of rows and has one 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from tenure.core.records import Agent, Brief, Claim, Session, Task
+from msgspec import NODEFAULT
+from msgspec.structs import fields
+
+from tenure.core.records import KINDS, Agent, Brief, Claim, Result, Row, Session, Task
 from tenure.stores.fused import TOLD, TOLD_OF_BRIEF
-from tenure.stores.postgres.values import shown
+from tenure.stores.postgres.blocks import ITEMS
 from tenure.stores.sql.clauses import Dialect
-from tenure.stores.sql.codec import Codec, values_reader
+from tenure.stores.sql.codec import Codec, columns_of, to_json, values_reader
 from tenure.stores.sql.columns import HOT
 from tenure.stores.sql.statements import table_of
 
@@ -29,7 +33,7 @@ _HOLDERS = "{select} WHERE tenant = $1 AND project = $2 AND id = ANY({keys})"
 # Of an asker whose agent or session is not as usual, or who was offered something, or who has asked before, nothing is
 # told. Each look is for one row: a join would be free to walk.
 _KNOWN = """
-SELECT g.n, a.last_seen, s.last_activity, a.capabilities, a.tracks, a.region, (
+SELECT g.n, a.last_seen, s.last_activity, a.capabilities, a.tracks, a.region, a.type, a.models, (
     SELECT array_agg(first.id || ' ' || b.key) FROM (
         SELECT id FROM {s}task_hot WHERE tenant = $1 AND project = $2 AND session = g.session ORDER BY id LIMIT $6
     ) AS first JOIN {s}task_base AS b ON b.tenant = $1 AND b.project = $2 AND b.id = first.id)
@@ -42,55 +46,125 @@ WHERE NOT ({odd} OR a.draining OR a.max_concurrent_tasks IS NOT NULL OR a.cool_u
     AND (SELECT true FROM {s}task_base WHERE tenant = $1 AND project = $2 AND offer_to = g.agent LIMIT 1) IS NULL
 """
 
-_GRANT = """
-WITH held AS (
+# A batch draws the sequences of its events at once, and again where another has drawn in between: a block has all
+# from its first to its last. Where that never comes to an end nothing is found, and it is for the caller to go on.
+_DRAWN = """
+WITH RECURSIVE drawn (try, first, last) AS (
+    SELECT 1, min(s), max(s) FROM (SELECT nextval('{s}event_sequence_seq') FROM generate_series(1, {many})) AS one (s)
+    UNION ALL
+    SELECT try + 1, again.first, again.last FROM drawn, LATERAL (
+        SELECT min(s) AS first, max(s) AS last
+        FROM (SELECT nextval('{s}event_sequence_seq') FROM generate_series(try, {many} + try - 1)) AS one (s)) AS again
+    WHERE drawn.last - drawn.first + 1 <> {many} AND try < 100
+), numbers AS (
+    SELECT first FROM drawn WHERE last - first + 1 = {many}
+), """.replace("{many}", "cardinality($5::text[])")
+# What was written is told in one block (see `blocks`): of the arrays that were given, and of what was found with them.
+_TOLD = """
+), told AS (
+    INSERT INTO {s}event_block (first, last, tenant, project, time, kind, new_state, epoch, {items})
+    SELECT min(at), max(at), $1, $4, $2, {of_all}, {whole} FROM (SELECT * FROM {rows} ORDER BY n) AS told
+    HAVING count(*) = cardinality($5::text[])
+    RETURNING last"""
+# Of a few rows it is cheaper to tell of each by itself; and it must be done where only some of those given were found.
+_TOLD_EACH = """
+), {name} AS (
+    INSERT INTO {s}event_block (first, last, tenant, project, time, kind, new_state, epoch, {items})
+    SELECT at, at, $1, $4, $2, {of_all}, {single} FROM {rows}{where}
+    RETURNING last"""
+_SOME = " WHERE (SELECT count(*) FROM {rows}) < cardinality($5::text[])"
+FEW = 3
+_BATCH = {"drawn": _DRAWN, "at": "(SELECT first FROM numbers) + g.n - 1", "is_drawn": "(SELECT first FROM numbers) > 0"}
+_EACH = {"drawn": "\nWITH ", "at": "nextval('{s}event_sequence_seq')", "is_drawn": "true"}
+
+
+class _Telling(NamedTuple):
+    """How rows are told of. `given`: items that are arrays of the call; `found`: how others are spelt, if not alike."""
+
+    rows: str
+    of_all: str  # kind, new state, epoch
+    given: dict[str, str]
+    found: dict[str, str]
+
+    def batch(self, *, is_partial: bool) -> dict[str, str]:
+        """For a statement's text; with `is_partial` some rows may not have been found."""
+        apart = self._filled(_TOLD_EACH, name="told_apart", where=_SOME) if is_partial else ""
+        last = "(SELECT max(last) FROM told)"
+        if is_partial:
+            last = "coalesce((SELECT max(last) FROM told), (SELECT max(last) FROM told_apart))"
+        return _BATCH | {"telling": self._filled(_TOLD) + apart, "last": last}
+
+    def each(self) -> dict[str, str]:
+        return _EACH | {
+            "telling": self._filled(_TOLD_EACH, name="told", where=""), "last": "(SELECT max(last) FROM told)"
+        }  # fmt: skip
+
+    def _filled(self, text: str, **more: str) -> str:
+        spelt = {name: self.found.get(name, f'"{name}"') for name in ITEMS}
+        more |= {
+            "whole": ", ".join(self.given.get(name, f"array_agg({spelt[name]})") for name in ITEMS),
+            "single": ", ".join(f"ARRAY[{spelt[name]}]" for name in ITEMS),
+            "items": _names(ITEMS),
+            "of_all": self.of_all,
+        }
+        return replaced(text, more | {"rows": self.rows})
+
+
+def replaced(text: str, values: dict[str, str]) -> str:
+    """As `format`, for texts in which braces stand for others still to come."""
+    for name, value in values.items():
+        text = text.replace(f"{{{name}}}", value)
+    return text
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(f'"{name}"' for name in names)
+
+
+_GRANT = """{drawn}held AS (
     UPDATE {s}task_hot AS t SET
         state = 'claimed', generation = t.generation + 1, attempts = t.attempts + 1, agent = g.agent,
         session = g.session, claimed_at = $2, lease = g.lease, lease_until = $2 + g.lease, presented_at = $2,
         claim_epoch = $3, updated_at = $2, version = t.version + 1, lane = NULL, due_at = $2 + g.lease
-    FROM unnest($4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bigint[], $10::bytea[], $11::text[],
-                $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::text[], $18::text[],
-                $19::text[], $20::text[])
-        AS g (project, task, agent, session, "user", lease, nonce, process, request_id, request_hash, event, command,
-              trace_id, by_user, address, who, asked), {s}task_base AS b, {s}brief AS w
-    WHERE t.tenant = $1 AND t.project = g.project AND t.id = g.task AND t.plain AND t.lane IS NOT NULL
-        AND b.tenant = $1 AND b.project = g.project AND b.id = g.task
-        AND w.tenant = $1 AND w.project = g.project AND w.id = g.task
-    RETURNING g.*, {told}
+    FROM unnest($5::text[], $6::text[], $7::text[], $8::text[], $9::bigint[], $10::bytea[], $11::text[], $12::text[],
+                $13::text[], $14::text[], $15::text[], $16::text[], $17::text[], $18::text[]) WITH ORDINALITY
+        AS g (task, agent, session, "user", lease, nonce, process, request_id, request_hash, event, command, trace_id,
+              by_user, address, n), {s}task_base AS b, {s}brief AS w
+    WHERE t.tenant = $1 AND t.project = $4 AND t.id = g.task AND t.plain AND t.lane IS NOT NULL
+        AND b.tenant = $1 AND b.project = $4 AND b.id = g.task
+        AND w.tenant = $1 AND w.project = $4 AND w.id = g.task AND {is_drawn}
+    RETURNING g.*, {told}, t.generation, t.attempts, {at} AS at, {unusual} AS is_unusual
 ), claims AS (
     INSERT INTO {s}claim (tenant, project, id, task, generation, run, attempt, nonce, epoch, agent, session, "user",
-        acquired_at, lease, state, renewals, counted, continues, refused, process, request_id, request_hash)
-    SELECT $1, project, task || '@' || generation, task, generation, run, attempts, nonce, $3, agent, session, "user",
-        $2, lease, 'active', 0, true, false, 0, process, request_id, request_hash
-    FROM held
-), told AS (
-    INSERT INTO {s}event (tenant, id, time, kind, level, project, task, key, version, track, generation, agent, session,
-        "user", address, previous_state, new_state, message, details, patch, trace_id, causation_id, of_claim)
-    SELECT $1, event, $2, 'task.claimed', 'info', project, task, key, version, track, generation, agent, session,
-        by_user, address, 'ready', 'claimed', '',
-        '{{"lease_until":' || lease_until || ',"attempt":' || attempts
-            || ',"previous_generation":' || generation - 1 || '}}',
-        '[["task","' || task || '",{{"state":"claimed","generation":' || generation || ',"attempts":' || attempts
-            || ',' || who || ',"claimed_at":' || $2 || ',"claim_epoch":"' || $3 || '","updated_at":' || $2
-            || ',"version":' || version || '}}],["claim","' || task || '@' || generation || '",{{"id":"' || task || '@'
-            || generation || '","task":"' || task || '","generation":' || generation || ',"run":' || run
-            || ',"attempt":' || attempts || ',"epoch":"' || $3 || '",' || who || ',"acquired_at":' || $2 || asked
-            || '}}]]',
-        trace_id, command, true
-    FROM held
-    RETURNING sequence
+        acquired_at, lease, state, renewals, counted, continues, refused, process, request_id, request_hash,
+        grant_event{more_of_claim})
+    SELECT $1, $4, task || '@' || generation, task, generation, run, attempts, nonce, $3, agent, session, "user",
+        $2, lease, 'active', 0, true, false, 0, process, request_id, request_hash, at{claim_begins_with}
+    FROM held{telling}
 )
-SELECT project, {told_names}, (SELECT bool_or(strpos(spec, 'context_refs') + strpos(spec, '$body')
-    + strpos(description, '$body') > 0) FROM held), (SELECT max(sequence) FROM told), pg_current_xact_id()::text
-FROM held
+SELECT {told_names}, (SELECT bool_or(is_unusual) FROM held), {last}, pg_current_xact_id()::text FROM held
 """
+_OF_GRANT = _Telling(
+    "held", "'task.claimed', 'claimed', $3",
+    {"id": "$14", "task": "$5", "agent": "$6", "session": "$7", "user": "$17", "address": "$18", "trace_id": "$16",
+     "causation_id": "$15", "claimer": "$8", "request_id": "$12", "request_hash": "$13", "said": "NULL"},
+    {"id": "event", "user": "by_user", "previous_state": "'ready'::text", "causation_id": "command",
+     "claimer": '"user"', "said": "NULL::text", "facts": "attempts || ',' || run || ',' || lease"},
+)  # fmt: skip
+
+# A task that has more than TOLD says, or refers to other rows, or in which a NUL is hidden: see `values`.
+_UNUSUAL = """(t.generation > 1 OR t.attempts > 1 OR b.unmet > 0 OR b.last_error IS NOT NULL OR b.answers <> '[]'
+        OR NOT (t.work_product IS NULL AND t.started_at IS NULL AND t.completed_at IS NULL AND b.failed_at IS NULL
+                AND b.dead_lettered_at IS NULL AND b.archived_at IS NULL AND b.offer_to IS NULL)
+        OR strpos(w.spec, 'context_refs') + strpos(w.spec, '$body') + strpos(w.description, '$body') > 0
+        OR strpos(concat(b.key, b.type, b.created_by, w.title, w.description), E'\\x01') > 0)"""
 
 # The guard of a holder's write: its receipt is the current one, and what it holds is plain. Only what is held has a
 # claim's epoch.
 _HOLDS = """
-    WHERE b.tenant = $1 AND b.project = g.project AND b.ref = g.ref AND t.tenant = $1 AND t.project = b.project
+    WHERE b.tenant = $1 AND b.project = $4 AND b.ref = g.ref AND t.tenant = $1 AND t.project = $4
         AND t.id = b.id AND t.plain AND t.generation = g.generation AND t.claim_epoch = $3
-        AND c.tenant = $1 AND c.project = b.project AND c.id = b.id || '@' || g.generation AND c.epoch = $3
+        AND c.tenant = $1 AND c.project = $4 AND c.id = b.id || '@' || g.generation AND c.epoch = $3
         AND c.nonce = g.nonce
 """
 
@@ -102,22 +176,21 @@ _ODD = "a.stale OR a.left_at IS NOT NULL OR a.troubles > 0"
 _SIGNS = f"a.last_seen AS agent_seen, {_ODD} AS agent_is_odd, s.last_activity AS session_seen"
 
 _COMPLETE = (
-    """
-WITH found AS (
+    """{drawn}found AS (
     SELECT g.*, b.id, t.ctid AS held_at, c.ctid AS claimed_at, b.key, b.track, t.state AS was, t.renewals,
         t.started_at, t.version + 1 AS next, b.dependents, b.children, b.dag, c.run, c.agent, c.session, c."user",
-        c.acquired_at, {signs},
-        'wp-' || b.key || '-gen' || t.generation || '-' || left(g.digest, 6) AS product
-    FROM unnest($4::text[], $5::text[], $6::bigint[], $7::bytea[], $8::text[], $9::text[], $10::text[], $11::bigint[],
-                $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::text[], $18::text[], $19::text[])
-        AS g (project, ref, generation, nonce, result, data, summary, size, digest, request_id, event, command,
-              trace_id, by_user, address, given), {s}task_base AS b, {s}task_hot AS t,
+        c.acquired_at, {signs}, 'wp-' || b.key || '-gen' || t.generation || '-' || left(g.digest, 6) AS product,
+        {at} AS at
+    FROM unnest($5::text[], $6::bigint[], $7::bytea[], $8::text[], $9::text[], $10::text[], $11::bigint[], $12::text[],
+                $13::text[], $14::text[], $15::text[], $16::text[], $17::text[], $18::text[], $19::text[])
+            WITH ORDINALITY
+        AS g (ref, generation, nonce, result, data, summary, size, digest, request_id, event, command, trace_id,
+              by_user, address, said, n), {s}task_base AS b, {s}task_hot AS t,
         {holder}
 """
     + _HOLDS
     + """
-        AND t.percent IS DISTINCT FROM 100
-        AND (c."user" IS NULL OR strpos(c."user", E'\\x01') = 0)
+        AND t.percent IS DISTINCT FROM 100 AND {is_drawn}
 ), done AS (
     UPDATE {s}task_hot AS t SET
         state = 'completed', agent = NULL, session = NULL, claimed_at = NULL, lease = NULL, lease_until = NULL,
@@ -128,41 +201,28 @@ WITH found AS (
 ), ended AS (
     UPDATE {s}claim AS c SET
         state = 'released', reason = 'COMPLETED', released_at = $2, renewals = f.renewals, process = NULL,
-        result_accepted = true, work_product = f.product
+        result_accepted = true, work_product = f.product, result_event = f.at
     FROM found AS f WHERE c.ctid = f.claimed_at
 ), results AS (
     INSERT INTO {s}result (tenant, project, id, task, run, generation, session, agent, "user", submitted_at, accepted,
-        reason, data, summary, size, digest, processing, work_product, work_lost, late, request_id)
-    SELECT $1, project, result, id, run, generation, session, agent, "user", $2, true, 'ACCEPTED', data, summary, size,
-        digest, $2 - acquired_at, product, false, false, request_id
-    FROM found
-), told AS (
-    INSERT INTO {s}event (tenant, id, time, kind, level, project, task, key, version, track, generation, agent, session,
-        "user", address, previous_state, new_state, message, details, patch, trace_id, causation_id, of_claim)
-    SELECT $1, event, $2, 'task.completed', 'info', project, id, key, next, track, generation, agent, session, by_user,
-        address, was, 'completed', '',
-        '{{"result":"' || result || '","work_product":"' || product || '","late":false,"duration_ms":'
-            || ($2 - acquired_at) / 1000 || '}}',
-        '[["task","' || id || '",{{"state":"completed","agent":null,"session":null,"claimed_at":null,"claim_epoch":null'
-            || ',"percent":100,"work_product":"' || product || '","completed_at":' || $2 || ',"updated_at":' || $2
-            || ',"version":' || next || CASE WHEN started_at IS NULL THEN ',"started_at":' || $2 ELSE '' END
-            || '}}],["result","' || result || '",{{"id":"' || result || '","task":"' || id || '","run":' || run
-            || ',"generation":' || generation || ',"submitted_at":' || $2 || ',"processing":' || $2 - acquired_at
-            || ',"accepted":true,"reason":"ACCEPTED","work_product":"' || product || '","session":'
-            || to_json(session) || ',"agent":' || to_json(agent)
-            || CASE WHEN "user" IS NULL THEN '' ELSE ',"user":' || to_json("user") END || given
-            || '}}],["claim","' || id || '@' || generation || '",{{"state":"released","reason":"COMPLETED"'
-            || ',"released_at":' || $2 || CASE WHEN renewals > 0 THEN ',"renewals":' || renewals ELSE '' END
-            || ',"result_accepted":true,"work_product":"' || product || '"}}]]',
-        trace_id, command, true
-    FROM found
-    RETURNING sequence
+        reason, data, summary, size, digest, processing, work_product, work_lost, late, request_id{more_of_result})
+    SELECT $1, $4, result, id, run, generation, session, agent, "user", $2, true, 'ACCEPTED', data, summary, size,
+        digest, $2 - acquired_at, product, false, false, request_id{result_begins_with}
+    FROM found{telling}
 )
-SELECT project, ref, id, key, next, was, product, agent, session, agent_seen, agent_is_odd, session_seen, dag, children,
-    dependents, (SELECT max(sequence) FROM told), pg_current_xact_id()::text
+SELECT $4, ref, id, key, next, was, product, agent, session, agent_seen, agent_is_odd, session_seen, dag, children,
+    dependents, {last}, pg_current_xact_id()::text
 FROM found
 """
 )
+_OF_RESULT = _Telling(
+    "found", "'task.completed', 'completed', NULL",
+    {"id": "$14", "generation": "$6", "user": "$17", "address": "$18", "trace_id": "$16", "causation_id": "$15",
+     "request_id": "NULL", "request_hash": "NULL", "said": "$19"},
+    {"id": "event", "task": "id", "version": "next", "user": "by_user", "previous_state": "was",
+     "causation_id": "command", "claimer": '"user"', "request_id": "NULL::text", "request_hash": "NULL::text",
+     "facts": "run || ',' || acquired_at || ',' || renewals || ',' || (started_at IS NULL)::int"},
+)  # fmt: skip
 
 # The first renewal of a claim is the start of the work, and told of.
 _RENEW = (
@@ -170,9 +230,9 @@ _RENEW = (
 WITH found AS (
     SELECT g.*, b.id, b.key, b.track, t.ctid AS held_at, t.version + 1 AS next, t.state = 'claimed' AS starts,
         $2 + coalesce(g.lease, t.lease) AS until, c.agent, c.session, {signs}
-    FROM unnest($4::text[], $5::text[], $6::bigint[], $7::bytea[], $8::bigint[], $9::text[], $10::text[], $11::text[],
+    FROM unnest($5::text[], $6::bigint[], $7::bytea[], $8::bigint[], $9::text[], $10::text[], $11::text[],
                 $12::text[], $13::text[], $14::text[], $15::text[])
-        AS g (project, ref, generation, nonce, lease, event, command, trace_id, by_agent, by_session, by_user,
+        AS g (ref, generation, nonce, lease, event, command, trace_id, by_agent, by_session, by_user,
               address), {s}task_base AS b, {s}task_hot AS t,
         {holder}
 """
@@ -188,18 +248,18 @@ WITH found AS (
 ), told AS (
     INSERT INTO {s}event (tenant, id, time, kind, level, project, task, key, version, track, generation, agent, session,
         "user", address, previous_state, new_state, message, details, patch, trace_id, causation_id, of_claim)
-    SELECT $1, event, $2, 'task.started', 'info', project, id, key, next, track, generation, coalesce(by_agent, agent),
-        coalesce(by_session, session), by_user, address, 'claimed', 'running', '', '{{}}',
-        '[["task","' || id || '",{{"state":"running","started_at":' || $2 || ',"updated_at":' || $2 || ',"version":'
-            || next || '}}]]',
+    SELECT $1, event, $2, 'task.started', 'info', $4, id, key, next, track, generation, coalesce(by_agent, agent),
+        coalesce(by_session, session), by_user, address, 'claimed', 'running', '', '{}',
+        '[["task","' || id || '",{"state":"running","started_at":' || $2 || ',"updated_at":' || $2 || ',"version":'
+            || next || '}]]',
         trace_id, command, by_session IS NULL OR by_session = session
     FROM found WHERE starts
     RETURNING sequence
 )
-SELECT project, ref, until, agent, session, agent_seen, agent_is_odd, session_seen, (
+SELECT $4, ref, until, agent, session, agent_seen, agent_is_odd, session_seen, (
     SELECT count(*) FROM (
         SELECT FROM {s}message AS m
-        WHERE m.tenant = $1 AND m.project = f.project AND m.recipient = f.agent AND m.read_at IS NULL LIMIT $16
+        WHERE m.tenant = $1 AND m.project = $4 AND m.recipient = f.agent AND m.read_at IS NULL LIMIT $16
     ) AS unread), (SELECT max(sequence) FROM told), pg_current_xact_id()::text
 FROM found AS f
 """
@@ -214,7 +274,9 @@ class Hot(NamedTuple):
     sessions: str
     known: str
     grant: str
+    grant_each: str  # of a few
     complete: str
+    complete_each: str
     renew: str
 
 
@@ -228,30 +290,57 @@ def hot_of(dialect: Dialect) -> Hot:
         "odd": _ODD,
         "signs": _SIGNS,
         "told": ", ".join(told),
-        "told_names": ", ".join(f'"{name}"' for name in (*TOLD, *TOLD_OF_BRIEF)),
+        "unusual": _UNUSUAL,
+        "told_names": _names((*TOLD, *TOLD_OF_BRIEF)),
+        **_rest_of(Claim, _GRANT),
+        **_rest_of(Result, _COMPLETE),
     }
     claims = _CLAIMS_OF.format(s=schema)
     keys = {Claim: claims} | {
         kind: _HELD_BY.format(s=schema, who=who, claims=claims)
         for kind, who in ((Agent, "agent"), (Session, "session"))
     }
+    texts = (
+        _KNOWN,
+        *(replaced(_GRANT, how) for how in (_OF_GRANT.batch(is_partial=False), _OF_GRANT.each())),
+        *(replaced(_COMPLETE, how) for how in (_OF_RESULT.batch(is_partial=True), _OF_RESULT.each())),
+        _RENEW,
+    )
     return Hot(
         *(_HOLDERS.format(select=table_of(kind, dialect).select, keys=keys[kind]) for kind in (Claim, Agent, Session)),
-        *(text.format(s=schema, **named) for text in (_KNOWN, _GRANT, _COMPLETE, _RENEW)),
+        *(replaced(text, named | {"s": schema}) for text in texts),
     )
+
+
+def _rest_of(kind: type[Row], text: str) -> dict[str, str]:
+    """Columns that the INSERT of a statement does not name and that must have a value, and the one that new rows have.
+
+    A field that is added to a row begins with its default here too, and needs no word of ours.
+    """
+    table = KINDS[kind].table
+    (said,) = re.findall(rf"INSERT INTO {{s}}{table} \(tenant, (.*?){{", text, re.DOTALL)
+    named = {name.strip(' "\n') for name in said.split(",")}
+    defaults = {f.name: f.default if f.default is not NODEFAULT else f.default_factory for f in fields(kind)}
+    rest = {c.name: defaults[c.name] for c in columns_of(kind) if c.name not in named and not c.nullable}
+    begun = [literal(value() if callable(value) else value) for value in rest.values()]
+    return {
+        f"more_of_{table}": "".join(f', "{name}"' for name in rest),
+        f"{table}_begins_with": "".join(f", {value}" for value in begun),
+    }
+
+
+def literal(value: Any) -> str:
+    """A default as SQL has it: a truth, a number, or a text that is plain or JSON."""
+    if isinstance(value, (bool, int)):
+        return str(value).lower()
+    text = value if isinstance(value, str) else to_json(value)
+    return "'" + text.replace("'", "''") + "'"
 
 
 def told_reader() -> Callable[[Sequence[Any]], list[Any]]:
     """Reads the values of TOLD and TOLD_OF_BRIEF."""
     task, brief = Codec(Task).by_name, Codec(Brief).by_name
-    read = values_reader(Task, [*(task[name] for name in TOLD), *(brief[name] for name in TOLD_OF_BRIEF)])
-
-    def read_shown(row: Sequence[Any]) -> list[Any]:
-        if any("\x01" in value for value in row if type(value) is str):
-            row = [shown(value) if type(value) is str else value for value in row]
-        return read(row)
-
-    return read_shown
+    return values_reader(Task, [*(task[name] for name in TOLD), *(brief[name] for name in TOLD_OF_BRIEF)])
 
 
 def columns(rows: Sequence[tuple[Any, ...]]) -> list[Any]:

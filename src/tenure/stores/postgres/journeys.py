@@ -136,7 +136,7 @@ class Journeys:
             start = [
                 (queries.BEGIN_WRITE, ()),
                 (queries.SETTINGS, [*store.timeouts, self._keys(projects), store.epoch_lock]),
-                (texts.head_of_projects, [projects, *[self._tenant] * 3]) if projects else (texts.head, [self._tenant]),
+                (texts.head_of_projects, [projects, self._tenant]) if projects else (texts.head, [self._tenant]),
             ]
         answers = self._first([*start, *along])
         rows = answers[len(start) - 1].rows()

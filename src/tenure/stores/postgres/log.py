@@ -9,6 +9,7 @@ project's own index, which no other index can give.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from tenure.core.filters import Range, Where
 from tenure.core.ids import time_of
@@ -63,3 +64,10 @@ def _of_session(tenant: str, where: Where, after: int, limit: int, last: bool, d
     )
     mine = [tenant, *values, after]
     return text, [*mine, *mine, tenant, where["project"], where["session"], limit]
+
+
+def dropping(tenant: str, project: str, tasks: Collection[str], last: int, dialect: Dialect) -> Statement:
+    """Removes the events of these tasks, but not the project's last; `+` keeps the planner from any other way."""
+    place = event_table(dialect).place
+    text = f'DELETE FROM {place} WHERE tenant = ? AND project = ? AND task = ANY(?) AND "sequence" + 0 < ?'
+    return text, [tenant, project, list(dict.fromkeys(tasks)), last]

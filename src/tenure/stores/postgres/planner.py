@@ -27,6 +27,7 @@ _SPREAD: dict[str, dict[str, tuple[int, int]]] = {
         "lane": (20, 3), "band": (2, 1), "rank": (_UNIQUE, 1), "sequence": (_UNIQUE, 1), "due_at": (_UNIQUE, 5),
         "idempotency_key": (_UNIQUE, 2), "parent": (60, 5), "parent_run": (2, 1), "local_name": (_UNIQUE, 5),
         "agent": (50, 10), "session": (70, 10), "offer_to": (20, 50), "parked": (20, 50),
+        "price": (20, 50),
     },
     "edge": {"task": (500, 1), "needs": (500, 1)},
     "claim": {
@@ -35,7 +36,10 @@ _SPREAD: dict[str, dict[str, tuple[int, int]]] = {
     },
     "usage": {"task": (500, 1), "generation": (5, 1)},
     "landing": {"task": (1000, 1), "generation": (5, 1)},
+    "artifact": {"task": (500, 1), "generation": (5, 1)},
+    "content": {"idle_at": (_UNIQUE, 20)},
     "result": {"task": (1000, 1), "run": (3, 1), "request_id": (_UNIQUE, 2)},
+    "validation": {"task": (1000, 1), "state": (400, 1), "created_at": (_UNIQUE, 1)},
     "session": {"agent": (50, 1), "ended_at": (_UNIQUE, 2)},
     "message": {"recipient": (50, 1), "read_at": (_UNIQUE, 2)},
     "reservation": {"task": (300, 2), "pattern": (_UNIQUE, 1)},

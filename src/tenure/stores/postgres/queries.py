@@ -51,19 +51,27 @@ _MICROSECONDS = "(extract(epoch FROM {}) * 1000000)::bigint"
 # After the locks, and with them: nothing that it reads can change before the commit. The clock is read last.
 _HEAD = """
 SELECT m.breaking, coalesce(e.epoch, m.epoch), {last}, {now}
-FROM {{s}}meta AS m LEFT JOIN {{s}}epoch AS e ON e.tenant = ?
+FROM {{s}}meta AS m LEFT JOIN {{s}}epoch AS e ON e.tenant = {tenant}
 """
-# As in log.py: the bounds and the order are those of event_project alone.
-_LAST_OF_PROJECTS = """
-(SELECT max(l.time) FROM unnest(?::text[]) AS p (name), LATERAL (
-    SELECT e.tenant, e.project, e.time FROM {s}event AS e
-    WHERE (e.tenant, e.project, e.sequence) <= (?, p.name, 9223372036854775807)
-    ORDER BY e.tenant DESC, e.project DESC, e.sequence DESC LIMIT 1) AS l
- WHERE l.tenant = ? AND l.project = p.name)
+# As in log.py: the bounds and the order are those of event_project, and of event_block_project, alone.
+_LAST_IN = """
+    SELECT e.tenant, e.project, e.time FROM {{s}}{table} AS e
+    WHERE (e.tenant, e.project, e.{sequence}) <= ($2, p.name, 9223372036854775807)
+    ORDER BY e.tenant DESC, e.project DESC, e.{sequence} DESC LIMIT 1"""
+_LAST_OF_PROJECTS = f"""
+(SELECT max(l.time) FROM unnest($1::text[]) AS p (name), LATERAL (
+    ({_LAST_IN.format(table="event", sequence="sequence")})
+    UNION ALL ({_LAST_IN.format(table="event_block", sequence="last")})) AS l
+ WHERE l.tenant = $2 AND l.project = p.name)
+"""  # noqa: S608 - constants alone
+_LAST_OF_ALL = """
+greatest((SELECT time FROM {s}event ORDER BY sequence DESC LIMIT 1),
+    (SELECT time FROM {s}event_block ORDER BY last DESC LIMIT 1))
 """
-_LAST_OF_ALL = "(SELECT time FROM {s}event ORDER BY sequence DESC LIMIT 1)"
+_LAST = "greatest((SELECT max(sequence) FROM {s}event), (SELECT max(last) FROM {s}event_block))"
 
-# A loose index scan: one step in task_ready from lane to lane, however many wait in it; then the first of each.
+# A loose index scan: one step in task_ready from lane to lane, however many wait in it; then the first of each. Whoever
+# asks for many means to take four times as many from all lanes together: with few lanes that is more of each.
 _LANES = """
 WITH RECURSIVE found AS (
     (SELECT lane FROM {s}task_hot WHERE tenant = $1 AND project = $2 AND lane IS NOT NULL
@@ -76,7 +84,8 @@ WITH RECURSIVE found AS (
 )
 SELECT first.lane, following.* FROM found AS first, LATERAL (
     SELECT band, rank, sequence, id, plain FROM {s}task_hot
-    WHERE tenant = $1 AND project = $2 AND lane = first.lane ORDER BY band, rank, sequence, id LIMIT $3) AS following
+    WHERE tenant = $1 AND project = $2 AND lane = first.lane ORDER BY band, rank, sequence, id
+    LIMIT CASE WHEN $3 < 32 THEN $3 ELSE greatest($3, $3 * 4 / (SELECT count(*) FROM found)) END) AS following
 """
 # Both are answered by task_ready alone.
 _READY = """
@@ -110,12 +119,13 @@ _SETTLE_META = "UPDATE {s}meta SET epoch = ?, place = ? WHERE place <> ?"
 # Each tenant its own, or the receipts of one would be as good as another's.
 _SETTLE_TENANTS = "UPDATE {s}epoch SET epoch = substr(md5(tenant || ?), 1, 8), place = ? WHERE place <> ?"
 # What was last written, and who has finished writing: see cursors.py.
-_MARK = "SELECT coalesce((SELECT max(sequence) FROM {s}event), 0), pg_current_snapshot()::text"
+_MARK = f"SELECT coalesce({_LAST}, 0), pg_current_snapshot()::text"
 # Anything beyond the mark, or what its snapshot had not seen; the latter cannot lie far back.
-_NEWS = """
-SELECT coalesce((SELECT max(sequence) FROM {s}event), 0), EXISTS (
-    SELECT 1 FROM {s}event WHERE sequence > ? AND NOT pg_visible_in_snapshot(xid, ?::pg_snapshot))
-"""
+_NEWS = f"""
+SELECT coalesce({_LAST}, 0), EXISTS (
+    SELECT 1 FROM {{s}}event WHERE sequence > $1 AND NOT pg_visible_in_snapshot(xid, $2::pg_snapshot)) OR EXISTS (
+    SELECT 1 FROM {{s}}event_block WHERE last > $1 AND NOT pg_visible_in_snapshot(xid, $2::pg_snapshot))
+"""  # noqa: S608 - constants alone
 FAR_BACK = 10_000
 
 # --- of the log across projects ---
@@ -156,10 +166,10 @@ def queries_of(schema: str) -> Queries:
     """`schema` must have been checked: it becomes part of every text."""
     here = f'"{schema}".'
     written, read = (_MICROSECONDS.replace("{}", clock) for clock in ("clock_timestamp()", "now()"))
-    head = _HEAD.format(last=_LAST_OF_ALL, now=written)
-    of_projects = _HEAD.format(last=_LAST_OF_PROJECTS, now=written)
+    head = _HEAD.format(last=_LAST_OF_ALL, now=written, tenant="?")
+    of_projects = _HEAD.format(last=_LAST_OF_PROJECTS, now=written, tenant="$2")
     # The start of the transaction, before its snapshot: no lease looks over that was renewed.
-    reading = _HEAD.format(last=_LAST_OF_ALL, now=read).replace("SELECT m.", f"SELECT {_PLANS},\n    m.", 1)
+    reading = _HEAD.format(last=_LAST_OF_ALL, now=read, tenant="?").replace("SELECT m.", f"SELECT {_PLANS},\n    m.", 1)
     texts = (
         head, of_projects, reading, _LANES, _READY, _READY_AFTER, _DUE_PROJECTS, _NEXT_DUE, _SET_EPOCH, _SETTLE_META,
         _SETTLE_TENANTS, _MARK, _NEWS,

@@ -13,7 +13,7 @@ from typing import Any
 from tenure.core.errors import InvalidInput, StoreAway
 from tenure.core.events import Event
 from tenure.stores.port import DURABLE, FUSED, PROCESSES, TENANTS, WAKE_UPS, WRITERS, Clock
-from tenure.stores.postgres import address, queries, schema
+from tenure.stores.postgres import address, blocks, queries, schema
 from tenure.stores.postgres.connections import Connections
 from tenure.stores.postgres.failures import Failed, Lost, lost, translated
 from tenure.stores.postgres.hot import told_reader
@@ -201,6 +201,10 @@ class Postgres:
             codec: Codec[Any] = event_table(dialect).codec if kind is Event else Codec(kind)
             found = self._readers[kind] = reader(codec)
         return found
+
+    @cached_property
+    def block_reader(self) -> Callable[[Sequence[Any]], Event]:
+        return blocks.reader()
 
     @cached_property
     def told_reader(self) -> Callable[[Sequence[Any]], list[Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tenure.core.errors import Conflict, TenureError
@@ -11,10 +11,10 @@ from tenure.core.filters import Where
 from tenure.core.records import Agent, Claim, Row, Session, Task
 from tenure.stores.fused import Asking, Completed, Completion, Grant, Granted, Holders, Known, Renewal, Renewed
 from tenure.stores.port import Change, Head
-from tenure.stores.postgres import hot, log, queries
+from tenure.stores.postgres import blocks, hot, log, queries
 from tenure.stores.postgres.cursors import first_running
 from tenure.stores.postgres.journeys import Journeys
-from tenure.stores.postgres.link import Answer
+from tenure.stores.postgres.link import Answer, Rows
 from tenure.stores.postgres.values import shown
 from tenure.stores.postgres.writing import writes
 from tenure.stores.sql.statements import event_table, table_of
@@ -31,6 +31,7 @@ class PostgresTransaction(Journeys):
     def __init__(self, store: Postgres, tenant: str, write: bool) -> None:
         super().__init__(store, tenant, write)
         self._hot = hot.hot_of(self._dialect)
+        self._told_of: dict[tuple[str, str], set[int]] = {}  # project and task → events of claims that were deleted
 
     # --- reading ---
 
@@ -116,17 +117,20 @@ class PostgresTransaction(Journeys):
     def events(self, where: Where, *, after: int = 0, limit: int = 1000, last: bool = False) -> list[Event]:
         """Across projects, oldest first, only those that no running transaction can still get before: see cursors."""
         self._enter_asked(where)
-        statement = log.finding(self._tenant, where, after, limit, last, self._dialect)
-        if statement is None:
-            return []
-        text, values = statement
+        before = None
         if not last and not isinstance(where.get("project"), str):
             before = first_running(self._read, self._store.epoch_lock)
-            if before is not None:
-                text = text.replace(' AND "sequence" > ', f" AND {queries.FINISHED}" + ' AND "sequence" > ', 1)
-                values = [*values[:-2], str(before), *values[-2:]]
-        found = self._rows((text, values), self._store.reader(Event))
-        return found[::-1] if last else found
+        single = log.finding(self._tenant, where, after, limit, last, self._dialect)
+        packed = blocks.finding(self._tenant, where, after, limit, last, self._dialect, before)
+        if single is None or packed is None:
+            return []
+        if before is not None:
+            text, values = single
+            text = text.replace(' AND "sequence" > ', f" AND {queries.FINISHED}" + ' AND "sequence" > ', 1)
+            single = (text, [*values[:-2], str(before), *values[-2:]])
+        found = self._rows(single, self._store.reader(Event)) + self._rows(packed, self._store.block_reader)
+        found.sort(key=lambda event: event.sequence)
+        return found[-limit:] if last and limit else found[:limit]
 
     # --- writing ---
 
@@ -139,6 +143,7 @@ class PostgresTransaction(Journeys):
         if not planned:
             return
         self._enter({write.row.project for write in planned})
+        self._note_events_of(change.before for change in changes if change.after is None)
         statements = [(write.text, write.values) for write in planned]
         if last:
             self._later += statements
@@ -158,10 +163,39 @@ class PostgresTransaction(Journeys):
     def drop_events(self, project: str, tasks: Collection[str]) -> None:
         self._must_write()
         self._enter((project,))
-        statements = list(event_table(self._dialect).dropping(self._tenant, project, tasks))
-        if statements:
-            self._run(statements)
+        last = self.events({"project": project}, limit=1, last=True)
+        if last and tasks:
+            text, values = log.dropping(self._tenant, project, tasks, last[0].sequence, self._dialect)
+            self._run([(text, values)])
+            self._drop_from_blocks(project, tasks, last[0].sequence)
             self._wrote = True
+
+    def _note_events_of(self, rows: Iterable[Row | None]) -> None:
+        """Where the events are that claims know of which are about to go: their log is dropped after them."""
+        tasks: dict[str, list[str]] = {}
+        for row in rows:
+            if isinstance(row, Claim):
+                tasks.setdefault(row.project, []).append(row.task)
+        for project, some in tasks.items():
+            for task, at in self._places(project, some):
+                self._told_of.setdefault((project, task), set()).add(at)
+
+    def _places(self, project: str, tasks: Collection[str]) -> Rows:
+        """Tasks, and the sequences of events of theirs that are in blocks."""
+        text = blocks.OF_TASKS.replace("{s}", self._dialect.schema)
+        return self._run([(text, [self._tenant, project, list(dict.fromkeys(tasks))])])[0].rows()
+
+    def _drop_from_blocks(self, project: str, tasks: Collection[str], last: int) -> None:
+        gone = {at for _, at in self._places(project, tasks)}
+        gone |= {at for task in tasks for at in self._told_of.get((project, task), ())}
+        gone.discard(last)
+        if not gone:
+            return
+        empty, delete = (text.replace("{s}", self._dialect.schema) for text in (blocks.EMPTY, blocks.DELETE))
+        (answer,) = self._run([(empty, [sorted(gone), self._tenant])])
+        emptied = [last for last, is_empty in answer.rows() if is_empty]
+        if emptied:
+            self._run([(delete, [emptied, self._tenant])])
 
     # --- the hot three: see stores/fused.py ---
 
@@ -184,36 +218,51 @@ class PostgresTransaction(Journeys):
         }
 
     def grant(self, grants: Sequence[Grant]) -> Granted:
-        answer = self._fused(self._hot.grant, grants, {g.project for g in grants})
-        if answer.count != len(grants):
-            self._fail(Conflict(f"{len(grants) - answer.count} of {len(grants)} tasks are not to be had"))
+        answers = self._fused((self._hot.grant_each, self._hot.grant), grants)
+        missing = len(grants) - sum(answer.count for answer in answers)
+        if missing:
+            self._fail(Conflict(f"{missing} of {len(grants)} tasks are not to be had"))
         read = self._store.told_reader
 
         def rows() -> list[list[Any]]:
-            found = {(row[0], row[1]): row for row in answer.rows_apart()}
-            return [read(found[g.project, g.task][1:-3]) for g in grants]
+            found = {row[0]: row for answer in answers for row in answer.rows_apart()}
+            return [read(found[g.task][:-3]) for g in grants]
 
-        return Granted(rows, is_plain=answer.first()[-3] == b"f")
+        return Granted(rows, is_usual=all(answer.first()[-3] == b"f" for answer in answers))
 
     def complete(self, completions: Sequence[Completion]) -> list[Completed]:
-        answer = self._fused(self._hot.complete, completions, {c.project for c in completions})
-        return [Completed(*row[:-2]) for row in answer.rows()]
+        answers = self._fused((self._hot.complete_each, self._hot.complete), completions)
+        return [Completed(*row[:-2]) for answer in answers for row in answer.rows()]
 
     def renew(self, renewals: Sequence[Renewal], most_mail: int) -> list[Renewed]:
-        answer = self._fused(self._hot.renew, renewals, {r.project for r in renewals}, most_mail)
-        return [Renewed(*row[:-2]) for row in answer.rows()]
+        answers = self._fused((self._hot.renew,) * 2, renewals, most_mail)
+        return [Renewed(*row[:-2]) for answer in answers for row in answer.rows()]
 
-    def _fused(self, text: str, given: Sequence[Any], projects: set[str], *more: int) -> Answer:
-        """Rows of which the last two columns are the last event's sequence, if any, and the transaction."""
+    def _fused(self, texts: tuple[str, str], given: Sequence[Any], *more: int) -> list[Answer]:
+        """Rows of which the last two columns are the last event's sequence, if any, and the transaction.
+
+        A statement a project, all in one journey. The first text is for a few rows, the second for many.
+        """
         self._must_write()
-        self._enter(projects)
-        (answer,) = self._run([(text, [self._tenant, self._now, self._epoch, *hot.columns(given), *more])])
-        if answer.count:
-            self._wrote = True
-            *_, sequence, transaction = answer.first()
-            if sequence is not None and transaction is not None:
-                self._last = (int(sequence), int(transaction))
-        return answer
+        by_project: dict[str, list[Any]] = {}
+        for row in given:
+            by_project.setdefault(row.project, []).append(row)
+        self._enter(by_project)
+        statements = [
+            (
+                texts[len(rows) > hot.FEW],
+                [self._tenant, self._now, self._epoch, project, *hot.columns(rows)[1:], *more],
+            )
+            for project, rows in by_project.items()
+        ]
+        answers = self._run(statements)
+        for answer in answers:
+            if answer.count:
+                self._wrote = True
+                *_, sequence, transaction = answer.first()
+                if sequence is not None and transaction is not None:
+                    self._last = (int(sequence), int(transaction))
+        return answers
 
     def lock(self, name: str, projects: Collection[str]) -> None:
         """One lock a project, whatever it is for: see the package. Before the first question they are only noted."""

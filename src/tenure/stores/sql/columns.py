@@ -21,8 +21,8 @@ SQLITE_TYPES = {"str": "TEXT", "int": "INTEGER", "bool": "INTEGER", "float": "RE
 
 # Narrow rows live in the tree of their key: one page less to write each. Wide ones would make that tree deep.
 NARROW = {
-    "claim", "usage", "landing", "edge", "dag", "track", "project", "agent", "session", "model", "reservation",
-    "leader", "api_key",
+    "claim", "usage", "landing", "content", "edge", "dag", "track", "project", "agent", "session", "model",
+    "reservation", "leader", "api_key", "log_cursor", "budget",
 }  # fmt: skip
 
 
@@ -44,15 +44,21 @@ HOT = {
     "task": (
         "sequence", "state", "run", "generation", "attempts", "agent", "session", "claimed_at", "lease", "lease_until",
         "renewals", "presented_at", "claim_epoch", "answerable", "percent", "work_product", "updated_at", "ready_at",
-        "started_at", "completed_at", "version", "lane", "band", "rank", "due_at", "plain",
+        "started_at", "completed_at", "version", "lane", "band", "rank", "due_at", "plain", "parked", "price",
     )
 }  # fmt: skip
 
 # Rows that are written many times leave room on their pages for their next versions.
-FILL = {"task_hot": 50, "claim": 50, "agent": 70, "session": 70, "dag": 70, "track": 70, "leader": 70, "usage": 85}
+FILL = {
+    "task_hot": 50, "claim": 50, "agent": 70, "session": 70, "dag": 70, "track": 70, "leader": 70, "usage": 85,
+    "budget": 50,
+}  # fmt: skip
 
-# Columns of the log that are the server's own: see the migration, and `cursors`.
-_OF_EVENTS = ["of_claim boolean NOT NULL DEFAULT false", "xid xid8 NOT NULL DEFAULT pg_current_xact_id()"]
+# Columns that are the server's own: see the migration, `cursors` and `blocks`.
+OWN = {
+    "event": {"of_claim": "boolean NOT NULL DEFAULT false", "xid": "xid8 NOT NULL DEFAULT pg_current_xact_id()"},
+    "claim": {"grant_event": "bigint", "result_event": "bigint"},
+}
 
 
 def definition(column: Column) -> str:
@@ -105,7 +111,8 @@ def _postgres_part(name: str, columns: list[Column], *, is_event: bool) -> str:
     if is_event:
         lines = ["sequence bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY", *lines]
     lines += [postgres_definition(c) for c in columns if not (is_event and c.name == "sequence")]
-    lines += _OF_EVENTS if is_event else ["PRIMARY KEY (id, project, tenant)"]
+    lines += [f"{own} {kind}" for own, kind in OWN.get(name, {}).items()]
+    lines += [] if is_event else ["PRIMARY KEY (id, project, tenant)"]
     return _table(name, lines, f") WITH (fillfactor = {FILL[name]});" if name in FILL else ");")
 
 

@@ -1,4 +1,4 @@
--- 0001_initial 0c033da7f0cf95ba3f93b91188a14ace7a71458bfbacf00272965800b5609a36 since 0.1.0
+-- 0001_initial da6b7d4e25e56e458c05ec4d915c6dd267e16121ca78d06c4057097a23196ee5 since 0.1.0
 
 -- table agent of agent
 CREATE TABLE agent (
@@ -96,6 +96,28 @@ CREATE INDEX archived_key ON archived (tenant, project, key, id);
 
 -- index sqlite_autoindex_archived_1 of archived
 
+-- table artifact of artifact
+CREATE TABLE artifact (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    task TEXT NOT NULL,
+    generation INTEGER NOT NULL,
+    run INTEGER NOT NULL,
+    agent TEXT NOT NULL,
+    name TEXT NOT NULL,
+    type TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) STRICT;
+
+-- index artifact_task of artifact
+CREATE INDEX artifact_task ON artifact (tenant, project, task, generation);
+
+-- index sqlite_autoindex_artifact_1 of artifact
+
 -- table body of body
 CREATE TABLE body (
     tenant TEXT NOT NULL,
@@ -126,6 +148,35 @@ CREATE TABLE brief (
 ) STRICT;
 
 -- index sqlite_autoindex_brief_1 of brief
+
+-- table budget of budget
+CREATE TABLE budget (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    scope TEXT NOT NULL,
+    currency TEXT NOT NULL,
+    allocated INTEGER NOT NULL,
+    default_estimate INTEGER NOT NULL,
+    task TEXT,
+    period TEXT,
+    zone TEXT NOT NULL,
+    begins_at INTEGER,
+    ends_at INTEGER,
+    throttle INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    created_by TEXT NOT NULL,
+    priced_at INTEGER NOT NULL,
+    consumed INTEGER NOT NULL,
+    reserved INTEGER NOT NULL,
+    earlier INTEGER NOT NULL,
+    since INTEGER NOT NULL,
+    until INTEGER,
+    alerts TEXT NOT NULL,
+    burn TEXT NOT NULL,
+    next_claim_at INTEGER,
+    PRIMARY KEY (tenant, project, id)
+) STRICT, WITHOUT ROWID;
 
 -- table checkpoint of checkpoint
 CREATE TABLE checkpoint (
@@ -170,7 +221,9 @@ CREATE TABLE claim (
     error TEXT,
     model TEXT,
     refused INTEGER NOT NULL,
+    invalid INTEGER NOT NULL,
     process TEXT,
+    funds TEXT,
     request_id TEXT,
     request_hash TEXT,
     PRIMARY KEY (tenant, project, id)
@@ -187,6 +240,22 @@ CREATE INDEX claim_request ON claim (tenant, project, request_id) WHERE request_
 
 -- index claim_session of claim
 CREATE INDEX claim_session ON claim (tenant, project, session, id);
+
+-- table content of content
+CREATE TABLE content (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    uses INTEGER NOT NULL,
+    idle_at INTEGER,
+    dropped_at INTEGER,
+    gone INTEGER NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) STRICT, WITHOUT ROWID;
+
+-- index content_idle of content
+CREATE INDEX content_idle ON content (tenant, project, idle_at) WHERE idle_at IS NOT NULL;
 
 -- table dag of dag
 CREATE TABLE dag (
@@ -207,6 +276,7 @@ CREATE TABLE dag (
     created_by TEXT NOT NULL,
     created_at INTEGER NOT NULL,
     ended_at INTEGER,
+    on_end TEXT NOT NULL,
     PRIMARY KEY (tenant, project, id)
 ) STRICT, WITHOUT ROWID;
 
@@ -320,6 +390,28 @@ CREATE TABLE leader (
     PRIMARY KEY (tenant, project, id)
 ) STRICT, WITHOUT ROWID;
 
+-- table like_tasks of like_tasks
+CREATE TABLE like_tasks (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    type TEXT NOT NULL,
+    size TEXT NOT NULL,
+    finished TEXT NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) STRICT;
+
+-- index sqlite_autoindex_like_tasks_1 of like_tasks
+
+-- table log_cursor of log_cursor
+CREATE TABLE log_cursor (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    sequence INTEGER NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) STRICT, WITHOUT ROWID;
+
 -- table message of message
 CREATE TABLE message (
     tenant TEXT NOT NULL,
@@ -367,6 +459,7 @@ CREATE TABLE model (
     id TEXT NOT NULL,
     troubles INTEGER NOT NULL,
     cool_until INTEGER,
+    tried_by TEXT,
     PRIMARY KEY (tenant, project, id)
 ) STRICT, WITHOUT ROWID;
 
@@ -380,7 +473,13 @@ CREATE TABLE project (
     agents_may_operate INTEGER NOT NULL,
     stopped TEXT NOT NULL,
     limits TEXT NOT NULL,
+    watch TEXT,
     created_at INTEGER NOT NULL,
+    routing INTEGER NOT NULL,
+    limited TEXT NOT NULL,
+    typical TEXT NOT NULL,
+    funded TEXT NOT NULL,
+    parked TEXT NOT NULL,
     PRIMARY KEY (tenant, project, id)
 ) STRICT, WITHOUT ROWID;
 
@@ -445,6 +544,7 @@ CREATE TABLE result (
     work_lost INTEGER NOT NULL,
     late INTEGER NOT NULL,
     request_id TEXT,
+    artifacts TEXT NOT NULL,
     PRIMARY KEY (tenant, project, id)
 ) STRICT;
 
@@ -455,6 +555,35 @@ CREATE UNIQUE INDEX result_accepted ON result (tenant, project, task, run) WHERE
 CREATE INDEX result_task ON result (tenant, project, task, id);
 
 -- index sqlite_autoindex_result_1 of result
+
+-- table schedule of schedule
+CREATE TABLE schedule (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    cron TEXT NOT NULL,
+    zone TEXT NOT NULL,
+    misfire TEXT NOT NULL,
+    template TEXT NOT NULL,
+    enabled INTEGER NOT NULL,
+    reason TEXT,
+    next_at INTEGER,
+    last_at INTEGER,
+    last_made TEXT,
+    last_error TEXT,
+    fired INTEGER NOT NULL,
+    missed INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    created_by TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    changed_at INTEGER NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) STRICT;
+
+-- index schedule_next of schedule
+CREATE INDEX schedule_next ON schedule (tenant, next_at, id) WHERE next_at IS NOT NULL;
+
+-- index sqlite_autoindex_schedule_1 of schedule
 
 -- table session of session
 CREATE TABLE session (
@@ -523,8 +652,11 @@ CREATE TABLE task (
     region TEXT,
     tags TEXT NOT NULL,
     guarded INTEGER NOT NULL,
+    capped INTEGER NOT NULL,
+    checked INTEGER NOT NULL,
     models TEXT NOT NULL,
     fallback_models TEXT NOT NULL,
+    metered INTEGER NOT NULL,
     agent TEXT,
     session TEXT,
     claimed_at INTEGER,
@@ -540,10 +672,14 @@ CREATE TABLE task (
     progress_at INTEGER,
     done_by INTEGER,
     warned_at INTEGER,
+    funded INTEGER NOT NULL,
+    resume_at INTEGER,
     max_duration INTEGER,
+    artifacts INTEGER NOT NULL,
     offer_to TEXT,
     offer_until INTEGER,
     parked TEXT,
+    price INTEGER,
     work_product TEXT,
     created_by TEXT NOT NULL,
     trace_id TEXT,
@@ -611,6 +747,9 @@ CREATE INDEX task_state ON task (tenant, project, state, id);
 -- index task_tagged of task
 CREATE INDEX task_tagged ON task (tenant, project, id, tags) WHERE tags <> '[]';
 
+-- index task_unpaid of task
+CREATE INDEX task_unpaid ON task (tenant, project, parked, band, boost, rank, id) WHERE price IS NOT NULL;
+
 -- table track of track
 CREATE TABLE track (
     tenant TEXT NOT NULL,
@@ -625,6 +764,40 @@ CREATE TABLE track (
     gone TEXT NOT NULL,
     PRIMARY KEY (tenant, project, id)
 ) STRICT, WITHOUT ROWID;
+
+-- table trigger of trigger
+CREATE TABLE trigger (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    filter TEXT NOT NULL,
+    template TEXT NOT NULL,
+    enabled INTEGER NOT NULL,
+    behind INTEGER NOT NULL,
+    most INTEGER NOT NULL,
+    hour_at INTEGER,
+    hour INTEGER NOT NULL,
+    fired INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    held_back INTEGER NOT NULL,
+    told_at INTEGER,
+    last_at INTEGER,
+    last_made TEXT,
+    last_error TEXT,
+    signature TEXT,
+    secret BLOB NOT NULL,
+    previous BLOB NOT NULL,
+    previous_until INTEGER,
+    request_id TEXT,
+    request_hash TEXT,
+    created_by TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    changed_at INTEGER NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) STRICT;
+
+-- index sqlite_autoindex_trigger_1 of trigger
 
 -- table usage of usage
 CREATE TABLE usage (
@@ -642,6 +815,7 @@ CREATE TABLE usage (
     written INTEGER NOT NULL,
     output INTEGER NOT NULL,
     cost INTEGER,
+    computed INTEGER NOT NULL,
     duration INTEGER NOT NULL,
     at INTEGER NOT NULL,
     pairs INTEGER NOT NULL,
@@ -653,3 +827,43 @@ CREATE INDEX usage_late ON usage (tenant, project) WHERE late = 1;
 
 -- index usage_task of usage
 CREATE INDEX usage_task ON usage (tenant, project, task, generation);
+
+-- table validation of validation
+CREATE TABLE validation (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    task TEXT NOT NULL,
+    claimed INTEGER NOT NULL,
+    run INTEGER NOT NULL,
+    result TEXT NOT NULL,
+    validator TEXT NOT NULL,
+    state TEXT NOT NULL,
+    generation INTEGER NOT NULL,
+    nonce BLOB NOT NULL,
+    epoch TEXT NOT NULL,
+    holder TEXT,
+    agent TEXT,
+    taken_at INTEGER,
+    lease INTEGER NOT NULL,
+    until INTEGER NOT NULL,
+    tries INTEGER NOT NULL,
+    retry_at INTEGER,
+    note TEXT,
+    held_back TEXT,
+    reasons TEXT NOT NULL,
+    details TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    decided_at INTEGER,
+    decided_by TEXT,
+    request_id TEXT,
+    PRIMARY KEY (tenant, project, id)
+) STRICT;
+
+-- index sqlite_autoindex_validation_1 of validation
+
+-- index validation_open of validation
+CREATE INDEX validation_open ON validation (tenant, project, state, created_at, id);
+
+-- index validation_task of validation
+CREATE INDEX validation_task ON validation (tenant, project, task, id);

@@ -66,8 +66,11 @@ CREATE TABLE task (
     region TEXT,
     tags TEXT NOT NULL,
     guarded INTEGER NOT NULL,
+    capped INTEGER NOT NULL,
+    checked INTEGER NOT NULL,
     models TEXT NOT NULL,
     fallback_models TEXT NOT NULL,
+    metered INTEGER NOT NULL,
     agent TEXT,
     session TEXT,
     claimed_at INTEGER,
@@ -83,10 +86,14 @@ CREATE TABLE task (
     progress_at INTEGER,
     done_by INTEGER,
     warned_at INTEGER,
+    funded INTEGER NOT NULL,
+    resume_at INTEGER,
     max_duration INTEGER,
+    artifacts INTEGER NOT NULL,
     offer_to TEXT,
     offer_until INTEGER,
     parked TEXT,
+    price INTEGER,
     work_product TEXT,
     created_by TEXT NOT NULL,
     trace_id TEXT,
@@ -150,7 +157,9 @@ CREATE TABLE claim (
     error TEXT,
     model TEXT,
     refused INTEGER NOT NULL,
+    invalid INTEGER NOT NULL,
     process TEXT,
+    funds TEXT,
     request_id TEXT,
     request_hash TEXT,
     PRIMARY KEY (tenant, project, id)
@@ -177,6 +186,38 @@ CREATE TABLE result (
     work_product TEXT,
     work_lost INTEGER NOT NULL,
     late INTEGER NOT NULL,
+    request_id TEXT,
+    artifacts TEXT NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) STRICT;
+
+CREATE TABLE validation (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    task TEXT NOT NULL,
+    claimed INTEGER NOT NULL,
+    run INTEGER NOT NULL,
+    result TEXT NOT NULL,
+    validator TEXT NOT NULL,
+    state TEXT NOT NULL,
+    generation INTEGER NOT NULL,
+    nonce BLOB NOT NULL,
+    epoch TEXT NOT NULL,
+    holder TEXT,
+    agent TEXT,
+    taken_at INTEGER,
+    lease INTEGER NOT NULL,
+    until INTEGER NOT NULL,
+    tries INTEGER NOT NULL,
+    retry_at INTEGER,
+    note TEXT,
+    held_back TEXT,
+    reasons TEXT NOT NULL,
+    details TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    decided_at INTEGER,
+    decided_by TEXT,
     request_id TEXT,
     PRIMARY KEY (tenant, project, id)
 ) STRICT;
@@ -208,9 +249,38 @@ CREATE TABLE usage (
     written INTEGER NOT NULL,
     output INTEGER NOT NULL,
     cost INTEGER,
+    computed INTEGER NOT NULL,
     duration INTEGER NOT NULL,
     at INTEGER NOT NULL,
     pairs INTEGER NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE budget (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    scope TEXT NOT NULL,
+    currency TEXT NOT NULL,
+    allocated INTEGER NOT NULL,
+    default_estimate INTEGER NOT NULL,
+    task TEXT,
+    period TEXT,
+    zone TEXT NOT NULL,
+    begins_at INTEGER,
+    ends_at INTEGER,
+    throttle INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    created_by TEXT NOT NULL,
+    priced_at INTEGER NOT NULL,
+    consumed INTEGER NOT NULL,
+    reserved INTEGER NOT NULL,
+    earlier INTEGER NOT NULL,
+    since INTEGER NOT NULL,
+    until INTEGER,
+    alerts TEXT NOT NULL,
+    burn TEXT NOT NULL,
+    next_claim_at INTEGER,
     PRIMARY KEY (tenant, project, id)
 ) STRICT, WITHOUT ROWID;
 
@@ -226,6 +296,34 @@ CREATE TABLE landing (
     old TEXT NOT NULL,
     new TEXT NOT NULL,
     at INTEGER NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE artifact (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    task TEXT NOT NULL,
+    generation INTEGER NOT NULL,
+    run INTEGER NOT NULL,
+    agent TEXT NOT NULL,
+    name TEXT NOT NULL,
+    type TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) STRICT;
+
+CREATE TABLE content (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    uses INTEGER NOT NULL,
+    idle_at INTEGER,
+    dropped_at INTEGER,
+    gone INTEGER NOT NULL,
     PRIMARY KEY (tenant, project, id)
 ) STRICT, WITHOUT ROWID;
 
@@ -267,6 +365,7 @@ CREATE TABLE dag (
     created_by TEXT NOT NULL,
     created_at INTEGER NOT NULL,
     ended_at INTEGER,
+    on_end TEXT NOT NULL,
     PRIMARY KEY (tenant, project, id)
 ) STRICT, WITHOUT ROWID;
 
@@ -312,7 +411,13 @@ CREATE TABLE project (
     agents_may_operate INTEGER NOT NULL,
     stopped TEXT NOT NULL,
     limits TEXT NOT NULL,
+    watch TEXT,
     created_at INTEGER NOT NULL,
+    routing INTEGER NOT NULL,
+    limited TEXT NOT NULL,
+    typical TEXT NOT NULL,
+    funded TEXT NOT NULL,
+    parked TEXT NOT NULL,
     PRIMARY KEY (tenant, project, id)
 ) STRICT, WITHOUT ROWID;
 
@@ -364,6 +469,7 @@ CREATE TABLE model (
     id TEXT NOT NULL,
     troubles INTEGER NOT NULL,
     cool_until INTEGER,
+    tried_by TEXT,
     PRIMARY KEY (tenant, project, id)
 ) STRICT, WITHOUT ROWID;
 
@@ -474,6 +580,68 @@ CREATE TABLE api_key (
     PRIMARY KEY (tenant, project, id)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE schedule (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    cron TEXT NOT NULL,
+    zone TEXT NOT NULL,
+    misfire TEXT NOT NULL,
+    template TEXT NOT NULL,
+    enabled INTEGER NOT NULL,
+    reason TEXT,
+    next_at INTEGER,
+    last_at INTEGER,
+    last_made TEXT,
+    last_error TEXT,
+    fired INTEGER NOT NULL,
+    missed INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    created_by TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    changed_at INTEGER NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) STRICT;
+
+CREATE TABLE trigger (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    filter TEXT NOT NULL,
+    template TEXT NOT NULL,
+    enabled INTEGER NOT NULL,
+    behind INTEGER NOT NULL,
+    most INTEGER NOT NULL,
+    hour_at INTEGER,
+    hour INTEGER NOT NULL,
+    fired INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    held_back INTEGER NOT NULL,
+    told_at INTEGER,
+    last_at INTEGER,
+    last_made TEXT,
+    last_error TEXT,
+    signature TEXT,
+    secret BLOB NOT NULL,
+    previous BLOB NOT NULL,
+    previous_until INTEGER,
+    request_id TEXT,
+    request_hash TEXT,
+    created_by TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    changed_at INTEGER NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) STRICT;
+
+CREATE TABLE log_cursor (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    sequence INTEGER NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE event (
     sequence INTEGER PRIMARY KEY,
     tenant TEXT NOT NULL,
@@ -513,6 +681,8 @@ CREATE INDEX task_agent ON task (tenant, project, agent, id) WHERE agent IS NOT 
 CREATE INDEX task_session ON task (tenant, project, session, id) WHERE session IS NOT NULL;
 CREATE INDEX task_offer ON task (tenant, project, offer_to, id) WHERE offer_to IS NOT NULL;
 CREATE INDEX task_parked ON task (tenant, project, parked, id) WHERE parked IS NOT NULL;
+-- Of what is parked under a budget the best come out first.
+CREATE INDEX task_unpaid ON task (tenant, project, parked, band, boost, rank, id) WHERE price IS NOT NULL;
 CREATE INDEX task_created ON task (tenant, project, created_at, id);
 -- Narrow rows to walk when a tag is asked for; written once, when a tagged task is made.
 CREATE INDEX task_tagged ON task (tenant, project, id, tags) WHERE tags <> '[]';
@@ -532,7 +702,15 @@ CREATE INDEX usage_late ON usage (tenant, project) WHERE late = 1;
 
 CREATE INDEX landing_task ON landing (tenant, project, task, generation);
 
+CREATE INDEX artifact_task ON artifact (tenant, project, task, generation);
+-- Only what nobody refers to any more: the few that a sweep looks for.
+CREATE INDEX content_idle ON content (tenant, project, idle_at) WHERE idle_at IS NOT NULL;
+
 CREATE INDEX result_task ON result (tenant, project, task, id);
+
+CREATE INDEX validation_task ON validation (tenant, project, task, id);
+CREATE INDEX validation_open ON validation (tenant, project, state, created_at, id);
+
 -- The second wall behind the rule "one accepted result for a task and run".
 CREATE UNIQUE INDEX result_accepted ON result (tenant, project, task, run) WHERE accepted = 1;
 
@@ -547,6 +725,7 @@ CREATE INDEX archived_dag ON archived (tenant, project, dag, id) WHERE dag IS NO
 
 CREATE INDEX reservation_task ON reservation (tenant, project, task) WHERE task IS NOT NULL;
 CREATE INDEX reservation_pattern ON reservation (tenant, project, pattern);
+CREATE INDEX schedule_next ON schedule (tenant, next_at, id) WHERE next_at IS NOT NULL;
 
 -- Sequences: SQLite gives the highest one plus one. Whatever removes events leaves the last one, so none is given twice.
 -- AUTOINCREMENT would say the same and write one more page a commit.
@@ -572,6 +751,7 @@ INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES
     ('task', 'task_session', '10000 10000 2000 5 1'),
     ('task', 'task_offer', '1000 1000 200 2 1'),
     ('task', 'task_parked', '1000 1000 200 2 1'),
+    ('task', 'task_unpaid', '100000 100000 20000 5000 3000 2000 1 1'),
     ('task', 'task_created', '1000000 1000000 200000 1 1'),
     ('task', 'task_tagged', '200000 200000 40000 1 1'),
     ('edge', 'edge', '1000000 1000000 200000 1'),
@@ -587,9 +767,16 @@ INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES
     ('usage', 'usage_late', '10000 10000 2000'),
     ('landing', 'landing', '1000000 1000000 200000 1'),
     ('landing', 'landing_task', '1000000 1000000 200000 1 1'),
+    ('artifact', 'sqlite_autoindex_artifact_1', '1000000 1000000 200000 1'),
+    ('artifact', 'artifact_task', '1000000 1000000 200000 3 2'),
+    ('content', 'content', '1000000 1000000 200000 1'),
+    ('content', 'content_idle', '1000 1000 200 1'),
     ('result', 'sqlite_autoindex_result_1', '1000000 1000000 200000 1'),
     ('result', 'result_task', '1000000 1000000 200000 2 1'),
     ('result', 'result_accepted', '1000000 1000000 200000 1 1'),
+    ('validation', 'sqlite_autoindex_validation_1', '1000000 1000000 200000 1'),
+    ('validation', 'validation_task', '1000000 1000000 200000 2 1'),
+    ('validation', 'validation_open', '1000000 1000000 200000 100 1 1'),
     ('session', 'session', '100000 100000 20000 1'),
     ('session', 'session_open', '1000 1000 200 5 1'),
     ('message', 'sqlite_autoindex_message_1', '100000 100000 20000 1'),
@@ -605,3 +792,13 @@ INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES
     ('event', 'event_version', '10000000 10000000 2000000 10 1'),
     ('event', 'event_session', '10000000 10000000 2000000 1000'),
     ('event', 'event_causation', '10000000 10000000 2');
+
+CREATE TABLE like_tasks (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    type TEXT NOT NULL,
+    size TEXT NOT NULL,
+    finished TEXT NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) STRICT;

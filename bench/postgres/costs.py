@@ -1,0 +1,79 @@
+"""What a verb costs whatever else the machine does: processor time of both sides, write-ahead log, journeys."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tenure.stores.postgres.link import Link
+
+# Of one database everybody but who asks.
+_SERVING = """
+SELECT pid FROM pg_stat_activity
+ WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
+"""
+_LOG = "SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint"
+
+
+class Cost(NamedTuple):
+    """Microseconds and bytes a task; journeys of the whole run."""
+
+    client: float
+    server: float
+    wall: float
+    log: float
+    journeys: float
+
+
+class Meter:
+    """`link` is of its own; what is measured runs in the caller's thread."""
+
+    def __init__(self, link: Any) -> None:
+        self._link = link
+        self._journeys = 0
+        self.costs: list[Cost] = []
+
+    @contextmanager
+    def counting(self) -> Iterator[None]:
+        """Journeys are counted in here."""
+        real = Link.run
+
+        def run(link: Link, *statements: Any, **how: Any) -> Any:
+            self._journeys += 1
+            return real(link, *statements, **how)
+
+        Link.run = run  # type: ignore[method-assign]
+        try:
+            yield
+        finally:
+            Link.run = real  # type: ignore[method-assign]
+
+    @contextmanager
+    def measuring(self, tasks: int) -> Iterator[None]:
+        """One run over so many tasks."""
+        self._journeys = 0
+        before = self._look()
+        yield
+        after = self._look()
+        wall, client, server, log = ((b - a) / tasks for a, b in zip(before, after, strict=True))
+        self.costs.append(Cost(client / 1e3, server / 1e3, wall / 1e3, log, self._journeys))
+
+    def median(self) -> Cost:
+        return Cost(*(statistics.median(column) for column in zip(*self.costs, strict=True)))
+
+    def _look(self) -> tuple[int, int, int, int]:
+        """Nanoseconds: of the clock, of this thread, of the server's processes on a processor; bytes of the log."""
+        log: int = self._link.execute(_LOG).fetchone()[0]
+        server = sum(_on_processor(pid) for (pid,) in self._link.execute(_SERVING).fetchall())
+        return time.perf_counter_ns(), time.thread_time_ns(), server, log
+
+
+def _on_processor(process: int) -> int:
+    try:
+        return int(Path(f"/proc/{process}/schedstat").read_text().split()[0])
+    except (OSError, ValueError):
+        return 0  # it has ended, or this system tells nothing of it

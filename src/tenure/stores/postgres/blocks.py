@@ -1,0 +1,220 @@
+"""Events that one statement wrote, kept as one row: a block.
+
+An event costs ten times as much as a row of its own, with its indexes and the JSON of its patch, than as an item of a
+few arrays. So what the fused verbs tell (`hot`) is kept by columns, one array each, and the words of each event are
+made when it is read, by the functions below: the very words of the engine, which the suite holds them to.
+
+A block has the sequences from `first` to `last`, all of them: no other event has one in between. So blocks and single
+events are two runs in one order, and a reader merges them. The events of one task are found by its claims, which keep
+the sequence of the event that told of their grant and of that of their result. An event that was dropped with its
+task leaves an empty place, which the id tells; a block of empty places goes.
+"""
+# ruff: noqa: S608 - constants alone
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from tenure.core.events import Event
+from tenure.core.filters import Where
+from tenure.core.records import Claim
+from tenure.stores.postgres.values import shown
+from tenure.stores.sql.clauses import Dialect, conditions
+from tenure.stores.sql.codec import Codec, columns_of
+from tenure.stores.sql.statements import Statement
+
+CLAIMED, COMPLETED = "task.claimed", "task.completed"
+# One item an event. `said` is what the caller gave in JSON, `facts` are numbers of the row that was written.
+ITEMS = (
+    "id", "task", "key", "version", "track", "generation", "agent", "session", "user", "address", "previous_state",
+    "trace_id", "causation_id", "claimer", "request_id", "request_hash", "said", "facts",
+)  # fmt: skip
+OF_ALL = ("time", "kind", "project", "new_state")  # the same for all of a block, as its epoch is
+_BESIDE = ("claimer", "request_id", "request_hash", "said", "facts", "epoch")  # what the words are made of
+_FIELDS = tuple(column.name for column in columns_of(Event) if column.name not in ("details", "patch"))
+_SAID = {"level": "'info'", "message": "''"}
+
+
+def _columns(item: str, sequence: str) -> str:
+    """The fields of one event and what stands beside them; `item` is how an array's item is spelt."""
+    spelt = {name: item.format(name) for name in ITEMS} | {name: f'b."{name}"' for name in (*OF_ALL, "epoch")} | _SAID
+    spelt["sequence"] = sequence
+    return ", ".join(f'{spelt[name]} AS "{name}"' for name in (*_FIELDS, *_BESIDE))
+
+
+_NAMES = ", ".join(f'"{name}"' for name in (*_FIELDS, *_BESIDE))
+_ARRAYS = ", ".join(f'b."{name}"' for name in ITEMS)
+_ITEMS = ", ".join(f'"{name}"' for name in ITEMS)
+# In their order, since the blocks are: a function's rows come as they stand in the arrays.
+_ALL = f"""
+SELECT {_NAMES} FROM (
+    SELECT told.* FROM (SELECT * FROM {{s}}event_block WHERE {{blocks}} ORDER BY {{order}}) AS b, LATERAL (
+        SELECT {_columns('e."{}"', "b.first + e.n - 1")}
+        FROM unnest({_ARRAYS}) WITH ORDINALITY AS e ({_ITEMS}, n) WHERE e.id IS NOT NULL ORDER BY e.n {{way}}
+    ) AS told
+) AS event WHERE {{events}} LIMIT ?
+"""
+# By the sequences that claims keep: each of one block, and of one place in it.
+_OF_CLAIMS = f"""
+SELECT {_NAMES} FROM (
+    SELECT {_columns('b."{}"[c.at - b.first + 1]', "c.at")}
+    FROM (SELECT unnest(ARRAY[grant_event, result_event]) AS at FROM {{s}}claim WHERE {{claims}}) AS c, LATERAL (
+        SELECT * FROM {{s}}event_block WHERE last >= c.at ORDER BY last LIMIT 1
+    ) AS b WHERE b.first <= c.at AND b.tenant = ?
+) AS event WHERE "id" IS NOT NULL AND {{events}} ORDER BY "sequence" {{way}} LIMIT ?
+"""
+OF_TASKS = """
+SELECT task, at FROM (
+    SELECT task, unnest(ARRAY[grant_event, result_event]) AS at FROM {s}claim
+    WHERE tenant = $1 AND project = $2 AND task = ANY($3)) AS told WHERE at IS NOT NULL
+"""
+_KEPT = ", ".join(
+    f'array_agg(CASE WHEN gone.at IS NULL THEN e."{name}" END ORDER BY e.n) AS "{name}"' for name in ITEMS
+)
+# The places of these events are emptied. Whoever drops holds the project's lock.
+EMPTY = f"""
+UPDATE {{s}}event_block AS b SET {", ".join(f'"{name}" = kept."{name}"' for name in ITEMS)}
+FROM (
+    SELECT b.last, {_KEPT} FROM (
+        SELECT DISTINCT ON (found.last) found.* FROM unnest($1::bigint[]) AS gone (at), LATERAL (
+            SELECT * FROM {{s}}event_block WHERE last >= gone.at ORDER BY last LIMIT 1) AS found
+    ) AS b CROSS JOIN unnest({_ARRAYS}) WITH ORDINALITY AS e ({_ITEMS}, n)
+        LEFT JOIN unnest($1::bigint[]) AS gone (at) ON gone.at = b.first + e.n - 1
+    GROUP BY b.last
+) AS kept WHERE b.last = kept.last AND b.tenant = $2
+RETURNING b.last, NOT EXISTS (SELECT FROM unnest(b.id) AS kept (id) WHERE kept.id IS NOT NULL)
+"""
+DELETE = "DELETE FROM {s}event_block WHERE last = ANY($1) AND tenant = $2"
+
+_CODEC: Codec[Event] = Codec(Event)
+_CLAIMS: Codec[Claim] = Codec(Claim)
+
+
+def finding(
+    tenant: str, where: Where, after: int, limit: int, last: bool, dialect: Dialect, before: int | None = None
+) -> Statement | None:
+    """As `log.finding`, of events in blocks; `before` is the first transaction that is still running."""
+    found = conditions(_CODEC, where, dialect)
+    if found is None:
+        return None
+    clauses, values = found
+    events = " AND ".join(['"sequence" > ?', *clauses])
+    project, way = where.get("project"), "DESC" if last else ""
+    by_claims = _claims_of(where)
+    if by_claims:
+        asked = conditions(_CLAIMS, by_claims, dialect)
+        assert asked is not None, "the same values were asked for above"
+        text = _OF_CLAIMS.format(
+            s=dialect.schema, claims=" AND ".join(['"tenant" = ?', *asked[0]]), events=events, way=way
+        )
+        return text, [tenant, *asked[1], tenant, after, *values, limit]
+    if isinstance(project, str):
+        place = "(tenant, project, last)"
+        blocks, order = f"{place} > (?, ?, ?) AND {place} <= (?, ?, ?)", [f"tenant {way}", f"project {way}"]
+        bounds: list[Any] = [tenant, project, after, tenant, project, (1 << 63) - 1]
+    else:
+        blocks, order, bounds = "last > ? AND tenant || '' = ?", [], [after, tenant]
+    if before is not None:
+        blocks += " AND (xid < ?::xid8 OR xid = pg_current_xact_id_if_assigned())"
+        bounds.append(str(before))
+    text = _ALL.format(
+        s=dialect.schema, blocks=blocks, order=", ".join([*order, f"last {way}"]), way=way, events=events
+    )
+    return text, [*bounds, after, *values, limit]
+
+
+def _claims_of(where: Where) -> Where:
+    """What to ask claims for, where it is they that know which events are meant."""
+    if not isinstance(where.get("project"), str):
+        return {}
+    asked = {name: where[name] for name in ("task", "session") if name in where}
+    return {"project": where["project"], **asked} if asked else {}
+
+
+# --- their words ---
+
+
+def reader() -> Callable[[Sequence[Any]], Event]:
+    """Makes an event of what `finding` gives."""
+    texts = {"str", "json"}
+    plain = [name for name in _FIELDS if _CODEC.by_name[name].type not in texts]
+    place = {name: n for n, name in enumerate((*_FIELDS, *_BESIDE))}
+    numbers = {place[name] for name in plain}
+    beside = len(_FIELDS)
+
+    def read(row: Sequence[Any]) -> Event:
+        if any("\x01" in value for value in row if type(value) is str):
+            row = [shown(v) if n not in numbers and v is not None else v for n, v in enumerate(row)]
+        told = dict(zip(_FIELDS, row, strict=False))
+        details, patch = _WORDS[told["kind"]](told, *row[beside:])
+        return Event(**told, details=details, patch=patch)
+
+    return read
+
+
+_Words = tuple[dict[str, Any], tuple[tuple[str, str, dict[str, Any]], ...]]
+
+
+def _claimed(
+    told: dict[str, Any], user: str | None, request_id: str | None, request_hash: str | None, _: str | None,
+    facts: str, epoch: str,
+) -> _Words:  # fmt: skip
+    now, task, generation = told["time"], told["task"], told["generation"]
+    attempt, run, lease = map(int, facts.split(","))
+    who = {"agent": told["agent"], "session": told["session"]}
+    moved = {
+        "state": "claimed", "generation": generation, "attempts": attempt, **who, "claimed_at": now,
+        "claim_epoch": epoch, "updated_at": now, "version": told["version"],
+    }  # fmt: skip
+    claim = {
+        "id": f"{task}@{generation}", "task": task, "generation": generation, "run": run, "attempt": attempt,
+        "epoch": epoch, **who, "acquired_at": now, "project": told["project"], "lease": lease, "user": user,
+        "request_id": request_id, "request_hash": request_hash,
+    }  # fmt: skip
+    details = {"lease_until": now + lease, "attempt": attempt, "previous_generation": generation - 1}
+    return details, (("task", task, moved), ("claim", str(claim["id"]), _said(claim)))
+
+
+def _completed(
+    told: dict[str, Any], user: str | None, _: str | None, __: str | None, said: str, facts: str, ___: str | None,
+) -> _Words:  # fmt: skip
+    now, task, generation = told["time"], told["task"], told["generation"]
+    run, acquired_at, renewals, starts = map(int, facts.split(","))
+    given: dict[str, Any] = msgspec.json.decode(said)
+    product = product_of(told["key"], generation, given["digest"])
+    moved = {
+        "state": "completed", "agent": None, "session": None, "claimed_at": None, "claim_epoch": None, "percent": 100,
+        "work_product": product, "completed_at": now, "updated_at": now, "version": told["version"],
+    }  # fmt: skip
+    if starts:
+        moved["started_at"] = now
+    result = {
+        "task": task, "run": run, "generation": generation, "submitted_at": now, "processing": now - acquired_at,
+        "accepted": True, "reason": "ACCEPTED", "work_product": product, "session": told["session"],
+        "agent": told["agent"], "user": user,
+    }  # fmt: skip
+    claim = {"state": "released", "reason": "COMPLETED", "released_at": now, "renewals": renewals or None,
+             "result_accepted": True, "work_product": product}  # fmt: skip
+    details = {
+        "result": given["id"], "work_product": product, "late": False, "duration_ms": (now - acquired_at) // 1000,
+    }  # fmt: skip
+    return details, (
+        ("task", task, moved),
+        ("result", given["id"], _said(result) | given),
+        ("claim", f"{task}@{generation}", _said(claim)),
+    )
+
+
+def _said(row: dict[str, Any]) -> dict[str, Any]:
+    """Without what is not there: a patch says nothing of a default."""
+    return {name: value for name, value in row.items() if value is not None}
+
+
+def product_of(key: str, generation: int, digest: str) -> str:
+    return f"wp-{key}-gen{generation}-{digest[:6]}"
+
+
+_WORDS: dict[str, Callable[..., _Words]] = {CLAIMED: _claimed, COMPLETED: _completed}
