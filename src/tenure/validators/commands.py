@@ -61,14 +61,17 @@ class TestPass:
     name = "test-pass"
     is_quick = False
 
-    def __init__(self, commands: Mapping[str, Command], is_wanted: Callable[[], bool] = lambda: True) -> None:
-        """`commands`: trusted ones only. `is_wanted`: asked while one runs; False ends it."""
+    def __init__(self, commands: Mapping[str, Command] | None, is_wanted: Callable[[], bool] = lambda: True) -> None:
+        """`commands`: trusted ones only; None where nobody knows them, as where a contract is written for others.
+
+        `is_wanted`: asked while one runs; False ends it.
+        """
         self._commands = commands
         self._is_wanted = is_wanted
 
     def check_settings(self, settings: Mapping[str, Any]) -> None:
         name = setting(settings, "command", (str,), SETTINGS)
-        if name not in self._commands:
+        if self._commands is not None and name not in self._commands:
             known = ", ".join(sorted(self._commands)) or "there are none"
             raise InvalidInput(
                 f"output.settings.command: no command {name[:60]!r} is configured{suggestion(name, self._commands)}",
@@ -77,7 +80,7 @@ class TestPass:
 
     def judge(self, settings: Mapping[str, Any], output: Output) -> Verdict:
         name = setting(settings, "command", (str,), SETTINGS)
-        command = self._commands.get(name)
+        command = (self._commands or {}).get(name)
         if command is None:
             raise Undecided(f"no command {name[:60]!r} is configured and trusted here")
         if output.folder is None:

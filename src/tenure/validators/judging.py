@@ -62,14 +62,14 @@ class LlmJudge:
     name = "llm-judge"
     is_quick = False
 
-    def __init__(self, judges: Mapping[str, Judge], ways: Callable[[Judge], Way] = way) -> None:
-        """`judges`: trusted ones only."""
+    def __init__(self, judges: Mapping[str, Judge] | None, ways: Callable[[Judge], Way] = way) -> None:
+        """`judges`: trusted ones only; None where nobody knows them, as where a contract is written for others."""
         self._judges = judges
         self._ways = ways
 
     def check_settings(self, settings: Mapping[str, Any]) -> None:
         _, _, name = _read(settings)
-        if name not in self._judges:
+        if self._judges is not None and name not in self._judges:
             known = ", ".join(sorted(self._judges)) or "there are none"
             raise InvalidInput(
                 f"output.settings.judge: no judge {name[:60]!r} is configured{suggestion(name, self._judges)}",
@@ -78,7 +78,7 @@ class LlmJudge:
 
     def judge(self, settings: Mapping[str, Any], output: Output) -> Verdict:
         rubric, threshold, name = _read(settings)
-        judge = self._judges.get(name)
+        judge = (self._judges or {}).get(name)
         if judge is None:
             raise Undecided(f"no judge {name[:60]!r} is configured and trusted here")
         if len(output.text) + len(output.summary) > LARGEST_OUTPUT:

@@ -7,7 +7,7 @@ nothing, the second for a person.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from tenure.core.errors import InvalidInput
@@ -24,9 +24,17 @@ QUICK = ("json-schema", "regex")  # run before the submission's transaction
 
 
 def validator(
-    name: str, *, commands: Mapping[str, Command] | None = None, judges: Mapping[str, Judge] | None = None
+    name: str,
+    *,
+    commands: Mapping[str, Command] | None = None,
+    judges: Mapping[str, Judge] | None = None,
+    is_wanted: Callable[[], bool] = lambda: True,
 ) -> Validator:
-    """The validator of that name. `commands` and `judges`: trusted ones only; see `trust`."""
+    """The validator of that name. `commands` and `judges`: trusted ones only; see `trust`.
+
+    Without them contracts are checked for their shape alone: whoever will run the command knows it. `is_wanted` is
+    asked while one runs that takes long.
+    """
     if name == "json-schema":
         from tenure.validators.schemas import JsonSchema
 
@@ -38,11 +46,11 @@ def validator(
     if name == "test-pass":
         from tenure.validators.commands import TestPass
 
-        return TestPass(commands or {})
+        return TestPass(commands, is_wanted)
     if name == "llm-judge":
         from tenure.validators.judging import LlmJudge
 
-        return LlmJudge(judges or {})
+        return LlmJudge(judges)
     return _of_third_party(name)
 
 

@@ -97,7 +97,7 @@ class Validator(Protocol):
     """Safe to use from several threads at once."""
 
     name: str
-    is_quick: bool  # ends within a second or so: runs before the submission's transaction, not after it
+    is_quick: bool  # ends within a second or so. Ours run before the submission's transaction; a plug-in after it
 
     def check_settings(self, settings: Mapping[str, Any]) -> None:
         """Raise InvalidInput, saying what to mend, for settings that no output could be judged by.

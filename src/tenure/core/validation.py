@@ -1,0 +1,198 @@
+"""The check of an output: what a contract asks for, whose verdict counts, and what follows from it.
+
+A contract's `validation` names a validator, its `settings` say by what. Quick ones (`BEFORE`) are asked before the
+submission's transaction, so that a holder is told at once and can mend what it made. All others are asked afterwards:
+the claim has ended, the task is `validating`, and a `Validation` row waits for a taker. A taker has a lease and
+a receipt of its own; its verdict counts if nobody took over, whatever the clock says, and only one ever counts.
+
+Whoever looks goes by the row and `now` alone: a lease that is over makes the check free, with no sweep.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from tenure.core import claims, lifecycle
+from tenure.core.errors import InvalidInput
+from tenure.core.lifecycle import MOST_GIVEN_BACK, PAUSED, READY, VALIDATING
+from tenure.core.receipts import Receipt
+from tenure.core.records import Claim, LastError, RetryPolicy, Task, Validation, replace
+
+NONE = "none"
+REVIEW = "review"  # a person's word, or another agent's: nothing to take, nothing to run
+BEFORE = ("json-schema", "regex")
+# Every other name is a plug-in's. Those are asked afterwards, whatever they say of themselves: what cannot be ended
+# from outside must not stand between a holder and its answer.
+KNOWN = (NONE, *BEFORE, "test-pass", "llm-judge", REVIEW)
+READ_IT = (*BEFORE, "llm-judge")  # these judge what is handed in itself
+INVALID_OUTPUT = "invalid_output"  # the class of an attempt whose output was refused
+
+OPEN, PASSED, REFUSED, WITHDRAWN = "open", "passed", "refused", "withdrawn"
+
+MOST_INVALID = 3  # outputs that a quick check may refuse under one claim: the last ends the attempt
+MOST_TRIES = 5  # takers without a verdict until a person is asked
+LEASE = 60.0  # seconds
+FIRST_WAIT, LONGEST_WAIT = 10_000_000, 300_000_000  # between two takers that could not decide
+MOST_REASONS = 5
+LONGEST_REASON = 500  # characters
+LARGEST_DETAILS = 128 << 10  # bytes of JSON
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
+_OF_VALIDATION = re.compile(r"(task_[0-9A-Z]{26})-([0-9]{1,18})")
+
+
+# --- contracts ----------------------------------------------------------------------------------------------
+
+
+def validator_of(output: Mapping[str, Any]) -> str:
+    return str(output.get("validation", NONE))
+
+
+def check_contract(output: Mapping[str, Any]) -> None:
+    """What can be said of a contract by its shape; whether outputs can be judged by it only its validator knows."""
+    name = validator_of(output)
+    if not _NAME.fullmatch(name):
+        raise InvalidInput(f"output.validation {name[:60]!r}: one of {', '.join(KNOWN)}, or a plug-in's name")
+    if name in (NONE, REVIEW) and output.get("settings"):
+        raise InvalidInput(
+            f"output.settings: {name} has none", f"name the validator in output.validation: {', '.join(KNOWN)}"
+        )
+
+
+def unread(output: Mapping[str, Any], data: Any) -> str | None:
+    """Why the contract's validator would judge something else than the output; None where it sees all of it."""
+    name = validator_of(output)
+    is_elsewhere = isinstance(data, dict) and "$artifact" in data
+    if not is_elsewhere or name not in READ_IT or (output.get("settings") or {}).get("of") == "summary":
+        return None
+    return f"{name} judges what is handed in itself, and this is an artifact: hand in less, of at most 1 MiB"
+
+
+# --- takers -------------------------------------------------------------------------------------------------
+
+
+def receipt_name(row: Validation) -> str:
+    """What stands for a check in the receipts of its takers; no task is called so."""
+    return f"{row.task}-{row.claimed}"
+
+
+def row_of(receipt: Receipt) -> str:
+    """The id of the row that a taker's receipt is for."""
+    match = _OF_VALIDATION.fullmatch(receipt.name)
+    if match is None:
+        raise InvalidInput(
+            "this receipt is a claim's; a validation's begins with its task's id", "pass the text that taking it gave"
+        )
+    return claims.claim_id(match.group(1), int(match.group(2)))
+
+
+def is_open(row: Validation | None, task: Task) -> bool:
+    """The task waits for this verdict, or would if it were not paused or cancelled meanwhile."""
+    return row is not None and row.state == OPEN and row.claimed == task.generation
+
+
+def is_running(row: Validation, epoch: str, now: int) -> bool:
+    return row.state == OPEN and row.holder is not None and row.until > now and row.epoch == epoch
+
+
+def is_waiting(row: Validation, epoch: str, now: int) -> bool:
+    """It could be taken now by whoever takes the next best."""
+    return row.validator != REVIEW and not is_running(row, epoch, now) and (row.retry_at or 0) <= now
+
+
+def taken(
+    row: Validation,
+    *,
+    holder: str,
+    agent: str | None,
+    lease: int,
+    now: int,
+    nonce: bytes,
+    epoch: str,
+    request_id: str | None,
+) -> Validation:
+    """The try counts here, so that a taker that dies counts."""
+    return replace(
+        row, generation=row.generation + 1, nonce=nonce, epoch=epoch, holder=holder, agent=agent, taken_at=now,
+        lease=lease, until=now + lease, tries=row.tries + 1, retry_at=None, request_id=request_id,
+    )  # fmt: skip
+
+
+def renewed(row: Validation, lease: int | None, now: int) -> Validation:
+    return replace(row, lease=lease or row.lease, until=now + (lease or row.lease))
+
+
+def judge(receipt: Receipt, row: Validation | None, task: Task, epoch: str) -> str | None:
+    """Why the bearer of this receipt has no say any more; None where its verdict counts.
+
+    A lease that is over takes nothing away as long as nobody else has taken the check.
+    """
+    import hmac
+
+    if row is None or row.generation == 0:
+        return "NOT_FOUND"
+    if receipt.epoch != epoch or row.epoch != epoch:
+        return "STALE_EPOCH"
+    if receipt.generation != row.generation:
+        return "STALE_GENERATION" if receipt.generation < row.generation else "FUTURE_GENERATION"
+    if not hmac.compare_digest(receipt.nonce, row.nonce):
+        return "SESSION_MISMATCH"
+    if task.state == lifecycle.CANCELLED:
+        return "TASK_CANCELLED"
+    if not is_open(row, task):
+        return "NO_CLAIM"
+    return None if task.state == VALIDATING else "DENIED_PAUSED"
+
+
+# --- what becomes of it -------------------------------------------------------------------------------------
+
+
+def decided(row: Validation, state: str, reasons: tuple[str, ...], details: Any, *, by: str, now: int) -> Validation:
+    return replace(row, state=state, reasons=reasons, details=details, decided_by=by, decided_at=now, retry_at=None)
+
+
+def undecided(row: Validation, why: str, retry_after: int | None, now: int) -> Validation:
+    """Free for the next taker, after a while: 10 s, then twice as long each time."""
+    wait = min(LONGEST_WAIT, FIRST_WAIT << max(0, row.tries - 1)) if retry_after is None else retry_after
+    return replace(row, holder=None, until=now, retry_at=now + wait, note=why)
+
+
+def is_given_up(row: Validation) -> bool:
+    return row.tries >= MOST_TRIES
+
+
+def paused(task: Task, row: Validation) -> Task:
+    """Nobody could decide: a person has to see why. No attempt is taken from anybody."""
+    why = f"{row.validator} could not be decided, {row.tries} times: {row.note or 'whoever tried gave no word'}"
+    return replace(task, state=PAUSED, state_before=VALIDATING, reason=why[:1000])
+
+
+def gone_on(row: Validation) -> Validation:
+    """A person lets it go on: it may be tried as often again, from now on."""
+    return replace(row, tries=0, retry_at=None)
+
+
+def refused(
+    task: Task, claim: Claim, row: Validation, text: str, policy: RetryPolicy, at: int, fraction: float
+) -> tuple[Task, Claim]:
+    """Task and claim after a verdict against the output: a failed attempt, which was counted with the claim."""
+    error = LastError(error_class=INVALID_OUTPUT, message=text, generation=claim.generation, at=at)
+    free = replace(task, state=READY, failed_at=at, last_error=error, percent=None)
+    if row.held_back is not None:
+        free = replace(free, state=PAUSED, state_before=READY, reason=row.held_back)
+    free = claims.after_failure(free, policy, INVALID_OUTPUT, at, fraction)
+    return free, replace(claim, result_accepted=False, error_class=INVALID_OUTPUT, error=text)
+
+
+def withdrawn(task: Task, claim: Claim, at: int) -> tuple[Task, Claim]:
+    """A person wants something else by now: the task waits for anybody, and the attempt is given back."""
+    back = claim.counted and task.given_back < MOST_GIVEN_BACK
+    free = replace(task, attempts=task.attempts - back, given_back=task.given_back + back, percent=None)
+    if task.state == PAUSED:
+        free = replace(free, state_before=READY)
+    else:
+        free = replace(free, state=claims.waiting_state(free, at))
+        free = replace(free, ready_at=at if free.state == READY else free.ready_at)
+    return free, replace(claim, counted=claim.counted and not back, result_accepted=False)
