@@ -1,0 +1,182 @@
+"""`budget set|list|show|move|remove|alerts|projection`: what scopes may spend, and where it leads."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tenure.cli.frame import Answer, Run, answered, arg, options
+from tenure.cli.kinds import instant
+from tenure.cli.words import lasting, moment, plain, style, table
+from tenure.client.wire import plain as wire
+
+HOUR = 3600 * 1_000_000
+DAY = 24 * HOUR
+BLOCKS = " ▁▂▃▄▅▆▇█"
+WIDTH = 40
+SCOPE = arg("scope", nargs="?", default="project", help="tenant, project, dag:ID, task:KEY or agent:NAME (project)")
+
+
+@options(
+    SCOPE,
+    arg("--usd", metavar="AMOUNT", help="how much there is, in dollars"),
+    arg("--tokens", type=int, metavar="N", help="or in tokens; those read from a cache do not count"),
+    arg("--default-estimate", metavar="AMOUNT", help="what a task reserves that says nothing of its size"),
+    arg("--period", choices=("day", "week", "month", "once"), help="begin anew with each; once: it does not"),
+    arg("--zone", metavar="NAME", help="where days begin, as in Europe/Berlin (UTC)"),
+    arg("--from", dest="begins_at", type=instant, metavar="TIME", help="nothing is reserved before"),
+    arg("--until", dest="ends_at", type=instant, metavar="TIME", help="nothing is reserved after"),
+    arg("--throttle", action="store_true", default=None, help="space claims out while it would be used up in a week"),
+    arg("--no-throttle", dest="throttle", action="store_false", help="let them come as they come"),
+)
+def set_(run: Run, given: Namespace) -> Answer:
+    """Make a budget or change it; what is left out stays as it is. Raising one resumes the tasks that it paused."""
+    outcome = run.client.set_budget(
+        given.scope, usd=given.usd, tokens=given.tokens, default_estimate=given.default_estimate, period=given.period,
+        zone=given.zone, begins_at=given.begins_at, ends_at=given.ends_at, throttle=given.throttle,
+    )  # fmt: skip
+    resumed = f"\n  goes on: {', '.join(outcome.changed)}" if outcome.changed else ""
+    text = line(outcome.budget) + resumed if outcome.budget and outcome.ok else ""
+    return answered(outcome, text)
+
+
+@options(
+    arg("scope", nargs="?", choices=("tenant", "project", "dag", "task", "agent"), help="only of this kind"),
+    arg("--limit", type=int, default=100, metavar="N", help="at most N (100)"),
+)
+def list_(run: Run, given: Namespace) -> Answer:
+    """Budgets of the project, and the tenant's. What single tasks may cost is listed by `budget list task`."""
+    found = run.client.budgets(given.scope, limit=given.limit)
+    return Answer(wire(found), lambda: listed(found) or "no budgets: `tenure budget set --usd 20` makes one")
+
+
+@options(SCOPE)
+def show(run: Run, given: Namespace) -> Answer:
+    """One budget: what is left, how it burned down in the last week, and where it leads."""
+    found = run.client.budget(given.scope)
+    if run.is_json:
+        return Answer(wire(found))
+    ahead = run.client.projection(given.scope)
+    return Answer(None, "\n".join([line(found), *burn_down(found, run.client.now()), *_ahead(ahead), *_alerts(found)]))
+
+
+@options(
+    arg("source", help="from which budget"),
+    arg("target", help="to which"),
+    arg("amount", help="how much, in the currency of both"),
+)
+def move(run: Run, given: Namespace) -> Answer:
+    """Give a part of one budget to another, at once; only what is neither spent nor reserved."""
+    return answered(run.client.move_budget(given.source, given.target, given.amount))
+
+
+@options(SCOPE)
+def remove(run: Run, given: Namespace) -> Answer:
+    """Take a budget away: its scope may spend what it likes."""
+    return answered(run.client.remove_budget(given.scope))
+
+
+def alerts(run: Run, given: Namespace) -> Answer:
+    """Budgets of which 50, 90 or 100 per cent are spent, until they no longer are."""
+    found = run.client.alerts()
+    return Answer(wire(found), lambda: "\n".join(_alert(alert, run.client.now()) for alert in found) or "no alerts")
+
+
+@options(SCOPE)
+def projection(run: Run, given: Namespace) -> Answer:
+    """Where a budget leads: burn rate, days left, and what all open tasks will take of it."""
+    found = run.client.projection(given.scope)
+    return Answer(wire(found), lambda: "\n".join([f"{found['budget']}: {_left(found)}", *_ahead(found)]))
+
+
+# --- saying it ----------------------------------------------------------------------------------------------
+
+
+def spelled(currency: str, amount: str | int) -> str:
+    if currency == "tokens":
+        return f"{amount:,} tokens"
+    text = str(amount)
+    return f"-${text[1:]}" if text.startswith("-") else f"${text}"
+
+
+def _left(budget: Mapping[str, Any]) -> str:
+    rest, whole = (spelled(budget["currency"], budget[name]) for name in ("remaining", "allocated"))
+    return f"{rest} of {whole} left"
+
+
+def line(budget: Mapping[str, Any]) -> str:
+    """A budget in one line, with a bar."""
+    spent, held = (spelled(budget["currency"], budget[name]) for name in ("consumed", "reserved"))
+    name = budget.get("task") or budget["id"]
+    period = f" a {budget['period']}" if budget["period"] else ""
+    return f"{style(plain(name), 'bold')}  {bar(budget)}  {_left(budget)}{period}: {spent} spent, {held} reserved"
+
+
+def bar(budget: Mapping[str, Any], width: int = 20) -> str:
+    """What is spent, what is reserved, what is left."""
+    whole = float(budget["allocated"]) or 1.0
+    spent = min(width, round(width * float(budget["consumed"]) / whole))
+    held = min(width - spent, round(width * float(budget["reserved"]) / whole))
+    used = budget["percent"]
+    colour = "red" if used >= 100 else "yellow" if used >= 90 else "green"
+    return f"{style('█' * spent, colour)}{style('▒' * held, colour)}{'·' * (width - spent - held)} {used} %"
+
+
+def listed(found: Sequence[Mapping[str, Any]]) -> str:
+    rows = [
+        (
+            plain(b.get("task") or b["id"]), bar(b), *(spelled(b["currency"], b[n]) for n in
+            ("allocated", "consumed", "reserved", "remaining")), b["period"] or "once",
+        )
+        for b in found
+    ]  # fmt: skip
+    return table(rows, ("budget", "", "allocated", "spent", "reserved", "left", "period"))
+
+
+def burn_down(budget: Mapping[str, Any], now: int) -> list[str]:
+    """What was left at the end of each part of the last week, drawn from full to empty."""
+    if not budget["burn"]:
+        return ["  nothing was spent in the last week"]
+    whole = float(budget["allocated"]) or 1.0
+    part = 7 * DAY // WIDTH
+    spent = [0.0] * WIDTH
+    for burnt in budget["burn"]:
+        at = WIDTH - 1 - min(WIDTH - 1, max(0, (now - burnt["at"]) // part))
+        spent[at] += float(burnt["spent"])
+    rest = whole - float(budget["consumed"])
+    heights: list[float] = []
+    for amount in reversed(spent):
+        heights.insert(0, rest)
+        rest += amount
+    top = max(whole, *heights)
+    drawn = "".join(BLOCKS[max(0, min(8, round(8 * height / top)))] for height in heights)
+    return [f"  7 days  {drawn}  now"]
+
+
+def _ahead(said: Mapping[str, Any]) -> list[str]:
+    currency = said["currency"]
+    day, week = (spelled(currency, said[name]) for name in ("last_day", "last_week"))
+    lines = [f"  burns   {day} a day in the last 24 h, {week} in the last 7 days"]
+    if said["days_left"] is not None:
+        lasts = f"{lasting(said['days_left'] * 86_400)}, until {moment(said['exhausted_at'], 0)[:16]}"
+        colour = "yellow" if said["advice"] == "THROTTLE" else "green"
+        lines.append(f"  lasts   {lasts}: {style(said['advice'], colour)}")
+    waiting = said["open_tasks"]
+    if waiting and waiting["tasks"]:
+        needed, missing = (spelled(currency, waiting[name]) for name in ("estimate", "shortfall"))
+        lack = style(f"{missing} short", "red") if float(waiting["shortfall"]) else "enough"
+        lines.append(f"  open    {waiting['tasks']} tasks will take about {needed}: {lack}")
+    return lines
+
+
+def _alerts(budget: Mapping[str, Any]) -> list[str]:
+    return [
+        f"  alert   {alert['level']} % passed at {moment(alert['since'], 0)[:16]}" for alert in budget["alerts"][:1]
+    ]
+
+
+def _alert(alert: Mapping[str, Any], now: int) -> str:
+    colour = {100: "red", 90: "yellow"}.get(alert["level"], "cyan")
+    level = style(f"{alert['level']} %", colour)
+    return f"{level}  {plain(alert['message'])}, since {lasting((now - alert['since']) / 1e6)}"

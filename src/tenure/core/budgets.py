@@ -1,0 +1,272 @@
+"""Budgets: what may be reserved, what was spent, what is to be told of it.
+
+A claim reserves in each scope that its task counts in; what it spends is taken from its own reservation first, and its
+end gives the rest back. `reserved` is the only way in which a reservation is made, and it refuses one that would lift
+what is spent and reserved above what is allocated. Spending asks nobody: it was paid.
+
+A budget that repeats begins anew with its period. Nothing has to run for that: `settled` brings a row up to `now`
+whenever one is read. Reservations of claims that live go along into the new period.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tenure.core.errors import Bug, InvalidInput
+from tenure.core.money import parse_usd, usd_text
+from tenure.core.records import Budget, replace
+
+TENANT, PROJECT, DAG, TASK, AGENT = "tenant", "project", "dag", "task", "agent"
+SCOPES = (TENANT, PROJECT, DAG, TASK, AGENT)
+NAMED = (DAG, TASK, AGENT)  # of these there may be many, so each has a name
+USD, TOKENS = "usd", "tokens"
+CURRENCIES = (USD, TOKENS)
+PERIODS = {"day": "0 0 * * *", "week": "0 0 * * 1", "month": "0 0 1 * *"}
+THRESHOLDS = (50, 90, 100)  # per cent of what is allocated
+WARN = 90
+LEVELS = {50: "info", 90: "warning", 100: "error"}  # of the events
+MOST_USD = 1_000_000_000
+MOST_TOKENS = 10**15
+# What a task that says nothing of its size is taken for, at most; and at most a tenth of the budget.
+USUAL = {USD: 1_000_000_000, TOKENS: 100_000}
+SHARE = 10
+
+
+def budget_id(scope: str, name: str = "") -> str:
+    return f"{scope}:{name}" if scope in NAMED else scope
+
+
+def place(project: str, id: str) -> tuple[str, str]:
+    """Where the row is: the tenant's belongs to no project."""
+    return ("" if id == TENANT else project, id)
+
+
+def split_scope(text: str) -> tuple[str, str]:
+    """Scope and name, as people say them: `project`, `tenant`, `dag:ID`, `task:B-003`, `agent:ann`."""
+    scope, _, name = text.partition(":")
+    if scope not in SCOPES or (scope in NAMED) != bool(name):
+        raise InvalidInput(f"budget scope {text[:80]!r}: tenant, project, dag:ID, task:KEY or agent:NAME")
+    return scope, name
+
+
+def default_estimate(currency: str, allocated: int) -> int:
+    """Where nobody says what a task of unknown size shall reserve."""
+    return max(1, min(USUAL[currency], allocated // SHARE))
+
+
+def parse_amount(text: str, currency: str, what: str) -> int:
+    """Nano-dollars of a decimal text, or whole tokens."""
+    if currency == USD:
+        return parse_usd(text, what, most=MOST_USD)
+    if not text.isascii() or not text.isdecimal() or int(text[:20]) > MOST_TOKENS:
+        raise InvalidInput(f"{what} {text[:40]!r}: a whole number of tokens, at most {MOST_TOKENS}")
+    return int(text)
+
+
+def amount_text(currency: str, amount: int) -> str:
+    """For people: `$1.25`, `1,200 tokens`."""
+    if currency == TOKENS:
+        return f"{amount:,} tokens"
+    return f"{'-' if amount < 0 else ''}${usd_text(abs(amount))}"
+
+
+# --- time ---------------------------------------------------------------------------------------------------
+
+
+def begun(budget: Budget, now: int) -> Budget:
+    """A new budget, or one whose period was changed: the period that runs now begins now."""
+    return replace(budget, since=now, until=next_period(budget, now))
+
+
+def next_period(budget: Budget, now: int) -> int | None:
+    if budget.period is None:
+        return None
+    from tenure.core.schedules import next_tick  # most budgets do not repeat, and a start stays cheap
+
+    return next_tick(PERIODS[budget.period], budget.zone, now)
+
+
+def settled(budget: Budget, now: int) -> Budget:
+    """The row in the period that runs now: what was spent before counts no more, what is reserved stays reserved."""
+    if budget.until is None or budget.until > now:
+        return budget
+    from tenure.core.schedules import ONCE, due_ticks
+
+    cron = PERIODS[budget.period or "day"]
+    ticks = due_ticks(cron, budget.zone, since=budget.until - 1, now=now, misfire=ONCE).ticks
+    return replace(
+        budget, since=ticks[-1], until=next_period(budget, now), consumed=0, earlier=budget.earlier + budget.consumed,
+        alerts={}, next_claim_at=None,
+    )  # fmt: skip
+
+
+def is_open(budget: Budget, now: int) -> bool:
+    """Does its time run, where it was given one?"""
+    return (budget.begins_at is None or budget.begins_at <= now) and (budget.ends_at is None or now < budget.ends_at)
+
+
+def opens_at(budget: Budget, now: int) -> int | None:
+    """When it next has something to give that it does not have now, as far as that is known."""
+    if budget.begins_at is not None and now < budget.begins_at:
+        return budget.begins_at
+    if budget.ends_at is not None and budget.ends_at <= now:
+        return None
+    return budget.until
+
+
+# --- what is left -------------------------------------------------------------------------------------------
+
+
+def left(budget: Budget) -> int:
+    """What is neither spent nor reserved; below nought where more was spent than there was."""
+    return budget.allocated - budget.consumed - budget.reserved
+
+
+def headroom(budget: Budget, now: int) -> int:
+    """What can still be reserved."""
+    return max(0, left(budget)) if is_open(budget, now) else 0
+
+
+def percent(budget: Budget) -> int:
+    """What is spent, in whole per cent."""
+    return budget.consumed * 100 // budget.allocated if budget.allocated else 100 if budget.consumed else 0
+
+
+def is_over(budget: Budget) -> bool:
+    """More was spent than there was: holders are paused."""
+    return budget.consumed > budget.allocated
+
+
+class Short(NamedTuple):
+    """Why a budget does not pay for a task: `missing` of `wanted`, or not before `retry_at`."""
+
+    budget: Budget
+    wanted: int
+    missing: int
+    retry_at: int | None
+    is_throttled: bool = False
+
+
+def short(budget: Budget, wanted: int, now: int) -> Short | None:
+    """What keeps the budget from paying so much now."""
+    if budget.next_claim_at is not None and budget.next_claim_at > now:
+        return Short(budget, wanted, 0, budget.next_claim_at, is_throttled=True)
+    if wanted <= headroom(budget, now):
+        return None
+    has = left(budget) if is_open(budget, now) else 0
+    return Short(budget, wanted, wanted - has, opens_at(budget, now))
+
+
+# --- reserving, spending, giving back -------------------------------------------------------------------------
+
+
+def reserved(budget: Budget, amount: int, now: int) -> Budget:
+    """The guard of the promise: no reservation lifts what is spent and reserved above what is allocated."""
+    if amount < 0 or amount > headroom(budget, now):
+        raise Bug(f"budget {budget.id}: {amount} reserved of {headroom(budget, now)}")
+    more = replace(budget, reserved=budget.reserved + amount)
+    return replace(more, next_claim_at=now + spacing(more, amount, now)) if budget.throttle else more
+
+
+def returned(budget: Budget, amount: int) -> Budget:
+    return replace(budget, reserved=budget.reserved - amount)
+
+
+def spent(budget: Budget, amount: int, funds: int, now: int) -> tuple[Budget, int]:
+    """The row after a claim has spent so much, and what of its `funds` is left.
+
+    A report may also lower what was only computed so far: that is no money to reserve again.
+    """
+    taken = min(funds, max(0, amount))
+    booked = replace(
+        budget, consumed=max(0, budget.consumed + amount), reserved=budget.reserved - taken,
+        burn=burnt(budget.burn, amount, now),
+    )  # fmt: skip
+    if budget.consumed + amount < 0:  # it was spent before this period
+        booked = replace(booked, earlier=budget.earlier + budget.consumed + amount)
+    return booked, funds - taken
+
+
+class Alerted(NamedTuple):
+    budget: Budget
+    passed: tuple[int, ...]  # thresholds that were not passed before
+    ended: tuple[int, ...]  # and those that are passed no more
+
+
+def alerted(budget: Budget, now: int) -> Alerted:
+    """The row with the alerts that are due: each threshold is told of once, until what is spent is below it again."""
+    used = percent(budget)
+    over = [at for at in THRESHOLDS if used >= at]
+    passed = tuple(at for at in over if str(at) not in budget.alerts)
+    ended = tuple(int(at) for at in budget.alerts if int(at) not in over)
+    if passed or ended:
+        kept = {at: since for at, since in budget.alerts.items() if int(at) in over}
+        budget = replace(budget, alerts=kept | {str(at): now for at in passed})
+    return Alerted(budget, passed, ended)
+
+
+# --- projection ---------------------------------------------------------------------------------------------
+
+HOUR = 3600 * 1_000_000
+DAY = 24 * HOUR
+WEEK = 7 * DAY
+CONTINUE, THROTTLE = "CONTINUE", "THROTTLE"
+LONGEST_SPACING = HOUR  # slower, but never stopped dead
+
+Burn = tuple[tuple[int, int], ...]
+
+
+def burnt(burn: Burn, amount: int, now: int) -> Burn:
+    """With so much more spent in this hour; what is older than a week is dropped."""
+    hour = now // HOUR
+    kept = tuple(part for part in burn if part[0] > hour - WEEK // HOUR and part[0] != hour)
+    so_far = next((spent for at, spent in burn if at == hour), 0)
+    return (*kept, (hour, so_far + amount))
+
+
+def burned(burn: Burn, span: int, now: int) -> int:
+    """What was spent in the last `span`, by whole hours: the one that runs and those before it."""
+    first = now // HOUR - span // HOUR
+    return max(0, sum(spent for hour, spent in burn if hour > first))
+
+
+def daily(budget: Budget, span: int, now: int) -> int:
+    """The burn rate: what a day costs, as the last `span` went. A younger budget goes by its own age."""
+    age = max(HOUR, now - budget.created_at)
+    return burned(budget.burn, span, now) * DAY // min(span, age)
+
+
+class Projection(NamedTuple):
+    """Where it leads: rates are for a day, `days_left` is None where nothing is spent."""
+
+    last_day: int
+    last_week: int
+    days_left: float | None
+    exhausted_at: int | None
+    advice: str  # CONTINUE, or THROTTLE: it would be used up within a week, and before it begins anew
+
+
+def projected(budget: Budget, now: int) -> Projection:
+    last_day, last_week = daily(budget, DAY, now), daily(budget, WEEK, now)
+    rate = last_day or last_week
+    rest = max(0, budget.allocated - budget.consumed)
+    if not rate:
+        return Projection(last_day, last_week, None, None, CONTINUE)
+    lasts = rest * DAY // rate
+    end = now + lasts
+    ends_before = [at for at in (budget.until, budget.ends_at) if at is not None]
+    is_soon = lasts < WEEK and all(end < at for at in ends_before)
+    return Projection(last_day, last_week, lasts / DAY, end, THROTTLE if is_soon else CONTINUE)
+
+
+def spacing(budget: Budget, amount: int, now: int) -> int:
+    """How long the next claim waits after one that reserved `amount`; nought while the budget lasts.
+
+    As long as the rest would have to last for that amount, if it shall last until the budget begins anew or ends, or
+    for a week.
+    """
+    if projected(budget, now).advice == CONTINUE:
+        return 0
+    rest = max(1, budget.allocated - budget.consumed)
+    until = min(at for at in (budget.until, budget.ends_at, now + WEEK) if at is not None)
+    return int(min(LONGEST_SPACING, (until - now) * amount // rest))

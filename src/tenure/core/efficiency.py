@@ -1,0 +1,20 @@
+"""Is a result worth what it took? What was changed, against what the tokens should have changed.
+
+Lines are as whoever handed in counts them; a test file counts for as many lines as a small test has.
+"""
+
+from __future__ import annotations
+
+BASELINE = 150  # tokens for a changed line
+TEST_FILE = 40  # lines
+LEAST_TOKENS = 10_000  # below it is no use to ask
+
+
+def is_thin(tokens: int, lines: int, test_files: int, baseline: int = BASELINE) -> bool:
+    """Was less than half of the expected changed?"""
+    return tokens >= LEAST_TOKENS and 2 * (lines + TEST_FILE * test_files) * baseline < tokens
+
+
+def told(tokens: int, lines: int, test_files: int, baseline: int = BASELINE) -> str:
+    tests = f" and {test_files} test files" if test_files else ""
+    return f"review: {lines} changed lines{tests} for {tokens:,} tokens, {tokens // baseline} lines expected"

@@ -1,0 +1,76 @@
+"""The check before acceptance: a result that took far more tokens than it changed waits for a person.
+
+Off unless the project has the limit `tokens_per_line`. The result is kept; a person adopts it, or lets the task go on.
+"""
+
+from __future__ import annotations
+
+from tenure.core import claims, commands, lifecycle
+from tenure.core.efficiency import is_thin, told
+from tenure.core.errors import InvalidInput
+from tenure.core.estimates import tokens_of
+from tenure.core.outcomes import Outcome
+from tenure.core.records import Result, Usage, replace
+from tenure.core.usage import check_all
+from tenure.engine.effects import spread
+from tenure.engine.holding import Hold
+from tenure.engine.submitting import new_result
+from tenure.engine.work import Work
+
+REVIEW = "review"  # in the lineage
+
+
+def reviewed(work: Work, hold: Hold, cmd: commands.Submit, encoded: bytes, digest: str) -> Outcome | None:
+    """The answer to a result that is put before a person; None where it is as good as any."""
+    baseline = hold.project.limits["tokens_per_line"]
+    if hold.refusal is not None:
+        return _reviewed_before(work, hold, digest)
+    if cmd.lines is None:
+        return None
+    if min(cmd.lines, cmd.test_files) < 0:
+        raise InvalidInput(f"lines {cmd.lines}, test_files {cmd.test_files}: not below 0")
+    tokens = _tokens(work, hold, cmd)
+    if not is_thin(tokens, cmd.lines, cmd.test_files, baseline):
+        return None
+    why = told(tokens, cmd.lines, cmd.test_files, baseline)
+    result = new_result(work, hold, cmd, encoded, digest, accepted=False, reason="REVIEW", late=hold.is_late)
+    over, free = hold.claim, hold.task
+    if not hold.is_late:
+        free, over = claims.ended(hold.task, hold.claim, lifecycle.PAUSED_BY, work.now)
+        over = replace(over, error_class=REVIEW, error=why)
+    over = replace(over, refused=over.refused + 1)
+    # It was handed in: nothing more is expected under this claim.
+    free = replace(free, state=lifecycle.PAUSED, state_before=hold.task.state, reason=why, answerable=False)
+    kept = work.record(
+        "task.paused", result, over, task=free, message=why, agent=over.agent, session=over.session, level="warning",
+        generation=over.generation, details={"result": result.id, "tokens": tokens, "lines": cmd.lines},
+    )  # fmt: skip
+    spread(work)
+    return Outcome(
+        outcome="REVIEW", message=f"{kept.key}: kept for {why}", result=result.id, state=kept.state,
+        generation=over.generation, current_generation=kept.generation, work_lost=False, version=kept.version,
+        hint="a person adopts the result, or resumes the task",
+    )  # fmt: skip
+
+
+def _reviewed_before(work: Work, hold: Hold, digest: str) -> Outcome | None:
+    """The same result once more by the receipt that handed it in: the same answer, no effect."""
+    if not hold.verdict.genuine or hold.claim.error_class != REVIEW:
+        return None
+    where = {"project": hold.claim.project, "task": hold.claim.task, "generation": hold.claim.generation}
+    kept = next((row for row in work.find(Result, where) if row.reason == "REVIEW" and row.digest == digest), None)
+    if kept is None:
+        return None
+    return Outcome(
+        outcome="REVIEW", again=True, message=f"{hold.task.key}: kept for {hold.claim.error}", result=kept.id,
+        state=hold.task.state, generation=hold.claim.generation, current_generation=hold.task.generation,
+        work_lost=False,
+    )  # fmt: skip
+
+
+def _tokens(work: Work, hold: Hold, cmd: commands.Submit) -> int:
+    """What the claim has taken, with what this very submission reports."""
+    where = {"project": hold.claim.project, "task": hold.claim.task, "generation": hold.claim.generation}
+    so_far = {row.model: tokens_of(row) for row in work.find(Usage, where) if not row.late}
+    said = {one.model: one.fresh + one.written + one.output for one in check_all(cmd.usage)}
+    return sum(max(so_far.get(model, 0), said.get(model, 0)) for model in so_far.keys() | said.keys())
