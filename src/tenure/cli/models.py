@@ -1,0 +1,115 @@
+"""`model list`, `model savings`, `model estimates`, `model routing`: which models for what, and what that is worth."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Mapping
+from typing import Any
+
+from tenure.cli.frame import Answer, Run, answered, arg, options
+from tenure.cli.statuses import thousands
+from tenure.cli.words import counted, lasting, plain, shorten, style, table
+from tenure.client.wire import plain as wire
+
+
+@options()
+def list_(run: Run, given: Namespace) -> Answer:
+    """The tiers with a model of each family, dollars for a million tokens, and which models are rate limited now.
+
+    A file of your own, named by the setting `tiers`, is laid over what ships; `prices` is one for prices.
+    """
+    found = run.client.models()
+    return Answer(wire(found), lambda: _listed(found, run.client.now()))
+
+
+def _listed(found: Mapping[str, Any], now: int) -> str:
+    parts = []
+    for tier in found["tiers"]:
+        rows = [
+            (m["family"], m["model"], *(_usd(m[name]) for name in ("fresh_usd", "cached_usd", "output_usd")))
+            for m in tier["models"]
+        ]
+        told = table(rows, ("family", "model", "in", "from cache", "out"), indent="  ")
+        parts.append(f"{style(tier['tier'], 'bold')}  {tier['use']}\n{told}")
+    parts += [_limited(model, now) for model in found["limited"]]
+    if not found["routing"]:
+        parts.append("claims tell no model: routing is off in this project")
+    return "\n\n".join(parts)
+
+
+def _limited(model: Mapping[str, Any], now: int) -> str:
+    said = f"{plain(model['model'])} was rate limited {counted(model['troubles'], 'time')} in a row"
+    left = ((model["cool_until"] or now) - now) / 1e6
+    if left > 0:
+        return f"{said}; it cools down for {lasting(left)}"
+    return f"{said}; {plain(model['tried_by'])} tries it" if model["tried_by"] else f"{said}; the next claim tries it"
+
+
+@options()
+def savings(run: Run, given: Namespace) -> Answer:
+    """What choosing models by tier has saved: what was used, against the same tokens in the middle tier of its family.
+
+    Both are counted at the prices of the table, whatever agents said they had paid.
+    """
+    found = run.client.savings()
+    return Answer(wire(found), lambda: _saved(found))
+
+
+def _saved(found: Mapping[str, Any]) -> str:
+    rows = [
+        (t["tier"], shorten(", ".join(t["models"]), 40), thousands(t["tokens"]), _usd(t["cost_usd"]),
+         _usd(t["middle_usd"]), _usd(t["saved_usd"]))
+        for t in found["tiers"]
+    ]  # fmt: skip
+    if not rows and not found["unknown"]:
+        return "nobody has reported any usage"
+    total = ("all", "", "", _usd(found["cost_usd"]), _usd(found["middle_usd"]), _usd(found["saved_usd"]))
+    parts = [table([*rows, total], ("tier", "models", "tokens", "cost", "all in the middle", "saved"))] if rows else []
+    if found["saved"] is not None:
+        parts.append(f"{found['saved']:.0%} less than with middle models alone")
+    if found["unknown"]:
+        names = ", ".join(f"{plain(u['model'])} ({thousands(u['tokens'])} tokens)" for u in found["unknown"])
+        parts.append(f"not counted, since there is no price or no tier for it: {names}")
+    return "\n\n".join(parts)
+
+
+@options()
+def estimates(run: Run, given: Namespace) -> Answer:
+    """How near estimates came to what tasks took, by type and size; of the last 25 of each that told what they spent.
+
+    A size is points of complexity. From five tasks on their median is what the next one like them is expected to take.
+    """
+    found = run.client.estimates()
+    return Answer(wire(found), lambda: _estimated(found))
+
+
+def _estimated(found: Mapping[str, Any]) -> str:
+    if not found["types"]:
+        return "no finished task has told what it spent"
+    rows = []
+    for kind in found["types"]:
+        rows.append((shorten(kind["type"], 30), "", kind["tasks"], "", *_goodness(kind)))
+        rows += [
+            ("", size["size"], size["tasks"], f"{size['tokens']:,}", "", "", "" if size["is_used"] else "too few yet")
+            for size in kind["sizes"]
+        ]
+    rows.append(("all", "", found["tasks"], "", *_goodness(found)))
+    return table(rows, ("type", "size", "tasks", "median tokens", "median error", "within 20 %", ""))
+
+
+def _goodness(part: Mapping[str, Any]) -> tuple[str, str, str]:
+    error, within = part["median_error"], part["within"]
+    return ("", "", "no estimates") if error is None else (f"{error:.0%}", f"{within:.0%}", "")
+
+
+@options(arg("state", choices=("on", "off"), help="do claims tell which model to use?"))
+def routing(run: Run, given: Namespace) -> Answer:
+    """Let claims tell which model to use, or not. Models that a task names are told either way."""
+    outcome = run.client.init(routing=given.state == "on")
+    return answered(outcome, lambda: f"routing is {given.state}")
+
+
+def _usd(amount: str | None) -> str | None:
+    if amount is None:
+        return None
+    return f"-${amount[1:]}" if amount.startswith("-") else f"${amount}"

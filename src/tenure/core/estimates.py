@@ -1,0 +1,121 @@
+"""What a task will probably take: as it says itself, as like tasks took, or by its complexity, in this order.
+
+Like tasks are those of the same type and size. Of each such pair the last few that came to their end are kept
+(`LikeTasks`), and once there are enough of them their median is what the next one is expected to take. Tokens are
+counted once: what comes from a cache was counted when it was first read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from tenure.core.records import Finished, LikeTasks, Usage, replace
+
+A_POINT = 1000  # tokens for a point of complexity …
+TESTS, BUFFER, PHASE = 1.2, 1.3, 1.15  # … and what comes on top of it
+LARGEST_SIZE = 10  # points; all that is larger is of one size
+ENOUGH = 5  # finished tasks until their median counts
+KEPT = 25  # of each type and size: what was long ago says little
+MOST_SIZES = 500  # pairs of type and size in a project; types are free text
+NEAR = 0.2  # an estimate within 20 % of what it came to was good
+
+SAID, LIKE, COMPLEXITY, NOTHING = "said", "like tasks", "complexity", "nothing"
+Typical = Mapping[str, tuple[int, int | None]]  # as in Project
+
+
+class Expected(NamedTuple):
+    tokens: int | None
+    cost: int | None  # nano-dollars that like tasks came to; None where they do not say
+    source: str
+
+
+def expected(type: str, constraints: Mapping[str, Any], typical: Typical) -> Expected:
+    """What to expect of a task, and what that rests on."""
+    tokens, cost = typical.get(like(type, size_of(constraints)), (None, None))
+    said = constraints.get("estimated_tokens")
+    if said is not None:
+        return Expected(said, None, SAID)
+    if tokens is not None:
+        return Expected(tokens, cost, LIKE)
+    complexity = constraints.get("complexity")
+    if complexity is not None:
+        return Expected(by_complexity(complexity), None, COMPLEXITY)
+    return Expected(None, None, NOTHING)
+
+
+def by_complexity(points: float) -> int:
+    return max(1, round(points * A_POINT * TESTS * BUFFER * PHASE))
+
+
+def split(tokens: int, hundredths: Mapping[str, int]) -> dict[str, int]:
+    """So many tokens in parts, by what they are priced as; none is lost in rounding."""
+    parts = {kind: tokens * share // 100 for kind, share in hundredths.items()}
+    last = next(reversed(parts))
+    return parts | {last: parts[last] + tokens - sum(parts.values())}
+
+
+def size_of(constraints: Mapping[str, Any]) -> str:
+    """The size class: points of complexity, rounded up; `?` for a task that says nothing of its size."""
+    points = constraints.get("complexity")
+    if points is None:
+        said = constraints.get("estimated_tokens")
+        if said is None:
+            return "?"
+        points = said / by_complexity(1)
+    return f"{LARGEST_SIZE}+" if points > LARGEST_SIZE else str(max(1, -int(-points // 1)))
+
+
+def like(type: str, size: str) -> str:
+    """The id of what is known of such tasks; no type has a `|`."""
+    return f"{type}|{size}"
+
+
+# --- learning -----------------------------------------------------------------------------------------------
+
+
+def tokens_of(usage: Usage) -> int:
+    return usage.fresh + usage.written + usage.output
+
+
+def learnt(row: LikeTasks, finished: Finished) -> LikeTasks:
+    """The row with one more task; one that is there already stays what it was expected to be, and is counted once."""
+    before = next((f for f in row.finished if f.task == finished.task), None)
+    if before is not None:
+        finished = replace(finished, estimate=before.estimate)
+    others = tuple(f for f in row.finished if f is not before)
+    return replace(row, finished=(*others, finished)[-KEPT:])
+
+
+def typical_of(row: LikeTasks) -> tuple[int, int | None] | None:
+    """Median tokens and cost, once there are enough."""
+    if len(row.finished) < ENOUGH:
+        return None
+    costs = [f.cost for f in row.finished if f.cost is not None]
+    return median([f.tokens for f in row.finished]), median(costs) if len(costs) >= ENOUGH else None
+
+
+def median(values: Sequence[int]) -> int:
+    """Of at least one; between the two in the middle of an even number."""
+    ordered = sorted(values)
+    half = len(ordered) // 2
+    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) // 2
+
+
+# --- how good estimates were ----------------------------------------------------------------------------------
+
+
+class Goodness(NamedTuple):
+    """Shares are of one: an error of 0.2 is 20 % of what the task came to."""
+
+    tasks: int  # that had an estimate
+    median_error: float | None
+    within: float | None  # the share of them whose error was at most NEAR
+
+
+def goodness(finished: Sequence[Finished]) -> Goodness:
+    errors = [abs(f.estimate - f.tokens) / f.tokens for f in finished if f.estimate is not None and f.tokens > 0]
+    if not errors:
+        return Goodness(0, None, None)
+    middle = median([round(error * 1_000_000) for error in errors]) / 1_000_000
+    return Goodness(len(errors), middle, sum(error <= NEAR for error in errors) / len(errors))

@@ -1,0 +1,71 @@
+"""The shape of `data/tiers.json`, for what users lay over it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from tenure.core.decoding import converted
+from tenure.core.errors import InvalidInput
+
+Name = Annotated[str, Meta(min_length=1, max_length=200)]
+Part = Annotated[int, Meta(ge=0, le=100)]
+HINT = "docs/how-to/use-cheaper-models-first.md has an example"
+
+
+class Tier(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"use": "for"}):
+    use: str = ""
+    strengths: tuple[str, ...] = ()
+
+
+class Tiers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    small: Tier
+    middle: Tier
+    top: Tier
+
+
+class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    top_above_complexity: float
+    small_below_tokens: int
+    boilerplate: tuple[Name, ...]
+
+
+class Split(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    fresh: Part = 0
+    cached: Part = 0
+    written: Part = 0
+    output: Part = 0
+
+
+class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    model: Name  # by the name that the table of prices knows
+    like: tuple[Name, ...] = ()  # words in the names of this tier's models
+    called: dict[str, Name] = {}  # what agents of a type call it
+
+
+class Family(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    begins: Annotated[tuple[Name, ...], Meta(min_length=1)]  # how the names of its models begin
+    small: Place
+    middle: Place
+    top: Place
+    agents: tuple[Name, ...] = ()  # types of agents that work with it
+
+
+class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    tiers: Tiers
+    rules: Rules
+    split: Split
+    families: dict[Name, Family]
+
+
+def checked(whole: dict[str, Any]) -> dict[str, Any]:
+    """The table itself; raises InvalidInput that says where it is wrong."""
+    try:
+        table = converted(whole, Table)
+    except msgspec.ValidationError as error:
+        raise InvalidInput(str(error), HINT) from None
+    if sum(msgspec.structs.astuple(table.split)) != 100:
+        raise InvalidInput("split: hundredths of a task's tokens, 100 in all", HINT)
+    return whole
