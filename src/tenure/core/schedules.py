@@ -77,6 +77,11 @@ def due_ticks(cron: str, zone: str, *, since: int, now: int, misfire: str = ONCE
     return Due(ticks, is_more)
 
 
+def local_time(instant: int, zone: str) -> datetime:
+    """What the clock on the wall shows there."""
+    return _local(instant, zone)
+
+
 def _latest(cron: str, zone: str, since: int, now: int, most: int) -> tuple[tuple[int, ...], bool]:
     """The last ticks in (since, now], and whether there are more before them.
 

@@ -1,0 +1,44 @@
+"""The words by which `schedule add` and `trigger add` say what is made: a title with its options, or a plan file."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+from tenure.cli.frame import Option, Run, Usage, arg
+from tenure.cli.kinds import seconds
+from tenure.cli.making import FIELDS, fields_of
+from tenure.core.commands import NewTask, Template
+
+# What counts from one instant is nothing for a task that is made again and again.
+TEMPLATE: tuple[Option, ...] = (
+    arg("title", nargs="?", help="of the task that is made; may have gaps, as in 'Triage of {tick.date}'"),
+    arg("--plan", metavar="FILE", help="or the tasks of a plan file, as a dag each time; - reads stdin"),
+    arg("--track", metavar="CODE", help="the stream of work, as B or C (else the project's default)"),
+    arg("--type", metavar="NAME", help="what kind of work: code, research, review …"),
+    arg("--deadline-in", type=seconds, metavar="DURATION", help="to be done so long after it was made, as in 6h"),
+    *(option for option in FIELDS if option[0][0] != "--deadline"),
+)
+
+
+def template_of(run: Run, given: Namespace) -> Template:
+    if (given.title is None) == (given.plan is None):
+        raise Usage(f"{run.verb}: a title or --plan FILE says what is made, one of them")
+    if given.plan is not None:
+        return _planned(run, given)
+    given.deadline = None
+    fields = fields_of(given)
+    for name in ("track", "type"):
+        if getattr(given, name) is not None:
+            fields[name] = getattr(given, name)
+    return Template(tasks=(NewTask(title=given.title, **fields),), deadline_in=given.deadline_in)
+
+
+def _planned(run: Run, given: Namespace) -> Template:
+    from tenure.cli.planning import source_of
+    from tenure.plans import checking, files
+
+    source, path = source_of(run, given.plan)
+    plans = checking.plans_of(files.read(source, path, 0))
+    if len(plans) != 1:
+        raise Usage(f"{run.verb}: --plan: the file holds {len(plans)} plans; one is wanted")
+    return Template(tasks=plans[0].tasks, title=plans[0].title, deadline_in=given.deadline_in)

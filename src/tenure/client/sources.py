@@ -1,0 +1,128 @@
+"""The verbs and looks of where work comes from by itself: schedules, triggers, the watch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tenure.client.looks import Dicts, Looks, Names, One, Out
+from tenure.core import commands as c
+from tenure.core import queries as q
+from tenure.core.commands import Command, NewTask, Template
+from tenure.core.records import Watch
+
+
+class Sources(Looks[Out, One, Dicts, Names]):
+    def do(self, command: Command) -> Out:
+        raise NotImplementedError
+
+    # --- schedules ---
+
+    def set_schedule(
+        self,
+        name: str,
+        cron: str,
+        tasks: Iterable[NewTask] | NewTask,
+        *,
+        zone: str = "UTC",
+        misfire: str = "once",
+        title: str = "",
+        deadline_in: float | None = None,
+    ) -> Out:
+        """Make a schedule, or change all of it. Texts of the tasks may have gaps such as `{tick.date}`."""
+        return self.do(
+            c.SetSchedule(
+                project=self.project, schedule=name, cron=cron, zone=zone, misfire=misfire,
+                template=_template(tasks, title, deadline_in),
+            )
+        )  # fmt: skip
+
+    def pause_schedule(self, name: str, reason: str = "") -> Out:
+        return self.do(c.PauseSchedule(project=self.project, schedule=name, reason=reason))
+
+    def resume_schedule(self, name: str) -> Out:
+        return self.do(c.ResumeSchedule(project=self.project, schedule=name))
+
+    def remove_schedule(self, name: str) -> Out:
+        return self.do(c.RemoveSchedule(project=self.project, schedule=name))
+
+    def run_schedule(self, name: str) -> Out:
+        """Make its tasks now, beside its ticks."""
+        return self.do(c.RunSchedule(project=self.project, schedule=name))
+
+    def schedules(self) -> Dicts:
+        return self._dicts(q.Schedules(project=self.project))
+
+    def schedule(self, name: str, ticks: int = 5) -> One:
+        """One schedule with its template, and its next ticks."""
+        return self._one(q.Schedule(project=self.project, schedule=name, ticks=ticks))
+
+    # --- triggers ---
+
+    def set_trigger(
+        self,
+        name: str,
+        on: str,
+        tasks: Iterable[NewTask] | NewTask,
+        *,
+        where: Mapping[str, Any] | None = None,
+        most: int = 100,
+        signature: str = "standard",
+        secret: str | None = None,
+        title: str = "",
+        deadline_in: float | None = None,
+    ) -> Out:
+        """Make a trigger, or change all of it. Texts of the tasks may have gaps such as `{event.key}`.
+
+        `on` is a kind of event, a pattern such as `dag.*`, or `webhook`: then the outcome has its secret, this once.
+        """
+        return self.do(
+            c.SetTrigger(
+                project=self.project, trigger=name, on=on, where=dict(where or {}), most=most, signature=signature,
+                secret=secret, template=_template(tasks, title, deadline_in),
+            )
+        )  # fmt: skip
+
+    def pause_trigger(self, name: str) -> Out:
+        return self.do(c.PauseTrigger(project=self.project, trigger=name))
+
+    def resume_trigger(self, name: str) -> Out:
+        return self.do(c.ResumeTrigger(project=self.project, trigger=name))
+
+    def remove_trigger(self, name: str) -> Out:
+        return self.do(c.RemoveTrigger(project=self.project, trigger=name))
+
+    def rotate_secret(self, name: str, secret: str | None = None, *, grace: float = 24 * 3600.0) -> Out:
+        """A new secret for a webhook; the one before is good for `grace` seconds more."""
+        return self.do(c.RotateSecret(project=self.project, trigger=name, secret=secret, grace=grace))
+
+    def try_trigger(self, name: str, sample: Mapping[str, Any] | None = None) -> Out:
+        """What it would make of a sample, or of the last event that it would hear; nothing is stored."""
+        given = None if sample is None else dict(sample)
+        return self.do(c.TryTrigger(project=self.project, trigger=name, sample=given))
+
+    def deliver(self, name: str, headers: Mapping[str, str], body: bytes) -> Out:
+        """Pass on a delivery for a webhook, exactly as it came."""
+        return self.do(c.Deliver(project=self.project, trigger=name, headers=dict(headers), body=body))
+
+    def triggers(self) -> Dicts:
+        return self._dicts(q.Triggers(project=self.project))
+
+    def trigger(self, name: str) -> One:
+        """One trigger with its template, without its secret."""
+        return self._one(q.Trigger(project=self.project, trigger=name))
+
+    # --- the watch ---
+
+    def set_watch(self, watch: Watch | None) -> Out:
+        """Have a task made that finds out why, where much of a tag, type or track fails; None: have none made."""
+        return self.do(c.SetWatch(project=self.project, watch=watch))
+
+    def watched(self) -> One:
+        """What the watch goes by, and how much fails of what, the worst first."""
+        return self._one(q.Watched(project=self.project))
+
+
+def _template(tasks: Iterable[NewTask] | NewTask, title: str, deadline_in: float | None) -> Template:
+    several = (tasks,) if isinstance(tasks, NewTask) else tuple(tasks)
+    return Template(tasks=several, title=title, deadline_in=deadline_in)

@@ -1,0 +1,135 @@
+"""Signatures of deliveries from outside: Standard Webhooks, and GitHub's own.
+
+| | signed | the delivery's name |
+| --- | --- | --- |
+| standard | id, time and body; no older or newer than five minutes | `webhook-id` |
+| github | the body alone, so a delivery that was overheard can be sent again under another name | `X-GitHub-Delivery` |
+
+Every secret that is good now is tried with every signature that is given, in a time that tells nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+from base64 import b64decode, b64encode
+from binascii import Error as NotBase64
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from tenure.core.errors import InvalidInput
+from tenure.core.records import Trigger
+
+STANDARD, GITHUB = "standard", "github"
+FORMS = (STANDARD, GITHUB)
+SECRET_BYTES = 32
+TOLERANCE = 300 * 1_000_000  # microseconds
+PREFIX = "whsec_"
+MOST_SIGNATURES = 10  # in one header: rotating senders give two
+LARGEST_BODY = 1 << 20
+# What is looked at of a request; nothing else of its headers goes anywhere.
+HEADERS = (
+    "webhook-id", "webhook-timestamp", "webhook-signature", "x-hub-signature-256", "x-github-delivery",
+    "x-github-event",
+)  # fmt: skip
+
+_ID = re.compile(r"[\x21-\x7e]{1,128}")
+_TIME = re.compile(r"[0-9]{1,12}")
+_HEX = re.compile(r"sha256=([0-9a-fA-F]{64})")
+
+
+class Delivery(NamedTuple):
+    """A delivery whose signature is good."""
+
+    id: str
+    event: str | None = None  # GitHub's word for what it is about; its signature does not cover it
+
+
+# --- secrets ------------------------------------------------------------------------------------------------
+
+
+def key_of(form: str, secret: str) -> bytes:
+    """The bytes that sign, from the secret as the two sides tell it to each other."""
+    if form == GITHUB:
+        if not 16 <= len(secret) <= 200 or not secret.isprintable():
+            raise InvalidInput("secret: 16 to 200 printable characters", "leave it out, and one is made")
+        return secret.encode()
+    try:
+        key = b64decode(secret.removeprefix(PREFIX), validate=True)
+    except (NotBase64, ValueError):
+        key = b""
+    if not 24 <= len(key) <= 64:
+        raise InvalidInput(f"secret: {PREFIX} and 24 to 64 bytes in base64", "leave it out, and one is made")
+    return key
+
+
+def new_key(form: str, random: bytes) -> bytes:
+    """A key of its own, from random bytes; GitHub's secrets are text."""
+    return random.hex().encode() if form == GITHUB else random
+
+
+def spelled(form: str, key: bytes) -> str:
+    return key.decode() if form == GITHUB else PREFIX + b64encode(key).decode()
+
+
+def keys_at(trigger: Trigger, now: int) -> tuple[bytes, ...]:
+    """The keys that are good now: two while a rotated one has its grace."""
+    has_grace = trigger.previous_until is not None and now < trigger.previous_until and trigger.previous
+    found = (trigger.secret, trigger.previous) if has_grace else (trigger.secret,)
+    return tuple(key for key in found if key)
+
+
+# --- signatures ---------------------------------------------------------------------------------------------
+
+
+def is_signed(headers: Mapping[str, str]) -> bool:
+    """Whether there is a signature at all to be looked at: who has none need not send a body."""
+    return "webhook-signature" in headers or "x-hub-signature-256" in headers
+
+
+def verified(form: str, keys: Iterable[bytes], headers: Mapping[str, str], body: bytes, now: int) -> Delivery | None:
+    """The delivery, if one of the keys has signed it; None otherwise, whatever is wrong."""
+    if form == GITHUB:
+        return _by_github(keys, headers, body)
+    return _by_standard(keys, headers, body, now)
+
+
+def _by_standard(keys: Iterable[bytes], headers: Mapping[str, str], body: bytes, now: int) -> Delivery | None:
+    id, time = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
+    if not _ID.fullmatch(id) or not _TIME.fullmatch(time) or abs(int(time) * 1_000_000 - now) > TOLERANCE:
+        return None
+    given = headers.get("webhook-signature", "").split()[:MOST_SIGNATURES]
+    signed = b"%b.%b.%b" % (id.encode(), time.encode(), body)
+    wanted = [b"v1," + b64encode(hmac.digest(key, signed, hashlib.sha256)) for key in keys]
+    return Delivery(id) if _any_equal(wanted, [one.encode("utf-8", "replace") for one in given]) else None
+
+
+def _by_github(keys: Iterable[bytes], headers: Mapping[str, str], body: bytes) -> Delivery | None:
+    id, event = headers.get("x-github-delivery", ""), headers.get("x-github-event")
+    given = _HEX.fullmatch(headers.get("x-hub-signature-256", ""))
+    if given is None or not _ID.fullmatch(id) or (event is not None and not _ID.fullmatch(event)):
+        return None
+    wanted = [hmac.new(key, body, hashlib.sha256).hexdigest().encode() for key in keys]
+    return Delivery(id, event) if _any_equal(wanted, [given[1].lower().encode()]) else None
+
+
+def _any_equal(wanted: Iterable[bytes], given: Iterable[bytes]) -> bool:
+    given = list(given)
+    found = False
+    for one in wanted:
+        for other in given:
+            found |= hmac.compare_digest(one, other)
+    return found
+
+
+def signed_headers(form: str, key: bytes, id: str, body: bytes, now: int) -> dict[str, str]:
+    """What a sender puts beside a body; for tests, and for whoever passes deliveries on."""
+    if form == GITHUB:
+        digest = hmac.new(key, body, hashlib.sha256).hexdigest()
+        return {"x-github-delivery": id, "x-hub-signature-256": f"sha256={digest}"}
+    time = str(now // 1_000_000)
+    signature = hmac.digest(key, b"%b.%b.%b" % (id.encode(), time.encode(), body), hashlib.sha256)
+    return {
+        "webhook-id": id, "webhook-timestamp": time, "webhook-signature": f"v1,{b64encode(signature).decode()}",
+    }  # fmt: skip

@@ -1,0 +1,158 @@
+"""Triggers: which events fit, how often one may fire, and where a loop ends.
+
+A filter is data, not code: each path must have the value that is asked for, or one that begins with a text, is like a
+pattern, or is in a list. Of a list any item may fit.
+
+Two bounds keep a trigger from feeding on itself. What it makes knows how many triggers led to it, and beyond three
+nothing is made; and it fires so often in an hour and no more, for loops that go through an agent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from functools import cache
+from typing import Any
+
+from tenure.core import inputs
+from tenure.core.errors import InvalidInput, TooLarge
+from tenure.core.events import KINDS
+from tenure.core.records import Trigger, replace
+from tenure.core.templates import check_path, value_at
+
+WEBHOOK = "webhook"
+DAG_ENDS = {"dag.completed": "completed", "dag.failed": "failed", "dag.cancelled": "cancelled"}
+DEEPEST = 3  # triggers that may lead to a task, one after the other
+HOUR = 3600 * inputs.SECOND
+MOST_AN_HOUR = 10_000
+MOST_CONDITIONS = 20
+MOST_CHOICES = 100
+LONGEST = 500  # characters of what is compared with
+LONGEST_LOOKED_AT = 10_000  # of what a pattern is held against
+
+_NEVER_HEARD = "trigger."  # what tells of triggers makes none fire
+
+
+@cache
+def kinds_of(pattern: str) -> frozenset[str]:
+    """The kinds of events that a pattern means; none of a webhook."""
+    if pattern == WEBHOOK:
+        return frozenset()
+    return frozenset(k for k in KINDS if not k.startswith(_NEVER_HEARD) and fnmatchcase(k, pattern))
+
+
+def check_kind(pattern: str) -> str:
+    """A kind of event, a pattern that some kind fits, or `webhook`."""
+    if pattern != WEBHOOK and (len(pattern) > 100 or not kinds_of(pattern)):
+        raise InvalidInput(
+            f"on {pattern[:60]!r}: no event is called so{inputs.suggestion(pattern, KINDS)}",
+            "a kind such as task.dead_lettered, a pattern such as dag.*, or webhook",
+        )
+    return pattern
+
+
+# --- filters ------------------------------------------------------------------------------------------------
+
+
+def check_filter(where: Mapping[str, Any]) -> dict[str, Any]:
+    if len(where) > MOST_CONDITIONS:
+        raise TooLarge(f"where: {len(where)} conditions; at most {MOST_CONDITIONS}")
+    for path, wanted in where.items():
+        check_path(path, "where")
+        _check_condition(path, wanted)
+    return dict(where)
+
+
+def _check_condition(path: str, wanted: Any) -> None:
+    if isinstance(wanted, dict):
+        if len(wanted) != 1 or next(iter(wanted)) not in _OPERATORS:
+            raise InvalidInput(f"where.{path}: {str(wanted)[:60]}: a value, or one of {', '.join(_OPERATORS)}")
+        ((operator, value),) = wanted.items()
+        if operator == "not":
+            if isinstance(value, dict) and "not" in value:
+                raise InvalidInput(f"where.{path}: not not")
+            return _check_condition(path, value)
+        if operator == "in":
+            if not isinstance(value, (list, tuple)) or len(value) > MOST_CHOICES:
+                raise InvalidInput(f"where.{path}.in: a list of at most {MOST_CHOICES} values")
+            for one in value:
+                _check_plain(path, one)
+            return None
+        if not isinstance(value, str):
+            raise InvalidInput(f"where.{path}.{operator}: a text")
+        wanted = value
+    return _check_plain(path, wanted)
+
+
+def _check_plain(path: str, wanted: Any) -> None:
+    if wanted is not None and not isinstance(wanted, (str, int, float, bool)):
+        raise InvalidInput(f"where.{path}: {str(wanted)[:60]}: a text, number, true, false or null")
+    if isinstance(wanted, str) and len(wanted) > LONGEST:
+        raise TooLarge(f"where.{path}: {len(wanted)} characters; at most {LONGEST}")
+
+
+def fits(where: Mapping[str, Any], values: Mapping[str, Any]) -> bool:
+    """Whether every condition holds."""
+    return all(_holds(wanted, value_at(values, path)) for path, wanted in where.items())
+
+
+def roots_of(where: Mapping[str, Any]) -> set[str]:
+    """What must be known before the filter can be asked."""
+    return {path.partition(".")[0] for path in where}
+
+
+def _holds(wanted: Any, value: Any) -> bool:
+    if isinstance(wanted, Mapping) and "not" in wanted:
+        return not _holds(wanted["not"], value)
+    if isinstance(value, (list, tuple)):
+        return any(_holds(wanted, item) for item in value if not isinstance(item, (list, tuple)))
+    if not isinstance(wanted, Mapping):
+        return _equals(wanted, value)
+    ((operator, given),) = wanted.items()
+    if operator == "in":
+        return any(_equals(one, value) for one in given)
+    return isinstance(value, str) and _OPERATORS[operator](value[:LONGEST_LOOKED_AT], given)
+
+
+def _equals(wanted: Any, value: Any) -> bool:
+    return bool(wanted == value) and isinstance(wanted, bool) == isinstance(value, bool)
+
+
+_OPERATORS: dict[str, Any] = {"prefix": str.startswith, "glob": fnmatchcase, "in": None, "not": None}
+
+
+# --- bounds -------------------------------------------------------------------------------------------------
+
+
+def check_most(most: int) -> int:
+    if not 1 <= most <= MOST_AN_HOUR:
+        raise InvalidInput(f"most {most}: firings in an hour, from 1 to {MOST_AN_HOUR}")
+    return most
+
+
+def is_spent(trigger: Trigger, now: int) -> bool:
+    """Whether it has fired as often as it may in this hour."""
+    return not _is_new_hour(trigger, now) and trigger.hour >= trigger.most
+
+
+def left_of_hour(trigger: Trigger, now: int) -> int:
+    """Microseconds until it may fire again."""
+    return max(0, (trigger.hour_at or now) + HOUR - now)
+
+
+def counted(trigger: Trigger, now: int) -> Trigger:
+    """The trigger with one firing more."""
+    if _is_new_hour(trigger, now):
+        trigger = replace(trigger, hour_at=now, hour=0)
+    return replace(trigger, hour=trigger.hour + 1, fired=trigger.fired + 1, last_at=now, last_error=None)
+
+
+def _is_new_hour(trigger: Trigger, now: int) -> bool:
+    return trigger.hour_at is None or now >= trigger.hour_at + HOUR
+
+
+def depth_in(metadata: Mapping[str, Any]) -> int:
+    """How many triggers led to the task that has this metadata."""
+    told = metadata.get("trigger")
+    depth = told.get("depth") if isinstance(told, Mapping) else None
+    return depth if isinstance(depth, int) and not isinstance(depth, bool) and depth > 0 else 0
