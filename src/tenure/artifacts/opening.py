@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 GROUP = "tenure.artifacts"
 
 
-def open_artifacts(url: str, *, tenant: str = "local") -> Artifacts:
-    """The artifacts of one tenant; another's are not seen, and an equal content is kept for each."""
+def open_artifacts(url: str, *, tenant: str = "local", project: str | None = None) -> Artifacts:
+    """The artifacts of one tenant, or project; another's are not seen, and an equal content is kept for each."""
     scheme, colon, rest = url.partition("://")
-    part = part_of(tenant)
+    part = part_of(tenant) if project is None else part_of(tenant, project)
     if not colon or scheme == "file":
         return _local(rest if colon else url, part, is_url=bool(colon))
     if scheme == "memory":

@@ -95,4 +95,4 @@ def _opened(stack: ExitStack, handle: int) -> int:
 
 
 def _taken(path: Path) -> InvalidInput:
-    return InvalidInput(f"{path} is there already", "Choose another folder, or ask for it to be replaced.")
+    return InvalidInput(f"{path} is there already", "Choose another folder, or ask for it to be replaced (--force).")

@@ -16,7 +16,7 @@ from tenure.core.errors import Bug, InvalidInput, NotFound, StoreError, TooLarge
 
 PIECE = 1 << 20  # bytes that are read at once
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-_PLAIN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
+_PLAIN = re.compile(r"[a-z0-9_-][a-z0-9._-]{0,98}[a-z0-9_-]|[a-z0-9_-]")  # one spelling on every file system
 
 
 class ArtifactCorrupt(StoreError):
@@ -141,23 +141,41 @@ class Measured:
 
 def verified(digest: str, size: int, content: Iterable[bytes], start: int, end: int) -> Iterator[bytes]:
     """The pieces of `start` to `end` of a content that has `size` bytes; the last only once all of it was right."""
-    is_whole = start == 0 and end == size
-    hashed, left, last = hashlib.sha256(), end - start, b""
+    checking = Checking(digest, size, start, end)
     for piece in content:
-        if not piece:
-            continue
-        if last:
-            yield last
-        last = piece
-        left -= len(piece)
-        if is_whole:
-            hashed.update(piece)
-    if left or (is_whole and hashed.hexdigest() != digest):
-        raise ArtifactCorrupt(
-            f"artifact {digest}: its bytes are not those that were put", "Put the same content again: that mends it."
-        )
-    if last:
+        if before := checking.take(piece):
+            yield before
+    if last := checking.finish():
         yield last
+
+
+class Checking:
+    """Compares what was read with what was put: each piece is given back when the next one is there."""
+
+    def __init__(self, digest: str, size: int, start: int, end: int) -> None:
+        self._digest = digest
+        self._hash = hashlib.sha256() if start == 0 and end == size else None  # only the whole has a digest
+        self._left = end - start
+        self._last = b""
+
+    def take(self, piece: bytes) -> bytes:
+        """The piece before this one."""
+        if not piece:
+            return b""
+        before, self._last = self._last, piece
+        self._left -= len(piece)
+        if self._hash is not None:
+            self._hash.update(piece)
+        return before
+
+    def finish(self) -> bytes:
+        """The last piece; raises ArtifactCorrupt where what was taken is not what was put."""
+        if self._left or (self._hash is not None and self._hash.hexdigest() != self._digest):
+            raise ArtifactCorrupt(
+                f"artifact {self._digest}: its bytes are not those that were put",
+                "Put the same content again: that mends it.",
+            )
+        return self._last
 
 
 def checked_range(digest: str, size: int, start: int, end: int | None) -> tuple[int, int]:
@@ -183,11 +201,11 @@ def missing(digest: str) -> NotFound:
     return NotFound(f"artifact {digest}: not there")
 
 
-def part_of(tenant: str) -> str:
-    """The folder or prefix of a tenant: its name where that is plain, else a hash of it.
+def part_of(*names: str) -> str:
+    """The folder or prefix of a tenant, or of a project in it: each name where that is plain, else a hash of it.
 
-    Each tenant has its own, or the answer to a put would tell whether somebody else has the same content.
+    Each has its own, or the answer to a put would tell whether somebody else has the same content.
     """
-    if _PLAIN.fullmatch(tenant):
-        return tenant
-    return "~" + hashlib.sha256(tenant.encode()).hexdigest()[:32]
+    return "/".join(
+        name if _PLAIN.fullmatch(name) else "~" + hashlib.sha256(name.encode()).hexdigest()[:32] for name in names
+    )

@@ -24,9 +24,9 @@ from tenure.core.errors import InvalidInput, StoreAway
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, RetryConfig
 
-AT_ONCE = 16 << 20  # bytes sent in one request, which alone can ask for "only if absent"
-PART = 16 << 20  # bytes of a part beyond that
-AT_A_TIME = 4  # parts, each of which is in memory
+AT_ONCE = 8 << 20  # bytes sent in one request, which alone can ask for "only if absent"
+PART = 8 << 20  # bytes of a part beyond that
+AT_A_TIME = 2  # parts, each of which is in memory
 IN_MEMORY = 4 << 20  # bytes gathered before a file is made
 YOUNG = 3600.0  # seconds: what is older is put again, so that no retention takes what was just put
 OPTIONS = ("endpoint", "region", "ca")

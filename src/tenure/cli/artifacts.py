@@ -1,0 +1,122 @@
+"""`artifact put|get|list`: named outputs of a task, kept apart from its result."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tenure.cli.frame import Answer, Run, Usage, answered, arg, options
+from tenure.cli.holding import RECEIPT, TASK
+
+if TYPE_CHECKING:
+    from tenure.client.contents import Given, Got
+
+
+@options(
+    TASK,
+    arg("file", help="what to keep: a file, or - for stdin"),
+    RECEIPT,
+    arg("--name", metavar="NAME", help="what it is called, as reports/summary.md (else the file's own name)"),
+    arg("--type", metavar="TYPE", help="its media type, as text/markdown (else by its name)"),
+)
+def put(run: Run, given: Namespace) -> Answer:
+    """Keep a file as an output of the task you hold. It goes on to the tasks that depend on this one.
+
+    The same name again takes the place of the one before; what an earlier holder has put stays in the history.
+    """
+    name = given.name or ("" if given.file == "-" else os.path.basename(given.file))
+    if not name:
+        raise Usage("artifact put: what comes from stdin needs a --name")
+    receipt = run.receipt(given)
+    source: Given = sys.stdin.buffer if given.file == "-" else Path(run.folder, given.file)
+    outcome = run.client.put_artifact(receipt, name, source, type=given.type)
+    run.receipts.settle(receipt, outcome)
+    return answered(outcome, (lambda: _kept(outcome.artifact or {})) if outcome.ok else "")
+
+
+def _kept(artifact: Any) -> str:
+    from tenure.cli.words import plain
+
+    return f"kept {plain(artifact['name'])}, {sized(artifact['size'])}, as {plain(artifact['ref'])}"
+
+
+@options(
+    arg("task", help="whose; or artifact:TASK/NAME, as inputs name it"),
+    arg("name", nargs="?", help="which one"),
+    arg("--generation", type=int, metavar="N", help="that of an earlier claim (else the last)"),
+    arg("--into", default=".", metavar="DIR", help="the folder to write it into, under its name (.)"),
+    arg("--as", dest="rename", metavar="NAME", help="under another name"),
+    arg("--stdout", action="store_true", help="print its bytes instead"),
+    arg("--force", action="store_true", help="over a file that is there already"),
+)
+def get(run: Run, given: Namespace) -> Answer | int:
+    """Write an artifact into a folder, never outside of it, and never over a file unless told so."""
+    task, name = _named(given)
+    if given.stdout and run.is_json:
+        raise Usage("artifact get: --stdout prints bytes, --json one JSON value", "give one of them")
+    got = run.client.get_artifact(task, name, generation=given.generation)
+    if given.stdout:
+        return _print(got)
+    from tenure.client.wire import plain as wire
+
+    path = got.save(os.path.join(run.folder, given.into), given.rename, replace=given.force)
+    shown = os.path.relpath(path, run.folder)
+    return Answer({**wire(got.view), "path": shown}, f"{shown}, {sized(got.view['size'])}")
+
+
+def _named(given: Namespace) -> tuple[str, str]:
+    if given.name is not None:
+        return given.task, given.name
+    from tenure.core.artifacts import named_by
+
+    named = named_by(given.task)
+    if named is None:
+        raise Usage("artifact get: which artifact?", "`tenure artifact list TASK` shows what there is")
+    return named
+
+
+def _print(got: Got) -> int:
+    from tenure.cli.frame import reader_left
+
+    try:
+        for piece in got:
+            sys.stdout.buffer.write(piece)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        reader_left()
+    return 0
+
+
+@options(
+    TASK,
+    arg("--generation", type=int, metavar="N", help="only of this claim"),
+)
+def list_(run: Run, given: Namespace) -> Answer:
+    """What the claims of a task have put: of one name the last generation's first."""
+    from tenure.client.wire import plain as wire
+
+    task = given.task or run.receipts.find(None).task
+    entries = run.client.artifacts(task, generation=given.generation)
+    return Answer(wire(entries), lambda: _listed(entries))
+
+
+def _listed(entries: list[dict[str, Any]]) -> str:
+    from tenure.cli.words import plain, table
+
+    rows = [
+        (plain(e["name"]), sized(e["size"]), e["type"], e["generation"], e["agent"], e["digest"][:12]) for e in entries
+    ]
+    return table(rows, ("name", "size", "type", "gen", "agent", "sha-256")) or "no artifacts"
+
+
+def sized(size: int) -> str:
+    """Bytes as people say them."""
+    amount, unit = float(size), "bytes"
+    for larger in ("KB", "MB", "GB"):
+        if amount < 1024:
+            break
+        amount, unit = amount / 1024, larger
+    return f"{size} bytes" if unit == "bytes" else f"{amount:.1f} {unit}"
