@@ -43,7 +43,15 @@ SETTINGS: dict[str, Setting] = {
     ),
     "key": Setting(str, None, "what a server is shown: an API key or a token; it is never printed"),
     "project": Setting(str, "default", "which project of the store; `init` names the first after its folder"),
+    "artifacts": Setting(
+        str,
+        None,
+        "where the bytes of artifacts lie, for one store alone: a folder (from the repository's root) or "
+        "`s3://bucket/prefix`; unless it is set, beside an embedded store",
+    ),
     "lease": Setting(float, 1800.0, "seconds that a claim in a shell is good for, unless renewed"),
+    "prices": Setting(str, None, "a TOML file with prices of your own, which come before those that ship"),
+    "tiers": Setting(str, None, "a TOML file with tiers of models of your own, laid over those that ship"),
     "done.clean_tree": Setting(bool, False, "`done` refuses while the working tree has uncommitted changes"),
     "done.commit": Setting(bool, False, "`done` wants `--commit` to name a commit that exists"),
     "hooks.guard_edits": Setting(
@@ -75,6 +83,9 @@ SETTINGS: dict[str, Setting] = {
     "serve.rate": Setting(float, 1000.0, "requests a second that each key or token may send; 0: as many as it likes"),
 }
 
+
+# Of tenure.toml alone: what validators run and ask. Nothing here reads them; see `validators/trust.py`.
+SECTIONS = ("commands", "judges")
 
 SECRETS = frozenset({"key", "serve.jwt_secret"})  # never shown
 
@@ -189,6 +200,16 @@ def read_settings(start: str, environ: Mapping[str, str], flags: Mapping[str, An
     return merged
 
 
+def file_of(settings: Mapping[str, Value], key: str) -> str | None:
+    """The path that a setting names; what a file says is looked for beside that file."""
+    value, origin = settings[key]
+    if value is None:
+        return None
+    if not os.path.isfile(origin):
+        return str(value)
+    return os.path.join(os.path.dirname(os.path.abspath(origin)), os.path.expanduser(value))
+
+
 def _check_key(merged: Mapping[str, Value]) -> None:
     """A repository that one works in may name a server, but nobody's key is sent there on its word alone."""
     url = merged["url"]
@@ -216,6 +237,15 @@ def _files(start: str, folder: str | None) -> list[str]:
     return [p for p in (shared, local) if p is not None and os.path.isfile(p)]
 
 
+def shared_file(start: str) -> str | None:
+    """The `tenure.toml` whose commands are meant in `start`; for a linked worktree the main one's."""
+    for folder in upward(start):
+        path = os.path.join(main_worktree(folder) or folder, SHARED)
+        if os.path.isfile(path):
+            return path
+    return None
+
+
 def _from_file(path: str) -> dict[str, Value]:
     import tomllib
 
@@ -226,9 +256,18 @@ def _from_file(path: str) -> dict[str, Value]:
         raise BadConfig(f"{path}: {error}") from None
     found = {}
     for key, given in _flat(content):
+        if key.partition(".")[0] in SECTIONS:
+            if os.path.basename(path) == SHARED:
+                continue
+            raise BadConfig(f"{path}: {key} belongs into {SHARED}", "`tenure trust` allows what stands there")
         if key == "key" and os.path.basename(path) == SHARED:
             raise BadConfig(
                 f"{path}: a key is nobody else's business", "put it into TENURE_KEY, or .tenure/config.toml"
+            )
+        if key == "artifacts" and os.path.basename(path) == SHARED:
+            raise BadConfig(
+                f"{path}: a shared file may not say where what you make is sent",
+                "put it into TENURE_ARTIFACTS, or .tenure/config.toml",
             )
         if key not in SETTINGS:
             from tenure.core.inputs import suggestion

@@ -16,6 +16,7 @@ from tenure.client.verbs import Verbs
 from tenure.core import commands as c
 from tenure.core.commands import NewTask, NewTrack, Process, Totals
 from tenure.core.errors import TenureError
+from tenure.core.records import Watch
 
 OWN = {"do", "look", "stay"}  # under every other
 VERBS = {name for name in dir(Verbs) if not name.startswith("_")} - OWN - {"project", "agent", "session", "user"}
@@ -23,9 +24,10 @@ VERBS = {name for name in dir(Verbs) if not name.startswith("_")} - OWN - {"proj
 _ID = re.compile(r"\b([a-z]+)_[0-9A-HJKMNP-TV-Z]{26}\b")
 _TOKEN = re.compile(r"@(\d+):[0-9A-Za-z]{32}")
 _PRODUCT = re.compile(r"(-gen\d+)-[0-9a-f]{6}\b")
+_TICK = re.compile(r"\d{4}-\d\d-\d\d(T[0-9:.]+(Z|[+-]\d\d:\d\d))?")
 _MEASURED = frozenset({
     "lease", "retry_in", "age_minutes", "effective", "duration", "duration_ms", "processing_time", "backoff_ms",
-    "epoch", "sequence",
+    "epoch", "sequence", "next_in",
 })  # fmt: skip
 _OF_THE_WAY = frozenset({"address", "trace_id", "coordinator"})  # only where a server is
 YEAR_2001 = 10**15  # in microseconds: no other number is as large
@@ -99,10 +101,69 @@ def comparable(value: Any, names: dict[str, str], field: str = "") -> Any:
         return [comparable(part, names) for part in value]
     if isinstance(value, str):
         value = _ID.sub(lambda found: names.setdefault(found[0], f"{found[1]}_{len(names)}"), value)
+        value = _TICK.sub("instant", value)
         return _PRODUCT.sub(r"\1-hash", _TOKEN.sub(r"@\1:TOKEN", value))
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return "measured" if field in _MEASURED else "instant" if value > YEAR_2001 else value
     return value
+
+
+def checked(ann: Any) -> None:
+    """Results that wait for a verdict, and what becomes of them."""
+    tests = {"validation": "test-pass", "settings": {"command": "unit", "at": 1}}
+    ann.add("Checked", track="C", output=tests)
+    tests["settings"] = {"command": "unit"}
+    ann.add("Checked", track="C", output=tests)
+    ann.submit(ann.claim("C-001").receipt, {"time": 7})
+    ann.validations()
+    taken = ann.take_validation(validators=["test-pass"], lease=60.0, checker="vera")
+    ann.renew_validation(taken.receipt, 90.0)
+    ann.undecided(taken.receipt, "away", 0.0)
+    taken = ann.take_validation("C-001", request_id="one")
+    ann.take_validation("C-001", request_id="one")
+    ann.judge(taken.receipt, False, ["two fail"], {"at": 5})
+    ann.judge(taken.receipt, True)
+    for title in ("good", "bad"):
+        ann.add(title, track="C", output={"validation": "review"})
+    for task in ("C-002", "C-003"):
+        ann.submit(ann.claim(task).receipt, "look")
+    ann.approve("C-002", "fine")
+    ann.reject("C-003", "say more")
+    ann.approve("C-003")
+    ann.add("Matched", track="C", output={"validation": "regex", "settings": {"pattern": "^ok"}})
+    matched = ann.claim("C-004")
+    ann.submit(matched.receipt, "no")
+    ann.submit(matched.receipt, "ok")
+    ann.history("C-001")
+
+
+def made_by_itself(ann: Any) -> None:
+    """Schedules, triggers and the watch."""
+    nightly = NewTask(title="Nightly {tick.date}")
+    ann.set_schedule("nightly", "0 2 30 2 *", nightly)  # there is no such day
+    ann.set_schedule("nightly", "0 2 * * *", nightly, zone="Europe/Berlin", misfire="all", deadline_in=3600.0)
+    ann.pause_schedule("nightly", "holidays")
+    ann.resume_schedule("nightly")
+    ann.schedules()
+    ann.schedule("nightly", ticks=2)
+    ann.run_schedule("nightly")
+    ann.remove_schedule("nightly")
+    ann.schedule("nightly")
+    post_mortem = NewTask(title="Find out why {event.key} failed", metadata={"at": "{event.time}"})
+    ann.set_trigger("why", "task.dead_lettered", post_mortem, where={"event.track": {"in": ["A", "B"]}}, most=3)
+    ann.try_trigger("why", {"event": {"key": "A-001", "time": 1, "track": "A"}})
+    ann.pause_trigger("why")
+    ann.resume_trigger("why")
+    ann.triggers()
+    ann.trigger("why")
+    secret = "whsec_" + "c2VjcmV0" * 4
+    ann.set_trigger("pulls", "webhook", NewTask(title="Review {body.title}"), secret=secret)
+    ann.rotate_secret("pulls", secret[:-8] + "bmV3ZXIh", grace=60.0)
+    ann.deliver("pulls", {"webhook-id": "one"}, b"{}")
+    ann.remove_trigger("why")
+    ann.set_watch(Watch())
+    ann.watched()
+    ann.set_watch(None)
 
 
 def tell(ann: Any) -> None:
@@ -147,6 +208,12 @@ def tell(ann: Any) -> None:
     ann.checkpoint(receipt, {"next_action": "go on", "at": "later", "time": 3})
     ann.usage(receipt, "opus", fresh=10, output=5, cost_usd="0.25")
     ann.land(receipt, "main", "0" * 40, "1" * 40)
+    ann.put_artifact(receipt, "dir/größe.txt", b"kept")
+    ann.put_artifact(receipt, "dir/größe.txt", b"kept")  # again
+    ann.put_artifact(receipt, "../elsewhere", b"x")
+    ann.put_artifact("nonsense", "a", b"x")
+    ann.artifacts("A-001")
+    ann.artifacts("A-001", generation=9)
     ann.reserve("docs/**", receipt=receipt)
     hold = ann.reserve("port:8080", mode="exclusive", lease=60.0)
     ann.renew_reservation(hold.receipt, 90.0)
@@ -195,6 +262,8 @@ def tell(ann: Any) -> None:
     ann.abort("A-003")
     ann.reset("A-001", cascade=True)
     ann.adopt("A-001", note="it was good")
+    checked(ann)
+    made_by_itself(ann)
     gone = ann.cancel("Q-001", "no need")
     ann.undo(gone.command_id)
     ann.cancel("Q-001")
@@ -234,6 +303,24 @@ def tell(ann: Any) -> None:
     ann.states(["A-001", "Z-404", two.task["id"], spawned.tasks[0]["key"]])
     ann.states([])
     ann.spent(by="model")
+    ann.set_budget("agent:zoe", usd="5", default_estimate=1)
+    ann.set_budget("agent:bo", tokens=500, period="day")
+    ann.set_budget("agent:bo", usd=1)
+    ann.set_budget("agent:yan", usd="1")
+    ann.move_budget("agent:zoe", "agent:yan", "2.50")
+    ann.move_budget("agent:zoe", "agent:yan", 250)
+    ann.budgets()
+    ann.budgets("task")
+    ann.budget("agent:yan")
+    ann.budget()
+    ann.alerts()
+    ann.projection("agent:zoe")
+    ann.headroom()
+    ann.remove_budget("agent:zoe")
+    ann.remove_budget("agent:zoe")
+    ann.savings()
+    ann.estimates()
+    ann.models()
     ann.status()
     ann.log(limit=1000)
     ann.log(task="A-001", kind=("task.claimed", "task.completed"))

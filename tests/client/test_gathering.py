@@ -35,13 +35,13 @@ def speaking(client: Client, agent: str) -> Client:
 
 def test_threads_that_share_a_client_each_get_their_own_work(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
-    real = Gatherer._run
+    real = Gatherer._commit
 
     def counted(gatherer: Gatherer, batch: Any) -> Any:
         sizes.append(len(batch))
         return real(gatherer, batch)
 
-    monkeypatch.setattr(Gatherer, "_run", counted)
+    monkeypatch.setattr(Gatherer, "_commit", counted)
     with Client(url, "shop", gather=True) as client:
         client.init()
         for n in range(THREADS * EACH):

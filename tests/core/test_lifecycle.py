@@ -26,12 +26,14 @@ SPEC: dict[tuple[str, ...], tuple[str, ...]] = {
         "cancelled",
     ),
     # "the state before": what a task can have been when it was cancelled, a claim aside
-    ("cancelled",): ("created", "pending", "ready", "retrying", "paused", "dead_lettered"),
+    ("cancelled",): ("created", "pending", "ready", "retrying", "paused", "validating", "dead_lettered"),
 }
 # What follows from other rules of the spec, each with its rule.
 FOLLOWS = {
     ("claimed", "pending"): "the holder of a claimed task waits; or a claim ends while a dependency was reset",
     ("retrying", "pending"): "the delay is over while a dependency was reset, or before not_before",
+    ("validating", "pending"): "edit with supersede, as of a held task: what was handed in is of an older text",
+    ("validating", "ready"): "edit with supersede, as of a held task: what was handed in is of an older text",
     ("ready", "dead_lettered"): "limits reached (generations) dead-letter",
     ("pending", "dead_lettered"): "undo of retry",
     ("ready", "completed"): "undo of reset (submit has it too)",

@@ -99,6 +99,9 @@ def test_the_roles_are_the_specs() -> None:
         "archive", "edit", "assign", "reassign", "recover", "abort", "note", "undo", "drain", "terminate",
     }  # fmt: skip
     admin = ["stop_line", "start_line", "define_project", "define_track", "create_key", "rotate_key", "revoke_key"]
+    admin += ["set_budget", "remove_budget", "move_budget"]
+    admin += ["set_schedule", "pause_schedule", "resume_schedule", "remove_schedule", "run_schedule", "set_trigger"]
+    admin += ["pause_trigger", "resume_trigger", "remove_trigger", "rotate_secret", "try_trigger", "set_watch"]
     needed = {str(kind.__struct_config__.tag): role for kind, role in roles.NEEDS.items()}
     assert {tag for tag, role in needed.items() if role == "member"} == member
     assert {tag for tag, role in needed.items() if role == "admin"} == set(admin)

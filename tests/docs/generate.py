@@ -93,7 +93,12 @@ def command_list() -> str:
             parts.append(f"\n{' '.join(doc.split())}\n")
         parts.append("\n" + _fields(kind))
     parts.append("\n## A task to be made\n\n" + _fields(commands.NewTask))
-    for title, part in (("Totals of a model", commands.Totals), ("A process", commands.Process)):
+    for title, part in (
+        ("Totals of a model", commands.Totals),
+        ("A process", commands.Process),
+        ("A template", commands.Template),
+        ("What the watch goes by", commands.Watch),
+    ):
         parts.append(f"\n## {title}\n\n{part.__doc__}\n\n" + _fields(part))
     return "".join(parts)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from tenure.core import commands as c
@@ -13,7 +13,9 @@ from tenure.core.commands import Command, NewTask
 from tenure.core.records import Task
 from tenure.engine import Answer, Engine
 from tenure.engine.engine import Asked
+from tenure.engine.evidence import Lacking
 from tenure.engine.gathering import Gatherer
+from tenure.engine.work import Later
 from tenure.stores.memory import Memory
 from tenure.testing import FakeClock
 from tenure.testing.factories import PROJECT, Dice
@@ -34,7 +36,7 @@ class Held(Engine):
         self._is_open = False
         self._turn = threading.Lock()
 
-    def run_asked(self, batch: Sequence[Asked]) -> list[Answer]:
+    def commit_asked(self, batch: Sequence[Asked], callers: Sequence[Hashable]) -> list[Answer | Later | Lacking]:
         asked = [a.item.command for a in batch]
         self.began.put(asked)
         if not self._is_open:
@@ -43,7 +45,7 @@ class Held(Engine):
             fault, self.fault = self.fault, None
             if fault is not None:
                 raise fault
-            answers = super().run_asked(batch)
+            answers = super().commit_asked(batch, callers)
             self.batches.append(asked)
         return answers
 

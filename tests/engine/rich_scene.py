@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from tenure.core import commands as c
 from tenure.core import queries as q
-from tenure.core.commands import Dependency, NewTask, NewTrack, Principal, Process, Totals
-from tenure.core.records import RetryPolicy
+from tenure.core.commands import Dependency, NewTask, NewTrack, Principal, Process, Template, Totals
+from tenure.core.records import RetryPolicy, Watch
 from tenure.testing.factories import PROJECT, Scene
 
 LONG = "x" * 5000  # kept apart from its row
@@ -53,6 +53,9 @@ def enrich(scene: Scene) -> Rich:
     for name, role in (("boss", "admin"), ("robot", "agent")):
         scene.do(c.CreateKey, project="", name=name, role=role, expires_in=360000.0, projects=(PROJECT,))
     scene.do(c.RevokeKey, project="", key="robot")
+    _sources(scene)
+    _budgets(scene)
+    held["validating"] = _validated(scene)
     noted = scene.do(c.Edit, task=held["ready"], changes={"tags": ["seen"], "deadline": scene.now + 3_600_000_000})
     (result, *_) = scene.results(planned["completed"])
     return Rich(
@@ -77,6 +80,7 @@ def _archived(scene: Scene) -> str:
     receipt = scene.take(key, "bo")
     scene.do(c.Usage, receipt=receipt, model="opus", fresh=10, output=2, cost_usd="0.01", duration=1.5)
     scene.do(c.Land, receipt=receipt, branch="main", old=OLD, new=NEW)
+    scene.do(c.PutArtifact, receipt=receipt, name="old.txt", digest="e" * 64, size=7, since=scene.now)
     scene.submit(receipt, {"all": "done"})
     scene.do(c.DefineProject, limits={"archive_after": 60}, agents_may_operate=False)
     scene.pass_time(hours=1)
@@ -101,6 +105,7 @@ def _planned(scene: Scene) -> dict[str, str]:
     lost = scene.take(first, "ann", lease=30.0, user="mia", process=Process(host="h", boot="b", pid=9, start=1))
     scene.do(c.Checkpoint, receipt=lost, data={"next": "go on", "at": 7})
     scene.do(c.Usage, receipt=lost, model="opus", fresh=5, cached=3, cost_usd="0.000000001")
+    scene.do(c.PutArtifact, receipt=lost, name="a/b.txt", type="text/plain", digest="d" * 64, size=7, since=scene.now)
     scene.pass_time(minutes=2)
     receipt = scene.take(first, "bo")
     scene.submit(lost, LONG)  # refused, and kept
@@ -151,6 +156,40 @@ def _held(scene: Scene) -> tuple[dict[str, str], dict[str, str]]:
     return names, receipts
 
 
+def _validated(scene: Scene) -> str:
+    """Results with a verdict and without; the key of one that is being checked."""
+    output = {"validation": "test-pass", "settings": {"command": "unit"}}
+    refused, checked = scene.add("refused", output=output), scene.add("checked", output=output)
+    for key in (refused, checked):
+        scene.submit(scene.take(key, "bo"), LONG, summary="look at it")
+    taken = scene.do(c.TakeValidation, checker="vera", task=refused)
+    scene.do(c.Judge, receipt=taken.receipt, ok=False, reasons=("two tests fail",), details={"output": LONG})
+    scene.do(c.TakeValidation, checker="vera", task=checked, lease=36000.0)
+    scene.submit(scene.take(scene.add("to review", output={"validation": "review"}), "bo"), "x")
+    return checked
+
+
+def _budgets(scene: Scene) -> None:
+    """A budget that is nearly used up and one that repeats; somebody was denied, and would be again."""
+    scene.do(c.SetBudget, usd="1000", default_estimate="0.01", period="week", zone="Europe/Berlin")
+    scene.do(c.SetBudget, scope="agent:dee", usd="1", default_estimate="1", throttle=True)
+    capped = scene.add("to be paid", constraints={"max_cost_usd": "0.95"})
+    receipt = scene.take(capped, "dee")
+    scene.do(c.Usage, receipt=receipt, model="opus", fresh=5, cost_usd="0.95")
+    scene.submit(receipt)
+    scene.claim(scene.add("too dear", constraints={"max_cost_usd": "5"}), "dee")
+
+
+def _sources(scene: Scene) -> None:
+    """A schedule and triggers that have fired, one of them signed."""
+    template = Template(tasks=(NewTask(title="again"),), deadline_in=3600.0)
+    scene.do(c.SetSchedule, schedule="hourly", cron="0 * * * *", zone="Europe/Berlin", template=template)
+    scene.do(c.RunSchedule, schedule="hourly")
+    scene.do(c.SetTrigger, trigger="noted", on="task.noted", where={"task.type": "code"}, template=template)
+    scene.do(c.SetTrigger, trigger="pushed", on="webhook", template=template)
+    scene.do(c.SetWatch, watch=Watch(least=1))
+
+
 def _mail(scene: Scene) -> str:
     sent = scene.do(c.Send, sender="ann", text="hello", to="@all")
     (message,) = sent.messages or ()
@@ -165,8 +204,16 @@ def every_look(rich: Rich) -> Iterator[tuple[type[q.Query], dict[str, Any]]]:
     for kind in (q.Projects, q.Status, q.Overview, q.Dags, q.Plans, q.Tracks, q.Agents, q.Messages, q.Reservations):
         yield kind, {}
     yield q.Gauges, {}
+    yield q.Validations, {}
+    for kind in (q.Schedules, q.Triggers, q.Watched):
+        yield kind, {}
+    yield q.Schedule, {"schedule": "hourly"}
+    for trigger in ("noted", "pushed"):
+        yield q.Trigger, {"trigger": trigger}
     yield q.Keys, {"ended": True}
     yield q.Processes, {}
+    for kind in (q.Savings, q.Estimates, q.Models):
+        yield kind, {}
     yield q.Tasks, {"limit": 1000}
     yield q.Tasks, {"limit": 1000, "archived": True, "text": "o"}
     yield q.Ready, {}
@@ -177,12 +224,20 @@ def every_look(rich: Rich) -> Iterator[tuple[type[q.Query], dict[str, Any]]]:
     yield q.Sessions, {}
     yield q.States, {"tasks": (*keys, "Z-999")}
     for key in keys:
-        for kind in (q.Show, q.History, q.Results, q.Why):
+        for kind in (q.Show, q.History, q.Results, q.Artifacts, q.Why):
             yield kind, {"task": key}
     for dag in (rich.dag, rich.lone_dag):
         yield q.Dag, {"dag": dag}
     for by in ("task", "agent", "model", "session"):
         yield q.Spent, {"by": by}
+    for scope in (None, "task"):
+        yield q.Budgets, {"scope": scope}
+    for scope in ("project", "agent:dee"):
+        yield q.Budget, {"scope": scope}
+        yield q.Projection, {"scope": scope}
+    yield q.Alerts, {}
+    for agent in ("ann", "dee"):
+        yield q.Headroom, {"agent": agent}
     for resolved in (False, True):
         yield q.DeadLetters, {"resolved": resolved}
     yield q.Log, {"limit": 10_000}

@@ -1,5 +1,6 @@
 """A project moved to another store: all of it or nothing, in an epoch that no old receipt knows."""
 
+import hashlib
 import signal
 import subprocess
 import sys
@@ -11,11 +12,15 @@ from typing import Any
 import msgspec
 import pytest
 
+from tenure.artifacts.memory import MemoryArtifacts
+from tenure.artifacts.port import put
 from tenure.core import commands as c
-from tenure.core.commands import NewTask, Totals
+from tenure.core import signatures
+from tenure.core.commands import NewTask, Template, Totals
 from tenure.core.errors import CopyRefused, InvalidInput, NotFound, StoreCorrupt
-from tenure.core.records import KINDS, Archived, Brief, Project, Reservation, Row, Task, replace
-from tenure.engine import Engine, archiving, copying, reading
+from tenure.core.records import KINDS, Archived, Brief, Budget, Project, Reservation, Row, Task, replace
+from tenure.engine import Engine, archiving, copying, firing, reading, scheduling
+from tenure.engine.verifying_artifacts import lost
 from tenure.stores.memory import Memory
 from tenure.stores.port import Change, Store
 from tenure.stores.sqlite import Sqlite
@@ -284,6 +289,29 @@ def test_a_copy_that_is_killed_leaves_nothing_half_and_can_be_run_again(tmp_path
         engine.store.close()
 
 
+def test_budgets_come_along_and_the_other_tenants_counts_from_now_on(opened: Any) -> None:
+    old, new = opened("sqlite"), opened("memory")
+    here, there = Scene(old, CLOCK), Engine(new, Dice(1))
+    here.do(c.SetBudget, scope="tenant", usd="9")
+    here.do(c.SetBudget, usd="5", default_estimate="1")
+    key = here.add(constraints={"max_cost_usd": "2"})
+    here.submit(here.take(key), usage=(Totals(model="x", cost_usd="0.5"),))
+    there.do(c.DefineProject(project="other"))
+    there.do(c.SetBudget(project="other", scope="tenant", usd="1", default_estimate="1"))
+    copying.copy_project(here.engine, there, PROJECT)
+    with there.reading((PROJECT,)) as work:
+        rows = {row.id: (row.consumed, row.reserved) for row in work.find(Budget, {"project": PROJECT})}
+        (project,) = work.find(Project, {"id": PROJECT})
+    assert sorted(rows) == ["project", f"task:{here.task(key).id}"]
+    assert set(rows.values()) == {(5 * 10**8, 0)}
+    assert set(project.funded) == {"tenant", "project"}
+    for _ in range(2):
+        there.do(c.Add(project=PROJECT, task=NewTask(title="more")))
+    claim = c.ClaimNext(project=PROJECT, agent="a", session="s", n=2)
+    assert len(there.do(claim).claims or ()) == 1
+    assert there.verify() == []
+
+
 def test_archived_tasks_come_along_with_their_log(opened: Any) -> None:
     scene, target = Scene(opened("sqlite"), CLOCK), Engine(opened("sqlite"), Dice(3))
     receipt = scene.take(scene.add())
@@ -297,3 +325,68 @@ def test_archived_tasks_come_along_with_their_log(opened: Any) -> None:
     assert len(told(target.store)["archived"]) == 1
     assert isinstance(told(target.store)["archived"][0], Archived)
     assert target.verify() == []
+
+
+# --- what lies outside of the store ---
+
+
+def test_bytes_of_artifacts_go_before_the_rows_that_refer_to_them(opened: Callable[[str], Store]) -> None:
+    old, new = Scene(opened("sqlite"), CLOCK), Engine(opened("postgres"), Dice(9))
+    places = MemoryArtifacts(), MemoryArtifacts()
+    old.engine.places, new.places = (lambda _: places[0]), (lambda _: places[1])
+    receipt = old.take(old.add("work"))
+    for name in ("a", "b", "c"):
+        kept = put(places[0], [name.encode()], largest=10)
+        old.do(c.PutArtifact, receipt=receipt, name=name, digest=kept.digest, size=kept.size, since=CLOCK.now)
+    old.submit(receipt)
+    digest = hashlib.sha256(b"c").hexdigest()
+    places[0].delete(digest)  # gone before: verify tells of it on both sides, and the rest goes
+    copying.copy_project(old.engine, new, PROJECT)
+    carried = {listed.digest for listed in places[1].listed()}
+    assert carried == {hashlib.sha256(name).hexdigest() for name in (b"a", b"b")}
+    assert [digest in finding for finding in lost(new)] == [True]
+
+
+def test_without_a_place_for_its_artifacts_a_project_stays(opened: Callable[[str], Store]) -> None:
+    old = Scene(opened("sqlite"), CLOCK)
+    other = Engine(opened("sqlite"), Dice(9))
+    place = MemoryArtifacts()
+    old.engine.places = lambda _: place
+    receipt = old.take(old.add("work"))
+    kept = put(place, [b"a"], largest=10)
+    old.do(c.PutArtifact, receipt=receipt, name="a", digest=kept.digest, size=1, since=CLOCK.now)
+    old.submit(receipt)
+    with pytest.raises(CopyRefused, match="no place for them") as told:
+        copying.copy_project(old.engine, other, PROJECT)
+    assert "--artifacts" in (told.value.hint or "")
+    old.take(old.add("more"))  # and claiming goes on where it was
+
+
+# --- schedules and triggers
+
+
+@pytest.mark.parametrize("kinds", PAIRS, ids="→".join)
+def test_schedules_and_triggers_go_on_there_and_not_here(kinds: tuple[str, str], opened: Any) -> None:
+    old, new = Scene(opened(kinds[0]), CLOCK), Engine(opened(kinds[1]), Dice(9))
+    template = Template(tasks=(NewTask(title="Look at {event.key}"),))
+    other = Template(tasks=(NewTask(title="Tick"),))
+    old.do(c.SetSchedule, schedule="s", cron="* * * * *", template=other)
+    old.do(c.SetTrigger, trigger="t", on="task.noted", template=template)
+    secret = old.do(c.SetTrigger, trigger="w", on="webhook", template=other).secret
+    heard, unheard = old.add("heard"), old.add("unheard")
+    old.do(c.Note, task=heard, text="x")
+    firing.hear(old.engine, PROJECT)
+    old.do(c.Note, task=unheard, text="x")
+    new.do(c.DefineProject(project="other"))  # so that sequences differ
+    copying.copy_project(old.engine, new, PROJECT)
+    old.pass_time(seconds=60)
+    assert scheduling.projects_due(old.engine, old.now) == firing.projects_with_news(old.engine, old.now) == []
+    assert scheduling.projects_due(new, old.now) == firing.projects_with_news(new, old.now) == [PROJECT]
+    firing.hear(new, PROJECT)
+    scheduling.fire(new, PROJECT)
+    assert new.verify() == []
+    there = Scene(new.store, CLOCK, seed=5)
+    made = sorted(task.key.partition("-")[2][4:] for task in there.rows(Task) if task.created_by != "human:olaf")
+    assert made == [f"look-at-{heard.lower()}", f"look-at-{unheard.lower()}", "tick"]
+    headers = signatures.signed_headers("standard", signatures.key_of("standard", secret or ""), "m", b"{}", CLOCK.now)
+    assert there.do(c.Deliver, trigger="w", headers=headers, body=b"{}").outcome == "CREATED"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -24,7 +24,9 @@ from tenure.core.errors import (
 )
 from tenure.engine import Answer
 from tenure.engine.engine import Asked
+from tenure.engine.evidence import Lacking
 from tenure.engine.gathering import Gatherer
+from tenure.engine.work import Later
 from tenure.stores.memory import Memory
 from tenure.stores.port import WRITERS
 from tenure.testing.factories import PROJECT, code_of
@@ -210,12 +212,12 @@ class Watching(Held):
         self.flying: list[str] = []
         self.twice: list[str] = []
 
-    def run_asked(self, batch: Sequence[Asked]) -> list[Answer]:
-        callers = list({title.split()[0] for title in titles([a.item.command for a in batch])})
-        self.twice += [caller for caller in callers if caller in self.flying]
-        self.flying += callers
-        answers = super().run_asked(batch)
-        for caller in callers:
+    def commit_asked(self, batch: Sequence[Asked], callers: Sequence[Hashable]) -> list[Answer | Later | Lacking]:
+        named = list({title.split()[0] for title in titles([a.item.command for a in batch])})
+        self.twice += [caller for caller in named if caller in self.flying]
+        self.flying += named
+        answers = super().commit_asked(batch, callers)
+        for caller in named:
             self.flying.remove(caller)
         return answers
 

@@ -183,9 +183,9 @@ def test_a_thousand_tasks_of_a_loop_claim_a_thousand_tasks(tmp_path: Path) -> No
     sizes: list[int] = []
 
     class Counting(Gatherer):
-        def _run(self, batch: Any) -> Any:
+        def _finish(self, batch: Any) -> None:
             sizes.append(len(batch))
-            return super()._run(batch)
+            super()._finish(batch)
 
     async def claim(number: int) -> tuple[int, str, str]:
         grant = await gatherer.ado(claim_next(f"agent-{number}"))

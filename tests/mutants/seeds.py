@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from tests.mutants.mutant import ENGINE, Mutant
+from tests.mutants.seeds_of_artifacts import ARTIFACTS
+from tests.mutants.seeds_of_budgets import BUDGETS
+from tests.mutants.seeds_of_models import MODELS
 from tests.mutants.seeds_of_moving import MOVING
 from tests.mutants.seeds_of_signing_in import SIGNING_IN
+from tests.mutants.seeds_of_sources import SOURCES
+from tests.mutants.seeds_of_validation import VALIDATION
 
 __all__ = ["ENGINE", "MUTANTS", "ON_POSTGRES", "Mutant"]
 
@@ -14,6 +19,7 @@ SHORT_WAY = (ON_POSTGRES,)
 SERVER = ("tests/stores/test_postgres_server.py",)
 ON_SERVER = ("tests/stores/test_postgres.py",)
 RACES = ("tests/stores/test_postgres_races.py",)
+BLOCKS = ("tests/stores/test_postgres_blocks.py",)
 MODEL = ("tests/stateful/test_model.py",)
 INPUT = ("tests/engine/test_bad_input.py",)
 GATHERING = ("tests/engine/test_gathering.py",)
@@ -198,7 +204,7 @@ MUTANTS = (
     Mutant(
         "an older report of usage lowers the total",
         "core/usage.py",
-        "max(row.cost or 0, spent.cost - (other.cost or 0 if other else 0))",
+        "max(so_far, spent.cost - (other.cost or 0 if other else 0))",
         "spent.cost - (other.cost or 0 if other else 0)",
     ),
     Mutant(
@@ -335,7 +341,7 @@ MUTANTS = (
     Mutant(
         "fused, a request granted twice in one batch",
         "engine/fused/claims.py",
-        " or ready.sent.id in self._requests",
+        " or sent.id in self._requests",
         "",
         SHORT_WAY,
     ),
@@ -364,9 +370,23 @@ MUTANTS = (
     Mutant(
         "fused, an answer without what other rows hold",
         "stores/postgres/transaction.py",
-        'is_plain=answer.first()[-3] == b"f"',
-        "is_plain=True",
+        'is_usual=all(answer.first()[-3] == b"f" for answer in answers)',
+        "is_usual=True",
         SHORT_WAY,
+    ),
+    Mutant(
+        "events that go with those that were dropped",
+        "stores/postgres/blocks.py",
+        "CASE WHEN gone.at IS NULL THEN e.",
+        "CASE WHEN false THEN e.",
+        BLOCKS,
+    ),
+    Mutant(
+        "events that a batch told, in no order",
+        "stores/postgres/hot.py",
+        " ORDER BY n) AS told",
+        " ORDER BY -n) AS told",
+        BLOCKS,
     ),
     Mutant("a change that touches no row", "stores/sql/statements.py", "1 / count(*)", "count(*)", ON_SERVER),
     Mutant(
@@ -460,6 +480,11 @@ MUTANTS = (
         "len(batch) == 1 or not error.definite",
         GATHERING,
     ),
+    *BUDGETS,
+    *MODELS,
     *MOVING,
     *SIGNING_IN,
+    *SOURCES,
+    *ARTIFACTS,
+    *VALIDATION,
 )

@@ -10,7 +10,7 @@ from tenure.core.errors import InvalidInput, NotAllowed
 from tenure.plans import checking, files
 from tenure.plans.applying import apply
 from tenure.testing import FakeClock
-from tests.plans.conftest import plan_of
+from tests.plans.conftest import found, plan_of
 
 PLAN = """\
 name: shop
@@ -35,6 +35,21 @@ def test_a_plan_makes_its_tracks_and_tasks_together(client: Client) -> None:
     assert "Q" in codes(client)
     assert client.show("Q-001")["depends_on"][0]["on_failure"] == "ignore"
     assert client.dags()[0]["title"] == "The shop"
+
+
+@pytest.mark.parametrize("written", ["2.5", '"2.50"'])
+def test_a_plan_may_say_what_it_may_cost(client: Client, written: str) -> None:
+    outcome = apply(client, plan_of(f"budget: {written}\n{PLAN}"))
+    assert outcome.ok
+    (budget,) = client.budgets("dag")
+    assert (budget["id"], budget["allocated"]) == (f"dag:{client.dags()[0]['id']}", "2.50")
+    assert apply(client, plan_of(f"budget: {written}\n{PLAN}")).outcome == "UNCHANGED"
+
+
+@pytest.mark.parametrize("written", ["much", "-1", "[1]", "1e99"])
+def test_a_budget_that_is_none_is_found_at_its_place(written: str) -> None:
+    ((line, column, _),) = found(f"tasks: [{{title: A}}]\nbudget: {written}\n")
+    assert (line, column) == (2, 9)
 
 
 def test_a_refused_plan_leaves_no_track_behind(client: Client) -> None:

@@ -181,7 +181,7 @@ def test_several_documents_are_several_plans() -> None:
         ("tasks:\n  - title: A\n    constraints: {max_cots: 1}\n", [(3, 18, "INVALID_INPUT")]),
         ("tasks:\n  - title: A\n    constraints: {max_duration: soon}\n", [(3, 33, "WRONG_TYPE")]),
         ("tasks:\n  - title: A\n    caps: a\n    constraints: {required_capabilities: [b]}\n", [(3, 11, "DUPLICATE")]),
-        ("tasks:\n  - title: A\n    output: {validation: magic}\n", [(3, 13, "INVALID_INPUT")]),
+        ("tasks:\n  - title: A\n    output: {validation: Magic Wand}\n", [(3, 13, "INVALID_INPUT")]),
         ("tasks:\n  - title: A\n    retry: {strategy: never}\n", [(3, 12, "INVALID_INPUT")]),
         ("tasks:\n  - title: A\n    retry: {delay: 3s}\n", [(3, 13, "UNKNOWN_KEY")]),
         ("tasks:\n  - title: A\n    retry: {cap: long}\n", [(3, 18, "WRONG_TYPE")]),

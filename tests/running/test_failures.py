@@ -116,7 +116,18 @@ def test_the_time_that_the_task_gives_counts_too(stage: Stage) -> None:
     assert stage.client.history(key)[0]["error_class"] == "timeout"
 
 
+def test_a_large_result_becomes_an_artifact(stage: Stage) -> None:
+    key = stage.add("Large")
+    code = "import json; print(json.dumps({'result': 'x' * (2 << 20)}))"
+
+    stage.run("--once", agent=f'{sys.executable} -c "{code}"').ends()
+
+    assert stage.client.show(key)["result"]["data"]["$artifact"] == "result.json"
+    assert stage.client.get_artifact(key, "result.json").read() == b'"' + b"x" * (2 << 20) + b'"'
+
+
 def test_a_result_that_is_too_large_fails_and_is_put_aside(stage: Stage) -> None:
+    stage.client.init(limits={"max_result_size": 1 << 20})
     key = stage.add("Large", max_attempts=1)
     code = "import json; print(json.dumps({'result': 'x' * (2 << 20)}))"
 

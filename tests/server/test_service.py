@@ -29,13 +29,13 @@ class Gate:
 
     def __init__(self, engine):
         self.inside, self.open = threading.Event(), threading.Event()
-        self._run = engine.run_asked
-        engine.run_asked = self
+        self._run = engine.commit_asked
+        engine.commit_asked = self
 
-    def __call__(self, batch):
+    def __call__(self, batch, callers):
         self.inside.set()
         assert self.open.wait(20)
-        return self._run(batch)
+        return self._run(batch, callers)
 
 
 def claim(**more):

@@ -258,6 +258,24 @@ def changed_between(folder: str, old: str, new: str) -> set[str]:
     return set(paths(folder, "diff-tree", "-r", "--name-only", "--no-renames", old, new))
 
 
+class Counted(NamedTuple):
+    lines: int  # added and taken away; binary files have none
+    test_files: int
+
+
+_TEST = re.compile(r"(^|/)tests?/|(^|/)test_[^/]*$|[._-](test|spec)s?\.[^/]*$")
+
+
+def counted_between(folder: str, old: str, new: str) -> Counted:
+    """How much two commits differ, by lines and by files that look like tests."""
+    lines = tests = 0
+    for entry in paths(folder, "diff-tree", "-r", "--numstat", "--no-renames", old, new):
+        added, taken, path = entry.split("\t", 2)
+        lines += sum(int(n) for n in (added, taken) if n.isdecimal())
+        tests += _TEST.search(path) is not None
+    return Counted(lines, tests)
+
+
 # --- making commits without a checkout ----------------------------------------------------------------------
 
 

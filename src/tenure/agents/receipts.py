@@ -19,8 +19,8 @@ from tenure.core.outcomes import Outcome
 # After these the claim is over, whatever is tried with its receipt.
 LAST_WORDS = frozenset(
     {
-        "ACCEPTED", "STALE_GENERATION", "STALE_EPOCH", "FUTURE_GENERATION", "SESSION_MISMATCH", "NO_CLAIM",
-        "TASK_ALREADY_COMPLETED", "TASK_CANCELLED",
+        "ACCEPTED", "VALIDATING", "STALE_GENERATION", "STALE_EPOCH", "FUTURE_GENERATION", "SESSION_MISMATCH",
+        "NO_CLAIM", "TASK_ALREADY_COMPLETED", "TASK_CANCELLED",
     }
 )  # fmt: skip
 _PLAIN = frozenset(string.ascii_letters + string.digits + "-_.")
@@ -58,7 +58,7 @@ class Receipts:
 
         `ends` says that the command gives the claim back if it is granted.
         """
-        if outcome.outcome in LAST_WORDS or (ends and outcome.ok):
+        if outcome.outcome in LAST_WORDS or (ends and outcome.ok) or is_last_refusal(outcome):
             for kept in self.all():
                 if kept.receipt == receipt:
                     self.keep(kept.task, kept.key, receipt, outcome.outcome)
@@ -107,6 +107,11 @@ class Receipts:
                 "present it with --receipt, or claim the task; `tenure whoami` shows what this session holds",
             )
         return named[0]
+
+
+def is_last_refusal(outcome: Outcome) -> bool:
+    """The output was refused, and with it the attempt: there is nothing left to mend."""
+    return outcome.outcome == "INVALID_OUTPUT" and outcome.directive != "continue"
 
 
 def write_private(path: str, content: bytes) -> None:

@@ -244,6 +244,16 @@ def left_behind(folder: str, key: str, branch: str, onto: str | None) -> list[tu
     return left
 
 
+def left_unsaved(folder: str, key: str, path: str) -> list[str]:
+    """Worktrees of other claims of the task that have changes which no commit has: their agents were killed."""
+    found = []
+    for other in ours(folder):
+        is_of_task = other.record is not None and other.record.key == key
+        if is_of_task and os.path.realpath(other.tree.path) != os.path.realpath(path) and git.changes(other.tree.path):
+            found.append(other.tree.path)
+    return found
+
+
 # --- what a claim leaves in it ------------------------------------------------------------------------------
 
 

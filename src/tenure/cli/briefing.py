@@ -19,6 +19,8 @@ def briefing(outcome: Outcome) -> str:
     lines += [f"receipt  {outcome.receipt}"]
     if outcome.lease is not None:
         lines += [f"lease    {outcome.lease:.0f} s; every command on this task renews it"]
+    if outcome.model:
+        lines += [f"model    {outcome.model} ({outcome.why})"]
     lines += ["", task.get("title", "")]
     if task.get("description"):
         lines += ["", str(task["description"])]

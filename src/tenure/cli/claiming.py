@@ -61,8 +61,9 @@ def claim(run: Run, given: Namespace) -> Answer:
 def _ask(run: Run, given: Namespace, process: Process | None, wait: float = 0.0) -> Outcome:
     lease = given.lease if given.lease is not None else run.setting("lease")
     return run.client.claim(
-        given.task, lease=lease, n=given.n, wait=wait, request_id=given.request_id, process=process, **filters_of(given)
-    )
+        given.task, lease=lease, n=given.n, wait=wait, request_id=given.request_id, process=process,
+        agent_type=run.who.type if run.who.role == "agent" else None, **filters_of(given),
+    )  # fmt: skip
 
 
 def _is_freed(run: Run) -> bool:

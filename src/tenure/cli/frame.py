@@ -133,10 +133,22 @@ class Run:
         from tenure.client import Client
 
         who = self.who
-        return Client(
+        client = Client(
             url, self.project, key=self.setting("key"), agent=who.agent, session=who.session, role=role or who.role,
-            user=who.user, create=create,
+            user=who.user, create=create, artifacts=self.artifacts,
         )  # fmt: skip
+        if not client.is_remote and (self.setting("prices") or self.setting("tiers")):
+            from tenure.config import file_of
+            from tenure.engine.own import Own
+
+            client.engine.own = Own(file_of(self.settings, "prices"), file_of(self.settings, "tiers"))
+        return client
+
+    @property
+    def artifacts(self) -> str | None:
+        """Where artifacts were set to lie; a path is one from the folder that the work is about."""
+        url = self.setting("artifacts")
+        return url if url is None or "://" in url else os.path.join(self.home.root, url)
 
     @property
     def receipts(self) -> Receipts:

@@ -18,14 +18,24 @@ RECEIPT = arg("--receipt", metavar="R", help="the receipt to present (else the o
     arg("-s", "--summary", type=contents, default="", metavar="TEXT", help="what was done, in a line or two"),
     arg("--result", type=json_value, metavar="JSON", help="the result: JSON, @FILE, or - for stdin"),
     arg("--commit", metavar="ID", help="the commit that holds the work; it must exist"),
+    arg("--artifact", action="append", metavar="NAME", help="what goes along (may be repeated; else all of the task)"),
+    arg("--no-wait", action="store_true", help="leave a check that takes longer to `run`, `daemon` or `serve`"),
     arg("--request-id", metavar="ID", help="sent again with the same id, the answer is the same"),
 )
 def done(run: Run, given: Namespace) -> Answer:
-    """Hand in the result. It counts if you still hold the task; refused ones are kept and shown by `history`."""
+    """Hand in the result. It counts if you still hold the task; refused ones are kept and shown by `history`.
+
+    Where the task asks for a check, it is made here and the verdict printed: tests that must pass, a judge's opinion.
+    """
     receipt = run.receipt(given)
     data = _checked(run, given)
-    outcome = run.client.submit(receipt, data, given.summary, given.request_id)
-    return answered(run.receipts.settle(receipt, outcome))
+    outcome = run.client.submit(receipt, data, given.summary, given.request_id, artifacts=given.artifact)
+    run.receipts.settle(receipt, outcome)
+    if outcome.outcome == "VALIDATING" and not given.no_wait:
+        from tenure.cli.validating import verdict_here  # most tasks ask for none
+
+        outcome = verdict_here(run, outcome)
+    return answered(outcome)
 
 
 def _checked(run: Run, given: Namespace) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from argparse import ArgumentTypeError
+from collections.abc import Callable
 from typing import Any
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
@@ -55,6 +56,24 @@ def contents(text: str) -> str:
     except (OSError, UnicodeDecodeError) as error:
         raise ArgumentTypeError(f"{text}: {error}") from None
     return text
+
+
+_SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "test-pass": ("command", str), "regex": ("pattern", contents), "json-schema": ("schema", json_value),
+    "llm-judge": ("rubric", contents),
+}  # fmt: skip
+
+
+def contract(text: str) -> dict[str, Any]:
+    """An output contract: the validator's name, and after `=` the one setting that it needs."""
+    name, has_setting, rest = text.partition("=")
+    settings: dict[str, Any] = {}
+    if has_setting and name in _SETTINGS:
+        setting, read = _SETTINGS[name]
+        settings = {setting: read(rest)}
+    elif has_setting:
+        settings = json_value(rest)
+    return {"validation": name} | ({"settings": settings} if settings else {})
 
 
 def percent(text: str) -> int:

@@ -95,11 +95,27 @@ def _fate(claim: Mapping[str, Any]) -> str:
     return NOTHING
 
 
+def verdict_line(verdict: Mapping[str, Any]) -> str:
+    """What a validator has said, or that it has not yet."""
+    said = f"{verdict['validator']}: {verdict['state']}"
+    if verdict["decided_by"]:
+        said += f" by {plain(verdict['decided_by'])}"
+    if verdict["holder"]:
+        said += f", {plain(verdict['holder'])} checks it"
+    if verdict["state"] in ("waiting", "running") and verdict["tries"]:
+        said += f", try {verdict['tries']}"
+    why = "; ".join(verdict["reasons"]) or (verdict["note"] if verdict["state"] == "waiting" else "")
+    return f"{said}: {shorten(why, 90)}" if why else said
+
+
 def _under(claim: Mapping[str, Any], now: int, *, is_narrow: bool) -> list[str]:
     said = []
     if claim.get("error"):
         kind = f"{claim['error_class']}: " if claim.get("error_class") else ""
         said.append(f"└ {kind}{shorten(claim['error'], 90)}")
+    verdict = claim.get("validation")
+    if verdict:
+        said.append(f"└ {verdict_line(verdict)}")
     landing = claim.get("landing")
     if landing:
         said.append(f"└ was about to land {landing['new'][:12]} on {plain(landing['branch'])}")

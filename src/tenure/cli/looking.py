@@ -100,7 +100,9 @@ def shown(task: dict[str, Any]) -> str:
         ("tags", ", ".join(task.get("tags", ()))),
         ("touches", ", ".join(task.get("touches", ()))),
         ("last error", task.get("last_error") and plain(str(task["last_error"]["message"]))),
+        ("verdict", "validation" in task and _verdict(task["validation"])),
         ("work product", task.get("work_product")),
+        ("artifacts", ", ".join(dict.fromkeys(plain(one["name"]) for one in task.get("artifacts", ())))),
         ("archived", task.get("archived_at") and moment(task["archived_at"], 0)),
         ("version", task["version"]),
     ]
@@ -120,6 +122,12 @@ def shown(task: dict[str, Any]) -> str:
         left = task["checkpoint"]
         lines += ["", f"checkpoint by {left['agent']}: {json.dumps(left['data'], ensure_ascii=False)}"]
     return "\n".join(lines)
+
+
+def _verdict(validation: dict[str, Any]) -> str:
+    from tenure.cli.lineage import verdict_line
+
+    return verdict_line(validation)
 
 
 def _progress(task: dict[str, Any]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tenure.cli.frame import Answer, Run, answered, arg, options
-from tenure.cli.kinds import contents, instant, json_value, priority
+from tenure.cli.kinds import contents, contract, instant, json_value, priority
 from tenure.core.commands import Dependency, NewTask
 from tenure.core.errors import InvalidInput
 
@@ -24,7 +24,10 @@ FIELDS = (
     arg("--spec", type=json_value, metavar="JSON", help="the specification, as an object"),
     arg("--metadata", type=json_value, metavar="JSON", help="your own data, as an object"),
     arg("--max-attempts", type=int, metavar="N", help="failed attempts before it becomes a dead letter"),
-)
+    arg("--validate", type=contract, metavar="HOW",
+        help="how its output is checked: review, test-pass=COMMAND, regex=PATTERN, json-schema=@FILE, "
+        "llm-judge=RUBRIC, none; or a plug-in's name=JSON of its settings"),
+)  # fmt: skip
 
 
 def fields_of(given: Namespace) -> dict[str, Any]:
@@ -34,6 +37,7 @@ def fields_of(given: Namespace) -> dict[str, Any]:
         "metadata": given.metadata, "max_attempts": given.max_attempts,
         "tags": given.tag and tuple(given.tag), "touches": given.touches and tuple(given.touches),
         "constraints": given.cap and {"required_capabilities": list(given.cap)},
+        "output": given.validate,
     }  # fmt: skip
     return {name: value for name, value in fields.items() if value is not None}
 
@@ -50,6 +54,10 @@ def fields_of(given: Namespace) -> dict[str, Any]:
     arg("--not-before", type=instant, metavar="WHEN", help="not claimable before then"),
     arg("--key", metavar="TEXT", help="an idempotency key: added again with it, nothing is made twice"),
     arg("--draft", action="store_true", help="not claimable until published"),
+    arg("--complexity", type=float, metavar="POINTS", help="how hard it is, from 1 to 10: for estimate and model"),
+    arg("--tokens", type=int, metavar="N", help="how many it will take, where you know"),
+    arg("--model", action="append", metavar="NAME", help="the model to use (may be repeated, the best first)"),
+    arg("--fallback-model", action="append", metavar="NAME", help="one to use after two failed attempts"),
     *FIELDS,
 )  # fmt: skip
 def add(run: Run, given: Namespace) -> Answer:
@@ -60,6 +68,13 @@ def add(run: Run, given: Namespace) -> Answer:
     for name in ("track", "parent", "type", "not_before"):
         if getattr(given, name) is not None:
             fields[name] = getattr(given, name)
+    said = {
+        "complexity": given.complexity, "estimated_tokens": given.tokens, "model_preferences": given.model,
+        "fallback_models": given.fallback_model,
+    }  # fmt: skip
+    said = {name: value for name, value in said.items() if value is not None}
+    if said:
+        fields["constraints"] = {**fields.get("constraints", {}), **said}
     after = [Dependency(task=name, on_failure=given.on_failure) for name in given.after]
     outcome = run.client.add(given.title, after=after, idempotency_key=given.key, draft=given.draft, **fields)
     answer = answered(outcome)

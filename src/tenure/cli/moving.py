@@ -47,6 +47,7 @@ def archive(run: Run, given: Namespace) -> Answer:
 @options(
     arg("source", metavar="FROM", help="the store to copy from: a path or a URL"),
     arg("target", metavar="TO", help="the store to copy to; made where there is none"),
+    arg("--artifacts", metavar="URL", help="where the bytes of artifacts shall lie there (else as the setting says)"),
     arg("--no-verify", action="store_true", help="do not ask every promise of both stores afterwards"),
 )
 def copy(run: Run, given: Namespace) -> Answer:
@@ -59,7 +60,10 @@ def copy(run: Run, given: Namespace) -> Answer:
     source, target = (_store_named(run, url) for url in (given.source, given.target))
     from tenure.client.moving import copy as copied
 
-    done = copied(source, target, given.project, verified=not given.no_verify)
+    done = copied(
+        source, target, given.project, verified=not given.no_verify, artifacts=run.setting("artifacts"),
+        artifacts_to=given.artifacts,
+    )  # fmt: skip
     value = {
         "from": without_password(source), "to": without_password(target),
         "projects": [

@@ -25,6 +25,7 @@ def serve(run: Run, given: Namespace) -> int:
 
     On this machine alone nobody has to sign in. Elsewhere it wants keys: `tenure key create` makes one.
     """
+    from tenure.cli.validating import validating_of
     from tenure.config import read_settings
     from tenure.server.serving import serve as serve_
 
@@ -33,6 +34,7 @@ def serve(run: Run, given: Namespace) -> int:
     return serve_(
         run.client.engine, settings, lambda url: print(f"serving {run.home.shown} on {url}", flush=True),
         {"/mcp": lambda assembly: _mcp(assembly, settings)},
+        [lambda info: validating_of(run, lambda text: info(text, part="validating"))],
     )  # fmt: skip
 
 

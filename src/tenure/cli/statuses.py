@@ -64,12 +64,31 @@ def drawn(look: Glance, *, is_wide: bool) -> str:
     told = look.status
     parts = [headline(told)]
     parts += [f"{style('Stopped', 'bold', 'red')}  {line}" for line in stops(told)]
+    parts += [f"{style('Waiting', 'bold', 'yellow')}  {line}" for line in waiting(told)]
     parts += [_agents(look), _tracks(look, is_wide=is_wide)]
     parts += [f"{style('Tasks', 'bold')}   {tally(told['tasks'])}"]
+    if told.get("validations"):
+        parts += [f"{style('Verdicts', 'bold')}\n" + "\n".join(f"  {line}" for line in verdicts(told))]
     spent = paid(told.get("usage"))
     if spent:
         parts += [f"{style('Usage', 'bold')}   {spent}"]
+    if told.get("budgets"):
+        from tenure.cli.budgets import line
+
+        parts += [f"{style('Budget', 'bold')}\n" + "\n".join(f"  {line(budget)}" for budget in told["budgets"])]
     return "\n\n".join(part for part in parts if part)
+
+
+def verdicts(told: Mapping[str, Any]) -> list[str]:
+    """What waits for a verdict: of whom, and whether somebody is at it."""
+    lines = []
+    for name, count in told["validations"].items():
+        said = [f"{count['running']} being checked"] if count["running"] else []
+        if count["waiting"]:
+            who = "approve or reject them" if name == "review" else "`run`, `daemon` or `serve` does, where it can"
+            said.append(f"{count['waiting']} waiting ({who})")
+        lines.append(f"{plain(name)}: {', '.join(said)}")
+    return lines
 
 
 def headline(told: Mapping[str, Any]) -> str:
@@ -93,6 +112,16 @@ def stops(told: Mapping[str, Any]) -> list[str]:
         plain(f"{'the whole project' if scope == 'project:' else scope.replace(':', ' ', 1)}{why and ': ' + why}")
         for scope, why in told["stopped"].items()
     ]
+
+
+def waiting(told: Mapping[str, Any]) -> list[str]:
+    """What would make work by itself, had the store a coordinator."""
+    sources = told["sources"]
+    some = [counted(sources[name], name.removesuffix("s")) for name in ("schedules", "triggers") if sources[name]]
+    some += ["the watch"] if sources["watch"] else []
+    if not some or told.get("coordinator") is not None:
+        return []
+    return [f"{' and '.join(some)}: nothing fires until `tenure daemon` or `tenure serve` runs"]
 
 
 def present(told: Mapping[str, Any]) -> tuple[list[dict[str, Any]], int]:
@@ -188,10 +217,17 @@ def usage(run: Run, given: Namespace) -> Answer:
     return Answer(wire(spent), lambda: _spent(spent, given.by))
 
 
+def _cost(row: Mapping[str, Any]) -> str | None:
+    """With a sign where some of it is by the table of prices, and not by the agent's word."""
+    if row["cost_usd"] is None:
+        return None
+    return f"{'≈ ' if row.get('computed_usd') else ''}${row['cost_usd']}"
+
+
 def _spent(spent: Sequence[Mapping[str, Any]], by: str) -> str:
     rows = [
         (
-            shorten(str(row[by]), 50), None if row["cost_usd"] is None else f"${row['cost_usd']}",
+            shorten(str(row[by]), 50), _cost(row),
             *(thousands(row[name]) for name in ("fresh", "cached", "output")), "some" if row.get("late") else None,
         )
         for row in spent

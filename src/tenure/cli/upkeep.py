@@ -52,10 +52,13 @@ def daemon(run: Run, given: Namespace) -> int:
     Leases that ran out, retries, delays and offers are settled by whoever asks next; with this their events come
     by themselves, for those who follow the log or wait for tasks. It is the coordinator that `serve` has too: of any
     number of both on one store, one leads, and another takes over within 30 s if it dies.
+
+    Results that wait for a verdict are checked too: by the tests of this folder, where `tenure trust` allows them.
     """
     import signal
     import threading
 
+    from tenure.cli.validating import validating_of
     from tenure.server.coordinator import Note, coordinator_of
 
     def tell(note: Note) -> None:
@@ -66,8 +69,11 @@ def daemon(run: Run, given: Namespace) -> int:
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, lambda *_: ended.set())
     coordinator = coordinator_of(run.client.engine, looks=given.every, tell=tell)
+    validating = validating_of(run, lambda text: print(text, file=sys.stderr, flush=True))
     coordinator.start()
+    validating.start()
     ended.wait()
+    validating.stop()
     coordinator.stop()
     return 0
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Awaitable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from tenure.client.chance import SystemChance
+from tenure.client.contents import AsyncGot, Given, Putting, Source, Wanted, type_of
+from tenure.client.large import JSON, NAME, referring, too_large
 from tenure.client.verbs import Verbs
 from tenure.client.ways.way import AsyncWay, is_server
-from tenure.core.commands import ClaimNext, Command, Principal
+from tenure.core.commands import ClaimNext, Command, Principal, Submit
 from tenure.core.outcomes import Outcome
 
 if TYPE_CHECKING:
@@ -43,6 +46,7 @@ class AsyncClient(
         role: str = "owner",
         user: str | None = None,
         create: bool = True,
+        artifacts: str | None = None,
         clock: Clock | None = None,
         chance: Chance | None = None,
     ) -> None:
@@ -60,7 +64,7 @@ class AsyncClient(
         else:
             from tenure.client.ways.local_async import LocalAsync
 
-            self.way = LocalAsync(url, chance=chance or SystemChance(), create=create, clock=clock)
+            self.way = LocalAsync(url, chance=chance or SystemChance(), create=create, clock=clock, artifacts=artifacts)
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -77,8 +81,14 @@ class AsyncClient(
     # --- asking ---
 
     def do(self, command: Command) -> Awaitable[Outcome]:
-        """Run any command."""
+        """Run any command. A result that is too large to stand in a row is put as an artifact first."""
+        if isinstance(command, Submit) and (large := too_large(command.data)) is not None:
+            return self._submit_large(command, large)
         return self.way.do(command, self.principal)
+
+    async def _submit_large(self, command: Submit, encoded: bytes) -> Outcome:
+        put = await self.put_artifact(command.receipt, NAME, encoded, type=JSON)
+        return await self.way.do(referring(command, put), self.principal) if put.ok else put
 
     def stay(self, command: ClaimNext, seconds: float) -> Awaitable[Outcome]:
         """As `do`, but stays until there is something to take or the time is over."""
@@ -95,6 +105,23 @@ class AsyncClient(
     def look(self, query: Query) -> Any:
         """What any query asks for, to be awaited."""
         return self.way.look(query, self.principal)
+
+    # --- artifacts ---
+
+    async def put_artifact(self, receipt: str, name: str, content: Given, *, type: str | None = None) -> Outcome:
+        """Keep a named output of the claim: bytes, a Path, or a file opened for bytes. Sent in pieces."""
+        source = await asyncio.to_thread(Source, content)
+        try:
+            asked = Putting(self.project, receipt, name, type or type_of(name), source)
+            return await self.way.put(asked, self.principal)
+        finally:
+            source.close()
+
+    async def get_artifact(
+        self, task: str, name: str, *, generation: int | None = None, start: int = 0, end: int | None = None
+    ) -> AsyncGot:
+        """An artifact in pieces: the last of that name, or of a generation; all of it, or from `start` to `end`."""
+        return await self.way.get(Wanted(self.project, task, name, generation, start, end), self.principal)
 
     # --- news ---
 

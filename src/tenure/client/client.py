@@ -8,12 +8,14 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from tenure.client.large import too_large
 from tenure.client.verbs import Verbs
 from tenure.client.ways.way import StoreOnly, Way, is_server
-from tenure.core.commands import ClaimNext, Command, Principal
+from tenure.core.commands import ClaimNext, Command, Principal, Submit
 from tenure.core.outcomes import Outcome
 
 if TYPE_CHECKING:
+    from tenure.client.contents import Given, Got
     from tenure.client.ways.local import Local
     from tenure.core.errors import TenureError
     from tenure.core.queries import Query
@@ -34,6 +36,9 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
     Safe to share between threads. With `gather=True` commands that several threads send at once share transactions of
     a local store, which is worth it from a handful of threads on; more than 10,000 waiting ones are refused as
     Overloaded. From asyncio use AsyncClient.
+
+    `artifacts` is where their bytes lie: a folder or `s3://bucket/prefix`, else what TENURE_ARTIFACTS says, else a
+    folder beside an embedded store. A server has its own.
     """
 
     def __init__(
@@ -48,6 +53,7 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
         user: str | None = None,
         create: bool = True,
         gather: bool = False,
+        artifacts: str | None = None,
         clock: Clock | None = None,
         chance: Chance | None = None,
         monotonic: Callable[[], float] = time.monotonic,
@@ -72,8 +78,9 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
             from tenure.client.ways.local import Local
 
             self.way = Local(
-                url, chance=chance, create=create, gather=gather, clock=clock, monotonic=monotonic, pause=pause
-            )
+                url, chance=chance, create=create, gather=gather, clock=clock, monotonic=monotonic, pause=pause,
+                artifacts=artifacts,
+            )  # fmt: skip
 
     def __enter__(self) -> Client:
         return self
@@ -90,8 +97,16 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
     # --- asking ---
 
     def do(self, command: Command) -> Outcome:
-        """Run any command."""
+        """Run any command. A result that is too large to stand in a row is put as an artifact first."""
+        if isinstance(command, Submit) and (large := too_large(command.data)) is not None:
+            return self._submit_large(command, large)
         return self.way.do(command, self.principal)
+
+    def _submit_large(self, command: Submit, encoded: bytes) -> Outcome:
+        from tenure.client.large import JSON, NAME, referring
+
+        put = self.put_artifact(command.receipt, NAME, encoded, type=JSON)
+        return self.way.do(referring(command, put), self.principal) if put.ok else put
 
     def stay(self, command: ClaimNext, seconds: float, *, is_wanted: Callable[[], bool] | None = None) -> Outcome:
         """As `do`, but stays until there is something to take or the time is over, or `is_wanted` says no."""
@@ -108,6 +123,24 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
     def look(self, query: Query) -> Any:
         """What any query asks for."""
         return self.way.look(query, self.principal)
+
+    # --- artifacts ---
+
+    def put_artifact(self, receipt: str, name: str, content: Given, *, type: str | None = None) -> Outcome:
+        """Keep a named output of the claim: bytes, a Path, or a file opened for bytes. Sent in pieces."""
+        from tenure.client.contents import Putting, Source, type_of
+
+        with Source(content) as source:
+            asked = Putting(self.project, receipt, name, type or type_of(name), source)
+            return self.way.put(asked, self.principal)
+
+    def get_artifact(
+        self, task: str, name: str, *, generation: int | None = None, start: int = 0, end: int | None = None
+    ) -> Got:
+        """An artifact in pieces: the last of that name, or of a generation; all of it, or from `start` to `end`."""
+        from tenure.client.contents import Wanted
+
+        return self.way.get(Wanted(self.project, task, name, generation, start, end), self.principal)
 
     # --- news ---
 
@@ -155,7 +188,9 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
     def verify(self) -> list[str]:
         """What is wrong with the store; empty when every promise holds."""
         local = self._local("verify")
-        return [*local.store.check(), *local.engine.verify()]
+        from tenure.engine.verifying_artifacts import lost
+
+        return [*local.store.check(), *local.engine.verify(), *lost(local.engine)]
 
     def backup(self, target: str) -> None:
         """An exact copy of one moment, while others go on working."""

@@ -117,6 +117,10 @@ class Looks(Generic[Out, One, Dicts, Names]):
         """All results of a task, accepted and refused."""
         return self._dicts(q.Results(project=self.project, task=task))
 
+    def artifacts(self, task: str, *, generation: int | None = None) -> Dicts:
+        """What claims of a task have put, by name; of one name the last generation's first."""
+        return self._dicts(q.Artifacts(project=self.project, task=task, generation=generation))
+
     def why(self, task: str) -> One:
         """Why a task stands where it does."""
         return self._one(q.Why(project=self.project, task=task))
@@ -155,6 +159,10 @@ class Looks(Generic[Out, One, Dicts, Names]):
         """All mail of the project, newest first."""
         return self._dicts(q.Messages(project=self.project, limit=limit))
 
+    def validations(self, limit: int = 100) -> Dicts:
+        """Results that wait for a verdict, the longest first, with what they are judged by and who checks them."""
+        return self._dicts(q.Validations(project=self.project, limit=limit))
+
     def reservations(self) -> Dicts:
         """What is reserved, and by whom."""
         return self._dicts(q.Reservations(project=self.project))
@@ -185,6 +193,40 @@ class Looks(Generic[Out, One, Dicts, Names]):
     def spent(self, by: str = "task", limit: int = 100) -> Dicts:
         """What was spent for each task, agent, model or session, the dearest first."""
         return self._dicts(q.Spent(project=self.project, by=by, limit=limit))
+
+    def savings(self) -> One:
+        """What choosing models by tier has saved against all of it in the middle tier."""
+        return self._one(q.Savings(project=self.project))
+
+    def estimates(self) -> One:
+        """How near estimates came to what tasks took, by type."""
+        return self._one(q.Estimates(project=self.project))
+
+    def models(self) -> One:
+        """Which models there are for what, what they cost, and which are rate limited."""
+        return self._one(q.Models(project=self.project))
+
+    # --- budgets ---
+
+    def budgets(self, scope: str | None = None, *, after: str | None = None, limit: int = 100) -> Dicts:
+        """Budgets of the project, and the tenant's; those of tasks with `scope="task"`."""
+        return self._dicts(q.Budgets(project=self.project, scope=scope, after=after, limit=limit))
+
+    def budget(self, scope: str = "project") -> One:
+        """One budget, with what was spent hour by hour in the last week."""
+        return self._one(q.Budget(project=self.project, scope=scope))
+
+    def alerts(self) -> Dicts:
+        """Budgets of which 50, 90 or 100 per cent are spent, the worst first."""
+        return self._dicts(q.Alerts(project=self.project))
+
+    def projection(self, scope: str = "project") -> One:
+        """Where a budget leads: burn rate, days left, and what all open tasks will take of it."""
+        return self._one(q.Projection(project=self.project, scope=scope))
+
+    def headroom(self) -> One:
+        """Whether budgets allow this agent to claim anything at all: worth a look before a process is started."""
+        return self._one(q.Headroom(project=self.project, agent=self.agent))
 
     def log(self, **filters: Unpack[LogFilters]) -> Dicts:
         """Events, oldest first."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tenure.client.chance import SystemChance
+from tenure.client.ways.places import Places
 from tenure.client.ways.way import StoreOnly, is_server
 from tenure.core.errors import CopyRefused, NotFound
 from tenure.engine import Chance, Engine
 from tenure.engine.copying import Copied, copy_project
 from tenure.engine.upkeep import projects
+from tenure.engine.verifying_artifacts import lost
 from tenure.stores.opening import open_store
 
 
@@ -20,22 +22,32 @@ class Moves(NamedTuple):
 
 
 def copy(
-    source: str, target: str, project: str | None = None, *, verified: bool = True, chance: Chance | None = None
+    source: str,
+    target: str,
+    project: str | None = None,
+    *,
+    verified: bool = True,
+    chance: Chance | None = None,
+    artifacts: str | None = None,
+    artifacts_to: str | None = None,
 ) -> Moves:
     """Move one project, or all, to the store at `target`, which is made where it is missing.
 
     Each is one transaction there. `verified`: ask every promise of both stores; what is wrong comes as `findings`.
+    `artifacts` is where the bytes of artifacts lie, `artifacts_to` where they shall; unless it is said, as for Client.
     """
     for url in (source, target):
         if is_server(url):
             raise StoreOnly(f"copy: {url} is a server, not a store", "copy on its host, with its store's URL")
     chance = chance or SystemChance()
     old = Engine(open_store(source, create=False), chance)
+    old.places = Places(artifacts, source)
     try:
         names = [project] if project is not None else projects(old)
         if not names:
             raise NotFound(f"{old.store.url} has no project", "`tenure init` makes one")
         new = Engine(open_store(target), chance)
+        new.places = Places(artifacts_to or artifacts, target)
         try:
             if project is None:
                 _refuse_any(new, names)
@@ -43,7 +55,7 @@ def copy(
             findings = []
             if verified:
                 for engine in (old, new):
-                    wrong = [*engine.store.check(), *engine.verify()]
+                    wrong = [*engine.store.check(), *engine.verify(), *lost(engine)]
                     findings += [f"{engine.store.url}: {line}" for line in wrong]
             return Moves(done, verified, findings)
         finally:

@@ -36,6 +36,7 @@ LOOKS = (
     Route("GET", T, q.Show),
     Route("GET", T + "/history", q.History),
     Route("GET", T + "/results", q.Results),
+    Route("GET", T + "/artifacts", q.Artifacts),
     Route("GET", T + "/why", q.Why),
     Route("GET", P + "/ready", q.Ready),
     Route("GET", P + "/next", q.Next),
@@ -49,10 +50,24 @@ LOOKS = (
     Route("GET", P + "/messages", q.Messages),
     Route("GET", P + "/sessions", q.Sessions),
     Route("GET", P + "/sessions/{session}", q.Session),
+    Route("GET", P + "/validations", q.Validations),
     Route("GET", P + "/reservations", q.Reservations),
     Route("GET", P + "/usage", q.Spent),
+    Route("GET", P + "/budgets", q.Budgets),
+    Route("GET", P + "/budgets/{scope}", q.Budget),
+    Route("GET", P + "/budgets/{scope}/projection", q.Projection),
+    Route("GET", P + "/alerts", q.Alerts),
+    Route("GET", P + "/agents/{agent}/headroom", q.Headroom),
+    Route("GET", P + "/savings", q.Savings),
+    Route("GET", P + "/estimates", q.Estimates),
+    Route("GET", P + "/models", q.Models),
     Route("GET", P + "/processes", q.Processes),
     Route("GET", P + "/events", q.Log),
+    Route("GET", P + "/schedules", q.Schedules),
+    Route("GET", P + "/schedules/{schedule}", q.Schedule),
+    Route("GET", P + "/triggers", q.Triggers),
+    Route("GET", P + "/triggers/{trigger}", q.Trigger),
+    Route("GET", P + "/watch", q.Watched),
     Route("GET", "/keys", q.Keys),
 )
 
@@ -74,6 +89,9 @@ COMMANDS = (
     Route("POST", T + "/wait", c.Wait),
     Route("PUT", P, c.DefineProject),
     Route("PUT", P + "/tracks/{code}", c.DefineTrack),
+    Route("PUT", P + "/budgets/{scope}", c.SetBudget),
+    Route("POST", P + "/budgets/{scope}/remove", c.RemoveBudget),
+    Route("POST", P + "/move-budget", c.MoveBudget),
     Route("POST", P + "/stop", c.StopLine),
     Route("POST", P + "/go", c.StartLine),
     Route("POST", P + "/undo", c.Undo),
@@ -90,6 +108,8 @@ COMMANDS = (
     Route("POST", T + "/retry", c.Retry),
     Route("POST", T + "/reset", c.Reset),
     Route("POST", T + "/adopt", c.Adopt),
+    Route("POST", T + "/approve", c.Approve),
+    Route("POST", T + "/reject", c.Reject),
     Route("POST", T + "/archive", c.Archive),
     Route("POST", T + "/assign", c.Assign),
     Route("POST", T + "/reassign", c.Reassign),
@@ -103,12 +123,29 @@ COMMANDS = (
     Route("POST", P + "/agents/{agent}/read", c.Read),
     Route("POST", P + "/sessions/{session}/leave", c.Leave),
     Route("POST", P + "/messages", c.Send),
+    Route("POST", P + "/validations", c.TakeValidation),
+    Route("POST", P + "/validations/renew", c.RenewValidation),
+    Route("POST", P + "/validations/judge", c.Judge),
+    Route("POST", P + "/validations/undecided", c.Undecide),
     Route("POST", P + "/reservations", c.Reserve),
     Route("POST", P + "/reservations/renew", c.RenewReservation),
     Route("POST", P + "/reservations/release", c.Unreserve),
     Route("POST", P + "/gone", c.Gone),
     Route("POST", P + "/leader", c.Lead),
     Route("POST", P + "/leader/step-down", c.StepDown),
+    Route("PUT", P + "/schedules/{schedule}", c.SetSchedule),
+    Route("POST", P + "/schedules/{schedule}/pause", c.PauseSchedule),
+    Route("POST", P + "/schedules/{schedule}/resume", c.ResumeSchedule),
+    Route("POST", P + "/schedules/{schedule}/remove", c.RemoveSchedule),
+    Route("POST", P + "/schedules/{schedule}/run", c.RunSchedule),
+    Route("PUT", P + "/triggers/{trigger}", c.SetTrigger),
+    Route("POST", P + "/triggers/{trigger}/pause", c.PauseTrigger),
+    Route("POST", P + "/triggers/{trigger}/resume", c.ResumeTrigger),
+    Route("POST", P + "/triggers/{trigger}/remove", c.RemoveTrigger),
+    Route("POST", P + "/triggers/{trigger}/rotate", c.RotateSecret),
+    Route("POST", P + "/triggers/{trigger}/try", c.TryTrigger),
+    Route("POST", P + "/triggers/{trigger}/deliver", c.Deliver),
+    Route("PUT", P + "/watch", c.SetWatch),
     Route("POST", "/keys", c.CreateKey),
     Route("POST", "/keys/{key}/rotate", c.RotateKey),
     Route("POST", "/keys/{key}/revoke", c.RevokeKey),
@@ -118,12 +155,16 @@ COMMANDS = (
 #   POST  /projects/{project}/batch     {"commands": [{"command": "submit", …}, …]} → {"outcomes": […]}
 #   POST  /projects/{project}/preview   the same, decided and never written
 #   GET   /projects/{project}/events    with Accept: text/event-stream it is live, from Last-Event-ID or ?after=
+#   POST  /projects/{project}/triggers/{trigger}/deliveries   a webhook's body as it came; its signature signs it in
 #   GET   /projects/{project}/news      ?mark=N&wait=SECONDS: {"mark": M}, as soon as M > N, or when the time is over
+#   PUT   /projects/{project}/tasks/{task}/artifacts/{name}   the bytes, with Tenure-Receipt; GET gives them, or a Range
 #   GET   /coordinator/status, POST /coordinator/recover, GET /coordinator/logs
 #   GET   /health, /health/coordinator, /ready, /metrics, /openapi.json
 BATCH = P + "/batch"
 PREVIEW = P + "/preview"
 NEWS = P + "/news"
+ARTIFACT = T + "/artifacts/{name}"  # the rest of the path: names may have slashes
+DELIVERIES = P + "/triggers/{trigger}/deliveries"
 
 _OF = {route.asks: route for route in (*COMMANDS, *LOOKS)}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 OF_KIND = {"ok": 200, "nothing": 200, "missing": 404, "held": 409, "stale": 409, "denied": 409, "invalid": 422}
-OF_OUTCOME = {"CREATED": 201, "VERSION_CONFLICT": 409}  # apart from their kinds
+OF_OUTCOME = {"CREATED": 201, "VALIDATING": 202, "VERSION_CONFLICT": 409}  # apart from their kinds
 
 OF_ERROR = {
     "INVALID_INPUT": 400,

@@ -8,15 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from tenure.client.looks import Dicts, Looks, Names, One, Out
+from tenure.client.looks import Dicts, Names, One, Out
+from tenure.client.sources import Sources
 from tenure.core import commands as c
-from tenure.core.commands import ClaimNext, Command, Dependency, NewTask, NewTrack, Process, Totals
+from tenure.core.commands import ClaimNext, Command, Dependency, NewTask, NewTrack, Process, Template, Totals
 
 if TYPE_CHECKING:
     from decimal import Decimal  # only named: its import would cost every start a millisecond
 
 
-class Verbs(Looks[Out, One, Dicts, Names]):
+class Verbs(Sources[Out, One, Dicts, Names]):
     """Everything that can be asked of a project, as methods.
 
     "Denied" and "stale" come back as outcomes (`outcome.ok` tells); bad input and a store that is away are raised as
@@ -36,7 +37,7 @@ class Verbs(Looks[Out, One, Dicts, Names]):
     # --- projects ---
 
     def init(self, **settings: Any) -> Out:
-        """Make the project, or change its settings: default_track, boost, agents_may_operate, limits."""
+        """Make the project, or change its settings: default_track, boost, agents_may_operate, limits, routing."""
         return self.do(c.DefineProject(project=self.project, **settings))
 
     def define_track(self, code: str, name: str, purpose: str = "") -> Out:
@@ -47,6 +48,36 @@ class Verbs(Looks[Out, One, Dicts, Names]):
 
     def start_line(self, scope: str = "project:") -> Out:
         return self.do(c.StartLine(project=self.project, scope=scope))
+
+    # --- budgets ---
+
+    def set_budget(
+        self,
+        scope: str = "project",
+        *,
+        usd: str | Decimal | float | None = None,
+        tokens: int | None = None,
+        default_estimate: str | Decimal | float | None = None,
+        **fields: Any,
+    ) -> Out:
+        """Make a budget or change it: `tenant`, `project`, `dag:ID`, `task:KEY` or `agent:NAME`.
+
+        `fields` are period, zone, begins_at, ends_at and throttle, as SetBudget has them.
+        """
+        amount = None if usd is None else str(usd)
+        estimate = None if default_estimate is None else str(default_estimate)
+        return self.do(
+            c.SetBudget(
+                project=self.project, scope=scope, usd=amount, tokens=tokens, default_estimate=estimate, **fields
+            )
+        )
+
+    def remove_budget(self, scope: str = "project") -> Out:
+        return self.do(c.RemoveBudget(project=self.project, scope=scope))
+
+    def move_budget(self, source: str, target: str, amount: str | Decimal | float) -> Out:
+        """Give a part of one budget that is neither spent nor reserved to another, in the currency of both."""
+        return self.do(c.MoveBudget(project=self.project, source=source, target=target, amount=str(amount)))
 
     # --- making work ---
 
@@ -66,12 +97,17 @@ class Verbs(Looks[Out, One, Dicts, Names]):
         prune: bool = False,
         tracks: Iterable[NewTrack] = (),
         dry_run: bool = False,
+        on_end: Mapping[str, Template] | None = None,
+        budget: str | Decimal | float | None = None,
     ) -> Out:
-        """Make a whole dag at once; with a name it can be applied again. A dry run says what would happen."""
+        """Make a whole dag at once; with a name it can be applied again. A dry run says what would happen.
+
+        `on_end` says what is made when the dag is completed, failed or cancelled; `budget` what it may cost in dollars.
+        """
         return self.do(
             c.Plan(
                 project=self.project, tasks=tuple(tasks), title=title, name=name, prune=prune, tracks=tuple(tracks),
-                dry_run=dry_run,
+                dry_run=dry_run, on_end=dict(on_end or {}), budget=None if budget is None else str(budget),
             )
         )  # fmt: skip
 
@@ -94,16 +130,18 @@ class Verbs(Looks[Out, One, Dicts, Names]):
         n: int = 1,
         wait: float = 0.0,
         process: Process | None = None,
+        agent_type: str | None = None,
         request_id: str | None = None,
         **filters: Any,
     ) -> Out:
         """Claim a task by name, or the best that this agent may take; `wait` stays that many seconds for one.
 
         `process` is whose end proves that the holder is gone; leave it out where the receipt will be handed on.
+        `agent_type` (claude, codex, gemini …) is for an agent that is not registered: by it a model is named.
         """
         who: dict[str, Any] = {
             "project": self.project, "agent": self.agent, "session": self.session, "user": self.user, "lease": lease,
-            "process": process, "request_id": request_id,
+            "process": process, "agent_type": agent_type, "request_id": request_id,
         }  # fmt: skip
         if task is not None:
             return self.do(c.Claim(**who, task=task))
@@ -156,13 +194,55 @@ class Verbs(Looks[Out, One, Dicts, Names]):
         request_id: str | None = None,
         *,
         usage: Iterable[Totals] = (),
+        lines: int | None = None,
+        test_files: int = 0,
+        artifacts: Iterable[str] | None = None,
     ) -> Out:
+        """Hand in; `artifacts` names those of this claim that go along, else all that the task has in this run.
+
+        `lines` and `test_files` say what the work has changed, for projects that look at what it took.
+        """
         return self.do(
             c.Submit(
                 project=self.project, receipt=receipt, data=data, summary=summary, request_id=request_id,
-                usage=tuple(usage),
+                usage=tuple(usage), artifacts=None if artifacts is None else tuple(artifacts), lines=lines,
+                test_files=test_files,
             )
         )  # fmt: skip
+
+    def take_validation(
+        self,
+        task: str | None = None,
+        *,
+        validators: Iterable[str] = (),
+        lease: float | None = None,
+        checker: str | None = None,
+        request_id: str | None = None,
+    ) -> Out:
+        """Check a result that waits for a verdict: of this task, or the best one that `validators` can judge."""
+        return self.do(
+            c.TakeValidation(
+                project=self.project, task=task, validators=tuple(validators), lease=lease,
+                checker=checker or self.agent, request_id=request_id,
+            )
+        )  # fmt: skip
+
+    def renew_validation(self, receipt: str, lease: float | None = None) -> Out:
+        return self.do(c.RenewValidation(project=self.project, receipt=receipt, lease=lease))
+
+    def judge(
+        self, receipt: str, ok: bool, reasons: Iterable[str] = (), details: Mapping[str, Any] | None = None
+    ) -> Out:
+        """The verdict, by the receipt that taking the validation gave."""
+        return self.do(
+            c.Judge(
+                project=self.project, receipt=receipt, ok=ok, reasons=tuple(reasons), details=dict(details or {})
+            )
+        )  # fmt: skip
+
+    def undecided(self, receipt: str, reason: str, retry_after: float | None = None) -> Out:
+        """Give a validation up without a verdict; it is tried again."""
+        return self.do(c.Undecide(project=self.project, receipt=receipt, reason=reason, retry_after=retry_after))
 
     def fail(
         self,
@@ -216,6 +296,14 @@ class Verbs(Looks[Out, One, Dicts, Names]):
 
     def adopt(self, task: str, result: str | None = None, *, supersede: bool = False, note: str = "") -> Out:
         return self.do(c.Adopt(project=self.project, task=task, result=result, supersede=supersede, note=note))
+
+    def approve(self, task: str, note: str = "") -> Out:
+        """The result that waits for a verdict is good."""
+        return self.do(c.Approve(project=self.project, task=task, note=note))
+
+    def reject(self, task: str, reason: str) -> Out:
+        """It is not; the reason is for whoever tries again."""
+        return self.do(c.Reject(project=self.project, task=task, reason=reason))
 
     def archive(self, task: str) -> Out:
         return self.do(c.Archive(project=self.project, task=task))

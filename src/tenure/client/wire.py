@@ -55,7 +55,11 @@ def plain(value: Any) -> Any:
 
 
 _PLAIN = frozenset({str, float, bool, type(None)})  # whatever it is called, it stays: most of what is answered
-_THEIRS = frozenset({"data", "metadata", "spec", "constraints", "output", "details"})
+_THEIRS = frozenset(
+    {
+        "data", "metadata", "spec", "constraints", "output", "details", "template", "filter", "on_end", "settings",
+    }
+)  # fmt: skip
 
 
 def _field(name: str, value: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tenure.core.records import Brief, Checkpoint, Result, Row
+from tenure.core.records import Brief, Checkpoint, Result, Row, Validation
 
 REF = "$body"
 # Where a reference may stand.
@@ -13,6 +13,7 @@ HOLDERS: dict[type[Row], tuple[str, ...]] = {
     Brief: ("description", "spec"),
     Result: ("data",),
     Checkpoint: ("data",),
+    Validation: ("details",),
 }
 
 

@@ -24,7 +24,7 @@ from tenure.core.lifecycle import (
 )  # fmt: skip
 from tenure.core.receipts import Receipt, is_genuine
 from tenure.core.records import Claim, LastError, RetryPolicy, Task, replace
-from tenure.core.retry import delay, is_retried, models_for
+from tenure.core.retry import delay, is_retried
 
 MOST_NAMED = 3  # unfinished tasks that a session is reminded of with a claim
 LONGEST_UNATTENDED = 2 * 3600 * 1_000_000
@@ -117,6 +117,9 @@ def granted(
         warned_at=None,
         reason=None,
         state_before=None,
+        parked=None,
+        price=None,
+        resume_at=None,
     )
     claim = Claim(
         project=task.project,
@@ -133,7 +136,6 @@ def granted(
         acquired_at=now,
         lease=lease,
         continues=continues,
-        model=next(iter(models_for(task, attempts)), None),
         process=process,
         request_id=request_id,
         request_hash=request_hash,
@@ -260,6 +262,7 @@ def ended(
         wanted=None,
         done_by=None,
         warned_at=None,
+        funded=False,
         answerable=ending.answerable,
     )
     if task.wanted == "pause" and ending is not lifecycle.SUPERSEDED_BY:

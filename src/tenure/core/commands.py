@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from tenure.core.records import RetryPolicy
+from tenure.core.records import RetryPolicy, Watch
 
 
 class Principal(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,6 +62,7 @@ class Claim(Command, frozen=True, kw_only=True, tag="claim"):
     lease: float | None = None
     user: str | None = None
     process: Process | None = None  # whose end proves the holder gone; none where the receipt will be handed on
+    agent_type: str | None = None  # claude, codex …: for an agent that was not heard of before
 
 
 class ClaimNext(Command, frozen=True, kw_only=True, tag="claim_next"):
@@ -72,6 +73,7 @@ class ClaimNext(Command, frozen=True, kw_only=True, tag="claim_next"):
     lease: float | None = None
     user: str | None = None
     process: Process | None = None
+    agent_type: str | None = None
     n: int = 1
     capabilities: tuple[str, ...] | None = None  # None: what the agent registered
     tracks: tuple[str, ...] = ()
@@ -144,6 +146,17 @@ class Land(Command, frozen=True, kw_only=True, tag="land"):
     new: str
 
 
+class PutArtifact(Command, frozen=True, kw_only=True, tag="put_artifact"):
+    """The holder has put bytes in their place and gives them a name. For whoever has just put them: see `putting`."""
+
+    receipt: str
+    name: str
+    digest: str  # SHA-256 of the bytes
+    size: int
+    type: str = "application/octet-stream"
+    since: int  # the store's time before they were put: what was deleted later may be these
+
+
 class Submit(Command, frozen=True, kw_only=True, tag="submit"):
     """Hand in the result. It counts if the receipt is the task's last; a refused one is kept."""
 
@@ -151,6 +164,42 @@ class Submit(Command, frozen=True, kw_only=True, tag="submit"):
     data: Any = None
     summary: str = ""
     usage: tuple[Totals, ...] = ()
+    lines: int | None = None  # that the work has changed; None: nobody counted
+    test_files: int = 0  # and how many of the files are tests
+    artifacts: tuple[str, ...] | None = None  # names put under this claim; None: all that the task has in this run
+
+
+class TakeValidation(Command, frozen=True, kw_only=True, tag="take_validation"):
+    """Check a result that waits for a verdict: that of `task`, or the best one. Granted with a receipt of its own."""
+
+    checker: str  # who it is, for people
+    task: str | None = None
+    validators: tuple[str, ...] = ()  # those that the taker can ask; empty: any
+    lease: float | None = None
+
+
+class RenewValidation(Command, frozen=True, kw_only=True, tag="renew_validation"):
+    """Lengthen the lease of a check; refused once its verdict is not wanted any more."""
+
+    receipt: str
+    lease: float | None = None
+
+
+class Judge(Command, frozen=True, kw_only=True, tag="judge"):
+    """The verdict on a result, by the receipt of its check. A refused output is a failed attempt."""
+
+    receipt: str
+    ok: bool
+    reasons: tuple[str, ...] = ()
+    details: dict[str, Any] = {}
+
+
+class Undecide(Command, frozen=True, kw_only=True, tag="undecide"):
+    """Give a check up without a verdict; another try follows, and in the end a person is asked."""
+
+    receipt: str
+    reason: str
+    retry_after: float | None = None
 
 
 class Fail(Command, frozen=True, kw_only=True, tag="fail"):
@@ -248,6 +297,8 @@ class Plan(Command, frozen=True, kw_only=True, tag="plan"):
     prune: bool = False
     tracks: tuple[NewTrack, ...] = ()  # made with the tasks where they are new; that part needs the role admin
     dry_run: bool = False  # say what would happen, and take it back
+    on_end: dict[str, Template] = {}  # completed, failed, cancelled → what the dag's end makes
+    budget: str | None = None  # dollars that the dag may cost; where it is new or another, that needs the role admin
 
 
 class Link(Command, frozen=True, kw_only=True, tag="link"):
@@ -325,6 +376,20 @@ class Adopt(Command, frozen=True, kw_only=True, tag="adopt"):
     result: str | None = None
     supersede: bool = False
     note: str = ""
+
+
+class Approve(Command, frozen=True, kw_only=True, tag="approve"):
+    """The result that waits for a verdict is good: by a person, or for a review by another agent than its maker."""
+
+    task: str
+    note: str = ""
+
+
+class Reject(Command, frozen=True, kw_only=True, tag="reject"):
+    """It is not; the reason is for whoever tries again."""
+
+    task: str
+    reason: str
 
 
 class Archive(Command, frozen=True, kw_only=True, tag="archive"):
@@ -405,6 +470,7 @@ class DefineProject(Command, frozen=True, kw_only=True, tag="define_project"):
     boost: float | None = None
     agents_may_operate: bool | None = None
     limits: dict[str, int] | None = None
+    routing: bool | None = None  # do claims tell which model to use?
 
 
 class DefineTrack(Command, frozen=True, kw_only=True, tag="define_track"):
@@ -413,6 +479,114 @@ class DefineTrack(Command, frozen=True, kw_only=True, tag="define_track"):
     code: str
     name: str
     purpose: str = ""
+
+
+# --- where work comes from by itself ------------------------------------------------------------------------
+
+
+class Template(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Tasks with gaps in their texts, such as `{event.key}`; several become a dag of that title."""
+
+    tasks: tuple[NewTask, ...]
+    title: str = ""
+    deadline_in: float | None = None  # seconds from the tick or event, for every task
+
+
+class SetSchedule(Command, frozen=True, kw_only=True, tag="set_schedule"):
+    """Make a schedule, or change all of it: tasks at the times that five fields of cron say, in a time zone."""
+
+    schedule: str
+    cron: str
+    template: Template
+    zone: str = "UTC"
+    misfire: str = "once"  # ticks that nobody was there for: skip, once (the last one), all (at most a hundred)
+
+
+class PauseSchedule(Command, frozen=True, kw_only=True, tag="pause_schedule"):
+    """Its ticks make nothing until it is resumed."""
+
+    schedule: str
+    reason: str = ""
+
+
+class ResumeSchedule(Command, frozen=True, kw_only=True, tag="resume_schedule"):
+    """It goes on with its next tick; those in between are not made up for."""
+
+    schedule: str
+
+
+class RemoveSchedule(Command, frozen=True, kw_only=True, tag="remove_schedule"):
+    """The schedule is gone; what it made stays."""
+
+    schedule: str
+
+
+class RunSchedule(Command, frozen=True, kw_only=True, tag="run_schedule"):
+    """Make its tasks now, beside its ticks; a paused one too."""
+
+    schedule: str
+
+
+class SetTrigger(Command, frozen=True, kw_only=True, tag="set_trigger"):
+    """Make a trigger, or change all of it: tasks whenever an event, or a signed delivery from outside, fits.
+
+    The answer to making a webhook has its secret, which is shown only there.
+    """
+
+    trigger: str
+    on: str  # a kind of event, a pattern such as `task.*`, or `webhook`
+    template: Template
+    where: dict[str, Any] = {}  # path → value, or {"prefix" | "glob" | "in" | "not": …}
+    most: int = 100  # firings in an hour
+    signature: str = "standard"  # of a webhook: standard (Standard Webhooks) or github
+    secret: str | None = None  # of a webhook: the sender's own; None: one is made
+
+
+class PauseTrigger(Command, frozen=True, kw_only=True, tag="pause_trigger"):
+    """It makes nothing until it is resumed."""
+
+    trigger: str
+
+
+class ResumeTrigger(Command, frozen=True, kw_only=True, tag="resume_trigger"):
+    """It hears what happens from now on."""
+
+    trigger: str
+
+
+class RemoveTrigger(Command, frozen=True, kw_only=True, tag="remove_trigger"):
+    """The trigger is gone; what it made stays."""
+
+    trigger: str
+
+
+class RotateSecret(Command, frozen=True, kw_only=True, tag="rotate_secret"):
+    """A new secret for a webhook; the one before is good for `grace` seconds more."""
+
+    trigger: str
+    secret: str | None = None
+    grace: float = 24 * 3600.0
+
+
+class TryTrigger(Command, frozen=True, kw_only=True, tag="try_trigger"):
+    """What the trigger would make of a sample, or of the last event that it would hear; nothing is stored."""
+
+    trigger: str
+    sample: dict[str, Any] | None = None  # {"event": {…}} or {"body": {…}}
+
+
+class Deliver(Command, frozen=True, kw_only=True, tag="deliver"):
+    """A delivery for a webhook, exactly as it came. The signature in its headers proves it, and nothing else does."""
+
+    trigger: str
+    headers: dict[str, str]
+    body: bytes
+
+
+class SetWatch(Command, frozen=True, kw_only=True, tag="set_watch"):
+    """Have a task made that finds out why, where much of a tag, type or track fails; None: have none made."""
+
+    watch: Watch | None = None
 
 
 # --- agents, mail, reservations, leadership -----------------------------------------------------------------
@@ -532,6 +706,40 @@ class StepDown(Command, frozen=True, kw_only=True, tag="step_down"):
     agent: bool = False
 
 
+# --- budgets ------------------------------------------------------------------------------------------------
+
+
+class SetBudget(Command, frozen=True, kw_only=True, tag="set_budget"):
+    """Make a budget, or change it; what is left out stays as it is. One of `usd` and `tokens` says how much there is.
+
+    `scope` is `tenant`, `project`, `dag:ID`, `task:KEY` or `agent:NAME`.
+    """
+
+    scope: str = "project"
+    usd: str | None = None  # a decimal text
+    tokens: int | None = None
+    default_estimate: str | None = None  # what a task reserves that says nothing of its size; in the budget's currency
+    period: str | None = None  # day, week, month: it begins anew with each; once: it does not
+    zone: str | None = None  # where days begin, as in Europe/Berlin
+    begins_at: int | None = None  # of one that is not repeated: when it runs
+    ends_at: int | None = None
+    throttle: bool | None = None  # space claims out while it would be used up within a week
+
+
+class RemoveBudget(Command, frozen=True, kw_only=True, tag="remove_budget"):
+    """The scope may spend what it likes from now on."""
+
+    scope: str = "project"
+
+
+class MoveBudget(Command, frozen=True, kw_only=True, tag="move_budget"):
+    """Give a part of one budget that is neither spent nor reserved to another."""
+
+    source: str
+    target: str
+    amount: str  # in the currency of both
+
+
 # --- keys, of the store as a whole --------------------------------------------------------------------------
 
 
@@ -564,11 +772,15 @@ class RevokeKey(Command, frozen=True, kw_only=True, tag="revoke_key"):
 
 AnyCommand = (
     Claim | ClaimNext | Renew | Start | Progress | Checkpoint | Usage | Land | Submit | Fail | Release | Ask | Spawn
-    | Wait
+    | Wait | PutArtifact
+    | TakeValidation | RenewValidation | Judge | Undecide | Approve | Reject
     | Add | Plan | Link | Unlink | Publish
     | Pause | Resume | Answer | Cancel | Retry | Reset | Adopt | Archive | Edit | Assign | Reassign | Recover
     | Abort | Note | Undo | StopLine | StartLine | DefineProject | DefineTrack
     | Register | Heartbeat | Drain | Terminate | Leave | Gone | Send | Read | Reserve | RenewReservation | Unreserve
     | Lead | StepDown
+    | SetSchedule | PauseSchedule | ResumeSchedule | RemoveSchedule | RunSchedule
+    | SetTrigger | PauseTrigger | ResumeTrigger | RemoveTrigger | RotateSecret | TryTrigger | Deliver | SetWatch
+    | SetBudget | RemoveBudget | MoveBudget
     | CreateKey | RotateKey | RevokeKey
 )  # fmt: skip

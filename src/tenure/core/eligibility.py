@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from tenure.core import retry
 from tenure.core.priority import Lane
 from tenure.core.records import Agent, Task
 
@@ -75,8 +74,8 @@ def lane_obstacles(profile: Profile, lane: Lane) -> Iterator[Obstacle]:
         yield stop
 
 
-def task_obstacles(profile: Profile, task: Task, now: int, is_limited: Callable[[str], bool]) -> Iterator[Obstacle]:
-    """Beyond those of its lane; `is_limited` tells whether a model is rate limited now."""
+def task_obstacles(profile: Profile, task: Task, now: int, waits: Callable[[Task], bool]) -> Iterator[Obstacle]:
+    """Beyond those of its lane; `waits` tells whether every model that the agent could use for it is rate limited."""
     if task.offer_to not in (None, profile.agent):
         yield Obstacle("offered", f"is not {task.offer_to}, to whom it is held out")
     if not set(profile.tags) <= set(task.tags):
@@ -86,5 +85,5 @@ def task_obstacles(profile: Profile, task: Task, now: int, is_limited: Callable[
         yield stop
     if task.cool_offs.get(profile.agent, 0) > now:
         yield Obstacle("cooling", "cools off on this task")
-    if task.models and all(is_limited(model) for model in retry.models_for(task, task.attempts + 1)):
+    if waits(task):
         yield Obstacle("model_cooling", "would need a model that is rate limited")

@@ -12,10 +12,11 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from tenure.core import graph, ids, priority, reservations, retry
+from tenure.core import graph, ids, priority, reservations, retry, validation
 from tenure.core.commands import Command, NewTask
 from tenure.core.decoding import converted, decoder_of
 from tenure.core.errors import InvalidInput, TooLarge
+from tenure.core.money import parse_usd
 from tenure.core.records import Brief, Project, RetryPolicy, Task, replace
 
 C = TypeVar("C", bound=Command)
@@ -37,6 +38,8 @@ DEEPEST = 100  # lists and objects within one another
 MOST_LISTED = 100  # tags, touches, capabilities …
 MOST_ATTEMPTS = 1000
 MOST_DEPENDENCIES = 1000
+MOST_COMPLEXITY = 1000
+MOST_TOKENS = 10**12  # expected of a task
 DEFAULT_LEASE = 300.0
 LONGEST_LEASE = 30 * 24 * 3600.0
 MIN_LEASE = 1.0
@@ -45,12 +48,11 @@ MIN_LEASE = 1.0
 NAMES = frozenset(
     {
         "request_id", "trace_id", "task", "needs", "parent", "dag", "user", "host", "boot", "region", "model", "scope",
-        "type", "command_id", "result", "reply_to", "to", "code", "branch",
+        "type", "agent_type", "command_id", "result", "reply_to", "to", "code", "branch",
     }
 )  # fmt: skip
 ON_LOST = ("retry", "back_off", "hold")
 OUTPUT_TYPES = ("code", "markdown", "json", "artifact")
-VALIDATIONS = ("none",)  # the others come with the validators
 CONSTRAINTS = {
     "max_cost_usd": (int, float, str),
     "max_duration": (int, float),
@@ -71,6 +73,7 @@ LIMITS = {
     "max_generations_per_task": "claims of one task",
     "max_result_size": "bytes of a result",
     "max_active_sessions": "sessions at once",
+    "tokens_per_line": "tokens that a changed line should take; a result that took twice as many waits for a person",
     "archive_after": "seconds after which a finished task that nothing open can reach is moved into the archive",
     "history_retention": "days that it is kept there",
 }
@@ -345,8 +348,7 @@ def check_brief(
     for what, value in (("metadata", metadata), ("output", output), ("constraints", constraints)):
         check_size(value, what, LARGEST_DESCRIPTION)
     check_keys(output, OUTPUT, "output")
-    if "validation" in output:
-        check_choice(output["validation"], VALIDATIONS, "output.validation")
+    validation.check_contract(output)
     if "type" in output:
         check_choice(output["type"], OUTPUT_TYPES, "output.type")
     check_keys(constraints, CONSTRAINTS, "constraints")
@@ -354,13 +356,23 @@ def check_brief(
         check_list(constraints.get(name, ()), f"constraints.{name}")
     for pattern in constraints.get("needs", ()):
         reservations.normalised(pattern)
+    if "max_cost_usd" in constraints:
+        parse_usd(str(constraints["max_cost_usd"]), "constraints.max_cost_usd")
     if "region" in constraints:
         check_list((constraints["region"],), "constraints.region")
+    _check_expected(constraints)
     if "max_duration" in constraints:
         micros(constraints["max_duration"], "constraints.max_duration", low=1)
     refs = spec.get("context_refs", ())
     if not isinstance(refs, (list, tuple)) or not all(isinstance(r, str) for r in refs):
         raise InvalidInput("spec.context_refs: a list of texts such as task:B-003:output")
+
+
+def _check_expected(constraints: Mapping[str, Any]) -> None:
+    for name, most in (("complexity", MOST_COMPLEXITY), ("estimated_tokens", MOST_TOKENS)):
+        value = constraints.get(name)
+        if value is not None and not 0 < value <= most:
+            raise InvalidInput(f"constraints.{name} {value:g}: above 0, at most {most:,}")
 
 
 def constrained(task: Task, brief: Brief) -> Task:
@@ -375,6 +387,8 @@ def constrained(task: Task, brief: Brief) -> Task:
         fallback_models=tuple(wanted.get("fallback_models", ())),
         max_duration=None if duration is None else micros(duration, "constraints.max_duration", low=1),
         guarded=bool(brief.touches or wanted.get("needs")),
+        capped=task.capped or "max_cost_usd" in wanted,
+        checked=validation.validator_of(brief.output) != validation.NONE,
     )
 
 

@@ -58,6 +58,7 @@ MOVES: tuple[Move, ...] = (
     Move(HELD, (PENDING,), "waits for subtasks; any end of the claim while a dependency is unmet again"),
     Move((*HELD, *ANSWERABLE), (VALIDATING, COMPLETED), "submit"),
     Move((VALIDATING,), (COMPLETED, RETRYING, DEAD_LETTERED), "verdict"),
+    Move((VALIDATING,), (PENDING, READY), "edit with supersede: what is asked for is another"),
     Move((RETRYING,), (READY, PENDING), "due (pending where a dependency is unmet again)"),
     Move((PENDING, READY, *HELD, RETRYING, VALIDATING), (PAUSED,), "pause, budget, question, on_lost: hold"),
     Move((PAUSED,), (PENDING, READY, RETRYING, VALIDATING), "resume, answer, budget raised"),
@@ -66,7 +67,7 @@ MOVES: tuple[Move, ...] = (
     Move((READY,), (DEAD_LETTERED,), "the limit of generations is reached"),
     Move((COMPLETED,), (PENDING, READY), "reset"),
     Move(tuple(s for s in STATES if s not in FINISHED), (CANCELLED,), "cancel, cascade, parent cancelled"),
-    Move((CANCELLED,), (CREATED, PENDING, READY, RETRYING, PAUSED, DEAD_LETTERED), "undo; retry upstream"),
+    Move((CANCELLED,), (CREATED, PENDING, READY, RETRYING, PAUSED, VALIDATING, DEAD_LETTERED), "undo; retry upstream"),
     Move((PENDING, READY), (COMPLETED, DEAD_LETTERED), "undo of reset or retry"),
 )
 

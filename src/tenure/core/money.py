@@ -15,7 +15,7 @@ MOST_USD = 100_000  # of one model under one claim: more is a slip of the unit
 _SHAPE = re.compile(r"([0-9]{1,20})(?:\.([0-9]{1,60}))?(?:[eE]([+-]?[0-9]{1,3}))?")
 
 
-def parse_usd(text: str, what: str = "cost_usd") -> int:
+def parse_usd(text: str, what: str = "cost_usd", *, most: int = MOST_USD) -> int:
     """Nano-dollars of a decimal text such as `0.0123` or `1.2e-05`; digits beyond them are rounded, halves up."""
     match = _SHAPE.fullmatch(text)
     if match is None:
@@ -27,13 +27,15 @@ def parse_usd(text: str, what: str = "cost_usd") -> int:
     digits = int(whole + fraction)
     unit: int = 10 ** abs(shift)
     nano = digits * unit if shift >= 0 else (digits + unit // 2) // unit
-    if nano > MOST_USD * NANO:
-        raise InvalidInput(f"{what} {text[:40]}: at most {MOST_USD} dollars for one model of one claim")
+    if nano > most * NANO:
+        raise InvalidInput(f"{what} {text[:40]}: at most {most} dollars")
     return nano
 
 
 def usd_text(nano: int) -> str:
     """The exact decimal text, with two digits behind the point at least: `1.25`, `3.00`, `0.000012`."""
+    if nano < 0:
+        return f"-{usd_text(-nano)}"
     whole, fraction = divmod(nano, NANO)
     cents, rest = divmod(fraction, NANO // 100)
     return f"{whole}.{cents:02d}" + (f"{rest:07d}".rstrip("0") if rest else "")

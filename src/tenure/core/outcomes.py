@@ -27,6 +27,7 @@ CODES: dict[str, Code] = {
     "RENEWED": Code("ok", "the lease was lengthened"),
     "ACCEPTED": Code("ok", "the result counts"),
     "VALIDATING": Code("ok", "the result is being checked"),
+    "REVIEW": Code("ok", "the result is kept and waits for a person: it took far more than it changed"),
     "ELECTED": Code("ok", "you lead, with this term"),
     "NO_TASK": Code("nothing", "nothing that this agent may take now"),
     "DENIED_ACTIVE_CLAIM": Code("held", "another claim holds the task"),
@@ -54,6 +55,7 @@ CODES: dict[str, Code] = {
     "TASK_CANCELLED": Code("stale", "the task was cancelled"),
     "VERSION_CONFLICT": Code("invalid", "the task changed since that version"),
     "INVALID_OUTPUT": Code("invalid", "the output is not what the task asked for"),
+    "TEMPLATE_FAILED": Code("invalid", "what a trigger's template asks for cannot be made"),
     "CANNOT_UNDO": Code("denied", "the rows were changed since; nothing was done"),
 }
 
@@ -76,6 +78,9 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     lease: float | None = None  # seconds until then: programs use this one
     attempt: int | None = None
     models: tuple[str, ...] | None = None
+    model: str | None = None  # the one to use for this attempt; None where only the tier is known
+    tier: str | None = None  # of models: small, middle or top
+    why: str | None = None  # this model, or tier
     inputs: dict[str, Any] | None = None  # outputs of dependencies and of context_refs
     checkpoint: Mapping[str, Any] | None = None
     holder: str | None = None
@@ -92,9 +97,15 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     work_lost: bool | None = None
     work_product: str | None = None
     result: str | None = None
+    reasons: tuple[str, ...] | None = None  # of a verdict: what to mend, at most five
+    validation: Mapping[str, Any] | None = None  # the check that was taken, or that a result waits for
     usage: Mapping[str, Any] | None = None  # what this claim has cost by now
     late: bool | None = None  # the receipt is stale: the usage is booked, but not against the task
     landings: tuple[Mapping[str, Any], ...] | None = None  # what the task had recorded before, newest first
+    artifact: Mapping[str, Any] | None = None  # the one that was put
+    artifacts: tuple[Mapping[str, Any], ...] | None = None  # of a claim: what earlier claims of the task have put
+    budget: Mapping[str, Any] | None = None  # as it now is
+    shortage: Mapping[str, Any] | None = None  # which budget does not allow it, what is missing, and what to do
     retry_at: int | None = None
     retry_in: float | None = None  # seconds until then
     state: str | None = None
@@ -103,10 +114,12 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     agent: Mapping[str, Any] | None = None
     messages: tuple[Mapping[str, Any], ...] | None = None
     key: Mapping[str, Any] | None = None  # an API key as it now is
+    schedule: Mapping[str, Any] | None = None
+    trigger: Mapping[str, Any] | None = None
     secret: str | None = None  # the whole of a new or rotated key: shown this once
     left: tuple[str, ...] | None = None  # what was reported and left alone
     changed: tuple[str, ...] | None = None
-    missing: tuple[str, ...] | None = None  # tasks of a plan that it no longer names
+    missing: tuple[str, ...] | None = None  # tasks that a plan no longer names; context_refs that name nothing
 
     @property
     def ok(self) -> bool:

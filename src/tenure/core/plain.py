@@ -11,6 +11,10 @@ from tenure.core.records import Task
 
 
 def is_plain(task: Task) -> bool:
+    if task.checked or task.metered or task.artifacts:  # looked at first, learnt from, or more to hand on
+        return False
+    if task.capped or task.funded:
+        return False
     if task.guarded or task.models or task.fallback_models or task.waits_on or task.wanted is not None:
         return False
     if not (task.deadline is None is task.max_duration is task.done_by is task.warned_at):

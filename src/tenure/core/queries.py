@@ -101,6 +101,13 @@ class Results(Query, frozen=True, kw_only=True):
     task: str
 
 
+class Artifacts(Query, frozen=True, kw_only=True):
+    """What claims of a task have put, by name; of one name the last generation's first."""
+
+    task: str
+    generation: int | None = None
+
+
 class Why(Query, frozen=True, kw_only=True):
     """Why a task stands where it does."""
 
@@ -153,6 +160,12 @@ class Messages(Query, frozen=True, kw_only=True):
     limit: int = 100
 
 
+class Validations(Query, frozen=True, kw_only=True):
+    """Results that wait for a verdict, the longest first: by which validator, who checks them, how often."""
+
+    limit: int = 100
+
+
 class Reservations(Query, frozen=True, kw_only=True):
     """What is reserved, and by whom."""
 
@@ -175,6 +188,48 @@ class Spent(Query, frozen=True, kw_only=True):
 
     by: str = "task"
     limit: int = 100
+
+
+class Savings(Query, frozen=True, kw_only=True):
+    """What choosing models by tier has saved against all of it in the middle tier, at the table's prices."""
+
+
+class Estimates(Query, frozen=True, kw_only=True):
+    """How near estimates came to what tasks took, by type."""
+
+
+class Models(Query, frozen=True, kw_only=True):
+    """Which models there are for what, what they cost, and which are rate limited."""
+
+
+class Budgets(Query, frozen=True, kw_only=True):
+    """Budgets of the project, and the tenant's; of `scope` only, if that is named. Those of tasks only if asked for."""
+
+    scope: str | None = None
+    after: str | None = None  # the id of the last one of the page before
+    limit: int = 100
+
+
+class Budget(Query, frozen=True, kw_only=True):
+    """One budget, with what was spent hour by hour in the last week."""
+
+    scope: str
+
+
+class Alerts(Query, frozen=True, kw_only=True):
+    """Budgets of which 50, 90 or 100 per cent are spent, the worst first."""
+
+
+class Projection(Query, frozen=True, kw_only=True):
+    """Where a budget leads: burn rate, days left, when it is used up; and what all open tasks will take of it."""
+
+    scope: str = "project"
+
+
+class Headroom(Query, frozen=True, kw_only=True):
+    """What the agent could still reserve here, in each budget that all of its claims count in."""
+
+    agent: str
 
 
 class Processes(Query, frozen=True, kw_only=True):
@@ -201,8 +256,35 @@ class Keys(Query, frozen=True, kw_only=True):
     ended: bool = False
 
 
+class Schedules(Query, frozen=True, kw_only=True):
+    """Schedules, by name."""
+
+
+class Schedule(Query, frozen=True, kw_only=True):
+    """One schedule with its template, and its next ticks."""
+
+    schedule: str
+    ticks: int = 5
+
+
+class Triggers(Query, frozen=True, kw_only=True):
+    """Triggers, by name, without their secrets."""
+
+
+class Trigger(Query, frozen=True, kw_only=True):
+    """One trigger with its template, without its secret."""
+
+    trigger: str
+
+
+class Watched(Query, frozen=True, kw_only=True):
+    """What the self-improvement watch goes by, and how much fails of what, the worst first."""
+
+
 AnyQuery = (
     Projects | Status | Overview | Gauges | Tasks | Show | Ready | Next | States | History | Results | Why | Dags | Dag
-    | Plans | Tracks | DeadLetters | Agents | Inbox | Messages | Reservations | Sessions | Session | Spent | Processes
-    | Log | Keys
+    | Artifacts | Plans | Tracks | DeadLetters | Agents | Inbox | Messages | Reservations | Sessions | Session | Spent
+    | Validations | Processes | Log | Keys | Schedules | Schedule | Triggers | Trigger | Watched
+    | Savings | Estimates | Models
+    | Budgets | Budget | Alerts | Projection | Headroom
 )  # fmt: skip

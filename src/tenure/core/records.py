@@ -14,14 +14,11 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-__all__ = ["KINDS", "Kind", "Row", "replace"]
+from tenure.core.allotment import COUNTED, Budget
+from tenure.core.row import Row
+from tenure.core.sources import Cursor, Schedule, Trigger, Watch
 
-
-class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """What every kind has."""
-
-    project: str
-    id: str
+__all__ = ["KINDS", "Budget", "Cursor", "Kind", "Row", "Schedule", "Trigger", "Watch", "replace"]
 
 
 class LastError(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,8 +73,11 @@ class Task(Row, frozen=True, kw_only=True):
     region: str | None = None
     tags: tuple[str, ...] = ()
     guarded: bool = False  # has touches or needs: a claim takes reservations
+    capped: bool = False  # it, or a task above it, has a budget of its own
+    checked: bool = False  # its output contract names a validator
     models: tuple[str, ...] = ()
     fallback_models: tuple[str, ...] = ()
+    metered: bool = False  # a holder has told what it spent: its end is learnt from
 
     agent: str | None = None  # the holder, while held
     session: str | None = None
@@ -94,11 +94,15 @@ class Task(Row, frozen=True, kw_only=True):
     progress_at: int | None = None
     done_by: int | None = None  # estimated completion, as the holder said
     warned_at: int | None = None  # hung: when it was warned
+    funded: bool = False  # its claim holds money of budgets
+    resume_at: int | None = None  # paused by a budget: when that begins anew
     max_duration: int | None = None
+    artifacts: int = 0  # put by its claims so far: most tasks have none, and nobody needs to look
 
     offer_to: str | None = None
     offer_until: int | None = None
-    parked: str | None = None  # under the task whose reservations it would overlap
+    parked: str | None = None  # under the task whose reservations it would overlap, or a budget: `$` and parking's key
+    price: int | None = None  # parked under a budget: what that could not pay
 
     work_product: str | None = None
     created_by: str = "human:"
@@ -173,7 +177,9 @@ class Claim(Row, frozen=True, kw_only=True):
     error: str | None = None
     model: str | None = None
     refused: int = 0  # refused results kept under this generation
+    invalid: int = 0  # outputs that were not what the contract asks for
     process: str | None = None  # while it lives: the process whose end proves the holder gone
+    funds: dict[str, int] | None = None  # while it lives: budget → what is left of what it reserved there
     request_id: str | None = None
     request_hash: str | None = None
 
@@ -196,6 +202,39 @@ class Result(Row, frozen=True, kw_only=True):
     work_product: str | None = None
     work_lost: bool = False
     late: bool = False
+    request_id: str | None = None
+    artifacts: tuple[str, ...] = ()  # ids of those that are handed on with it
+
+
+class Validation(Row, frozen=True, kw_only=True):
+    """The check of one submission, after it: one a (task, generation), and its id is the claim's.
+
+    It has a generation, a nonce and a lease of its own, by which the verdicts of its takers are fenced.
+    """
+
+    task: str
+    claimed: int  # the task's generation
+    run: int
+    result: str
+    validator: str
+    state: str = "open"  # open, passed, refused, withdrawn
+    generation: int = 0  # grows by one with each taker
+    nonce: bytes = b""
+    epoch: str = ""
+    holder: str | None = None  # who has taken it
+    agent: str | None = None  # by whose principal: an agent that is proven has nothing of another's
+    taken_at: int | None = None
+    lease: int = 0
+    until: int = 0
+    tries: int = 0  # takers since a person last let it go on
+    retry_at: int | None = None  # undecided: not before then
+    note: str | None = None  # why it is undecided so far
+    held_back: str | None = None  # the task was paused, or to be: why; it is again if the output is refused
+    reasons: tuple[str, ...] = ()  # of the verdict
+    details: dict[str, Any] = {}
+    created_at: int
+    decided_at: int | None = None
+    decided_by: str | None = None
     request_id: str | None = None
 
 
@@ -226,6 +265,7 @@ class Usage(Row, frozen=True, kw_only=True):
     written: int = 0  # input tokens put into a cache
     output: int = 0
     cost: int | None = None  # nano-dollars; None: nobody has said
+    computed: bool = False  # the cost is by the table of prices
     duration: int = 0
     at: int  # when it last grew
     pairs: int = 1  # of claims and models that it stands for: more where those of archived tasks are added up
@@ -242,6 +282,30 @@ class Landing(Row, frozen=True, kw_only=True):
     old: str
     new: str
     at: int
+
+
+class Artifact(Row, frozen=True, kw_only=True):
+    """A named output that a claim has put; its id is `CLAIM_ID:NAME`. Its bytes are elsewhere, under their digest."""
+
+    task: str
+    generation: int
+    run: int
+    agent: str
+    name: str
+    type: str = "application/octet-stream"
+    digest: str
+    size: int
+    at: int
+
+
+class Content(Row, frozen=True, kw_only=True):
+    """Bytes that artifacts of a project refer to; its id is their digest. Where they lie is not the store's matter."""
+
+    size: int
+    uses: int = 0  # artifacts that refer to it, archived ones included
+    idle_at: int | None = None  # since when none does
+    dropped_at: int | None = None  # when a sweep last went to delete it
+    gone: bool = False  # and has done so
 
 
 class Body(Row, frozen=True, kw_only=True):
@@ -277,6 +341,7 @@ class Dag(Row, frozen=True, kw_only=True):
     created_by: str = "human:"
     created_at: int
     ended_at: int | None = None
+    on_end: dict[str, Any] = {}  # status → template of what its end triggers
 
 
 class DeadLetter(Row, frozen=True, kw_only=True):
@@ -316,7 +381,14 @@ class Project(Row, frozen=True, kw_only=True):
     agents_may_operate: bool = False
     stopped: dict[str, str] = {}  # "track:B" → why; "project:" stops all
     limits: dict[str, int] = {}
+    watch: Watch | None = None
     created_at: int = 0
+    routing: bool = True  # claims tell which model to use
+    # Repeated here from rows that a claim would else have to read:
+    limited: tuple[str, ...] = ()  # models in trouble, each a Model
+    typical: dict[str, tuple[int, int | None]] = {}  # of each LikeTasks that has enough: median tokens and cost
+    funded: tuple[str, ...] = ()  # scopes of which there is a budget here; a task's own is known by the task
+    parked: dict[str, int] = {}  # keys of budgets under which tasks are parked → the least of their prices
 
 
 class Agent(Row, frozen=True, kw_only=True):
@@ -356,10 +428,28 @@ class Session(Row, frozen=True, kw_only=True):
 
 
 class Model(Row, frozen=True, kw_only=True):
-    """A model that was rate limited, by name."""
+    """A model that was rate limited, by name; it goes with its next success."""
 
     troubles: int = 0
     cool_until: int | None = None
+    tried_by: str | None = None  # half-open: the claim that tries it; while that lives nobody else does
+
+
+class Finished(msgspec.Struct, frozen=True, kw_only=True):
+    """A task that came to its end, and what it took."""
+
+    task: str
+    estimate: int | None  # tokens that were expected before; None: nobody could say
+    tokens: int
+    cost: int | None  # nano-dollars; None: not known
+
+
+class LikeTasks(Row, frozen=True, kw_only=True):
+    """What the last tasks of one type and size took; its id is `TYPE|SIZE`. Rows of both are bounded."""
+
+    type: str
+    size: str  # as core/estimates.py names it
+    finished: tuple[Finished, ...] = ()  # oldest first
 
 
 class Message(Row, frozen=True, kw_only=True):
@@ -479,34 +569,42 @@ class Kind(msgspec.Struct, frozen=True):
 
 
 # What follows from other rows: replay works it out again instead of reading it.
-_STAMPED = frozenset({"lane", "band", "rank", "due_at", "plain", "parked"})
+_STAMPED = frozenset({"lane", "band", "rank", "due_at", "plain", "parked", "price"})
 _FROM_GRAPH = frozenset({"height", "waits_on", "unmet", "dependents", "children", "lineage"})
 _RENEWALS = frozenset({"lease", "lease_until", "renewals", "presented_at"})
 _COUNTS = frozenset({"status", "total", "live", "blocked", "completed", "cancelled", "dead"})
 
 KINDS: dict[type[Row], Kind] = {
-    Task: Kind("task", _STAMPED | _FROM_GRAPH | _RENEWALS),
+    Task: Kind("task", _STAMPED | _FROM_GRAPH | _RENEWALS | {"metered", "capped", "funded"}),
     Brief: Kind("brief"),
-    Claim: Kind("claim", frozenset({"nonce", "process"})),
+    Claim: Kind("claim", frozenset({"nonce", "process", "funds"})),
     Result: Kind("result"),
+    Validation: Kind("validation", frozenset({"nonce", "lease", "until"})),
     Checkpoint: Kind("checkpoint"),
     Usage: Kind("usage", logged=False),
+    Budget: Kind("budget", COUNTED),
     Landing: Kind("landing"),
+    Artifact: Kind("artifact"),
+    Content: Kind("content", logged=False),
     Body: Kind("body", logged=False),
     Edge: Kind("edge"),
     Dag: Kind("dag", _COUNTS),
     DeadLetter: Kind("dead_letter"),
     Track: Kind("track"),
-    Project: Kind("project"),
+    Project: Kind("project", frozenset({"limited", "typical", "funded", "parked"})),
     Agent: Kind(
         "agent", frozenset({"last_seen", "health", "memory_mb", "cpu_percent", "step", "troubles", "cool_until"})
     ),
     Session: Kind("session", frozenset({"last_activity"})),
     Model: Kind("model", logged=False),
+    LikeTasks: Kind("like_tasks", logged=False),
     Message: Kind("message", frozenset({"read_at"})),
     Reservation: Kind("reservation", frozenset({"nonce", "until", "lease"})),
     Leader: Kind("leader", frozenset({"until", "lease", "ticks", "cycles"})),
     Request: Kind("request", logged=False),
     Archived: Kind("archived", logged=False),
     ApiKey: Kind("api_key", frozenset({"digest", "previous"})),
+    Schedule: Kind("schedule"),
+    Trigger: Kind("trigger", frozenset({"secret", "previous", "held_back", "told_at", "behind"})),
+    Cursor: Kind("log_cursor", logged=False),
 }

@@ -17,6 +17,7 @@ PERMANENT = "permanent"  # no other attempt would fare better, whatever the poli
 AGENT_TROUBLE = ("environment", "auth_failure", "upstream_timeout")
 RATE_LIMIT = "rate_limit"
 BUDGET = "budget_exceeded"
+BUDGET_REASON = "budget "  # with what the reason of a task begins that a budget has paused
 CLASSES = (*COUNTING, *AGENT_TROUBLE, RATE_LIMIT, BUDGET)
 
 STRATEGIES = ("exponential", "fixed", "immediate")
@@ -78,6 +79,11 @@ def model_limited(model: Model, now: int, retry_after: int | None) -> Model:
     return replace(model, troubles=troubles, cool_until=max(until, model.cool_until or 0))
 
 
+def is_forgiven(model: Model, now: int) -> bool:
+    """Its trouble was so long ago that nobody need go by it."""
+    return (model.cool_until or 0) + LONGEST_COOL_OFF < now
+
+
 def models_for(task: Task, attempt: int) -> tuple[str, ...]:
     """Which models the attempt should use: the fallbacks once two attempts have failed."""
     if attempt > FALLBACK_AFTER and task.fallback_models:
@@ -110,4 +116,5 @@ def failure_history(claims: Iterable[Claim]) -> tuple[dict[str, Any], ...]:
 
 def is_poison(claims: Iterable[Claim]) -> bool:
     """At least two agents failed it."""
-    return len({c.agent for c in claims if c.counted and c.reason in ("FAILED", "EXPIRED", "SUPERSEDED")}) >= 2
+    failed = [c for c in claims if c.reason in ("FAILED", "EXPIRED", "SUPERSEDED") or c.error_class == "invalid_output"]
+    return len({c.agent for c in failed if c.counted}) >= 2

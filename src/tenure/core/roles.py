@@ -7,6 +7,7 @@ from tenure.core import queries as q
 from tenure.core.commands import Command, Principal
 from tenure.core.errors import NotAllowed, NotFound
 from tenure.core.queries import Query
+from tenure.core.records import Claim
 
 ROLES = ("viewer", "agent", "member", "admin", "owner")
 _LEVEL = {role: level for level, role in enumerate(ROLES)}
@@ -15,8 +16,9 @@ NEEDS: dict[type[Command], str] = {
     **dict.fromkeys(
         (
             c.Claim, c.ClaimNext, c.Renew, c.Start, c.Progress, c.Checkpoint, c.Usage, c.Land, c.Submit, c.Fail,
-            c.Release, c.Ask, c.Spawn, c.Wait, c.Add, c.Register, c.Heartbeat, c.Leave, c.Gone, c.Send, c.Read,
-            c.Reserve, c.RenewReservation, c.Unreserve, c.Lead, c.StepDown,
+            c.Release, c.Ask, c.Spawn, c.Wait, c.PutArtifact, c.Add, c.Register, c.Heartbeat, c.Leave, c.Gone, c.Send,
+            c.Read, c.Reserve, c.RenewReservation, c.Unreserve, c.Lead, c.StepDown, c.Deliver,
+            c.TakeValidation, c.RenewValidation, c.Judge, c.Undecide, c.Approve, c.Reject,
         ),
         "agent",
     ),
@@ -29,6 +31,14 @@ NEEDS: dict[type[Command], str] = {
     ),
     **dict.fromkeys(
         (c.StopLine, c.StartLine, c.DefineProject, c.DefineTrack, c.CreateKey, c.RotateKey, c.RevokeKey), "admin"
+    ),
+    **dict.fromkeys((c.SetBudget, c.RemoveBudget, c.MoveBudget), "admin"),
+    **dict.fromkeys(
+        (
+            c.SetSchedule, c.PauseSchedule, c.ResumeSchedule, c.RemoveSchedule, c.RunSchedule, c.SetTrigger,
+            c.PauseTrigger, c.ResumeTrigger, c.RemoveTrigger, c.RotateSecret, c.TryTrigger, c.SetWatch,
+        ),
+        "admin",
     ),
 }  # fmt: skip
 
@@ -94,6 +104,14 @@ def check_mine(principal: Principal, agent: str, what: str) -> None:
     """Whose key says which agent it is touches nothing of another agent's, even with its receipt."""
     if principal.is_proven and principal.role == "agent" and agent != principal.agent:
         raise NotAllowed(f"{what} is agent {agent}'s; your key is for {principal.agent}")
+
+
+def check_other(principal: Principal, claim: Claim, what: str) -> None:
+    """A review is another's: an agent has none of what it made itself, nor has anybody in its session."""
+    if principal.agent is None:
+        raise NotAllowed(f"{what}: a review says who reviews", "join first, or name the agent")
+    if principal.agent == claim.agent or principal.session == claim.session:
+        raise NotAllowed(f"{what} was handed in by agent {claim.agent}, which cannot review it", "another agent may")
 
 
 def check_kind(principal: Principal, kind: type[Command]) -> None:

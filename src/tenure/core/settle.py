@@ -12,7 +12,7 @@ from tenure.core import claims, lifecycle, priority
 from tenure.core.lifecycle import ABORTED_BY, ERROR_BY, EXPIRED_BY, PAUSED, PENDING, READY, RETRYING
 from tenure.core.plain import is_plain
 from tenure.core.records import Brief, Claim, Task, replace
-from tenure.core.retry import delay
+from tenure.core.retry import BUDGET_REASON, delay
 
 MINUTE = 60_000_000
 HUNG_AFTER = 30 * MINUTE  # past the estimated completion: warn
@@ -42,6 +42,8 @@ def due_at(task: Task, now: int) -> int | None:
         times.append(task.not_before or now)
     elif task.state == READY:
         times += [task.offer_until, priority.next_urgency(task.deadline, now)]
+    elif task.state == PAUSED:
+        times.append(resumes_at(task))
     times.append(_missed_at(task))
     return min((t for t in times if t is not None), default=None)
 
@@ -60,6 +62,12 @@ def abort_at(task: Task) -> int | None:
     if task.warned_at is not None:
         times.append(task.warned_at + ABORT_AFTER)
     return min(times, default=None)
+
+
+def resumes_at(task: Task) -> int | None:
+    """When a task goes on by itself that a budget has paused: with the budget's next period."""
+    is_by_budget = task.state == PAUSED and (task.reason or "").startswith(BUDGET_REASON)
+    return task.resume_at if is_by_budget else None
 
 
 def needs_claim(task: Task) -> bool:
@@ -97,6 +105,11 @@ def _settle_state(
     if task.state == PENDING and task.unmet == 0 and (task.not_before is None or task.not_before <= now):
         at = task.not_before or now
         return Settled("task.ready", _ready(replace(task, state=READY), at), None, at, {})
+    resumes = resumes_at(task)
+    if resumes is not None and resumes <= now:
+        state = claims.waiting_state(task, resumes)
+        waiting = replace(task, state=state, state_before=None, reason=None, resume_at=None)
+        return Settled("task.resumed", _ready(waiting, resumes), None, resumes, {})
     if task.state == READY and task.offer_until is not None and task.offer_until <= now:
         at = task.offer_until
         return Settled(

@@ -2,12 +2,13 @@
 nothing that was not spent.
 
 A claim has at most two rows a model: what its receipt reported while it was good, and what came when it was stale.
-A report is the total of both, so each row takes what the other does not have, and neither ever falls.
+A report is the total of both, so each row takes what the other does not have, and neither ever falls; but for a cost
+that was only computed, which the agent's own word takes the place of.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from tenure.core import inputs, money
@@ -19,6 +20,7 @@ MOST_TOKENS = 10**12
 MOST_MODELS = 100  # under one claim
 LONGEST = 366 * 24 * 3600.0  # of compute, in seconds
 TOKENS = ("fresh", "cached", "written", "output")
+COUNTED = ("fresh", "written", "output")  # by budgets in tokens: what comes from a cache was counted when it was read
 
 
 class Spent(NamedTuple):
@@ -61,8 +63,20 @@ def usage_id(claim: str, model: str, late: bool) -> str:
     return f"{claim}:{model}|late" if late else f"{claim}:{model}"
 
 
-def booked(claim: Claim, spent: Spent, kept: Usage | None, other: Usage | None, *, late: bool, now: int) -> Usage:
-    """The row after a report: each total as high as it was ever said to be, less what the other row holds."""
+def booked(
+    claim: Claim,
+    spent: Spent,
+    kept: Usage | None,
+    other: Usage | None,
+    *,
+    late: bool,
+    now: int,
+    price: Callable[[Usage], int | None] = lambda _: None,
+) -> Usage:
+    """The row after a report: each total as high as it was ever said to be, less what the other row holds.
+
+    `price` is asked for the cost of what nobody has priced.
+    """
     row = kept or Usage(
         project=claim.project, id=usage_id(claim.id, spent.model, late), task=claim.task, generation=claim.generation,
         agent=claim.agent, session=claim.session, model=spent.model, late=late, at=now,
@@ -71,8 +85,10 @@ def booked(claim: Claim, spent: Spent, kept: Usage | None, other: Usage | None, 
         name: max(getattr(row, name), getattr(spent, name) - (getattr(other, name) if other else 0))
         for name in (*TOKENS, "duration")
     }
-    cost = row.cost
+    grown = replace(row, **totals)
     if spent.cost is not None:
-        cost = max(row.cost or 0, spent.cost - (other.cost or 0 if other else 0))
-    grown = replace(row, **totals, cost=cost)
+        so_far = 0 if row.computed else row.cost or 0
+        grown = replace(grown, cost=max(so_far, spent.cost - (other.cost or 0 if other else 0)), computed=False)
+    elif (row.cost is None or row.computed) and (found := price(grown)) is not None:
+        grown = replace(grown, cost=found, computed=True)
     return grown if grown == row else replace(grown, at=now)

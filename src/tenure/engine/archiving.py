@@ -6,19 +6,23 @@ one task apart from the rest. No answer depends on it: see `recalling`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from tenure.core import archive, graph, ids, lifecycle
 from tenure.core.bodies import referred
+from tenure.core.budgets import TASK, budget_id
 from tenure.core.events import Event
 from tenure.core.filters import Range
 from tenure.core.ranges import with_number
 from tenure.core.records import (
     KINDS,
     Archived,
+    Artifact,
     Body,
+    Budget,
     Dag,
     DeadLetter,
     Edge,
@@ -229,6 +233,9 @@ def _move(work: Work, project: str, leaving: Mapping[str, Task], moved: Moved) -
         moved.tasks += len(tasks)
         _count(work, tasks.values())
         patch = stated(_told_of(work, project, [e for id in tasks for e in events.get(id, ())], tasks))
+        # those of budgets are the project's, and stay
+        own = [row for id in tasks for row in rows[id] if isinstance(row, Budget)]
+        patch += tuple((KINDS[Budget].table, row.id, None) for row in own)
         # the event by which they came back stays in the log, and tells of rows that are no longer there
         patch += tuple((table, row, None) for id in tasks if id in earlier for table, row, _ in stated(rows[id]))
         work.tell("archive.moved", project, patch, details={"tasks": len(tasks)})
@@ -239,6 +246,8 @@ def _owned(work: Work, project: str, tasks: Mapping[str, Task], kind: type[Row],
     if kind is DeadLetter:  # found by its id: it has no index of its own
         letters = [dead_letter_id(replace(t, run=run)) for t in tasks.values() for run in range(1, t.run + 1)]
         return work.get_many(DeadLetter, project, letters).values()
+    if kind is Budget:
+        return work.get_many(Budget, project, [budget_id(TASK, id) for id in tasks]).values()
     return work.find(kind, {"project": project, field: tuple(tasks)})
 
 
@@ -339,9 +348,19 @@ def _prune_page(work: Work, project: str, place: tuple[int, str] | None) -> tupl
     if going:
         patch = [*stated(_crossed_off(work, going.values())), *_uncounted(work, going.values())]
         for row in going.values():
+            _let_go(work, row)
             work.remove(row)
         work.tell("archive.pruned", project, tuple(patch), details={"tasks": len(going)})
     return len(going), (page[-1].created_at, page[-1].id) if len(page) == PAGE else None
+
+
+def _let_go(work: Work, archived: Archived) -> None:
+    """Bytes that its artifacts referred to are needed by one less."""
+    digests = Counter(row.digest for row in archive.rows_in(archived) if isinstance(row, Artifact))
+    if digests:
+        from tenure.engine.putting import let_go
+
+        let_go(work, archived.project, digests)
 
 
 def _may_be_pruned(work: Work, lineage: Sequence[Archived], until: int) -> bool:

@@ -13,19 +13,22 @@ from tenure.core.outcomes import Outcome
 from tenure.core.priority import Lane
 from tenure.core.processes import check_process, text_of
 from tenure.core.receipts import NONCE_BYTES, receipt_of
-from tenure.core.records import Agent, Brief, Claim, LastError, Model, Project, Reservation, Task, replace
+from tenure.core.records import Agent, Brief, Claim, LastError, Project, Reservation, Task, replace
 from tenure.engine import handing, people
 from tenure.engine.effects import brief_of, current_claim, spread
 from tenure.engine.lanes import Lanes
 from tenure.engine.naming import project_of, task_named
 from tenure.engine.requests import command_digest
+from tenure.engine.routing import Cooling, route_for, told_of_model, tried, user_of
 from tenure.engine.work import Handlers, Work
 from tenure.stores.port import Transaction
 
 if TYPE_CHECKING:
+    from tenure.core.budgets import Short
     from tenure.core.views import TaskView
 
 MOST_AT_ONCE = 100
+MOST_UNPAID = 500  # tasks that cannot be paid, looked at in one transaction
 COUNTED = 1000  # NO_TASK counts no further
 
 
@@ -41,9 +44,10 @@ class Asker:
     """Who wants to claim, and for how long; the same for every task it is offered."""
 
     def __init__(self, work: Work, cmd: commands.Claim | commands.ClaimNext, sent: Sent | None = None) -> None:
+        self._work = work
         self.project: Project = project_of(work, cmd.project)
         self.lease = inputs.lease_of(cmd.lease, self.project)
-        self.agent: Agent = people.known_agent(work, cmd.project, cmd.agent)
+        self.agent: Agent = people.known_agent(work, cmd.project, cmd.agent, cmd.agent_type)
         self.user = people.user_of(work, cmd.user)
         self.session = people.known_session(work, self.project, cmd.session, cmd.agent, self.user)
         self.sent = sent or Sent()
@@ -52,6 +56,14 @@ class Asker:
     def profile(self) -> Profile:
         """What it can do by its own word."""
         return eligibility.profile_of(self.agent, self.project.stopped)
+
+    @cached_property
+    def cooling(self) -> Cooling:
+        return Cooling(self._work, self.project)
+
+    def waits(self, task: Task) -> bool:
+        """Are all models that it could use for the task rate limited?"""
+        return bool(self.project.limited) and self.cooling.waits(task, user_of(self.agent))
 
 
 def claim(work: Work, cmd: commands.Claim) -> Outcome:
@@ -68,6 +80,7 @@ def claim(work: Work, cmd: commands.Claim) -> Outcome:
         or _denied_by_limit(work, asker)
         or _denied_by_generations(work, task, asker)
         or _denied_by_conflict(work, task, asker)
+        or _denied_by_budget(work, task, asker)
     )
     return denial or _grant(work, task, asker)
 
@@ -92,6 +105,8 @@ def claim_next(work: Work, cmd: commands.ClaimNext) -> Outcome:
     held = work.find(Task, {"project": cmd.project, "session": cmd.session}, limit=claims.MOST_NAMED)
     unfinished = tuple(t.key for t in held if claims.is_held(t))
     search = Search(work, cmd, asker)
+    if (asker.project.funded or asker.project.parked) and search.is_closed():
+        return search.nothing(unfinished)
     granted = []
     for task in search:
         granted.append(_grant(work, task, asker))
@@ -262,6 +277,20 @@ def _denied_by_conflict(work: Work, task: Task, asker: Asker) -> Outcome | None:
     )  # fmt: skip
 
 
+def _counts(task: Task, asker: Asker) -> bool:
+    """Is there any budget that it may count in?"""
+    return bool(asker.project.funded) or task.capped
+
+
+def _denied_by_budget(work: Work, task: Task, asker: Asker) -> Outcome | None:
+    if not _counts(task, asker):
+        return None
+    from tenure.engine import budgeting  # most projects have none, and a start stays cheap
+
+    short = budgeting.short_of(work, asker.project, task, asker.agent.id)
+    return None if short is None else budgeting.denied(work, task, short)
+
+
 # --- the best that an agent may take ------------------------------------------------------------------------
 
 
@@ -272,12 +301,29 @@ class Search:
         self.work, self.cmd, self.asker = work, cmd, asker
         self.profile = profile_for(asker.profile, cmd)
         self.passed_over: dict[str, int] = {}
+        self.next_at: int | None = None  # the first end of what passes by itself
+        self._unpaid = self._left_there = 0  # tasks that cannot be paid, and those of them that could not be parked
+        self._has_more = False  # parked tasks that can be paid and are not back in their lanes yet
+        self._short: Short | None = None  # the budget that keeps the agent from every task
+
+    def is_closed(self) -> bool:
+        """Can nothing be paid here? Else what can be by now is put back into the lanes."""
+        from tenure.engine import parking
+
+        self._short = parking.closed(self.work, self.asker.project, self.asker.agent.id)
+        if self._short is None and self.asker.project.parked:
+            self._has_more = parking.unpark(self.work, self.cmd.project)
+        return self._short is not None
 
     def __iter__(self) -> Iterator[Task]:
         where = {"project": self.cmd.project, "offer_to": self.asker.agent.id, "state": lifecycle.READY}
         offers = sorted(self.work.find(Task, where), key=lambda t: priority.place(t, self.work.now))
         yield from (t for t in offers if self.fits(eligibility.lane_of_task(t)) and self._may_take(t))
-        yield from (t for t in self._lanes().offer(self.fits) if self._may_take(t))
+        for task in self._lanes().offer(self.fits):
+            if self._may_take(task):
+                yield task
+            elif self._unpaid >= MOST_UNPAID:
+                return
 
     def _lanes(self) -> Lanes:
         lanes: Lanes | None = self.work.lanes.get(self.cmd.project)
@@ -289,28 +335,57 @@ class Search:
         return fits(self.profile, lane)
 
     def _may_take(self, task: Task) -> bool:
-        obstacle = next(eligibility.task_obstacles(self.profile, task, self.work.now, self._is_limited), None)
+        obstacle = next(eligibility.task_obstacles(self.profile, task, self.work.now, self.asker.waits), None)
+        if obstacle is not None:
+            self._note_end(task, obstacle.word)
         why = obstacle.word if obstacle else self._taken_back(task)
         if why is not None:
             self.passed_over[why] = self.passed_over.get(why, 0) + 1
         return why is None
 
     def _taken_back(self, task: Task) -> str | None:
-        """What takes a task out of the lanes: its generations are used up, or another claim is in the way."""
+        """What takes a task out of the lanes: its generations are used up, another claim is in the way, or no money."""
         if _denied_by_generations(self.work, task, self.asker) is not None:
             return "limit"
         other = _in_the_way(self.work, task, self.asker.session.id)
         if other is None:
-            return None
+            return "unaffordable" if _counts(task, self.asker) and self._cannot_pay(task) else None
         if other.task is not None:
             self.work.put(replace(task, parked=other.task))  # until that claim ends nobody need look again
         return "conflicting"
 
-    def _is_limited(self, name: str) -> bool:
-        return is_limited(self.work, self.cmd.project, name)
+    def _cannot_pay(self, task: Task) -> bool:
+        """One that is parked is counted with the others of its kind, and looked at again when the budget can pay."""
+        from tenure.engine import budgeting, parking
+
+        short = budgeting.short_of(self.work, self.asker.project, task, self.asker.agent.id)
+        if short is None:
+            return False
+        self._unpaid += 1
+        if parking.park(self.work, self.cmd.project, task, short):
+            self._has_more |= self._unpaid >= MOST_UNPAID
+        else:
+            self._left_there += 1
+        return True
+
+    def _note_end(self, task: Task, why: str) -> None:
+        """When a cool-off that keeps the asker from the task is over: nothing else will tell whoever waits for it."""
+        at = task.cool_offs.get(self.asker.agent.id) if why == "cooling" else None
+        if why == "model_cooling":
+            at = self.asker.cooling.next_at()
+        if at is not None:
+            self.next_at = at if self.next_at is None else min(at, self.next_at)
 
     def nothing(self, unfinished: tuple[str, ...]) -> Outcome:
-        return nothing(self.work, self.cmd.project, self.asker.agent.id, unfinished, self.passed_over)
+        found = nothing(
+            self.work, self.cmd.project, self.asker.agent.id, unfinished, self.passed_over, next_at=self.next_at
+        )
+        if not (self._short or self._unpaid or self.asker.project.parked):
+            return found
+        from tenure.engine import parking
+
+        self.work.is_unfinished = self._has_more
+        return parking.explained(self.work, self.cmd.project, found, self._short, self._left_there)
 
 
 def profile_for(own: Profile, cmd: commands.ClaimNext) -> Profile:
@@ -326,7 +401,13 @@ def fits(profile: Profile, lane: Lane) -> bool:
 
 
 def nothing(
-    work: Work, project: str, agent: str, unfinished: tuple[str, ...], passed_over: Mapping[str, int]
+    work: Work,
+    project: str,
+    agent: str,
+    unfinished: tuple[str, ...],
+    passed_over: Mapping[str, int],
+    *,
+    next_at: int | None = None,
 ) -> Outcome:
     """NO_TASK, and how many tasks stand where; counts end at a thousand so that the answer stays cheap."""
     waiting = (lifecycle.PENDING, lifecycle.RETRYING)
@@ -337,17 +418,12 @@ def nothing(
 
     work.tx.expect(look)
     counts = {**look(work), **passed_over}
-    due = work.next_due(project)
+    ends = [at for at in (work.next_due(project), next_at) if at is not None]
+    due = min(ends, default=None)
     return Outcome(
         outcome="NO_TASK", counts=counts, unfinished=unfinished or None, retry_at=due, retry_in=work.seconds_to(due),
         message=f"nothing to claim for agent {agent}",
     )  # fmt: skip
-
-
-def is_limited(work: Work, project: str, name: str) -> bool:
-    """Is the model rate limited now?"""
-    model = work.get(Model, project, name)
-    return model is not None and (model.cool_until or 0) > work.now
 
 
 # --- granting -----------------------------------------------------------------------------------------------
@@ -360,13 +436,32 @@ def _grant(work: Work, task: Task, asker: Asker) -> Outcome:
         nonce=work.chance.token(NONCE_BYTES), epoch=work.epoch, process=asker.sent.process, request_id=asker.sent.id,
         request_hash=asker.sent.digest,
     )  # fmt: skip
+    new = _with_model(work, task, new, asker)
     reserved = _reserve(work, held, asker) if task.guarded else ()
+    if _counts(task, asker):
+        from tenure.engine.budgeting import reserve
+
+        held, new = reserve(work, asker.project, held, new)
     kept = work.record(
         "task.claimed", new, *reserved, task=held,
         details={"lease_until": held.lease_until, "attempt": held.attempts, "previous_generation": task.generation},
     )  # fmt: skip
     spread(work)
     return _outcome(work, kept, new)
+
+
+def _with_model(work: Work, task: Task, claim: Claim, asker: Asker) -> Claim:
+    """The claim with the model that its holder is told to use, where that matters later: most claims need not say."""
+    project = asker.project
+    if not (project.limited or task.models or task.fallback_models):
+        return claim
+    brief, user = brief_of(work, task), user_of(asker.agent)
+    found = route_for(work, project, task, brief, user, claim.attempt, asker.cooling.is_limited)
+    if found is None or found.model is None:
+        return claim
+    if project.limited:
+        tried(work, project, claim, found.model)
+    return replace(claim, model=found.model)
 
 
 def _reserve(work: Work, task: Task, asker: Asker) -> tuple[Reservation, ...]:
@@ -380,17 +475,23 @@ def _reserve(work: Work, task: Task, asker: Asker) -> tuple[Reservation, ...]:
 
 
 def _outcome(work: Work, task: Task, claim: Claim) -> Outcome:
-    return granted_outcome(work, task, claim.generation, claim.attempt, receipt_of(task, claim))
+    receipt = receipt_of(task, claim)
+    return granted_outcome(work, task, claim.generation, claim.attempt, receipt, claim.agent, claim.model)
 
 
-def granted_outcome(work: Work, task: Task, generation: int, attempt: int, receipt: str) -> Outcome:
+def granted_outcome(
+    work: Work, task: Task, generation: int, attempt: int, receipt: str, agent: str, model: str | None = None
+) -> Outcome:
     """What the holder of that generation is told, whether it still holds the task or not."""
     brief = brief_of(work, task)
+    handed = handing.inputs_of(work, task, brief)
     until = task.lease_until if task.generation == generation else None
     return granted_as(
         handing.task_view(work, task, brief), generation, attempt, receipt, until, work.now,
         models=retry.models_for(task, attempt) or None,
-        inputs=handing.inputs_of(work, task, brief) or None,
+        **told_of_model(work, task, brief, attempt, agent, model),
+        inputs=handed.outputs or None, missing=handed.missing or None,
+        artifacts=handing.earlier_artifacts(work, task),
         checkpoint=handing.handed_checkpoint(work, task),
     )  # fmt: skip
 

@@ -13,19 +13,19 @@ change, and these three things keep a second one from doing its work:
 3. *A leader that is cut off stops by itself*, by its own monotonic clock, at two thirds of the lease since it began to
    ask for the last renewal: before anybody else can be elected, and without a word from the store.
 
-Sweeps would be right without any of this, since they only settle what is due. What comes later is not: a schedule that
-fires twice makes two tasks.
+Sweeps would be right without any of this, since they only settle what is due. Schedules and triggers would not: what
+fires twice would make two tasks, were it not for the key that each of them has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from tenure.core import commands, team
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Cycles, Leader, replace
-from tenure.engine import upkeep
+from tenure.engine import firing, retaining, scheduling, upkeep, watching
 from tenure.engine.engine import Engine
 from tenure.engine.leading import COORDINATOR, check_term, lead, step_down
 from tenure.engine.settling import PAGE, Report
@@ -46,7 +46,8 @@ class Duty(NamedTuple):
     every: int  # microseconds from tick to tick
     find: Callable[[Engine, int], Sequence[str]]  # projects that have something to do at that time; writes nothing
     run: Callable[[Engine, str], Report]
-    is_prompt: bool = False  # also at the instant when a task falls due, not only from tick to tick
+    # When its next thing falls due, if it is not after that time: it is then done at that instant, not with a tick.
+    due: Callable[[Transaction, int], int | None] | None = None
 
 
 def _due(engine: Engine, now: int) -> Sequence[str]:
@@ -57,14 +58,27 @@ def _due(engine: Engine, now: int) -> Sequence[str]:
     return sorted({task.project for task in page})
 
 
+def _first_task(tx: Transaction, until: int) -> int | None:
+    first = tx.due(None, until, 1)
+    return first[0].due_at if first else None
+
+
 def _untidy(engine: Engine, now: int) -> Sequence[str]:
     return [project for project in upkeep.projects(engine) if upkeep.is_untidy(engine, project)]
 
 
+def _idle(engine: Engine, now: int) -> Sequence[str]:
+    return [project for project in upkeep.projects(engine) if retaining.is_due(engine, project)]
+
+
 DUTIES: dict[str, Duty] = {
-    "settle": Duty(2 * SECOND, _due, upkeep.settle, is_prompt=True),
+    "settle": Duty(2 * SECOND, _due, upkeep.settle, _first_task),
+    "schedules": Duty(SECOND, scheduling.projects_due, scheduling.fire, scheduling.first_due),
+    "triggers": Duty(SECOND, firing.projects_with_news, firing.hear),  # before the archive takes events away
+    "watch": Duty(60 * SECOND, watching.projects_watched, watching.look_out),
     "tidy": Duty(10 * SECOND, _untidy, upkeep.tidy),
     "archive": Duty(60 * SECOND, lambda engine, _: upkeep.projects(engine), upkeep.archive),
+    "artifacts": Duty(600 * SECOND, _idle, retaining.drop),
 }
 
 
@@ -73,23 +87,23 @@ class Seen(NamedTuple):
 
     now: int
     leader: Leader | None
-    due: int | None  # when the next task falls due, as far as that is within the time looked ahead
+    due: Mapping[str, int]  # duty → when its next thing falls due, as far as that is within the time looked ahead
 
 
-def look(engine: Engine, ahead: int) -> Seen:
+def look(engine: Engine, ahead: int, duties: Mapping[str, Duty] = DUTIES) -> Seen:
     """Who leads, and what falls due within `ahead` microseconds, anywhere."""
     with engine.store.begin(engine.tenant, write=False) as tx:
         found = tx.load(Leader, ((STORE, COORDINATOR),))
-        first = tx.due(None, tx.now + ahead, 1)
-        return Seen(tx.now, found[0] if found else None, first[0].due_at if first else None)
+        prompt = {name: duty.due(tx, tx.now + ahead) for name, duty in duties.items() if duty.due is not None}
+        due = {name: at for name, at in prompt.items() if at is not None}
+        return Seen(tx.now, found[0] if found else None, due)
 
 
-def tick_of(duty: Duty, seen: Seen) -> int:
-    """The instant that a run of the duty is for: the beginning of its interval, or when the first task fell due."""
+def tick_of(name: str, duty: Duty, seen: Seen) -> int:
+    """The instant that a run of the duty is for: the beginning of its interval, or when its first thing fell due."""
     tick = seen.now - seen.now % duty.every
-    if duty.is_prompt and seen.due is not None and seen.due <= seen.now:
-        return max(tick, seen.due)
-    return tick
+    due = seen.due.get(name)
+    return max(tick, due) if due is not None and due <= seen.now else tick
 
 
 # --- leading ------------------------------------------------------------------------------------------------
@@ -104,6 +118,7 @@ class Led(Engine):
 
     def __init__(self, engine: Engine, holder: str, term: int, keep_up: Callable[[], None]) -> None:
         super().__init__(engine.store, engine.chance, tenant=engine.tenant, pause=engine._pause)
+        self.places = engine.places
         self.holder, self.term = holder, term
         self._keep_up = keep_up
 

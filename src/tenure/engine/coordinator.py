@@ -153,7 +153,7 @@ class Coordinator:
     def _step(self) -> float:
         try:
             self._mark = self.engine.store.mark()  # before the look: what is written after it will wake us
-            seen = coordinating.look(self.engine, round(self._looks * 1e6))
+            seen = coordinating.look(self.engine, round(self._looks * 1e6), self._duties)
             self._now = seen.now
             self._check_lead(seen)
             if self._led is not None:
@@ -207,7 +207,7 @@ class Coordinator:
 
     def _do(self, led: Led, name: str, duty: Duty, seen: Seen) -> None:
         """This tick of the duty, unless somebody has begun it, in each project that has something to do."""
-        tick = coordinating.tick_of(duty, seen)
+        tick = coordinating.tick_of(name, duty, seen)
         if seen.leader is not None and not team.is_new_tick(seen.leader, name, tick, seen.now):
             return
         projects = self._apart(name, lambda: duty.find(led, seen.now))
@@ -242,8 +242,7 @@ class Coordinator:
             # Not all at once, when the lease of a leader that died is over.
             return min(self._lease, left) + SOONEST * self.engine.chance.fraction()
         pauses = [self._looks, max(0.0, self._renew_at - self._monotonic())]
-        if seen.due is not None and seen.due > seen.now:
-            pauses.append((seen.due - seen.now) / 1e6)
+        pauses += [(at - seen.now) / 1e6 for at in seen.due.values() if at > seen.now]
         return max(SOONEST, min(pauses))
 
     # --- telling ---

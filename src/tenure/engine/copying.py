@@ -16,16 +16,18 @@ from msgspec.structs import astuple
 from tenure.core import commands, lifecycle
 from tenure.core.errors import CopyRefused, InvalidInput, NotFound, OutcomeUnknown, StoreCorrupt
 from tenure.core.events import Event
-from tenure.core.records import KINDS, Claim, Project, Reservation, Row, Task, replace
+from tenure.core.records import KINDS, Claim, Cursor, Project, Reservation, Row, Task, Trigger, replace
+from tenure.engine.allotting import joined
+from tenure.engine.carrying import carry
 from tenure.engine.effects import release_reservations
 from tenure.engine.engine import Engine
 from tenure.engine.epochs import put_in_force
+from tenure.engine.producing import LINE, MOVED
 from tenure.engine.work import Work
 from tenure.stores.port import Change, Transaction
 
 PAGE = 100  # rows that are in memory at once
 MOST_NAMED = 5
-LINE = "project:"
 
 
 class Copied(NamedTuple):
@@ -41,7 +43,8 @@ def copy_project(source: Engine, target: Engine, project: str) -> Copied:
     """Move a project; raises where claims are live, where the other store has one of that name, or nothing is there.
 
     Both stores are locked for others' writes to the project meanwhile. What was counted and read back there is what
-    was read here, or it raises and nothing is kept. No receipt from before is good there.
+    was read here, or it raises and nothing is kept. No receipt from before is good there. Bytes of artifacts go before
+    the rows that refer to them; most of them before anything is locked.
     """
     if source.store.url == target.store.url:
         raise InvalidInput(f"{source.store.url}: a project cannot be copied to where it is")
@@ -50,14 +53,17 @@ def copy_project(source: Engine, target: Engine, project: str) -> Copied:
     with target.store.begin(target.tenant, write=False) as new:
         _refuse_where_it_is(new, project, target.store.url)
     source.transact((project,), lambda _: None)  # settles: leases that are over are no claims
-    why = f"the project was moved to {target.store.url}"
+    why = f"{MOVED}{target.store.url}"
     is_ours = stopped in (None, why)  # not by us: it stays stopped there too; by us, if the last try was cut off
     if stopped is None:
         source.do(commands.StopLine(project=project, scope=LINE, reason=why))
     try:
+        with source.store.begin(source.tenant, write=False) as old:
+            carry(source, target, project, old)
         with source.store.begin(source.tenant, write=True) as old:
             old.lock("write", (project,))
             _refuse_while_held(old, project)
+            carry(source, target, project, old)
             return _copied(old, target, project, is_ours=is_ours)
     except OutcomeUnknown:
         raise  # it may be there by now: the line stays stopped
@@ -75,15 +81,35 @@ def _copied(old: Transaction, target: Engine, project: str, *, is_ours: bool) ->
         if _digest(old, project) != _digest(new, project):
             raise StoreCorrupt(f"{target.store.url}: what was read back is not what was written; nothing was kept")
         work = Work(new, target.chance)
+        _follow(work, old, project)
         _arrive(work, project, is_ours=is_ours)
         work.save()
     return Copied(project, rows, events, work.epoch)
+
+
+def _follow(work: Work, old: Transaction, project: str) -> None:
+    """What names a place in the log names the same event here, where sequences are others."""
+    for cursor in work.find(Cursor, {"project": project}):
+        work.put(replace(cursor, sequence=_place(old, work.tx, project, cursor.sequence)))
+    for trigger in work.find(Trigger, {"project": project}):
+        work.put(replace(trigger, behind=_place(old, work.tx, project, trigger.behind)))
+
+
+def _place(old: Transaction, new: Transaction, project: str, sequence: int) -> int:
+    place = 0
+    for there, here in zip(_events(old, project), _events(new, project), strict=True):
+        for before, after in zip(there, here, strict=True):
+            if before.sequence > sequence:
+                return place
+            place = after.sequence
+    return place
 
 
 def _arrive(work: Work, project: str, *, is_ours: bool) -> None:
     """What is different here: nothing is reserved, the line runs, and no receipt from there is of this epoch."""
     row = _project(work.tx, project, "")
     release_reservations(work, project, work.find(Reservation, {"project": project}))
+    work.put(joined(work, work.get(Project, project, project) or row))
     if is_ours:
         kept = work.get(Project, project, project) or row
         left = {scope: why for scope, why in kept.stopped.items() if scope != LINE}

@@ -102,6 +102,7 @@ def _group(work: Work, settings: Project, row: Dag | None, tasks: list[Task]) ->
         "id": row.id if row else None,
         "title": row.title if row else "",
         "plan": row.plan if row else None,
+        "on_end": row.on_end if row else {},
         "tasks": [_task(work, settings, t, briefs[t.id], edges.get(t.id, []), needed) for t in tasks],
     }
 

@@ -9,7 +9,7 @@ import msgspec
 from tenure.core import claims, commands, inputs, lifecycle, priority
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Brief, Task, replace
-from tenure.engine import handing
+from tenure.engine import evidence, handing
 from tenure.engine.effects import brief_of, current, current_claim, spread
 from tenure.engine.naming import project_of, task_named
 from tenure.engine.work import Handlers, Work
@@ -30,7 +30,18 @@ def edit(work: Work, cmd: commands.Edit) -> Outcome:
     guarded = [name for name in changes if not inputs.EDITABLE[name]]
     rows: list[Any] = []
     before = task
-    if claims.is_held(task) and guarded:
+    closing = [name for name in changes if name in inputs.CLOSES_WINDOW]
+    if closing and _waits_for_verdict(work, task):
+        from tenure.engine.validating import withdraw  # few edits meet one
+
+        if not cmd.supersede:
+            return Outcome(
+                outcome="DENIED_STATE", state=task.state, current_generation=task.generation,
+                message=f"{task.key}: its result waits for a verdict; {', '.join(closing)} would change under it",
+                hint="wait for the verdict, or supersede: the result is kept, but does not count",
+            )  # fmt: skip
+        task, rows = withdraw(work, task)
+    elif claims.is_held(task) and guarded:
         if not cmd.supersede:
             return Outcome(
                 outcome="DENIED_STATE", state=task.state, holder=task.agent, current_generation=task.generation,
@@ -49,11 +60,23 @@ def edit(work: Work, cmd: commands.Edit) -> Outcome:
         agent=before.agent, session=before.session,
     )  # fmt: skip
     spread(work)
+    if "constraints" in changes and edited.capped:
+        from tenure.engine.caps import go_on  # few tasks say what they may cost
+
+        go_on(work, edited)
     now_is = current(work, edited)
     return Outcome(
         outcome="UPDATED", state=now_is.state, version=now_is.version, command_id=work.command_id,
         changed=tuple(changes), message=f"{now_is.key}: {', '.join(changes)} changed",
     )  # fmt: skip
+
+
+def _waits_for_verdict(work: Work, task: Task) -> bool:
+    if not task.checked or lifecycle.VALIDATING not in (task.state, task.state_before):
+        return False
+    from tenure.engine.validations import row_of_task
+
+    return task.state not in lifecycle.FINISHED and row_of_task(work, task) is not None
 
 
 def apply_changes(work: Work, task: Task, changes: dict[str, Any]) -> tuple[Task, Brief, dict[str, Any]]:
@@ -72,13 +95,19 @@ def apply_changes(work: Work, task: Task, changes: dict[str, Any]) -> tuple[Task
             in_task[name] = value
         else:
             in_brief[name] = handing.packed(work, task.project, value) if name in PACKED else value
+    if "output" in changes:
+        evidence.check_contracts(work, [changes["output"]])
     if "deadline" in changes:
         in_task["missed"] = False
     if any(name in inputs.CLOSES_WINDOW for name in changes):
         in_task["answerable"] = False  # an old text's result never completes a new text
     if "touches" in changes or "constraints" in changes:
         in_task["parked"] = None  # it may no longer overlap what it was parked under
-    brief = replace(brief, **in_brief)
+    before, brief = brief, replace(brief, **in_brief)
+    if "constraints" in changes and (task.capped or "max_cost_usd" in brief.constraints):
+        from tenure.engine.caps import follow  # few edits concern it
+
+        follow(work, task, before, brief)
     task = inputs.constrained(replace(task, **in_task), brief)
     if task.state in (lifecycle.READY, lifecycle.PENDING):
         task = replace(task, state=claims.waiting_state(task, work.now))

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tenure.core import claims, graph, lifecycle, retry
-from tenure.core.lifecycle import CANCELLED, DEAD_LETTERED, HELD, PENDING, READY, RETRYING
+from tenure.core.lifecycle import CANCELLED, COMPLETED, DEAD_LETTERED, HELD, PENDING, READY, RETRYING
 from tenure.core.records import Brief, Claim, Dag, DeadLetter, Edge, Reservation, Row, Task, replace
 from tenure.engine.work import Work
 
@@ -25,6 +25,10 @@ def spread(work: Work) -> None:
             counted.setdefault((after.project, after.dag))
         if before is None or before.state == after.state:
             continue
+        if after.state == COMPLETED and after.metered:
+            from tenure.engine.estimating import learn  # most tasks tell nothing of what they cost
+
+            learn(work, after)
         if after.state == DEAD_LETTERED:
             _write_dead_letter(work, after)
         elif after.state == RETRYING:
@@ -33,6 +37,10 @@ def spread(work: Work) -> None:
             _tell_dependents(work, before, after)
         if after.guarded and before.state in HELD and after.state not in HELD:
             free_reservations(work, after)
+        if before.funded and before.state in HELD and after.state not in HELD:
+            from tenure.engine.budgeting import release  # few projects have budgets, and a start stays cheap
+
+            release(work, after)
     for project, id in counted:  # not before all moves are counted: one's end may let another run
         dag = work.get(Dag, project, id)
         if dag is not None:

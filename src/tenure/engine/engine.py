@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from tenure.core import commands, inputs, roles
 from tenure.core.commands import OWNER, Command, Principal
@@ -13,16 +13,23 @@ from tenure.core.errors import Bug, Conflict, InvalidInput, StoreError, TenureEr
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Project
 from tenure.engine import requests
+from tenure.engine.evidence import NOTHING, Evidence, Finding, Lacking, find_out, raise_lacking
 from tenure.engine.handlers import handler_of, is_known
+from tenure.engine.own import Own
 from tenure.engine.reading_ahead import expected, read_ahead, read_holders
 from tenure.engine.settling import PAGE, Report, settle_due, settle_overdue
-from tenure.engine.work import NO_CHANCE, OUR_FAULTS, Chance, Later, Refused, Work
+from tenure.engine.work import NO_CHANCE, OUR_FAULTS, Chance, Later, Reach, Refused, Unfinished, Work
 from tenure.stores.port import FUSED, Store, Transaction
+
+if TYPE_CHECKING:
+    from tenure.artifacts.port import Artifacts
 
 Answer = Outcome | TenureError
 T = TypeVar("T")
 TRIES = 10  # of a whole transaction whose rows changed under it
 TRIES_OF_A_PART = 2  # once the whole has had its tries
+MOST_TURNS = 1000  # transactions that one command may take
+ROUNDS = 5  # of finding out what a transaction needs to know: each time it may need something else
 
 
 class Asked(NamedTuple):
@@ -30,6 +37,7 @@ class Asked(NamedTuple):
 
     item: inputs.Checked
     principal: Principal
+    evidence: Evidence = NOTHING  # what was found out for it so far
 
 
 def asked(command: Command, principal: Principal = OWNER) -> Asked:
@@ -59,7 +67,10 @@ class Engine:
         self.chance = chance
         self.tenant = tenant
         self._pause = pause
+        self.places: Callable[[str], Artifacts] | None = None  # where the artifacts of a project lie, if it is known
+        self.own = Own()  # a user's own tables of prices and tiers
         self._fuses = fused and FUSED in store.features
+        self._reaching: set[str] = set()  # projects whose transactions were found to write to the store's own rows too
         if store.is_copy:
             self.new_epoch("the store was found at another place than at its last opening")
 
@@ -85,25 +96,40 @@ class Engine:
 
     def run_asked(self, batch: Sequence[Asked]) -> list[Answer]:
         """As `run`, of commands that were checked before, each on behalf of its own principal."""
-        if len(batch) > inputs.MOST_COMMANDS:
-            raise TooLarge(f"a batch of {len(batch)} commands; at most {inputs.MOST_COMMANDS}")
-        if sum(len(a.item.encoded) for a in batch) > inputs.LARGEST_BATCH:
-            raise TooLarge(f"a batch of more than {inputs.LARGEST_BATCH} bytes")
-        return [_told(answer) for answer in self._run_part(batch, TRIES)] if batch else []
+        _check_bounds(batch)
+        return told(self._run_part(batch, TRIES)) if batch else []
 
-    def _run_part(self, batch: Sequence[Asked], tries: int) -> list[Answer | Later]:
+    def commit_asked(self, batch: Sequence[Asked], callers: Sequence[Hashable]) -> list[Answer | Later | Lacking]:
+        """As `run_asked`, but some answers are still to be made: the store is free for the next batch meanwhile.
+
+        Where something has to be found out for a command no other caller waits for that: it is left out, with what its
+        own caller has behind it, and Lacking stands in for its answer. `callers` has one for each command.
+        """
+        from tenure.engine.leaving_out import run_without  # a single command needs none of it
+
+        _check_bounds(batch)
+        return run_without(lambda some, check: self._run_part(some, TRIES, check), batch, callers)
+
+    def _run_part(
+        self, batch: Sequence[Asked], tries: int, check: Callable[[Sequence[Any]], None] = raise_lacking
+    ) -> list[Answer | Later]:
+        """`check` sees the answers before they are committed, and may raise."""
         projects = sorted({a.item.command.project for a in batch})
         has_begun = False
 
         def decide(work: Work) -> list[Answer | Later]:
             nonlocal has_begun
             has_begun = True
-            return self._decide(work, batch, ready, fuses=self._fuses)
+            answers = self._decide(work, batch, ready, fuses=self._fuses)
+            if any(isinstance(answer, Lacking) for answer in answers):
+                check(answers)
+            return answers
 
         ready = self._ready(batch)
         try:
             ahead = partial(expected, batch=[a.item.command for a in batch], fuses=self._fuses)
-            return self.transact(projects, decide, claiming=_claims(batch), tries=tries, ahead=ahead)
+            known = {key: found for a in batch for key, found in a.evidence.items()}
+            answers = self.transact(projects, decide, claiming=_claims(batch), tries=tries, ahead=ahead, evidence=known)
         except TenureError as error:
             # What fails before the first command was looked at is about none of them.
             if len(batch) == 1 or not error.definite or not has_begun:
@@ -111,6 +137,24 @@ class Engine:
             # The store refused the whole: find the command it stumbles over, so that its neighbours are served.
             half = len(batch) // 2
             return self._run_part(batch[:half], TRIES_OF_A_PART) + self._run_part(batch[half:], TRIES_OF_A_PART)
+        return [self._finished(*pair) for pair in zip(batch, answers, strict=True)]
+
+    def _finished(self, asked: Asked, answer: Answer | Later) -> Answer | Later:
+        """The answer of a command that one transaction could not finish: run again until it is."""
+        if not isinstance(answer, Unfinished):
+            return answer
+
+        def decide(work: Work) -> list[Answer | Later]:
+            return self._decide(work, (asked,))
+
+        try:
+            for _ in range(MOST_TURNS):
+                (answer,) = self.transact((asked.item.command.project,), decide, claiming=_claims((asked,)))
+                if not isinstance(answer, Unfinished):
+                    break
+        except TenureError as error:
+            return error
+        return answer
 
     def _ready(self, batch: Sequence[Asked]) -> list[Any]:
         """What the short way can know of each command before the transaction."""
@@ -129,14 +173,16 @@ class Engine:
         while len(answers) < len(batch):
             settle_overdue(work)
             rest, known = batch[len(answers) :], ready[len(answers) :]
-            answers += (fuses and self._decide_together(work, rest, known)) or [self._decide_one(work, *rest[0])]
+            answers += (fuses and self._decide_together(work, rest, known)) or [
+                self._decide_one(work, rest[0].item, rest[0].principal)
+            ]
         return answers
 
     def _decide_together(self, work: Work, batch: Sequence[Asked], ready: Sequence[Any]) -> list[Answer | Later]:
         """Answers of the first commands, as far as the store can do them by itself."""
         from tenure.engine import fused
 
-        run = [(item.command, principal, known) for (item, principal), known in zip(batch, ready, strict=True)]
+        run = [(asked.item.command, asked.principal, known) for asked, known in zip(batch, ready, strict=True)]
         done = fused.answers(work, run)
         left = [asked.item.command for asked, answer in zip(batch, done, strict=False) if answer is None]
         if left:
@@ -148,10 +194,10 @@ class Engine:
                 answers.append(answer)
                 continue
             settle_overdue(work)
-            answers.append(self._decide_one(work, *asked) if answer is None else answer())
+            answers.append(self._decide_one(work, asked.item, asked.principal) if answer is None else answer())
         return answers
 
-    def _decide_one(self, work: Work, item: inputs.Checked, principal: Principal) -> Answer:
+    def _decide_one(self, work: Work, item: inputs.Checked, principal: Principal) -> Answer | Later:
         command = item.command
         work.begin_command(principal, command.trace_id)
         bookmark = work.bookmark()
@@ -162,6 +208,9 @@ class Engine:
             if remembered is not None:
                 return remembered
             outcome = handler_of(type(command))(work, command)
+            if work.is_unfinished:
+                work.is_unfinished = False
+                return Unfinished(lambda: outcome)
             requests.remember(work, item, principal, outcome)
             return outcome
         except StoreError:
@@ -169,6 +218,9 @@ class Engine:
         except Refused as refusal:
             work.undo_to(bookmark)
             return refusal.outcome
+        except Lacking as lacking:
+            work.undo_to(bookmark)
+            return lacking  # type: ignore[return-value]  # it never gets out of the transaction as an answer
         except TenureError as error:
             work.undo_to(bookmark)
             return error
@@ -184,9 +236,21 @@ class Engine:
         """What `run` would answer now: decided on rows that are never saved."""
         checked = [_asked_or_error(command, principal) for command in batch]
         good = [c for c in checked if isinstance(c, Asked)]
-        with self.reading(sorted({a.item.command.project for a in good})) as work:
-            answers = iter([_told(answer) for answer in self._decide(work, good)])
+        answers = iter(told(self._previewed(good)))
         return [next(answers) if isinstance(c, Asked) else c for c in checked]
+
+    def _previewed(self, batch: Sequence[Asked]) -> list[Answer | Later]:
+        known: dict[str, Finding] = {}
+        for _ in range(ROUNDS):
+            with self.reading(sorted({a.item.command.project for a in batch})) as work:
+                work.evidence = known
+                answers = self._decide(work, batch)
+            try:
+                raise_lacking(answers)
+                return answers
+            except Lacking as lacking:
+                known |= find_out(lacking.questions)
+        raise Conflict("what is asked for changed while it was looked at; nothing was done")
 
     # --- transactions ---
 
@@ -199,21 +263,27 @@ class Engine:
         settled: bool = True,
         tries: int = TRIES,
         ahead: Callable[[Transaction], object] | None = None,
+        evidence: Evidence | None = None,
     ) -> T:
         """Run `decide` in one write transaction, after settling what is due; run it again where rows changed.
 
-        `ahead` asks what will be asked, for stores that like to know.
+        `ahead` asks what will be asked, for stores that like to know. What `decide` lacks is found out when the
+        transaction has ended, with nothing written; then it is run again.
         """
-        tried = 0
+        tried = rounds = 0
+        known = dict(evidence or ())
+        locked = list(projects) if self._reaching.isdisjoint(projects) else sorted({"", *projects})
         while True:
             try:
                 with self.store.begin(self.tenant, write=True) as tx:
-                    tx.lock("write", projects)  # before `now` is read: whoever was first is earlier
+                    tx.lock("write", locked)  # before `now` is read: whoever was first is earlier
                     if claiming:
                         tx.lock("claim", claiming)
                     if ahead is not None:
                         tx.expect(ahead)
                     work = self._begin(tx)
+                    work.evidence = known
+                    work.locked = frozenset(locked)
                     report = Report()
                     if settled:
                         settle_due(work, projects, report, limit=PAGE)
@@ -223,6 +293,15 @@ class Engine:
                     answer = decide(work)
                     work.save(last=True)
                 return answer
+            except Reach as more:
+                locked = sorted({*locked, *more.projects})
+                if more.is_lasting:
+                    self._reaching.update(projects)
+            except Lacking as lacking:
+                rounds += 1
+                if rounds > ROUNDS:
+                    raise Conflict("what is asked for changed while it was looked at; nothing was done") from None
+                known |= find_out(lacking.questions)
             except Conflict:
                 tried += 1
                 if tried == tries:
@@ -231,7 +310,12 @@ class Engine:
 
     def _begin(self, tx: Transaction) -> Work:
         """What a write transaction begins with, before anything is settled; who leads proves it here: see `Led`."""
-        return Work(tx, self.chance)
+        return self._work(tx)
+
+    def _work(self, tx: Transaction) -> Work:
+        work = Work(tx, self.chance)
+        work.own = self.own
+        return work
 
     def sweep(self, project: str | None = None) -> Report:
         """Settle what is due, in one project or all. Makes events prompt; no answer depends on it."""
@@ -258,9 +342,16 @@ class Engine:
     def reading(self, projects: Sequence[str] = ()) -> Iterator[Work]:
         """Rows brought up to `now` for a look; nothing is written."""
         with self.store.begin(self.tenant, write=False) as tx:
-            work = Work(tx, self.chance)
+            work = self._work(tx)
             settle_due(work, projects, Report())
             yield work
+
+
+def _check_bounds(batch: Sequence[Asked]) -> None:
+    if len(batch) > inputs.MOST_COMMANDS:
+        raise TooLarge(f"a batch of {len(batch)} commands; at most {inputs.MOST_COMMANDS}")
+    if sum(len(a.item.encoded) for a in batch) > inputs.LARGEST_BATCH:
+        raise TooLarge(f"a batch of more than {inputs.LARGEST_BATCH} bytes")
 
 
 def _asked_or_error(command: Command, principal: Principal) -> Asked | TenureError:
@@ -270,8 +361,8 @@ def _asked_or_error(command: Command, principal: Principal) -> Asked | TenureErr
         return error
 
 
-def _told(answer: Answer | Later) -> Answer:
-    return answer.tell() if isinstance(answer, Later) else answer
+def told(answers: Sequence[Answer | Later]) -> list[Answer]:
+    return [answer.tell() if isinstance(answer, Later) else answer for answer in answers]
 
 
 def _claims(batch: Sequence[Asked]) -> Sequence[str]:

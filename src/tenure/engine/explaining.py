@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tenure.core import claims, eligibility, lifecycle, priority
 from tenure.core.filters import Present
 from tenure.core.records import Agent, Project, Task
-from tenure.engine import handing
-from tenure.engine.claiming import is_limited
+from tenure.engine import handing, validations
 from tenure.engine.naming import project_of, task_named
+from tenure.engine.routing import Cooling, user_of
 from tenure.engine.work import Work
 
 if TYPE_CHECKING:
@@ -38,11 +39,14 @@ def why(work: Work, project: str, name: str) -> WhyView:
         reasons.append(f"{task.state}: {task.reason}")
     if task.state == lifecycle.DEAD_LETTERED and task.last_error:
         reasons.append(f"dead letter after {task.attempts} attempts: {task.last_error.message[:200]}")
+    reasons += validations.sentences(work, task)
     if task.state == lifecycle.CREATED:
         reasons.append("a draft: publish it")
     if task.offer_to is not None:
         reasons.append(f"held out to agent {task.offer_to}")
-    if task.parked is not None:
+    if task.capped or settings.funded:
+        reasons += _by_budget(work, settings, task)
+    if task.parked is not None and not task.parked.startswith("$"):
         other = work.get(Task, project, task.parked)
         reasons.append(f"would overlap what {other.key if other else task.parked} holds")
     reasons += [
@@ -55,14 +59,23 @@ def why(work: Work, project: str, name: str) -> WhyView:
     return said
 
 
+def _by_budget(work: Work, settings: Project, task: Task) -> list[str]:
+    """What keeps a ready task from being paid, whoever would claim it."""
+    from tenure.engine.budgeting import reason, short_of
+
+    short = short_of(work, settings, task, "") if task.state == lifecycle.READY else None
+    return [] if short is None else [reason(work, short)]
+
+
 def _who_could(work: Work, settings: Project, task: Task) -> list[CouldTake]:
     """For each known agent why it cannot take the task; nothing there means that it can."""
     out: list[CouldTake] = []
+    cooling = Cooling(work, settings)
     for agent in work.find(Agent, {"project": task.project, "left_at": Present(False)}):
         profile = eligibility.profile_of(agent, settings.stopped)
         obstacles = [
             *eligibility.lane_obstacles(profile, eligibility.lane_of_task(task)),
-            *eligibility.task_obstacles(profile, task, work.now, lambda m: is_limited(work, task.project, m)),
+            *eligibility.task_obstacles(profile, task, work.now, partial(cooling.waits, user=user_of(agent))),
         ]
         why_not = [o.sentence for o in obstacles]
         if agent.draining:

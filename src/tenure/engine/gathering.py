@@ -10,6 +10,7 @@ Invariants:
 - No two batches are in one project: the store lets one write there at a time, and each would only be smaller.
 - What was taken in is answered once. A caller that has gone takes its command with it, unless a batch has it already.
 - Over its bounds it refuses at once and keeps nothing.
+- No batch waits until something was found out for a command: that one is left out, and its caller's turn comes later.
 
 Not imported by `tenure.engine`: a single command needs none of it.
 """
@@ -19,18 +20,21 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from copy import copy
+from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tenure.core import commands, inputs
 from tenure.core.commands import OWNER, Command, Principal
-from tenure.core.errors import Bug, InvalidInput, Overloaded, StoreAway, TenureError
+from tenure.core.errors import Bug, Conflict, InvalidInput, Overloaded, StoreAway, TenureError
 from tenure.core.outcomes import Outcome
-from tenure.engine.engine import Answer, Asked, Engine, asked
+from tenure.engine.engine import ROUNDS, Answer, Asked, Engine, asked, told
+from tenure.engine.evidence import Finding, Lacking
+from tenure.engine.inquiring import Inquirer
 from tenure.stores.port import WRITERS
 
 if TYPE_CHECKING:
@@ -75,6 +79,9 @@ class Gatherer:
         self._lines: dict[Hashable, deque[_Place]] = {}
         self._turns: deque[Hashable] = deque()
         self._aside: dict[str, list[Hashable]] = {}  # by project that a batch is in
+        # A caller is in `_lacking` while something is found out for its first command: see `inquiring`.
+        self._inquirer = Inquirer()
+        self._lacking: set[Hashable] = set()
         self._changed = threading.Condition(threading.Lock())
         self._waking: set[asyncio.AbstractEventLoop] = set()  # loops that will tell the workers at the end of a turn
         self._is_closed = False
@@ -164,6 +171,7 @@ class Gatherer:
         for worker in self._workers:
             if worker is not threading.current_thread():
                 worker.join()
+        self._inquirer.close()
 
     # --- the queue ---
 
@@ -210,7 +218,7 @@ class Gatherer:
     def _take(self) -> list[_Place]:
         """A batch, as soon as there is one; empty once closed and nothing is left."""
         with self._changed:
-            while not (batch := self._gathered()) and not self._is_closed:
+            while not (batch := self._gathered()) and (not self._is_closed or self._lacking):
                 self._changed.wait()
             return batch
 
@@ -247,7 +255,7 @@ class Gatherer:
         """Let those stand in turn again who stood aside, and then the batch's own callers."""
         with self._changed:
             callers = [caller for project in {place.project for place in batch} for caller in self._aside.pop(project)]
-            callers += dict.fromkeys(place.caller for place in batch)
+            callers += dict.fromkeys(place.caller for place in batch if place.caller not in self._lacking)
             for caller in callers:
                 if self._lines[caller]:
                     self._turns.append(caller)
@@ -263,17 +271,58 @@ class Gatherer:
     def _closed(self) -> StoreAway:
         return StoreAway(f"{self.engine.store.url}: its gatherer was closed; nothing was done")
 
+    def _leave_out(self, places: Sequence[_Place]) -> None:
+        """A caller's commands of a batch that could not be decided yet: they are the first that it gives again."""
+        with self._changed:
+            self._lines[places[0].caller].extendleft(reversed(places))
+            self._lacking.add(places[0].caller)
+            self._waiting += len(places)
+            self._bytes += sum(place.size for place in places)
+
+    def _inform(self, place: _Place, found: Mapping[str, Finding]) -> None:
+        """What was lacking is known: its caller stands in turn again."""
+        with self._changed:
+            place.asked = place.asked._replace(evidence={**place.asked.evidence, **found})
+            self._lacking.remove(place.caller)
+            if self._lines[place.caller]:
+                self._turns.append(place.caller)
+            else:
+                del self._lines[place.caller]
+            self._changed.notify_all()
+
     # --- the workers ---
 
     def _work(self) -> None:
         while batch := self._take():
-            answers = self._run(batch)
-            self._finish(batch)
-            _tell(batch, answers)
+            answers = self._tried(self._commit, batch)
+            left_out: dict[Hashable, list[tuple[_Place, Lacking]]] = {}
+            for place, answer in zip(batch, answers, strict=True):
+                if type(answer) is Lacking:
+                    left_out.setdefault(place.caller, []).append((place, answer))
+            for left in left_out.values():
+                self._leave_out([place for place, _ in left])
+            self._finish(batch)  # before the answers are made: the next batch need not wait for that
+            for (place, lacking), *_ in left_out.values():
+                self._inquirer.ask(lacking.questions, partial(self._inform, place))
+            if left_out:
+                decided = [(p, a) for p, a in zip(batch, answers, strict=True) if type(a) is not Lacking]
+                batch, answers = [p for p, _ in decided], [a for _, a in decided]
+            _tell(batch, self._tried(told, answers))
 
-    def _run(self, batch: Sequence[_Place]) -> Sequence[Answer]:
+    def _commit(self, batch: Sequence[_Place]) -> Sequence[Any]:
+        answers = self.engine.commit_asked([place.asked for place in batch], [place.caller for place in batch])
+        return [self._patient(place, a) if type(a) is Lacking else a for place, a in zip(batch, answers, strict=True)]
+
+    def _patient(self, place: _Place, lacking: Lacking) -> Lacking | Conflict:
+        """Something is found out for a command only so often: each time it may need something else by then."""
+        place.rounds += bool(lacking.questions)
+        if place.rounds <= ROUNDS:
+            return lacking
+        return Conflict("what is asked for changed while it was looked at; nothing was done")
+
+    def _tried(self, step: Callable[[Sequence[Any]], Sequence[Any]], batch: Sequence[Any]) -> Sequence[Any]:
         try:
-            answers = self.engine.run_asked([place.asked for place in batch])
+            answers = step(batch)
             if len(answers) != len(batch):
                 raise AssertionError(f"{len(answers)} answers to {len(batch)} commands")
             return answers
@@ -299,13 +348,14 @@ def _turn(place: _Place) -> int:
 class _Place:
     """One command that waits, and how its caller is told."""
 
-    __slots__ = ("answer", "asked", "caller", "project", "size", "slots")
+    __slots__ = ("answer", "asked", "caller", "project", "rounds", "size", "slots")
     answer: Answer
 
     def __init__(self, ready: Asked, caller: Hashable) -> None:
         self.asked = ready
         self.caller = caller
         self.project = ready.item.command.project
+        self.rounds = 0
         self.size = len(ready.item.encoded)
         self.slots = _slots(ready.item.command)
 
@@ -338,6 +388,8 @@ class _Promised(_Place):
         self.future = _Promise(lambda: drop(self))
 
     def begin(self) -> None:
+        if self.future.running():  # it was left out once
+            return
         with suppress(RuntimeError):  # somebody else has set its result: that must not end the worker
             self.future.set_running_or_notify_cancel()
 
@@ -355,6 +407,8 @@ class _Promise(Future[Outcome]):
         self._drop: Callable[[], bool] | None = drop
 
     def cancel(self) -> bool:
+        if self.running():  # a batch had it, and left it out for now
+            return False
         return super().cancel() if self._drop is not None and self._drop() else self.cancelled()
 
     def forget_place(self) -> None:

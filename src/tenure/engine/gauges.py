@@ -10,13 +10,15 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tenure.core import inputs, lifecycle, priority
+from tenure.core import budgets, inputs, lifecycle, priority
 from tenure.core.filters import Present, Range
-from tenure.core.records import Agent, Project, Task, Track
+from tenure.core.money import NANO
+from tenure.core.records import Agent, Budget, Project, Task, Track
 from tenure.engine.work import Work
 
 if TYPE_CHECKING:
     from tenure.core.views import GaugesView
+    from tenure.core.views.flow import MoneyView
 
 OTHER = "other"  # stands for all projects beyond the first, and for nothing else
 ANY = "any"  # the tier of tasks that are too many to be told apart
@@ -56,6 +58,7 @@ def _entry(work: Work, name: str, projects: Sequence[str]) -> GaugesView:
         "overdue_retries": work.tx.tally(Task, {**fallen_due, "state": lifecycle.RETRYING}, MOST_OVERDUE),
         "oldest_ready": _oldest_ready(work, projects) if states.get(lifecycle.READY) else 0.0,
         "agents": _agents(work, where),
+        "budget": _budget(work, projects) if name != OTHER else None,
     }
 
 
@@ -108,6 +111,19 @@ def _agents(work: Work, where: dict[str, Any]) -> dict[str, int]:
     return counted | {"active": active, "idle": max(0, up - active)}
 
 
+def _budget(work: Work, projects: Sequence[str]) -> MoneyView | None:
+    """As it lies, but in its period; amounts of several projects cannot be added up, so others have none."""
+    found = work.tx.load(Budget, [(project, budgets.PROJECT) for project in projects])
+    if not found:
+        return None
+    row = budgets.settled(found[0], work.now)
+    unit = NANO if row.currency == budgets.USD else 1
+    return {
+        "currency": row.currency, "allocated": row.allocated / unit, "spent": row.consumed / unit,
+        "reserved": row.reserved / unit,
+    }  # fmt: skip
+
+
 def _number(work: Work, where: dict[str, Any]) -> int:
     return sum(work.tx.count(Agent, where, "project").values())
 
@@ -129,6 +145,7 @@ def _together(parts: Sequence[GaugesView]) -> GaugesView:
         "overdue_retries": sum(part["overdue_retries"] for part in parts),
         "oldest_ready": max(part["oldest_ready"] for part in parts),
         "agents": agents,
+        "budget": None,
     }
 
 

@@ -10,7 +10,7 @@ from tenure.core.outcomes import Outcome
 from tenure.core.records import Edge, Row, Task, replace
 from tenure.engine import handing
 from tenure.engine.effects import brief_of, current, current_claim, spread
-from tenure.engine.holding import done_before, judged, keep_started
+from tenure.engine.holding import Hold, done_before, judged, keep_started
 from tenure.engine.making import Builder, check_may_wait, connect, lower_height, path_between, raise_height
 from tenure.engine.naming import project_of, task_named, tasks_by_idempotency
 from tenure.engine.work import Handlers, Work
@@ -122,10 +122,17 @@ def spawn(work: Work, cmd: commands.Spawn) -> Outcome:
     missing = [n for n in named if n.name not in existing]
     made = {}
     if missing:
+        denial = _without_money(work, hold)
+        if denial is not None:
+            return denial
         built = Builder(work, hold.project, f"agent:{hold.claim.agent}", spawned_in=parent.run).build(
             missing, parent=parent, blocks_parent=False
         )
         made = {t.local_name: t for t in built}
+    if made and parent.capped:
+        from tenure.engine.budgeting import lend  # few tasks say what they may cost
+
+        lend(work, hold.project, parent, hold.claim, list(made.values()))
     tasks = [made[n.name] if n.name in made else existing[n.name] for n in named]
     children = tuple(handing.task_view(work, t, brief_of(work, t)) for t in tasks)
     if cmd.wait:
@@ -135,6 +142,15 @@ def spawn(work: Work, cmd: commands.Spawn) -> Outcome:
     return Outcome(
         outcome="OK", tasks=children, state=task.state, generation=task.generation, lease_until=task.lease_until
     )
+
+
+def _without_money(work: Work, hold: Hold) -> Outcome | None:
+    """A denial where no budget is left for subtasks."""
+    if not (hold.project.funded or hold.task.capped):
+        return None
+    from tenure.engine.budgeting import no_headroom  # most projects have no budget
+
+    return no_headroom(work, hold.project, hold.task, hold.claim)
 
 
 def spawned(work: Work, parent: Task) -> list[Task]:

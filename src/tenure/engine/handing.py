@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -13,7 +13,7 @@ from tenure.core.bodies import REF, is_reference
 from tenure.core.errors import Ambiguous
 from tenure.core.graph import is_met
 from tenure.core.priority import tier_of
-from tenure.core.records import Body, Brief, Checkpoint, Edge, LastError, Result, Task, replace
+from tenure.core.records import Artifact, Body, Brief, Checkpoint, Edge, LastError, Result, Task, replace
 from tenure.engine.naming import find_task
 from tenure.engine.work import Work
 
@@ -109,23 +109,25 @@ def accepted_result(work: Work, task: Task) -> Result | None:
     return found[0] if found else None
 
 
-def inputs_of(work: Work, task: Task, brief: Brief) -> dict[str, Any]:
+class Inputs(NamedTuple):
+    """What a task is given of others: by key the output of each, and the `context_refs` that name nothing."""
+
+    outputs: dict[str, Any]
+    missing: tuple[str, ...] = ()
+
+
+def inputs_of(work: Work, task: Task, brief: Brief) -> Inputs:
     """Outputs, and failures, of what the task depended on and refers to; beyond 256 KB by reference only."""
-    wanted = {t.id: t for _, t in dependencies(work, task)}
+    wanted = _Wanted(work, {t.id: t for _, t in dependencies(work, task)})
     spec = unpacked(work, task.project, brief.spec)
     for ref in spec.get("context_refs", ()):
-        if ref.startswith("task:") and ref.endswith(":output"):
-            try:
-                named = find_task(work, task.project, ref[len("task:") : -len(":output")])
-            except Ambiguous:
-                continue  # as one that is unknown: no reason to keep everybody from the claim
-            if named is not None:
-                wanted[named.id] = named
+        wanted.add(task.project, ref)
     handed: dict[str, Any] = {}
     size = 0
-    for source in sorted(wanted.values(), key=lambda t: t.key):
+    for source in sorted(wanted.tasks.values(), key=lambda t: t.key):
         entry: dict[str, Any] = {"state": source.state}
-        if source.state == lifecycle.COMPLETED:
+        rows = wanted.artifacts.get(source.id, [])
+        if source.state == lifecycle.COMPLETED and source.id in wanted.outputs:
             result = accepted_result(work, source)
             if result is not None:
                 entry |= {"summary": result.summary, "work_product": result.work_product}
@@ -134,10 +136,87 @@ def inputs_of(work: Work, task: Task, brief: Brief) -> dict[str, Any]:
                     entry["data"] = unpacked(work, task.project, result.data)
                 else:
                     entry["data_ref"] = result.id
+                if result.artifacts:
+                    rows = [*work.get_many(Artifact, task.project, result.artifacts).values(), *rows]
         elif source.last_error is not None:
             entry["error"] = msgspec.structs.asdict(source.last_error)
+        if rows:
+            size = _list_artifacts(entry, source, rows, size)
         handed[source.key] = entry
-    return handed
+    return Inputs(handed, tuple(wanted.missing))
+
+
+def _list_artifacts(entry: dict[str, Any], source: Task, rows: Iterable[Artifact], size: int) -> int:
+    """Add what an artifact is known by; its bytes are fetched by whoever wants them. How much there is by now."""
+    from tenure.engine.putting import view  # most tasks have none, and a start stays cheap
+
+    listed = entry["artifacts"] = []
+    for row in {row.id: row for row in rows}.values():
+        seen = view(row, source)
+        size += len(msgspec.json.encode(seen))
+        if size > MOST_INPUTS:
+            entry["artifacts_left_out"] = entry.get("artifacts_left_out", 0) + 1
+        else:
+            listed.append(seen)
+    return size
+
+
+class _Wanted:
+    """What the claim shall carry: outputs of tasks, and single artifacts of others."""
+
+    def __init__(self, work: Work, tasks: dict[str, Task]) -> None:
+        self.tasks = tasks
+        self.outputs = set(tasks)  # the others are there for an artifact alone
+        self.artifacts: dict[str, list[Artifact]] = {}
+        self.missing: list[str] = []
+        self._work = work
+
+    def add(self, project: str, ref: str) -> None:
+        """What a reference names; one that names nothing is no reason to keep everybody from the claim."""
+        if not (self._add_output(project, ref) or self._add_artifact(project, ref)):
+            self.missing.append(ref)
+
+    def _add_output(self, project: str, ref: str) -> bool:
+        if not (ref.startswith("task:") and ref.endswith(":output")):
+            return False
+        task = self._task(project, ref[len("task:") : -len(":output")])
+        if task is not None:
+            self.tasks[task.id] = task
+            self.outputs.add(task.id)
+        return task is not None
+
+    def _add_artifact(self, project: str, ref: str) -> bool:
+        if not ref.startswith("artifact:"):
+            return False
+        from tenure.core.artifacts import named_by
+        from tenure.engine.putting import of_task
+
+        named = named_by(ref)
+        task = self._task(project, named.task) if named is not None else None
+        if named is None or task is None:
+            return False
+        row = next((row for row in of_task(self._work, task) if row.name == named.name), None)
+        if row is not None:
+            self.tasks[task.id] = task
+            self.artifacts.setdefault(task.id, []).append(row)
+        return row is not None
+
+    def _task(self, project: str, name: str) -> Task | None:
+        try:
+            return find_task(self._work, project, name)
+        except Ambiguous:
+            return None
+
+
+def earlier_artifacts(work: Work, task: Task) -> tuple[v.ArtifactView, ...] | None:
+    """What earlier claims of this run have put, the last of each name: for whoever goes on."""
+    if not task.artifacts:
+        return None
+    from tenure.core.artifacts import newest
+    from tenure.engine.putting import of_task, views
+
+    rows = [row for row in of_task(work, task) if row.generation < task.generation]
+    return tuple(views(newest(rows, task.run), task)) or None
 
 
 def handed_checkpoint(work: Work, task: Task) -> v.CheckpointView | None:

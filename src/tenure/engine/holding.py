@@ -14,7 +14,7 @@ from tenure.core.claims import Verdict
 from tenure.core.errors import InvalidInput
 from tenure.core.outcomes import CODES, Outcome
 from tenure.core.receipts import Receipt, parse_receipt
-from tenure.core.records import Agent, Checkpoint, Claim, Model, Project, Session, Task, replace
+from tenure.core.records import Agent, Checkpoint, Claim, Project, Session, Task, replace
 from tenure.engine import handing, people
 from tenure.engine.effects import brief_of, spread
 from tenure.engine.naming import project_of, task_by_ref
@@ -120,12 +120,22 @@ def renew(work: Work, cmd: commands.Renew) -> Outcome:
     lease = None if cmd.lease is None else inputs.lease_of(cmd.lease, hold.project)
     task = _started(work, claims.renewed(hold.task, lease, work.now, background=cmd.background), hold.task)
     directive = task.wanted or "continue"
-    return Outcome(
+    answer = Outcome(
         outcome="RENEWED", lease_until=task.lease_until, lease=((task.lease_until or 0) - work.now) / inputs.SECOND,
         generation=task.generation, state=task.state, directive=directive,
         directive_text="no sign of progress past the estimated completion" if directive == "warn" else None,
         mail=people.unread(work, cmd.project, hold.claim.agent),
     )  # fmt: skip
+    return _by_budget(work, hold, answer)
+
+
+def _by_budget(work: Work, hold: Hold, answer: Outcome) -> Outcome:
+    """The answer with what budgets have to say to a holder that gives a sign of life."""
+    if not (hold.project.funded or hold.task.capped):
+        return answer
+    from tenure.engine.budgeting import checked  # most projects have none, and a start stays cheap
+
+    return checked(work, hold, answer)
 
 
 def _started(work: Work, task: Task, before: Task) -> Task:
@@ -168,10 +178,11 @@ def progress(work: Work, cmd: commands.Progress) -> Outcome:
         details={"percent": cmd.percent, "step": cmd.step},
     )  # fmt: skip
     spread(work)
-    return Outcome(
+    answer = Outcome(
         outcome="OK", state=kept.state, generation=kept.generation, lease_until=kept.lease_until,
         directive=kept.wanted or "continue",
     )  # fmt: skip
+    return _by_budget(work, hold, answer)
 
 
 def checkpoint(work: Work, cmd: commands.Checkpoint) -> Outcome:
@@ -229,10 +240,11 @@ def _cool_down(work: Work, hold: Hold, cmd: commands.Fail, after: int | None) ->
     """An agent in trouble cools off after three in a row; a rate limit cools the model, for all."""
     claim = hold.claim
     if cmd.error_class == retry.RATE_LIMIT:
-        name = cmd.model or claim.model
+        from tenure.engine import routing  # seldom needed, and a start stays cheap
+
+        name = cmd.model or claim.model or routing.told_to_use(work, hold.project, hold.task, claim)
         if name is not None:
-            model = work.get(Model, claim.project, name) or Model(project=claim.project, id=name)
-            work.put(retry.model_limited(model, work.now, after))
+            routing.limited(work, claim.project, name, after)
         return
     agent = work.get(Agent, claim.project, claim.agent)
     if agent is not None:

@@ -15,7 +15,7 @@ from tenure.core.errors import Cycle, InvalidInput, LimitReached, TooLarge
 from tenure.core.outcomes import Outcome
 from tenure.core.ranges import has_number
 from tenure.core.records import Brief, Dag, Edge, Project, Row, Task, Track, replace
-from tenure.engine import handing
+from tenure.engine import evidence, handing
 from tenure.engine.effects import cancel_task, cascade_reason, current, spread
 from tenure.engine.naming import find_task, task_by_ref, task_named, tasks_by_idempotency
 from tenure.engine.work import Refused, Work
@@ -88,6 +88,8 @@ class Builder:
                 if name in names:
                     raise InvalidInput(f"{name[:80]!r} is there twice; names and keys are given once")
                 names.add(name)
+        if any(new.output for new in new_tasks):
+            evidence.check_contracts(self.work, [new.output for new in new_tasks])
         keys = [new.idempotency_key for new in new_tasks if new.idempotency_key is not None]
         if len(set(keys)) < len(keys):
             twice = next(k for k in keys if keys.count(k) > 1)
@@ -140,7 +142,7 @@ class Builder:
             project=self.project.id, id=task_id, key=key, ref=ref, track=track, sequence=sequence, type=new.type,
             dag=parent.dag if parent else dag.id if dag else graph.lone_dag(task_id),
             parent=parent.id if parent else None, depth=parent.depth + 1 if parent else 0,
-            root=(parent.root or parent.id) if parent else None,
+            root=(parent.root or parent.id) if parent else None, capped=parent.capped if parent else False,
             local_name=new.name if self.spawned_in is not None else None, parent_run=self.spawned_in or 0,
             idempotency_key=new.idempotency_key, state=lifecycle.CREATED,
             priority=priority.parse_priority(new.priority),
@@ -280,8 +282,13 @@ class Builder:
             if not made.new.draft:
                 state = claims.waiting_state(task, work.now)
                 task = replace(task, state=state, ready_at=work.now if state == lifecycle.READY else None)
+            cap: list[Row] = []
+            if "max_cost_usd" in brief.constraints:
+                from tenure.engine.caps import new_cap  # few tasks have one, and a start stays cheap
+
+                cap += new_cap(work, task, brief)
             work.record(
-                "task.created", brief, *made.edges, *tracks, task=task, message=brief.title,
+                "task.created", brief, *made.edges, *tracks, *cap, task=task, message=brief.title,
                 details={"title": brief.title, "created_by": self.created_by},
             )  # fmt: skip
             tracks = []

@@ -8,7 +8,7 @@ from tenure.core import claims, commands, inputs, lifecycle, settle
 from tenure.core.errors import NotFound
 from tenure.core.lifecycle import CANCELLED, COMPLETED, DEAD_LETTERED, FINISHED, PAUSED, READY, RETRYING, Ending
 from tenure.core.outcomes import Outcome
-from tenure.core.records import Agent, Claim, Edge, Result, Task, replace
+from tenure.core.records import Agent, Claim, Edge, Result, Row, Task, replace
 from tenure.engine.editing import apply_changes
 from tenure.engine.effects import (
     brief_of,
@@ -91,7 +91,7 @@ def resume(work: Work, cmd: commands.Resume) -> Outcome:
     task = named(work, cmd)
     if task.state != PAUSED:
         return denied(task, "resume")
-    return updated(work, _resumed(work, task, "task.resumed", ""))
+    return updated(work, resumed(work, task, "task.resumed", ""))
 
 
 def answer(work: Work, cmd: commands.Answer) -> Outcome:
@@ -101,12 +101,15 @@ def answer(work: Work, cmd: commands.Answer) -> Outcome:
         return denied(task, "answer")
     said = {"question": task.reason, "answer": cmd.text, "by": work.principal.name, "at": work.now}
     task = replace(task, answers=(*task.answers[-MOST_ANSWERS + 1 :], said))
-    return updated(work, _resumed(work, task, "task.answered", cmd.text))
+    return updated(work, resumed(work, task, "task.answered", cmd.text))
 
 
-def _resumed(work: Work, task: Task, kind: str, message: str) -> Task:
+def resumed(work: Work, task: Task, kind: str, message: str) -> Task:
+    """A paused task goes on from where it was."""
+    rows: list[Row] = []
     if task.state_before == lifecycle.VALIDATING:
         state = lifecycle.VALIDATING
+        rows = _gone_on(work, task)
     elif task.state_before == RETRYING and task.retry_at is not None and task.retry_at > work.now:
         state = RETRYING
     else:
@@ -115,10 +118,20 @@ def _resumed(work: Work, task: Task, kind: str, message: str) -> Task:
     if state == READY:
         changes["ready_at"] = work.now
     kept = work.record(
-        kind, task=replace(task, state=state, state_before=None, reason=None, **changes), message=message
+        kind, *rows, task=replace(task, state=state, state_before=None, reason=None, **changes), message=message
     )
     spread(work)
     return kept
+
+
+def _gone_on(work: Work, task: Task) -> list[Row]:
+    """The check that the task waits for, from its first try again."""
+    from tenure.core.validation import gone_on
+    from tenure.engine.validations import row_of_task  # few tasks are checked
+
+    row = row_of_task(work, task)
+    assert row is not None, f"{task.key} has nothing that waits for a verdict"
+    return [gone_on(row)]
 
 
 # --- cancel, retry, reset, adopt, archive -------------------------------------------------------------------
@@ -175,7 +188,7 @@ def bring_back(work: Work, source: Task) -> None:
 def uncancel(work: Work, task: Task) -> Task:
     """Back to where it was, as far as that still exists: what was held is ready or pending again."""
     was = task.state_before
-    if was in (lifecycle.CREATED, PAUSED, DEAD_LETTERED):
+    if was in (lifecycle.CREATED, PAUSED, lifecycle.VALIDATING, DEAD_LETTERED):
         state = was
     elif was == RETRYING and task.retry_at is not None and task.retry_at > work.now:
         state = RETRYING
@@ -184,10 +197,20 @@ def uncancel(work: Work, task: Task) -> Task:
     reason = "it was paused before it was cancelled" if state == PAUSED else None
     rows = reopened(work, task) if state == DEAD_LETTERED else []
     kept = work.record(
-        "task.uncancelled", *rows, task=replace(task, state=state, state_before=None, reason=reason, archived_at=None)
-    )
+        "task.uncancelled", *rows,
+        task=replace(task, state=state, state_before=_paused_from(work, task), reason=reason, archived_at=None),
+    )  # fmt: skip
     spread(work)
     return current(work, kept)
+
+
+def _paused_from(work: Work, task: Task) -> str | None:
+    """Where a task that was paused before its cancellation goes on: with its verdict, if it waited for one."""
+    if task.state_before != PAUSED or not task.checked:
+        return None
+    from tenure.engine.validations import row_of_task
+
+    return None if row_of_task(work, task) is None else lifecycle.VALIDATING
 
 
 def reset(work: Work, cmd: commands.Reset) -> Outcome:
@@ -239,7 +262,7 @@ def adopt(work: Work, cmd: commands.Adopt) -> Outcome:
         kept, id=work.new_id("result"), run=task.run, accepted=True, reason="ADOPTED", work_product=product,
         work_lost=False, submitted_at=work.now, request_id=None,
     )  # fmt: skip
-    rows = [own, *resolved(work, task, "adopt", cmd.note)]
+    rows = [own, *resolved(work, task, "adopt", cmd.note), *_unchecked(work, task)]
     if claim is not None:
         rows.append(replace(claim, result_accepted=True, work_product=product))
     done = replace(
@@ -253,6 +276,17 @@ def adopt(work: Work, cmd: commands.Adopt) -> Outcome:
     )  # fmt: skip
     spread(work)
     return updated(work, task, work_product=product, result=own.id)
+
+
+def _unchecked(work: Work, task: Task) -> list[Row]:
+    """What the task waited for when it was paused: a verdict that nobody needs any more."""
+    if task.state != PAUSED or task.state_before != lifecycle.VALIDATING:
+        return []
+    from tenure.engine.validating import closed
+    from tenure.engine.validations import row_of_task
+
+    row = row_of_task(work, task)
+    return [] if row is None else closed(work, row)
 
 
 def _kept_result(work: Work, task: Task, id: str | None) -> Result:

@@ -21,12 +21,14 @@ MOST_PROCESSES = 1000  # told of in one command
 MOST_MAIL = 1000  # unread messages are counted no further
 
 
-def known_agent(work: Work, project: str, name: str) -> Agent:
+def known_agent(work: Work, project: str, name: str, type: str | None = None) -> Agent:
     """The agent's row, made on first sight; being heard of is written at most every 15 s."""
     agent = work.get(Agent, project, name)
     if agent is None:
         ids.check_name(name, "agent")
         agent = Agent(project=project, id=name, registered_at=work.now, last_seen=work.now)
+        if type:
+            agent = replace(agent, type=type)
         work.record("agent.registered", agent, project=project, agent=name)
         return agent
     return seen(work, agent)

@@ -17,8 +17,8 @@ from tenure.core.commands import Dependency, NewTask
 from tenure.core.errors import InvalidInput
 from tenure.core.filters import Prefix
 from tenure.core.outcomes import Outcome
-from tenure.core.records import Dag, Edge, Project, Task, Track, replace
-from tenure.engine import handing
+from tenure.core.records import Budget, Dag, Edge, Project, Task, Track, replace
+from tenure.engine import ends, handing
 from tenure.engine.editing import apply_changes, current_value
 from tenure.engine.effects import brief_of, cancel_task, current, spread
 from tenure.engine.graphs import disconnect
@@ -34,13 +34,15 @@ def plan(work: Work, cmd: commands.Plan) -> Outcome:
     project = project_of(work, cmd.project)
     inputs.check_text(cmd.title, "title", 1000)
     tracks = _define_tracks(work, cmd, project)
+    on_end = ends.checked(work, project, cmd.on_end) if cmd.on_end else {}
     if cmd.name is None:
-        dag = _new_dag(work, cmd)
+        dag = _new_dag(work, cmd, on_end)
         made = Builder(work, project, work.principal.name).build(cmd.tasks, dag=dag)
+        _set_budget(work, cmd, dag)
         outcome = _answer(work, "CREATED", made, (), (), (), tracks)
     else:
         inputs.check_plan_name(cmd.name)
-        outcome = _apply(work, cmd, project, tracks)
+        outcome = _apply(work, cmd, project, tracks, on_end)
     if cmd.dry_run:
         raise Refused(replace(outcome, command_id=None, message=f"nothing was stored; it would be: {outcome.message}"))
     return outcome
@@ -72,10 +74,26 @@ def _define_tracks(work: Work, cmd: commands.Plan, project: Project) -> Tracks:
     return tracks
 
 
-def _new_dag(work: Work, cmd: commands.Plan) -> Dag:
+def _set_budget(work: Work, cmd: commands.Plan, dag: Dag) -> bool:
+    """Give the dag what the plan says that it may cost; whether that is new."""
+    if cmd.budget is None:
+        return False
+    from tenure.core.budgets import DAG, USD, budget_id, parse_amount  # few plans have one, and a start stays cheap
+    from tenure.engine.allotting import set_budget
+
+    row = work.get(Budget, cmd.project, budget_id(DAG, dag.id))
+    if row is not None and row.allocated == parse_amount(cmd.budget, USD, "budget") and row.currency == USD:
+        return False
+    asked = commands.SetBudget(project=cmd.project, scope=budget_id(DAG, dag.id), usd=cmd.budget)
+    project = project_of(work, cmd.project)
+    roles.check_role(work.principal, asked, agents_may_operate=project.agents_may_operate)
+    return set_budget(work, asked).outcome != "UNCHANGED"
+
+
+def _new_dag(work: Work, cmd: commands.Plan, on_end: dict[str, Any]) -> Dag:
     dag = Dag(
         project=cmd.project, id=work.new_id("dag"), title=cmd.title or cmd.name or "", plan=cmd.name,
-        created_by=work.principal.name, created_at=work.now,
+        created_by=work.principal.name, created_at=work.now, on_end=on_end,
     )  # fmt: skip
     work.record("dag.created", dag, project=cmd.project, details={"dag": dag.id, "title": dag.title, "plan": cmd.name})
     return dag
@@ -85,7 +103,7 @@ def _identity(plan_name: str, new: NewTask) -> str:
     return f"plan:{plan_name}:{new.name or new.key or ids.slug_of(new.title)}"
 
 
-def _apply(work: Work, cmd: commands.Plan, project: Project, tracks: Tracks) -> Outcome:
+def _apply(work: Work, cmd: commands.Plan, project: Project, tracks: Tracks, on_end: dict[str, Any]) -> Outcome:
     assert cmd.name is not None
     wanted: dict[str, NewTask] = {}
     for new in cmd.tasks:
@@ -98,7 +116,8 @@ def _apply(work: Work, cmd: commands.Plan, project: Project, tracks: Tracks) -> 
         wanted[identity] = replace(new, idempotency_key=identity)
     there = {t.idempotency_key or "": t for t in tasks_by_idempotency(work, cmd.project, Prefix(f"plan:{cmd.name}:"))}
     dags = work.find(Dag, {"project": cmd.project, "plan": cmd.name}, limit=1)
-    dag = dags[0] if dags else _new_dag(work, cmd)
+    dag = ends.changed(work, dags[0], on_end) if dags else _new_dag(work, cmd, on_end)
+    is_changed = bool(dags) and dag != dags[0]
     aliases = {n: there[i] for i, new in wanted.items() if i in there for n in (new.name, new.key) if n}
     builder = Builder(work, project, work.principal.name, aliases=aliases)
     missing = tuple(new for identity, new in wanted.items() if identity not in there)
@@ -127,7 +146,9 @@ def _apply(work: Work, cmd: commands.Plan, project: Project, tracks: Tracks) -> 
             edited.append(task.key)
         else:
             gone.append(task.key)
-    code = "CREATED" if made and not there else "UPDATED" if made or edited or tracks.made else "UNCHANGED"
+    is_changed |= _set_budget(work, cmd, dag)
+    is_changed |= bool(made or edited or tracks.made)
+    code = "CREATED" if made and not there else "UPDATED" if is_changed else "UNCHANGED"
     return _answer(work, code, made, edited, left, gone, tracks)
 
 

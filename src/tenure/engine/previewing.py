@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 def ready(work: Work, project: str, *, track: str | None = None, limit: int = 50) -> list[TaskView]:
     """Claimable tasks, best first, whoever asks."""
-    project_of(work, project)
+    if project_of(work, project).parked:
+        from tenure.engine.parking import unpark
+
+        unpark(work, project)
     limit = inputs.check_limit(limit, MOST_LISTED)
     lanes = Lanes(work, project, expected=limit)
     return views(work, islice(lanes.offer(lambda lane: track in (None, lane.track)), limit))

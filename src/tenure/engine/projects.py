@@ -39,8 +39,13 @@ def define_project(work: Work, cmd: commands.DefineProject) -> Outcome:
         changes["agents_may_operate"] = cmd.agents_may_operate
     if cmd.limits is not None:
         changes["limits"] = inputs.check_limits(cmd.limits)
+    if cmd.routing is not None:
+        changes["routing"] = cmd.routing
     project = replace(project, **changes)
     if before is None:
+        from tenure.engine.allotting import joined  # once in a project's life, and a start stays cheap
+
+        project = joined(work, project)
         tracks = [Track(project=cmd.project, id=code, name=name) for code, name in TRACKS.items()]
         work.record("project.created", project, *tracks, project=cmd.project)
         return Outcome(outcome="CREATED", command_id=work.command_id)

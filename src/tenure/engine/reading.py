@@ -22,14 +22,17 @@ from tenure.core.records import (
     Edge,
     Leader,
     Message,
+    Project,
     Reservation,
     Result,
+    Schedule,
     Session,
     Task,
     Track,
+    Trigger,
     Usage,
 )  # fmt: skip
-from tenure.engine import handing, landing, mail, people, spending
+from tenure.engine import handing, landing, mail, people, putting, spending, validations
 from tenure.engine.effects import brief_of, lineage
 from tenure.engine.leading import COORDINATOR, PROJECT_LEADER
 from tenure.engine.naming import dag_named, project_of, task_named
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
 MOST_LISTED = 1000
 MOST_SEARCHED = 10_000
 MOST_EVENTS = 10_000
+MOST_BUDGETS = 20  # on one screen
 
 
 def views(work: Work, tasks: Iterable[Task]) -> list[v.TaskView]:
@@ -80,6 +84,11 @@ def show(work: Work, project: str, name: str) -> v.TaskInFull:
     landings = [landing.view(row) for row in landing.of_task(work, task)]
     if landings:
         view["landings"] = landings
+    if task.artifacts:
+        view["artifacts"] = putting.artifacts(work, project, task.id)
+    verdicts = validations.of_task(work, task) if task.checked else ()
+    if verdicts:
+        view["validation"] = validations.view(work, verdicts[-1], task)
     return view  # type: ignore[no-any-return]
 
 
@@ -175,11 +184,16 @@ def history(work: Work, project: str, name: str) -> list[v.HistoryEntry]:
     task = task_named(work, project, name)
     refused: dict[int, list[Result]] = {}
     for result in work.find(Result, {"project": project, "task": task.id, "accepted": False}, order="submitted_at"):
-        refused.setdefault(result.generation, []).append(result)
+        if result.reason != "VALIDATING":  # that one waits for its verdict
+            refused.setdefault(result.generation, []).append(result)
     spent: dict[int, list[Usage]] = {}
     for row in spending.of_task(work, task):
         spent.setdefault(row.generation, []).append(row)
     landed = {row.generation: landing.view(row) for row in landing.of_task(work, task)}
+    verdicts = {row.claimed: validations.view(work, row, task) for row in validations.of_task(work, task)}
+    put: dict[int, list[v.ArtifactView]] = {}
+    for one in putting.of_task(work, task):
+        put.setdefault(one.generation, []).append(putting.view(one, task))
     return [
         {
             "generation": c.generation, "run": c.run, "attempt": c.attempt, "session": c.session, "agent": c.agent,
@@ -189,6 +203,8 @@ def history(work: Work, project: str, name: str) -> list[v.HistoryEntry]:
             "error_class": c.error_class, "error": c.error,
             "refused": [result_view(work, r, data=False) for r in refused.get(c.generation, ())],
             "usage": spending.view(spent.get(c.generation, ())), "landing": landed.get(c.generation),
+            "validation": verdicts.get(c.generation),
+            "artifacts": put.get(c.generation, []),
         }
         for c in lineage(work, task)
     ]  # fmt: skip
@@ -330,6 +346,7 @@ def reservations(work: Work, project: str) -> list[v.ReservationView]:
 _MEMORY = {
     "task.claimed": "claim_acquired",
     "task.completed": "result_submitted",
+    "task.validating": "result_submitted",
     "task.result_refused": "result_submitted",
     "task.lease_expired": "claim_lost",
     "task.process_gone": "claim_lost",
@@ -413,9 +430,30 @@ def status(work: Work, project: str) -> v.StatusView:
         "tracks": track_progress(work, project),
         "tasks": _by_state(work, project),
         "usage": spending.of_project(work, project),
+        "budgets": _budgets(work, settings),
+        "validations": validations.counts(work, project),
         "stopped": settings.stopped,
+        "sources": _sources(work, settings),
         "now": work.now,
     }
+
+
+def _sources(work: Work, project: Project) -> dict[str, int]:
+    """How much there is that fires by itself, as long as somebody leads."""
+    on = {"project": project.id, "enabled": True}
+    return {
+        "schedules": sum(work.count(Schedule, on, "enabled").values()),
+        "triggers": sum(work.count(Trigger, {**on, "signature": Present(False)}, "enabled").values()),
+        "watch": int(project.watch is not None),
+    }
+
+
+def _budgets(work: Work, project: Project) -> list[v.BudgetView]:
+    if not project.funded:
+        return []
+    from tenure.engine import accounting  # most projects have none, and a start stays cheap
+
+    return [accounting.view(work, row) for row in accounting.rows(work, project.id, limit=MOST_BUDGETS)]
 
 
 def _by_state(work: Work, project: str) -> dict[str, int]:

@@ -20,8 +20,9 @@ from tenure.engine.work import Work
 KEPT = 24 * 3600 * 1_000_000
 REMEMBER_THEMSELVES = (
     c.Claim, c.ClaimNext, c.Renew, c.Start, c.Progress, c.Checkpoint, c.Usage, c.Land, c.Submit, c.Fail, c.Release,
-    c.Ask, c.Spawn, c.Wait, c.Gone, c.Heartbeat, c.Lead, c.StepDown, c.RenewReservation, c.CreateKey, c.RotateKey,
-    c.RevokeKey,
+    c.Ask, c.Spawn, c.Wait, c.PutArtifact, c.Gone, c.Heartbeat, c.Lead, c.StepDown, c.RenewReservation, c.CreateKey,
+    c.RotateKey, c.RevokeKey, c.TakeValidation, c.RenewValidation, c.Judge, c.Undecide,
+    c.SetTrigger, c.RotateSecret, c.TryTrigger, c.Deliver,
 )  # fmt: skip
 
 

@@ -70,13 +70,13 @@ class Rows:
         """As the store's `find`, with what this work has changed taken into account."""
         changed = self._changed.get(kind, {})
         asked = None if limit is None else limit + len(changed)
-        found: dict[str, Any] = {}
+        found: dict[Key, Any] = {}  # ids repeat across projects
         for row in self._find_stored(kind, where, order, after, asked):
             key = (kind, row.project, row.id)
             if key not in changed:
                 if key not in self._rows:
                     self._keep(row)
-                found[row.id] = self._rows[key]
+                found[key] = self._rows[key]
         mine = [r for key in self._like(kind, where) if (r := self._rows[key]) is not None and matches(r, where)]
         if not mine:
             return list(found.values())[:limit]
@@ -89,7 +89,7 @@ class Rows:
         if after is not None:
             edge = (after[0] is not None, *after)
             mine = [r for r in mine if (place(r) < edge if falling else place(r) > edge)]
-        found |= {row.id: row for row in mine}
+        found |= {(kind, row.project, row.id): row for row in mine}
         return sorted(found.values(), key=place, reverse=falling)[:limit]
 
     def learn_absent(self, kind: type[Row], project: str, field: str, values: Collection[str]) -> None:

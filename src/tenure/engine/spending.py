@@ -7,10 +7,13 @@ generation that spent it, but not against the task that went on without it. No e
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tenure.core import commands, inputs, money
 from tenure.core.commands import Totals
+from tenure.core.errors import TenureError
+from tenure.core.estimates import tokens_of
 from tenure.core.filters import Present
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Task, Usage, replace
@@ -43,7 +46,12 @@ def usage(work: Work, cmd: commands.Usage) -> Outcome:
         directive=refusal.directive if refusal else task.wanted or "continue",
         message=f"booked as late: {refusal.message}" if refusal else "",
     )  # fmt: skip
-    return told(work, hold, (said,), answer)
+    answer = told(work, hold, (said,), answer)
+    if refusal is not None or not (hold.project.funded or task.capped):
+        return answer
+    from tenure.engine.budgeting import checked  # most projects have no budget, and a start stays cheap
+
+    return checked(work, hold, answer)
 
 
 def told(work: Work, hold: Hold, said: Sequence[Totals], answer: Outcome) -> Outcome:
@@ -52,6 +60,10 @@ def told(work: Work, hold: Hold, said: Sequence[Totals], answer: Outcome) -> Out
     if not hold.verdict.genuine:
         return answer
     rows = _book(work, hold, spent)
+    if hold.refusal is None:
+        from tenure.engine.estimating import metered  # a start stays cheap
+
+        metered(work, hold)
     models = {one.model for one in spent}
     is_late = hold.refusal is not None and any(r.late and r.model in models for r in rows)
     return replace(answer, usage=view(rows), late=is_late or None)
@@ -62,14 +74,34 @@ def _book(work: Work, hold: Hold, spent: Sequence[Spent]) -> list[Usage]:
     claim, late = hold.claim, hold.refusal is not None
     where = {"project": claim.project, "task": claim.task, "generation": claim.generation}
     rows = {row.id: row for row in work.find(Usage, where)}
+    more = {"usd": 0, "tokens": 0}  # as budgets count
     for one in spent:
         kept = rows.get(usage_id(claim.id, one.model, late))
         other = rows.get(usage_id(claim.id, one.model, not late))
-        row = booked(claim, one, kept, other, late=late, now=work.now)
+        row = booked(claim, one, kept, other, late=late, now=work.now, price=partial(_priced, work))
         if row != kept and (kept or not late or _has_any(row)):
             rows[row.id] = work.put(row)
+            more["usd"] += (row.cost or 0) - (kept.cost or 0 if kept else 0)
+            more["tokens"] += tokens_of(row) - (tokens_of(kept) if kept else 0)
     check_models({row.model for row in rows.values()})
+    if hold.project.funded or hold.task.capped:
+        from tenure.engine.budgeting import book
+
+        book(work, hold.project, hold.task, claim, more, late=late)
     return list(rows.values())
+
+
+def _priced(work: Work, row: Usage) -> int | None:
+    """What it cost by the table of prices, for agents that only tell their tokens."""
+    from tenure.engine.pricing import price_table
+
+    try:
+        found = price_table(work.own.prices).find(row.model, work.now)
+    except TenureError:  # of a user's own table: what was spent is booked whatever is in it
+        return None
+    if found is None:
+        return None
+    return found.rate.cost(fresh=row.fresh, cached=row.cached, written=row.written, output=row.output)
 
 
 def _has_any(row: Usage) -> bool:
@@ -79,7 +111,7 @@ def _has_any(row: Usage) -> bool:
 # --- adding up ----------------------------------------------------------------------------------------------
 
 
-def _shape(sums: Sequence[int | None], unpriced: int) -> Any:
+def _shape(sums: Sequence[int | None], unpriced: int, computed: int | None) -> Any:
     """How usage is shown. `cost_usd` is what is known of the cost, None where nothing is."""
     *tokens, duration, cost = sums
     return {
@@ -87,7 +119,7 @@ def _shape(sums: Sequence[int | None], unpriced: int) -> Any:
         "cost_usd": None if cost is None else money.usd_text(cost),
         "unpriced": unpriced,
         "duration": (duration or 0) / inputs.SECOND,
-    }
+    } | ({} if computed is None else {"computed_usd": money.usd_text(computed)})
 
 
 def view(rows: Iterable[Usage]) -> v.UsageView | None:
@@ -103,7 +135,9 @@ def view(rows: Iterable[Usage]) -> v.UsageView | None:
 def _added(rows: Sequence[Usage]) -> Any:
     priced = [r.cost for r in rows if r.cost is not None]
     sums = [sum(getattr(r, name) for r in rows) for name in SUMMED[:-1]]
-    return _shape([*sums, sum(priced) if priced else None], len(rows) - len(priced))
+    computed = [r.cost for r in rows if r.computed and r.cost is not None]
+    total = sum(priced) if priced else None
+    return _shape([*sums, total], len(rows) - len(priced), sum(computed) if computed else None)
 
 
 def of_task(work: Work, task: Task) -> list[Usage]:
@@ -113,15 +147,18 @@ def of_task(work: Work, task: Task) -> list[Usage]:
 class _Totals(NamedTuple):
     sums: Sequence[int | None]  # of SUMMED
     unpriced: int
+    computed: int | None
 
     def shape(self) -> Any:
-        return _shape(self.sums, self.unpriced)
+        return _shape(self.sums, self.unpriced, self.computed)
 
 
 def _totals(work: Work, project: str, by: str, **where: Any) -> dict[Any, _Totals]:
     asked = {"project": project, **where}
     unpriced = {v: n or 0 for v, (n,) in work.sums(Usage, asked | {"cost": Present(False)}, by, ("pairs",)).items()}
-    return {v: _Totals(sums, unpriced.get(v, 0)) for v, sums in work.sums(Usage, asked, by, SUMMED).items()}
+    computed = {v: n for v, (n,) in work.sums(Usage, asked | {"computed": True}, by, ("cost",)).items()}
+    found = work.sums(Usage, asked, by, SUMMED).items()
+    return {v: _Totals(sums, unpriced.get(v, 0), computed.get(v)) for v, sums in found}
 
 
 def of_project(work: Work, project: str) -> v.TotalsView:

@@ -12,7 +12,7 @@ from tenure.core import claims, commands, inputs, lifecycle, retry
 from tenure.core.errors import RequestIdReused, TooLarge
 from tenure.core.lifecycle import COMPLETED
 from tenure.core.outcomes import Outcome
-from tenure.core.records import Agent, Claim, Model, Result, Row, replace
+from tenure.core.records import Agent, Claim, Project, Result, Row, Task, replace
 from tenure.engine import handing
 from tenure.engine.effects import spread
 from tenure.engine.holding import Hold, judged
@@ -30,10 +30,18 @@ def submit(work: Work, cmd: commands.Submit) -> Outcome:
         raise TooLarge(f"result: {len(encoded)} bytes; max_result_size is {most}", "an admin can raise the limit")
     digest = hashlib.sha256(encoded).hexdigest()[:32]
     answer = _accepted_before(work, hold, cmd, digest)
+    if answer is None and "tokens_per_line" in hold.project.limits:
+        from tenure.engine.efficiency import reviewed  # as below
+
+        answer = reviewed(work, hold, cmd, encoded, digest)
+    if answer is None and hold.task.checked:
+        from tenure.engine.handing_in import handed_in  # as below
+
+        answer = handed_in(work, hold, cmd, encoded, digest)
     if answer is None and hold.refusal is not None:
-        answer = _refused(work, hold, cmd, encoded, digest)
+        answer = refused(work, hold, cmd, encoded, digest)
     elif answer is None:
-        answer = _accepted(work, hold, cmd, encoded, digest)
+        answer = accepted(work, hold, cmd, encoded, digest)
     if not cmd.usage:
         return answer
     from tenure.engine.spending import told  # most submissions report none, and a start stays cheap
@@ -41,57 +49,67 @@ def submit(work: Work, cmd: commands.Submit) -> Outcome:
     return told(work, hold, cmd.usage, answer)
 
 
-def _result(work: Work, hold: Hold, cmd: commands.Submit, encoded: bytes, digest: str, **more: Any) -> Result:
+def new_result(work: Work, hold: Hold, cmd: commands.Submit, encoded: bytes, digest: str, **more: Any) -> Result:
     claim = hold.claim
     return Result(
         project=claim.project, id=work.new_id("result"), task=claim.task, run=claim.run, generation=claim.generation,
         session=claim.session, agent=claim.agent, user=claim.user, submitted_at=work.now,
         data=handing.packed(work, claim.project, cmd.data), summary=cmd.summary, size=len(encoded), digest=digest,
-        processing=work.now - claim.acquired_at, request_id=cmd.request_id, **more,
+        processing=work.now - claim.acquired_at, request_id=cmd.request_id,
+        artifacts=_handed_on(work, hold, cmd.artifacts), **more,
     )  # fmt: skip
 
 
-def _accepted(work: Work, hold: Hold, cmd: commands.Submit, encoded: bytes, digest: str) -> Outcome:
-    task, claim = hold.task, hold.claim
-    product = claims.work_product(task, claim.generation, digest)
-    result = _result(
-        work, hold, cmd, encoded, digest, accepted=True, reason="ACCEPTED", work_product=product, late=hold.is_late
-    )
-    rows: list[Row] = [result]
-    if hold.is_late:
-        free = task
-        over = claim  # it keeps the reason by which it ended
-    else:
-        free, over = claims.ended(task, claim, lifecycle.COMPLETED_BY, work.now)
-    rows.append(replace(over, result_accepted=True, work_product=product))
-    agent = work.get(Agent, task.project, claim.agent)
+def _handed_on(work: Work, hold: Hold, names: tuple[str, ...] | None) -> tuple[str, ...]:
+    if names is None and not hold.task.artifacts:
+        return ()
+    from tenure.core.artifacts import handed_on  # most tasks have none, and a start stays cheap
+    from tenure.engine.putting import of_task
+
+    return handed_on(of_task(work, hold.task), hold.claim, names)
+
+
+def accepted(work: Work, hold: Hold, cmd: commands.Submit, encoded: bytes, digest: str) -> Outcome:
+    result = new_result(work, hold, cmd, encoded, digest, accepted=False, reason="", late=hold.is_late)
+    if hold.is_late:  # the claim keeps the reason by which it ended
+        return accept(work, hold.task, hold.claim, result)
+    return accept(work, *claims.ended(hold.task, hold.claim, lifecycle.COMPLETED_BY, work.now), result)
+
+
+def accept(work: Work, free: Task, over: Claim, result: Result, *rows: Row, **details: Any) -> Outcome:
+    """The result counts: at once, or by a verdict. Task and claim are as they are after the hold; `rows` go along."""
+    product = claims.work_product(free, over.generation, result.digest)
+    result = replace(result, accepted=True, reason="ACCEPTED", work_product=product)
+    agent = work.get(Agent, free.project, over.agent)
     if agent is not None and agent.troubles:
         work.put(retry.agent_succeeded(agent))
-    _model_works(work, claim)
+    _model_works(work, over)
     done = replace(
         free, state=COMPLETED, completed_at=work.now, work_product=product, retry_at=None, answerable=False,
-        percent=100, reason=None, offer_to=None, offer_until=None, started_at=task.started_at or work.now,
+        percent=100, reason=None, offer_to=None, offer_until=None, started_at=free.started_at or work.now,
     )  # fmt: skip
     kept = work.record(
-        "task.completed", *rows, task=done, agent=claim.agent, session=claim.session, generation=claim.generation,
+        "task.completed", result, replace(over, result_accepted=True, work_product=product), *rows, task=done,
+        agent=over.agent, session=over.session, generation=over.generation,
         details={
-            "result": result.id, "work_product": product, "late": hold.is_late,
-            "duration_ms": (work.now - claim.acquired_at) // 1000,
+            "result": result.id, "work_product": product, "late": result.late,
+            "duration_ms": (result.submitted_at - over.acquired_at) // 1000, **details,
         },
     )  # fmt: skip
     spread(work)
     return Outcome(
-        outcome="ACCEPTED", message=f"{task.key}: accepted as {product}", work_product=product, result=result.id,
-        generation=claim.generation, current_generation=task.generation, work_lost=False, state=COMPLETED,
+        outcome="ACCEPTED", message=f"{free.key}: accepted as {product}", work_product=product, result=result.id,
+        generation=over.generation, current_generation=free.generation, work_lost=False, state=COMPLETED,
         version=kept.version,
     )  # fmt: skip
 
 
 def _model_works(work: Work, claim: Claim) -> None:
-    if claim.model is not None:
-        model = work.get(Model, claim.project, claim.model)
-        if model is not None and model.troubles:
-            work.put(replace(model, troubles=0, cool_until=None))
+    project = work.get(Project, claim.project, claim.project)
+    if project is not None and project.limited:
+        from tenure.engine.routing import works  # as above: most of the time no model is in trouble
+
+        works(work, project, claim)
 
 
 def _accepted_before(work: Work, hold: Hold, cmd: commands.Submit, digest: str) -> Outcome | None:
@@ -113,7 +131,7 @@ def _accepted_before(work: Work, hold: Hold, cmd: commands.Submit, digest: str) 
     )  # fmt: skip
 
 
-def _refused(work: Work, hold: Hold, cmd: commands.Submit, encoded: bytes, digest: str) -> Outcome:
+def refused(work: Work, hold: Hold, cmd: commands.Submit, encoded: bytes, digest: str) -> Outcome:
     refusal = hold.refusal
     assert refusal is not None
     if not hold.verdict.genuine:
@@ -121,7 +139,7 @@ def _refused(work: Work, hold: Hold, cmd: commands.Submit, encoded: bytes, diges
     claim, task = hold.claim, hold.task
     if claim.refused >= MOST_REFUSED or _is_kept(work, claim, digest):
         return replace(refusal, work_lost=True)
-    result = _result(
+    result = new_result(
         work, hold, cmd, encoded, digest, accepted=False, reason=refusal.outcome, work_lost=True, late=True
     )
     marked = replace(claim, refused=claim.refused + 1, result_accepted=bool(claim.result_accepted))

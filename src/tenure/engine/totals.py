@@ -56,4 +56,5 @@ def use_less(work: Work, project: str, bodies: Iterable[str]) -> None:
 
 def _sum_id(row: Usage) -> str:
     parts = ["archived", row.agent, row.session, row.model]
-    return "|".join([*parts, *(["late"] if row.late else []), *(["unpriced"] if row.cost is None else [])])
+    apart = {"late": row.late, "unpriced": row.cost is None, "computed": row.computed}
+    return "|".join([*parts, *(name for name, is_so in apart.items() if is_so)])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tenure.core import team
 from tenure.core.filters import Present, Range
 from tenure.core.records import Agent, Project, Request, Reservation, Session, Task, replace
-from tenure.engine import archiving
+from tenure.engine import archiving, retaining
 from tenure.engine.effects import release_reservations
 from tenure.engine.requests import KEPT
 from tenure.engine.settling import PAGE, Report, settle_due
@@ -28,6 +28,7 @@ def sweep(engine: Engine, project: str) -> Report:
     total = settle(engine, project)
     total.add(tidy(engine, project))
     total.add(archive(engine, project))
+    total.add(retaining.drop(engine, project))
     return total
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from tenure.core import claims, graph, lifecycle, settle
+from tenure.core import claims, estimates, graph, lifecycle, settle
 from tenure.core.errors import Cycle
 from tenure.core.events import Event
 from tenure.core.records import (
@@ -22,6 +22,8 @@ from tenure.core.records import (
     DeadLetter,
     Edge,
     Landing,
+    LikeTasks,
+    Model,
     Project,
     Reservation,
     Result,
@@ -30,10 +32,15 @@ from tenure.core.records import (
     Usage,
 )
 from tenure.engine.effects import dead_letter_id
+from tenure.engine.parking import MARK
 from tenure.engine.replaying import Tables, differences, replay
 from tenure.engine.totals import ARCHIVED
 from tenure.engine.upkeep import projects
 from tenure.engine.verifying_archive import archived_rows, kept, large_values
+from tenure.engine.verifying_artifacts import artifact_rows
+from tenure.engine.verifying_budgets import budget_rows
+from tenure.engine.verifying_sources import source_rows
+from tenure.engine.verifying_validations import validation_rows
 from tenure.engine.work import Work
 
 if TYPE_CHECKING:
@@ -47,7 +54,9 @@ def verify(engine: Engine, *, with_replay: bool = True) -> list[str]:
     with engine.reading(projects(engine)) as work:
         rows: Tables = {kind: {(r.project, r.id): r for r in work.find(kind, {})} for kind in KINDS}
         found = [*_results(rows), *_claims(rows), *_limbo(rows, work), *_graph(rows), *_dags(rows), *_letters(rows)]
-        found += [*_holds(rows), *_of_claims(rows), *archived_rows(rows), *large_values(rows)]
+        found += [*_holds(rows), *_of_claims(rows), *_models_and_sizes(rows), *archived_rows(rows), *large_values(rows)]
+        found += artifact_rows(rows)
+        found += [*validation_rows(rows), *source_rows(rows, work), *budget_rows(rows)]
     if with_replay:
         found += _replayed(engine)
     return found
@@ -111,7 +120,8 @@ def _limbo(rows: Tables, work: Work) -> Iterator[str]:
             yield f"{task.key}: paused without a reason"
         if task.due_at is not None and task.due_at <= work.now:
             yield f"{task.key}: due at {task.due_at}, not settled at {work.now}"
-        if task.state == lifecycle.READY and task.lane is None and task.offer_to is None:
+        is_waiting = task.state == lifecycle.READY and task.lane is None and task.offer_to is None
+        if is_waiting and not (task.parked or "").startswith(MARK):  # else a budget: see verifying_budgets
             holder = rows[Task].get((task.project, task.parked or ""))
             if not isinstance(holder, Task) or not claims.is_held(holder):
                 yield f"{task.key}: parked under a task that nobody holds"
@@ -198,6 +208,22 @@ def _of_claims(rows: Tables) -> Iterator[str]:
     for claim in _of(rows, Claim):
         if isinstance(claim, Claim) and claim.process is not None and claim.state != "active":
             yield f"{claim.id}: has ended, but can still be found by its process"
+
+
+def _models_and_sizes(rows: Tables) -> Iterator[str]:
+    """What a project's row repeats, so that claims need not look, is what the other rows say."""
+    for project in _of(rows, Project):
+        assert isinstance(project, Project)
+        troubled = [m for m in _of(rows, Model) if isinstance(m, Model) and m.project == project.id]
+        if sorted(m.id for m in troubled) != list(project.limited):
+            yield f"project {project.id}: models in trouble are {[m.id for m in troubled]}, not {list(project.limited)}"
+        likes = [r for r in _of(rows, LikeTasks) if isinstance(r, LikeTasks) and r.project == project.id]
+        typical = {r.id: known for r in likes if (known := estimates.typical_of(r)) is not None}
+        if typical != {id: tuple(known) for id, known in project.typical.items()}:
+            yield f"project {project.id}: what tasks typically take is not what those before took"
+        for row in likes:
+            if len({f.task for f in row.finished}) != len(row.finished) or len(row.finished) > estimates.KEPT:
+                yield f"{row.id}: {len(row.finished)} finished tasks, some of them twice or too many"
 
 
 def _replayed(engine: Engine) -> list[str]:

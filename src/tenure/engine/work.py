@@ -21,6 +21,8 @@ from tenure.core.events import Event
 from tenure.core.outcomes import Outcome
 from tenure.core.records import KINDS, Row, Task, replace
 from tenure.core.settle import stamp
+from tenure.engine.evidence import Evidence
+from tenure.engine.own import Own
 from tenure.engine.rows import UNREAD, Key, Rows
 from tenure.stores.port import Change, Transaction
 
@@ -86,13 +88,17 @@ class Work(Rows):
         self.overdue: list[tuple[str, str]] = []  # tasks left due at `now` by a command of this batch
         self.principal = Principal()
         self.trace_id: str | None = None
+        self.evidence: Evidence = {}  # what was found out for the command beforehand
         self._command_id: str | None = None
         self._ids: ids.IdMaker | None = None
         self.lanes: dict[str, Any] = {}  # project → what lanes.py has read of it
         self.expected_claims = 1  # how many the batch may take: the size of a first page
         self.fused = Tries()
+        self.own = Own()  # a user's own tables, as the engine was told
         self.lane_entries: dict[tuple[str, str], dict[str, Task]] = {}  # changed tasks that are claimable now
         self.dropped: list[tuple[str, Collection[str]]] = []  # project and tasks whose events go at the end
+        self.locked: frozenset[str] | None = None  # projects that it may write to; None: it was not said
+        self.is_unfinished = False  # the command has more to do than one transaction should
 
     # --- who is asking ---
 
@@ -116,6 +122,14 @@ class Work(Rows):
         if self._ids is None:
             self._ids = ids.IdMaker(self.now, self.chance.token(ids.IdMaker.RANDOM_BYTES))
         return self._ids.next(prefix)
+
+    def reach(self, *projects: str, lasting: bool = True) -> None:
+        """Be sure to hold the write lock of these projects; raises Reach where the transaction must begin anew.
+
+        `lasting`: the next transactions of this project will want the same.
+        """
+        if self.locked is not None and not self.locked.issuperset(projects):
+            raise Reach(projects, is_lasting=lasting)
 
     # --- changing ---
 
@@ -337,10 +351,25 @@ class Refused(Exception):
         self.outcome = outcome
 
 
+class Reach(Exception):
+    """Ends a transaction that must write to more projects than it has locked: it is run again with all of them.
+
+    Taking a lock on the way would take it in another order than others do, and wait for them while they wait for us.
+    """
+
+    def __init__(self, projects: tuple[str, ...], *, is_lasting: bool) -> None:
+        super().__init__(", ".join(projects))
+        self.projects, self.is_lasting = projects, is_lasting
+
+
 class Later(NamedTuple):
     """An outcome that is made once the transaction has ended: nobody has to wait for its making."""
 
     tell: Callable[[], Outcome]
+
+
+class Unfinished(Later):
+    """What the command did so far is kept, and it is to be run again; the outcome is what it could say by then."""
 
 
 Handlers = dict[type[Command], Callable[[Work, Any], Outcome]]

@@ -16,9 +16,10 @@ from tenure.agents import processes
 from tenure.agents.identity import Who
 from tenure.agents.receipts import Kept, Receipts
 from tenure.client import Client
-from tenure.config import Home, NoStore, Value, find_home, read_settings
+from tenure.config import Home, NoStore, Value, file_of, find_home, read_settings
 from tenure.core.commands import Process
 from tenure.core.outcomes import Outcome
+from tenure.engine.own import Own
 from tenure.mcp.speaking import Caller, who_speaks
 
 STALE_AFTER = 1800.0  # an agent that thinks is silent for longer than a worker that beats
@@ -96,6 +97,8 @@ class Seats:
         with self._lock:
             client = self._client(home, project, who, settings["key"].value)
         receipts = Receipts(home.folder, project, who.session)
+        if not client.is_remote:
+            client.engine.own = Own(file_of(settings, "prices"), file_of(settings, "tiers"))
         return Seat(who, client, receipts, settings, folder, self._introduced)
 
     def _home(self, roots: Sequence[str]) -> tuple[str, Mapping[str, Value], Home]:

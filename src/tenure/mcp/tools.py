@@ -18,6 +18,7 @@ from tenure.mcp.replies import Reply, answered, listed, seen, told
 from tenure.mcp.seats import Seat
 
 MOST_LISTED = 20
+MOST_CHECKED = 40.0  # seconds that a reply waits for a verdict: clients give up on a tool after a minute
 
 
 class Call(NamedTuple):
@@ -185,7 +186,7 @@ def finish(call: Call, given: a.Finish) -> Reply:
     seat, text = call.seat, given.summary or ""
     if given.outcome == "done":
         _check_tree(seat, given)
-        outcome = seat.client.submit(given.receipt, given.result, text)
+        outcome = _verdict(seat, seat.client.submit(given.receipt, given.result, text))
     elif given.outcome == "fail":
         outcome = seat.client.fail(given.receipt, text, given.class_ or "task", retry_after=given.retry_after)
     elif given.outcome == "release":
@@ -194,6 +195,16 @@ def finish(call: Call, given: a.Finish) -> Reply:
         outcome = seat.client.ask(given.receipt, text)
     seat.receipts.settle(given.receipt, outcome, ends=given.outcome != "done")
     return answered(outcome, next="claim takes the next task." if outcome.ok else None)
+
+
+def _verdict(seat: Seat, submitted: Outcome) -> Outcome:
+    """The verdict on what was handed in, if it can be found where the work is, and soon; else it is still to come."""
+    if submitted.outcome != "VALIDATING" or seat.folder is None:
+        return submitted
+    from tenure.agents.examining import examined_soon
+
+    assert submitted.validation is not None
+    return examined_soon(seat.client, seat.folder, submitted, MOST_CHECKED)
 
 
 def _check_fit(given: a.Finish) -> None:

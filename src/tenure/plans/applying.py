@@ -29,7 +29,10 @@ def apply(
     if named is None:
         raise InvalidInput("the plan has no name, by which it is known when it is applied again", "add `name:` to it")
     tasks = _settled(client, plan, named)
-    return client.plan(tasks, title=plan.title, name=named, prune=prune, tracks=plan.tracks, dry_run=dry_run)
+    return client.plan(
+        tasks, title=plan.title, name=named, prune=prune, tracks=plan.tracks, dry_run=dry_run, on_end=plan.on_end,
+        budget=plan.budget,
+    )  # fmt: skip
 
 
 def _settled(client: Client, plan: PlanFile, name: str) -> list[NewTask]:

@@ -63,7 +63,7 @@ def _ordered(groups: list[Group]) -> list[Group]:
         order = graph.check_acyclic(needs, {})
     except Cycle:
         tasks = [{**task, "name": None} for group in groups for task in group["tasks"]]
-        return [{"id": None, "title": "", "plan": None, "tasks": tasks}]
+        return [{"id": None, "title": "", "plan": None, "on_end": {}, "tasks": tasks}]
     return _named([groups[int(n)] for n in order])
 
 
@@ -100,7 +100,9 @@ def _document(group: Group, tracks: dict[str, Any], keys: bool, open_only: bool)
     used = dict.fromkeys(task["track"] for task in group["tasks"])
     file: dict[str, Any] = {"name": group["plan"], "title": group["title"]}
     file["tracks"] = {code: _track(tracks[code]) for code in used if tracks[code]["name"] != TRACKS.get(code)}
-    return yaml_writing.document({key: value for key, value in file.items() if value} | {"tasks": top})
+    on_end = {status: [_end(task) for task in template["tasks"]] for status, template in group["on_end"].items()}
+    after = {"on_end": on_end} if on_end else {}
+    return yaml_writing.document({key: value for key, value in file.items() if value} | {"tasks": top} | after)
 
 
 def _track(track: dict[str, Any]) -> Any:
@@ -132,11 +134,19 @@ def _task(task: dict[str, Any], names: dict[str, str], keys: bool, open_only: bo
     waits_for = _waits_for(task, names, open_only)
     if waits_for:
         said["depends_on"] = waits_for
-    for name in _FIELDS:
-        value = getattr(new, name)
-        if value != getattr(_DEFAULTS, name):
-            said[name] = _spelled(name, value)
-    return said
+    return said | _said(new)
+
+
+def _said(new: NewTask) -> dict[str, Any]:
+    """The fields that are not as they are by default."""
+    return {n: _spelled(n, value) for n in _FIELDS if (value := getattr(new, n)) != getattr(_DEFAULTS, n)}
+
+
+def _end(task: dict[str, Any]) -> dict[str, Any]:
+    """A task of what the plan's end makes."""
+    new = msgspec.convert(task, NewTask)
+    said = {name: value for name in ("name", "title", "track") if (value := getattr(new, name)) is not None}
+    return said | _said(new) | ({"depends_on": task["depends_on"]} if new.depends_on else {})
 
 
 def _waits_for(task: dict[str, Any], names: dict[str, str], open_only: bool) -> list[Any]:

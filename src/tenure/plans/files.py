@@ -1,8 +1,9 @@
 """Reading plan files: YAML or JSON text in, plans and everything that is wrong with them out.
 
-A file has `name`, `title`, `description`, `tracks`, `defaults` and `tasks`; a YAML file may hold several plans, one a
-document. Reading goes on after an error, so that one look shows them all; only a syntax error ends it. Without errors
-the plan is one that the engine takes, unless the store says otherwise: see `checking`.
+A file has `name`, `title`, `description`, `tracks`, `defaults`, `tasks`, `on_end` and `budget`; a YAML file may hold
+several plans, one a document. Reading goes on after an error, so that one look shows them all; only a syntax error
+ends it.
+Without errors the plan is one that the engine takes, unless the store says otherwise: see `checking`.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from typing import Any
 import msgspec
 
 from tenure.core import ids, inputs
-from tenure.core.commands import NewTask, NewTrack
+from tenure.core.budgets import USD, parse_amount
+from tenure.core.commands import NewTask, NewTrack, Template
 from tenure.core.errors import InvalidInput, TenureError
-from tenure.plans import json_trees, links, yaml_trees
+from tenure.plans import ends, json_trees, links, yaml_trees
 from tenure.plans.fields import KEYS, OWN, FieldReader, Fields, Wrong, expected, merged, text, unknown_key
 from tenure.plans.nodes import (
     LARGEST_FILE,
@@ -33,7 +35,7 @@ from tenure.plans.nodes import (
     is_unset,
 )  # fmt: skip
 
-TOP = ("name", "title", "description", "tracks", "defaults", "tasks")
+TOP = ("name", "title", "description", "tracks", "defaults", "tasks", "on_end", "budget")
 MOST_PLANS = 500
 
 
@@ -51,6 +53,8 @@ class PlanFile(msgspec.Struct, frozen=True, kw_only=True):
     relative: tuple[dict[str, int], ...] = ()
     outside: tuple[links.Reference, ...] = ()  # tasks that are not in the file
     track_places: dict[str, Place] = {}  # of tracks that the file uses and does not define
+    on_end: dict[str, Template] = {}
+    budget: str | None = None  # dollars that it may cost
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
@@ -172,7 +176,8 @@ class _PlanReader:
             defaults=self.defaults.values, tasks=linked.tasks,
             places=tuple({**e.fields.places, "": e.fields.place} for e in self.tasks),
             relative=tuple({**self._inherited(e), **e.fields.relative} for e in self.tasks), outside=linked.outside,
-            track_places=unknown,
+            track_places=unknown, on_end=ends.read_ends(tree.get("on_end"), self.fields, self.findings),
+            budget=self._budget(tree.get("budget")),
         )  # fmt: skip
 
     def _inherited(self, entry: links.Entry) -> dict[str, int]:
@@ -189,6 +194,19 @@ class _PlanReader:
         except TenureError as error:
             self.findings.add(node.place, error.code, error.message, error.hint)
         return ""
+
+    def _budget(self, node: Node | None) -> str | None:
+        if node is None or is_unset(node):
+            return None
+        try:
+            said = text(node, "budget")
+            parse_amount(said, USD, "budget")
+            return said
+        except Wrong as wrong:
+            self.findings.put(wrong)
+        except TenureError as error:
+            self.findings.add(node.place, error.code, error.message, error.hint)
+        return None
 
     def _name(self, node: Node | None) -> str | None:
         if node is None or is_unset(node):

@@ -15,7 +15,7 @@ from tenure.core.queries import Log, States
 from tenure.core.records import replace
 from tenure.core.roles import check_kind, check_scope
 from tenure.server import answers, feed
-from tenure.server.answers import Answer
+from tenure.server.answers import Answer, Headers
 from tenure.server.bodies import query_of, read_batch, reader_of
 from tenure.server.requests import Disconnected, Receive, Request, Scope, Send
 from tenure.server.routing import NoMethod, NoRoute, Tree
@@ -29,9 +29,15 @@ FILTERS = ("task", "kind", "level", "agent", "session")  # of a live stream
 
 
 class Streamed(NamedTuple):
-    """An answer that goes on: server-sent events."""
+    """An answer that goes on: server-sent events, or bytes that are not all there at once."""
 
     chunks: AsyncGenerator[bytes, None]
+    status: int = 200
+    headers: Headers = (
+        (b"content-type", b"text/event-stream"), (b"cache-control", b"no-store"), (b"x-accel-buffering", b"no"),
+        (b"x-content-type-options", b"nosniff"),
+    )  # fmt: skip
+    waits: str = "events"  # what kind of request is open, for whoever counts them
 
 
 Handler = Callable[[Request], Awaitable[Answer | Streamed]]
@@ -48,6 +54,7 @@ class Place(NamedTuple):
     path: str  # as the table has it, for logs and metrics too
     handle: Handler
     is_open: bool = False  # needs nobody to be signed in
+    takes_rest: bool = False  # its last field is the rest of the path, slashes and all
 
 
 class App:
@@ -81,7 +88,8 @@ class App:
 
     def add(self, *places: Place) -> None:
         for place in places:
-            self._tree.add(place.method, place.path, place)
+            path = place.path.removesuffix("}") + "*}" if place.takes_rest else place.path
+            self._tree.add(place.method, path, place)
 
     def places(self) -> Iterator[Place]:
         return iter(self._tree)
@@ -122,7 +130,8 @@ class App:
             request.crash = error
             answer = answers.of_error(Bug(f"{type(error).__name__}: {error}", "please report this"))
         if isinstance(answer, Streamed):
-            with self.service.eyes.holding("events"):
+            request.status = answer.status
+            with self.service.eyes.holding(answer.waits):
                 await _send_stream(answer, request, send)
         elif answer is not None:
             headers = [*answer.all_headers(), (TRACEPARENT, request.trace.header)]
@@ -269,17 +278,16 @@ def _cursor(request: Request) -> int | None:
 
 async def _send_stream(answer: Streamed, request: Request, send: Send) -> None:
     """Send what comes, until it is over or nobody reads it any more."""
-    headers = [
-        (b"content-type", b"text/event-stream"), (b"cache-control", b"no-store"), (b"x-accel-buffering", b"no"),
-        (b"x-content-type-options", b"nosniff"),
-    ]  # fmt: skip
-    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    headers = [*answer.headers, (TRACEPARENT, request.trace.header)]
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    is_head = request.scope["method"] == "HEAD"
 
     async def pour() -> None:
         async with aclosing(answer.chunks) as chunks:
-            async for chunk in chunks:
-                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            if not is_head:
+                async for chunk in chunks:
+                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
 
-    with suppress(Disconnected):
+    with suppress(Disconnected, TenureError):  # an answer that is cut short says so by its length
         await request.while_there(pour())

@@ -11,7 +11,7 @@ from tenure.core.outcomes import Outcome
 from tenure.core.roles import check_all_projects
 from tenure.engine import Engine
 from tenure.engine.coordinator import Cycle
-from tenure.server import coordinator_routes, document_routes, sign_in_routes
+from tenure.server import artifact_routes, coordinator_routes, delivery_routes, document_routes, sign_in_routes
 from tenure.server.answers import Answer
 from tenure.server.app import App, Place
 from tenure.server.auth.gate import Gate
@@ -42,7 +42,9 @@ class Assembly:
         self.app = App(self.service, self._sign_in, self._watch, self.gate.is_still_good)
         self.app.add(
             *coordinator_routes.routes(self.service, self.coordinator), *document_routes.routes(),
-            *sign_in_routes.routes(self.gate), Place("GET", "/metrics", self._page),
+            *artifact_routes.routes(self.service),
+            *sign_in_routes.routes(self.gate), *delivery_routes.routes(self.service, policy),
+            Place("GET", "/metrics", self._page),
         )  # fmt: skip
         self.app.mount("/", Dashboard(), is_open=True)
 

@@ -88,7 +88,9 @@ def _parameters(given: list[Schema]) -> str:
 def _body(given: Schema | None) -> str:
     if given is None:
         return ""
-    content = given["content"]["application/json"]
+    content = given["content"].get("application/json")
+    if content is None:
+        return f"<h3>Body</h3><p>{escape(', '.join(given['content']))}</p>"
     fields = _fields("Body", resolved(content["schema"]))
     if "example" not in content:
         return fields

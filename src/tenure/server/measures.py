@@ -108,6 +108,14 @@ STANDING: dict[str, Measure] = {
         GAUGE, SAME, WHERE, "retries that fell due and were not promoted yet, counted no further than 10,000"
     ),
     "tenure_agents": Measure(GAUGE, SAME, (*WHERE, "status"), "agents heard of in the last day"),
+    "tenure_budget_allocated": Measure(
+        GAUGE, SAME, (*WHERE, "currency"), "what the project may spend in this period, in dollars or tokens"
+    ),
+    "tenure_budget_spent": Measure(GAUGE, SAME, (*WHERE, "currency"), "what of it is spent"),
+    "tenure_budget_reserved": Measure(GAUGE, SAME, (*WHERE, "currency"), "what of it claims that live hold"),
+    "tenure_budget_left": Measure(
+        GAUGE, SAME, (*WHERE, "currency"), "what of it is neither spent nor reserved; below nought after an overrun"
+    ),
     "tenure_stale_agents": Measure(GAUGE, SAME, WHERE, "agents silent for longer than they promised, in the last day"),
 }  # fmt: skip
 

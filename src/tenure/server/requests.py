@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, MutableMapping
 from typing import Any, TypeVar
 from urllib.parse import parse_qs
 
@@ -62,10 +62,14 @@ class Request:
 
     async def body(self, largest: int = LARGEST_BATCH) -> bytes:
         """All of it; refused as soon as it is known to be too large."""
+        parts = [part async for part in self.parts(largest)]
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    async def parts(self, largest: int) -> AsyncIterator[bytes]:
+        """The body as it comes; refused as soon as it is known to be too large."""
         told = self.headers.get(b"content-length", b"0")
         if int(told) > largest if told.isdigit() else True:
             raise TooLarge(f"a body of {told.decode('latin-1')[:20]} bytes; at most {largest}")
-        parts: list[bytes] = []
         size, is_more = 0, True
         while is_more:
             message = await self._receive()
@@ -75,9 +79,8 @@ class Request:
             size += len(part)
             if size > largest:
                 raise TooLarge(f"a body of more than {largest} bytes")
-            parts.append(part)
+            yield part
             is_more = message.get("more_body", False)
-        return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def said(self) -> Said:
         """What path and headers say of a command."""

@@ -24,7 +24,10 @@ class NoMethod(TenureError):
 
 
 class Tree(Generic[T]):
-    """Literal segments win over fields; a path has one spelling, without a slash at its end."""
+    """Literal segments win over fields; a path has one spelling, without a slash at its end.
+
+    A last field with a star, as `{name*}`, is the rest of the path, slashes and all.
+    """
 
     def __init__(self) -> None:
         self._root = _Node[T]()
@@ -32,7 +35,11 @@ class Tree(Generic[T]):
     def add(self, method: str, path: str, value: T) -> None:
         node = self._root
         for segment in path.strip("/").split("/"):
-            if segment.startswith("{"):
+            if segment.endswith("*}"):
+                node.rest_name = segment.strip("{*}")
+                node.rest = node.rest or _Node()
+                node = node.rest
+            elif segment.startswith("{"):
                 node.name = segment.strip("{}")
                 node.field = node.field or _Node()
                 node = node.field
@@ -44,8 +51,13 @@ class Tree(Generic[T]):
         """What was added for the raw path, and its fields, unquoted."""
         node: _Node[T] | None = self._root
         fields: dict[str, str] = {}
-        for segment in path.strip("/").split("/"):
+        segments = path.strip("/").split("/")
+        for at, segment in enumerate(segments):
             assert node is not None
+            if node.rest is not None:
+                fields[node.rest_name] = unquote("/".join(segments[at:]))
+                node = node.rest
+                break
             below = node.literals.get(segment)
             if below is None and segment:
                 fields[node.name] = unquote(segment)
@@ -66,14 +78,16 @@ class Tree(Generic[T]):
         while todo:
             node = todo.pop()
             yield from node.methods.values()
-            todo += [*node.literals.values(), *([node.field] if node.field is not None else [])]
+            todo += [*node.literals.values(), *(below for below in (node.field, node.rest) if below is not None)]
 
 
 class _Node(Generic[T]):
-    __slots__ = ("field", "literals", "methods", "name")
+    __slots__ = ("field", "literals", "methods", "name", "rest", "rest_name")
 
     def __init__(self) -> None:
         self.literals: dict[str, _Node[T]] = {}
         self.field: _Node[T] | None = None
         self.name = ""
+        self.rest: _Node[T] | None = None
+        self.rest_name = ""
         self.methods: dict[str, T] = {}

@@ -162,3 +162,10 @@ def _series(entry: GaugesView) -> Iterator[tuple[str, tuple[str, ...], float]]:
             yield "tenure_queue_depth", (state, tier), count
     for status, count in entry["agents"].items():
         yield "tenure_agents", (status,), count
+    money = entry["budget"]
+    if money is not None:
+        held = (money["currency"],)
+        yield "tenure_budget_allocated", held, money["allocated"]
+        yield "tenure_budget_spent", held, money["spent"]
+        yield "tenure_budget_reserved", held, money["reserved"]
+        yield "tenure_budget_left", held, money["allocated"] - money["spent"] - money["reserved"]

@@ -67,8 +67,8 @@ class Service:
         self.feed = Feed(engine)
         self.room = WaitingRoom(self._claim)
         self.feed.listeners.append(self.room.hear)
-        self._readers = _Pool(READERS, "look")
-        self._batchers = _Pool(BATCHERS, "batch")
+        self._readers = Pool(READERS, "look")
+        self._batchers = Pool(BATCHERS, "batch")
         self.beside: list[Part] = []  # what lives and ends with it
         self.is_closing = False
 
@@ -166,7 +166,7 @@ class Service:
         return await self._readers.run(function, *arguments)
 
 
-class _Pool:
+class Pool:
     """Threads with a bounded line before them."""
 
     def __init__(self, threads: int, name: str) -> None:

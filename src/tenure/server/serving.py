@@ -22,6 +22,7 @@ from tenure.server.assembly import Assembly
 from tenure.server.auth.policy import check_bind, policy_of
 from tenure.server.logs import Log
 from tenure.server.requests import Receive, Scope, Send
+from tenure.server.service import Part
 
 DRAIN = 10  # seconds that open requests are given at the end
 BACKLOG = 4096
@@ -61,16 +62,19 @@ def serve(
     settings: Mapping[str, Value],
     tell: Callable[[str], object],
     guests: Mapping[str, Callable[[Assembly], Guest]] | None = None,
+    beside: Sequence[Callable[[Callable[..., object]], Part]] = (),
 ) -> int:
     """Serve until a signal ends it; 0 when what was taken in was answered.
 
-    `tell` hears where it listens; `guests` are made for the paths below which they answer.
+    `tell` hears where it listens; `guests` are made for the paths below which they answer, `beside` with what writes to
+    the log: they live and end with the server.
     """
     policy = policy_of(settings)
     check_bind(policy, has_keys=bool(look(engine, Keys())))
     log = Log(settings["serve.log_level"].value, settings["serve.log_file"].value)
     log.take_over()
     assembly = Assembly(engine, policy, log)
+    assembly.service.beside += [make(log.info) for make in beside]
     app: Inner = assembly.app
     closing = [assembly.service.begin_close]
     for prefix, make in (guests or {}).items():

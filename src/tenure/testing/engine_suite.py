@@ -8,13 +8,18 @@ class TestMine(EngineSuite):
 from __future__ import annotations
 
 from tenure.testing.engine.archive import Archive
+from tenure.testing.engine.artifacts import Artifacts
 from tenure.testing.engine.both_ways import BothWays
+from tenure.testing.engine.budget_checks import BudgetChecks
+from tenure.testing.engine.budgets import Budgets
 from tenure.testing.engine.coordinators import Coordinators
+from tenure.testing.engine.deliveries import Deliveries
 from tenure.testing.engine.endings import Endings
 from tenure.testing.engine.gauges import Gauges
 from tenure.testing.engine.graphs import Graphs
 from tenure.testing.engine.keys import Keys
 from tenure.testing.engine.landings import Landings
+from tenure.testing.engine.models import Models
 from tenure.testing.engine.operators import Operators
 from tenure.testing.engine.order import Order
 from tenure.testing.engine.overview import Overview
@@ -23,11 +28,15 @@ from tenure.testing.engine.reach import Reach
 from tenure.testing.engine.recalling import Recalling
 from tenure.testing.engine.receipts import Receipts
 from tenure.testing.engine.repeats import Repeats
+from tenure.testing.engine.schedules import Schedules
 from tenure.testing.engine.spending import Spending
 from tenure.testing.engine.team import Team
 from tenure.testing.engine.timelines import Timelines
+from tenure.testing.engine.triggers import Triggers
 from tenure.testing.engine.undo import Undo
 from tenure.testing.engine.upkeep import Upkeep
+from tenure.testing.engine.validations import Validations
+from tenure.testing.engine.watches import Watches
 
 
 class EngineSuite(
@@ -35,7 +44,11 @@ class EngineSuite(
     Endings,
     Receipts,
     Spending,
+    Budgets,
+    BudgetChecks,
+    Models,
     Landings,
+    Artifacts,
     Repeats,
     Graphs,
     Order,
@@ -49,8 +62,13 @@ class EngineSuite(
     Undo,
     Upkeep,
     Coordinators,
+    Schedules,
+    Triggers,
+    Deliveries,
+    Watches,
     Archive,
     Recalling,
+    Validations,
     BothWays,
 ):
     """Subclass it, name the subclass `Test…`, and define `open_store`."""

@@ -188,6 +188,11 @@ class Scene:
         with self.store.begin("local", write=True) as tx:
             tx.save([Change(before, after)])
 
+    def stored_rows(self, kind: type[Any]) -> list[Any]:
+        """All rows of a kind as they lie in the store; what is archived is not among them."""
+        with self.store.begin("local", write=False) as tx:
+            return tx.find(kind, {})
+
     def stored(self, kind: type[Any], id: str) -> Any:
         """A row as it lies in the store, not settled."""
         with self.store.begin("local", write=False) as tx:
@@ -197,13 +202,14 @@ class Scene:
     def secrets(self) -> list[str]:
         """Every nonce, token and digest in use, in each spelling in which it could leak."""
         found = set()
-        for row in (*self.rows(Claim), *self.rows(records.Reservation)):
+        for row in (*self.rows(Claim), *self.rows(records.Reservation), *self.rows(records.Validation)):
             if row.nonce:
                 receipt = Receipt("x", row.generation, row.epoch, row.nonce)
                 base64 = b64encode(row.nonce).decode()  # as JSON spells bytes
                 found |= {row.nonce.hex(), base64, str(receipt).rpartition(":")[2]}
         with self.store.begin("local", write=False) as tx:
             digests = [digest for key in tx.find(records.ApiKey, {}) for digest in (key.digest, key.previous) if digest]
+            digests += [key for row in tx.find(records.Trigger, {}) for key in (row.secret, row.previous) if key]
         found |= {spelling for d in digests for spelling in (d.hex(), b64encode(d).decode())}
         return sorted(found)
 

@@ -124,7 +124,8 @@ class Fuzz:
         self.schema = schemathesis.openapi.from_dict(closed(document))
         self.schema.config.update(base_url=url)
         refused = self.schema.config.checks.negative_data_rejection
-        refused.expected_statuses = ["400", "403", "404", "409", "413", "422"]
+        # 401: of a webhook's delivery nothing is read before its signature is proven, and these have none
+        refused.expected_statuses = ["400", "401", "403", "404", "409", "413", "422"]
         self.number = number
         self.told = Told(names, random.Random(number))
         self.session = requests.Session()

@@ -45,6 +45,11 @@ class Options(NamedTuple):
     bwrap: str | None = None  # its path, where agents shall run in a process namespace of their own
     prompt: str = ""  # added to every prompt
 
+    @property
+    def names_model(self) -> bool:
+        """Has the user named a model in words of its own for the agent?"""
+        return any(word.partition("=")[0] in ("--model", "-m") for word in self.extra)
+
 
 class Done(NamedTuple):
     """What became of one claim."""
@@ -52,13 +57,14 @@ class Done(NamedTuple):
     agent: str
     key: str
     generation: int
-    what: str  # completed, failed, released, waiting, stopped, refused, or kept (in the outbox)
+    what: str  # completed, failed, released, waiting, validating, stopped, refused, or kept (in the outbox)
     message: str = ""
     error_class: str | None = None
     retry_after: float | None = None
     transcript: str = ""
     seconds: float = 0.0
     usage: tuple[Totals, ...] = ()
+    unknown_model: str | None = None  # it failed since it does not have the model that the claim named
 
 
 class Ground:
@@ -71,6 +77,8 @@ class Ground:
         self.counts: Counter[str] = Counter()
         self.done: list[Done] = []
         self.fatal: Done | None = None  # why no agent of this kind can work here
+        self.keeps_transcripts = True  # as artifacts; False where there is no place for those
+        self.unknown: set[str] = set()  # models that claims named and the agent does not have: not asked for again
         self._say = say
         self._mutex = threading.Lock()
         self._tickets = options.most_tasks
@@ -106,6 +114,8 @@ class Ground:
                 self.done.append(done)
             if done.what == "completed":
                 self._troubled, self._troubles, self._limits = None, 0, 0
+            elif done.unknown_model is not None:
+                self.unknown.add(done.unknown_model)  # the next ones get its own choice: nothing is wrong with it
             elif done.error_class == "rate_limit":
                 self._limits += 1
                 wait = 60.0 * 2 ** min(self._limits - 1, 5) if done.retry_after is None else done.retry_after

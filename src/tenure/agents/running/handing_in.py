@@ -14,15 +14,18 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tenure.agents.running.ground import Done
 from tenure.agents.running.keeping import Ended
 from tenure.agents.running.outbox import Finished, send
 from tenure.agents.running.reading import Failure, Reading
+from tenure.agents.running.results import is_judged, said
 from tenure.core.errors import InvalidInput, StoreError, TenureError
 from tenure.core.money import parse_usd, usd_text
 from tenure.core.outcomes import Outcome
+from tenure.core.records import replace
 
 if TYPE_CHECKING:
     from tenure.agents.running.work import Work
@@ -34,6 +37,17 @@ STOPPED_BY_US = ("interrupted", "settled", "cancel", "pause", "abort")
 
 
 def conclude(work: Work, ended: Ended, reading: Reading) -> Done:
+    """Tell what became of it, and keep what the agent said: with a result that comes after, else before.
+
+    A result must not wait for megabytes of talk. But once an attempt is given up another may begin at any moment, and
+    nothing more is taken of this one then.
+    """
+    done = _conclude(work, ended, reading)
+    work.keep_transcript()
+    return done
+
+
+def _conclude(work: Work, ended: Ended, reading: Reading) -> Done:
     for note in reading.notes:
         work.say(f"{work.key}: {note}")
     _look_once_more(work)
@@ -42,6 +56,8 @@ def conclude(work: Work, ended: Ended, reading: Reading) -> Done:
         work.tell(work.tell_usage)
         return _done(work, hold.own_word.what, hold.own_word.sentence)
     failure = failure_of(ended, reading, is_namespace=work.options.bwrap is not None)
+    if failure is not None:
+        work.keep_transcript()
     if hold.stop is not None and (failure is not None or hold.stop.directive == "cancel"):
         work.tell(work.tell_usage)
         if hold.stop.directive == "pause":
@@ -96,7 +112,9 @@ def _look_once_more(work: Work) -> None:
 def _submit(work: Work, reading: Reading) -> Done:
     text = reading.text if len(reading.text) <= MOST_TEXT else "… " + reading.text[-MOST_TEXT:]
     data: Any = reading.data
-    if data is None:
+    if data is None and is_judged(work.task):
+        data = said(work.task, text)
+    elif data is None:
         data = {"output": text, "transcript": _transcript(work)}
         if reading.session:
             data["session"] = reading.session
@@ -110,7 +128,32 @@ def _submit(work: Work, reading: Reading) -> Done:
         return _fail(work, _failure_by(error))
     if outcome is not None and outcome.outcome == "INVALID_OUTPUT":
         return _fail(work, Failure("invalid_output", outcome.message))
-    return _told(work, outcome, "completed")
+    if outcome is not None and outcome.outcome == "VALIDATING":
+        return _validated(work, outcome)
+    return _told(work, outcome, "waiting" if outcome is not None and outcome.outcome == "REVIEW" else "completed")
+
+
+def _validated(work: Work, submitted: Outcome) -> Done:
+    """Checked here and now, while the worktree is there; what cannot be is left to whoever can."""
+    from tenure.agents.examining import Examiner, tools_for, verdict_outcome
+
+    work.hold.close()  # the claim has ended: there is nothing to renew, or to take again
+    options = work.options
+    examiner = Examiner(
+        work.client, tools_for(options.folder, options.environ), say=work.say,
+        is_wanted=lambda: not work.ground.stopping.is_set(),
+    )  # fmt: skip
+    try:
+        examined = examiner.examine_task(work.hold.id)
+    except TenureError as error:
+        examined = error.message
+    if isinstance(examined, str):
+        work.say(f"{work.key}: handed in; {examined}")
+        return _done(work, "validating", examined)
+    outcome = replace(verdict_outcome(submitted, examined), usage=submitted.usage)
+    if outcome.outcome == "INVALID_OUTPUT":
+        return _told(work, replace(outcome, outcome="OK"), "failed", Failure("invalid_output", outcome.message))
+    return _told(work, outcome, "completed" if outcome.outcome == "ACCEPTED" else "validating")
 
 
 def _committed(work: Work, data: Any, summary: str) -> dict[str, Any]:
@@ -120,7 +163,17 @@ def _committed(work: Work, data: Any, summary: str) -> dict[str, Any]:
     if work.options.land:
         folder = work.options.folder
         return {"what": "land", "folder": folder, "branch": work.tree.branch, "onto": work.tree.made.onto}
-    return {"data": {**data, **where} if isinstance(data, dict) else {**where, "result": data}}
+    counted = work.tree.changed()
+    if is_judged(work.task):
+        at = f" (branch {where['branch']}, commit {where['commit']})"
+        return {
+            "summary": summary[: MOST_SUMMARY - len(at)] + at, "lines": counted.lines,
+            "test_files": counted.test_files,
+        }  # fmt: skip
+    return {
+        "data": {**data, **where} if isinstance(data, dict) else {**where, "result": data},
+        "lines": counted.lines, "test_files": counted.test_files,
+    }  # fmt: skip
 
 
 def _failure_by(error: TenureError) -> Failure:
@@ -133,11 +186,16 @@ def _failure_by(error: TenureError) -> Failure:
 
 
 def _fail(work: Work, failure: Failure) -> Done:
+    work.keep_transcript()
     outcome = _hand_in(
         work, what="fail", error_class=failure.error_class, message=failure.message, retry_after=failure.retry_after,
         model=failure.model,
     )  # fmt: skip
-    return _told(work, outcome, "failed", failure)
+    done = _told(work, outcome, "failed", failure)
+    if work.chosen is None or failure.error_class != "environment" or "model" not in failure.message.lower():
+        return done
+    work.say(f"{work.chosen} is not for {work.options.cli.program}, which chooses its own from now on; see tiers")
+    return done._replace(unknown_model=work.chosen)
 
 
 def _told(work: Work, outcome: Outcome | None, what: str, failure: Failure | None = None) -> Done:
@@ -149,16 +207,19 @@ def _told(work: Work, outcome: Outcome | None, what: str, failure: Failure | Non
         return _done(work, "refused", outcome.message, failure)
     if failure is None:
         done = _done(work, what, outcome.work_product or "")
-        work.say(f"{work.key}: {what} after {done.seconds:.0f} s{_cost(done)}")
+        work.say(f"{work.key}: {what} after {done.seconds:.0f} s{_cost(done, outcome.usage)}")
         return done
     lines = failure.message.strip().splitlines() or [""]
     work.say(f"{work.key}: failed ({failure.error_class}): {lines[-1].strip()[:300]}; it is {outcome.state} now")
     return _done(work, what, failure.message, failure)
 
 
-def _cost(done: Done) -> str:
+def _cost(done: Done, booked: Mapping[str, Any] | None) -> str:
+    """What the agent says, else what the store has worked out of its tokens."""
     spent = [parse_usd(totals.cost_usd) for totals in done.usage if totals.cost_usd is not None]
-    return f", ${usd_text(sum(spent))}" if spent else ""
+    if spent:
+        return f", ${usd_text(sum(spent))}"
+    return f", ≈ ${booked['cost_usd']}" if booked and booked.get("cost_usd") else ""
 
 
 def _done(work: Work, what: str, message: str, failure: Failure | None = None) -> Done:

@@ -168,6 +168,8 @@ class Hold:
             return
         ending = self._ending()
         own_word = OWN_WORDS.get(ending.get("release_reason") or "")
+        if ending.get("error_class") == "invalid_output":
+            own_word = OwnWord("failed", "handed in by the agent itself, and refused")
         if ending.get("error_class") == "question":
             own_word = OwnWord("waiting", "waits for the answer to the agent's question")
         if own_word is not None:
@@ -175,7 +177,11 @@ class Hold:
             self._settled(own_word)
             return
         if ending.get("release_reason") == "PAUSED":
-            self._stop(Stop("pause", refusal.message))
+            self._stop(Stop("pause", ending.get("error") or refusal.message))
+            return
+        if ending.get("release_reason") == "SUPERSEDED" and ending.get("error_class") == "timeout":
+            # Hung, or over its time: that attempt is over, and this agent would only hang on.
+            self._stop(Stop("abort", f"{refusal.message}; {ending.get('error') or 'it was taken away'}"))
             return
         self._claim_again(refusal)
 

@@ -40,6 +40,8 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     retry_after: float | None = None
     model: str | None = None
     usage: tuple[Totals, ...] = ()
+    lines: int | None = None  # what the work has changed, where that can be counted
+    test_files: int = 0
     folder: str | None = None  # to land: a folder of the repository, the branch with the work, the branch it is for
     branch: str | None = None
     onto: str | None = None
@@ -59,7 +61,8 @@ def send(client: Client, finished: Finished) -> Outcome:
         return client.do(
             c.Submit(
                 project=project, receipt=receipt, data=finished.data, summary=finished.summary,
-                request_id=finished.request_id, usage=finished.usage,
+                request_id=finished.request_id, usage=finished.usage, lines=finished.lines,
+                test_files=finished.test_files,
             )
         )  # fmt: skip
     for totals in finished.usage:

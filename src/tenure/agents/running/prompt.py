@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from tenure.agents.running.results import ending
 from tenure.core.outcomes import Outcome
 
 if TYPE_CHECKING:
@@ -25,8 +26,8 @@ MOST_QUOTED = 200_000  # characters of one quotation; a claim hands over 256 KB 
 MAIL_SHOWN = 20
 KEPT = "It was claimed for you, and its lease is kept for you while you work."
 ENDING = (
-    "Nobody is there to answer you. Your last message is handed in as the result when you end: say in it what you did,"
-    " and what the next one must know. If you cannot do it, say why with the command `fail` below."
+    "Nobody is there to answer you. Your last message is handed in as the result when you end: {}."
+    " If you cannot do it, say why with the command `fail` below."
 )
 
 
@@ -37,6 +38,7 @@ def prompt_for(
     folder: str,
     tree: Tree | None = None,
     extra: str = "",
+    transcripts: Sequence[str] = (),
 ) -> str:
     task = granted.task or {}
     parts = [
@@ -44,6 +46,7 @@ def prompt_for(
         f"This is task {task['key']} (generation {granted.generation}, attempt {granted.attempt}). {KEPT}",
         *_asked(task),
         *_quotations(granted, mail),
+        *_earlier(granted, transcripts),
         *_rules(task, folder, tree),
         extra.strip(),
     ]
@@ -74,6 +77,8 @@ def _quotations(granted: Outcome, mail: Sequence[Mapping[str, Any]]) -> list[str
     task = granted.task or {}
     if granted.inputs:
         parts += ["## Results of earlier tasks", QUOTED, fenced(granted.inputs)]
+    if granted.missing:
+        parts.append(f"Asked for, but not there: {', '.join(map(str, granted.missing))[:2000]}")
     if granted.checkpoint:
         kept = granted.checkpoint
         parts += [
@@ -91,6 +96,21 @@ def _quotations(granted: Outcome, mail: Sequence[Mapping[str, Any]]) -> list[str
     return parts
 
 
+def _earlier(granted: Outcome, transcripts: Sequence[str]) -> list[str]:
+    """What those left who worked on this very task before: files they kept, and what they said."""
+    parts = []
+    if granted.artifacts:
+        shown = [
+            {name: entry[name] for name in ("name", "type", "size", "generation", "agent", "path") if name in entry}
+            for entry in granted.artifacts
+        ]
+        parts += ["## Files kept by earlier attempts at this task", QUOTED, fenced(shown)]
+    if transcripts:
+        listed = "\n".join(f"- {path}" for path in transcripts)
+        parts.append(f"What earlier attempts said, the last first; look there rather than do work twice:\n{listed}")
+    return parts
+
+
 def _rules(task: Mapping[str, Any], folder: str, tree: Tree | None) -> list[str]:
     tenure, ref = tenure_command(), task.get("ref") or task["key"]
     where = f"You work in {folder}."
@@ -98,14 +118,17 @@ def _rules(task: Mapping[str, Any], folder: str, tree: Tree | None) -> list[str]
         where += f" It is in a git worktree of your own, on branch {tree.branch}: commit what you make there."
         for name, count in tree.earlier:
             where += f" An earlier attempt left {count} commits on branch {name}: look whether they are of use."
+        for path in tree.unsaved:
+            where += f" An earlier attempt left changes that were never committed in {path}: take over what is of use."
     commands = (
         f'- `{tenure} progress {ref} "TEXT" --percent N`: how far you are',
         f"- `{tenure} checkpoint save {ref} --next-action TEXT`: what another must know who goes on if you are stopped",
+        f"- `{tenure} artifact put {ref} FILE`: a file that is part of the result (`artifact get TASK NAME` gets one)",
         f'- `{tenure} ask {ref} "QUESTION"`: a person must decide; then end, the task waits for the answer',
         f'- `{tenure} fail {ref} --reason "WHY"`: it cannot be done',
     )
     allowed = "\n".join(("Do not claim other tasks. You may use these commands:", *commands))
-    return ["## How to work", f"{where} {ENDING}", allowed]
+    return ["## How to work", f"{where} {ENDING.format(ending(task))}", allowed]
 
 
 def fenced(value: Any) -> str:

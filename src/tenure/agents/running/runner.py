@@ -7,9 +7,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from tenure.agents.examining import tools_for
 from tenure.agents.gone import tell_of_gone
 from tenure.agents.running.ground import Ground, Options
 from tenure.agents.running.slot import Slot, speaking
+from tenure.agents.validating import Validating
 from tenure.client import Client
 from tenure.core.errors import StoreError
 
@@ -27,6 +29,9 @@ class Runner:
         name = f"run-{process.pid}-{process.start}" if process else "run"
         self.client = speaking(client, options.name, name)
         self.slots = [Slot(self.ground, client, number + 1) for number in range(options.slots)]
+        self._validating = Validating(
+            self.client, lambda: tools_for(options.folder, options.environ), say=self.ground.say
+        )
         self._interrupts = 0
         self._is_terminated = False
         self._due: dict[str, float] = {}
@@ -47,6 +52,7 @@ class Runner:
         tell_of_gone(self.client, self.ground.say)
         for slot in self.slots:
             slot.register()
+        self._validating.start()
         for slot in self.slots:
             slot.start()
         obeyed, term_ends = 0, None
@@ -64,6 +70,7 @@ class Runner:
             if obeyed >= 2 or (term_ends is not None and time.monotonic() > term_ends):
                 self._stop()
             self._look_after()
+        self._validating.stop()
         for slot in self.slots:
             slot.leave()
         self._send_outbox()

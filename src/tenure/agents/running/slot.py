@@ -7,6 +7,7 @@ import threading
 from contextlib import suppress
 from typing import Any
 
+from tenure.agents.examining import Examiner, tools_for
 from tenure.agents.running.ground import ONCE, UNTIL_EMPTY, Done, Ground
 from tenure.agents.running.keeping import Keeper
 from tenure.agents.running.work import Work
@@ -18,7 +19,7 @@ from tenure.core.outcomes import Outcome
 GLANCE = 0.2  # seconds between looks at the flags while waiting
 POLL = 15.0  # seconds after which an idle slot asks again although nothing told it to
 SLOWEST = 30.0  # seconds between tries while the store is away
-UNSETTLED = ("claimed", "running", "validating", "retrying")
+UNSETTLED = ("claimed", "running", "retrying")
 PASSING = ("cooling", "model_cooling", "offered", "conflicting")  # why a ready task was passed over, for a while only
 
 
@@ -42,6 +43,7 @@ class Slot(threading.Thread):
         self._has_ticket = False
         self._count = 0
         self._next: Client | None = None
+        self._short_of: str | None = None  # the budget that it was last told to lack
 
     def run(self) -> None:
         try:
@@ -77,9 +79,10 @@ class Slot(threading.Thread):
                         self._work(client, outcome, keeper)
                         keeper = self._next = None
                         self._has_ticket = False
-                    elif self._is_over(outcome):
-                        return
                     else:
+                        self._tell_shortage(outcome)
+                        if self._is_over(outcome):
+                            return
                         self._idle(mark, outcome)
                     away = 0.0
                 except StoreError as error:
@@ -114,12 +117,30 @@ class Slot(threading.Thread):
             return True
         if self.options.mode != UNTIL_EMPTY or outcome.counts is None:
             return False
-        states: dict[str, int] = self.client.status()["tasks"]
+        if outcome.shortage is not None and outcome.shortage.get("throttled"):
+            return False  # slower, not at an end
+        status = self.client.status()
+        states: dict[str, int] = status["tasks"]
+        if states.get("validating") and self._is_checked_here(status["validations"]):
+            return False
         return not any(states.get(state) for state in UNSETTLED) and not any(map(outcome.counts.get, PASSING))
+
+    def _is_checked_here(self, validations: dict[str, dict[str, int]]) -> bool:
+        """Is a verdict to come by itself? One that waits for a person, or another machine, is not waited for."""
+        if any(counts["running"] for counts in validations.values()):
+            return True
+        examiner = Examiner(self.client, tools_for(self.options.folder, self.options.environ))
+        return any(examiner.obstacle(one) is None for one in self.client.validations())
 
     def _is_drained(self) -> bool:
         """A person told this agent to take nothing more."""
         return any(a["name"] == self.agent and a["status"] == "draining" for a in self.client.agents())
+
+    def _tell_shortage(self, outcome: Outcome) -> None:
+        """Once for each budget that keeps it from work."""
+        if outcome.shortage is not None and outcome.shortage["scope"] != self._short_of:
+            self.ground.say(f"{self.agent}: {outcome.message}; {outcome.hint}")
+        self._short_of = outcome.shortage["scope"] if outcome.shortage else None
 
     def _idle(self, mark: int, outcome: Outcome) -> None:
         """Stay until something was written, something is due, or it is time to look again."""

@@ -64,13 +64,34 @@ class Transcript:
         with suppress(FileExistsError):
             os.symlink(os.path.basename(self.path), link)
 
-    def close(self) -> None:
+    def flush(self) -> None:
+        """Have everything in the file that is to be there, the last lines of a long one too."""
         with self._mutex, suppress(OSError):
-            if self._dropped and not self._file.closed:
-                left_out = {"from": "runner", "text": f"… {self._dropped - len(self._tail)} lines left out …"}
-                self._file.writelines(line + b"\n" for line in (msgspec.json.encode(left_out), *self._tail))
+            if not self._file.closed:
+                self._write_tail()
+                self._file.flush()
+
+    def close(self) -> None:
+        self.flush()
         with suppress(OSError):
             self._file.close()
+
+    def _write_tail(self) -> None:
+        if self._dropped:
+            left_out = {"from": "runner", "text": f"… {self._dropped - len(self._tail)} lines left out …"}
+            self._file.writelines(line + b"\n" for line in (msgspec.json.encode(left_out), *self._tail))
+            self._dropped, self._room = 0, 0
+            self._tail.clear()
+
+    def earlier(self) -> list[str]:
+        """Transcripts of other generations of the task that lie here, the last one first."""
+        found = {}
+        with suppress(OSError):
+            for entry in os.scandir(self.folder):
+                number = entry.name.removeprefix("gen-").removesuffix(".jsonl")
+                if number.isdecimal() and entry.path != self.path and not entry.is_symlink():
+                    found[int(number)] = entry.path
+        return [found[number] for number in sorted(found, reverse=True)]
 
 
 def _cut(at: float, stream: str, text: str) -> bytes:

@@ -25,11 +25,16 @@ class Tree:
         self.folder = same if os.path.isdir(same) else self.made.path
         self.branch = self.made.branch
         self.earlier = worktrees.left_behind(folder, key, self.made.branch, self.made.onto)
+        self.unsaved = worktrees.left_unsaved(folder, key, self.made.path)
 
     def commit(self, message: str) -> dict[str, Any]:
         """Commit what the agent has not; where all of it is. CommitRefused where a hook of the user's says no."""
         worktrees.commit_all(self.made, message)
         return {"branch": self.branch, "commit": git.commit_id(self.made.path, "HEAD"), "base": self.made.base}
+
+    def changed(self) -> git.Counted:
+        """How much was committed since the agent began."""
+        return git.counted_between(self.made.path, self.made.base, "HEAD")
 
     def release(self) -> tuple[str, ...]:
         """Take the worktree away unless something is in it that is nowhere else; what that is."""

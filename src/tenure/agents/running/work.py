@@ -14,6 +14,7 @@ from msgspec import structs
 from tenure.agents.known import KNOWN
 from tenure.agents.receipts import Receipts
 from tenure.agents.running.clis.cli import Start
+from tenure.agents.running.files import Files, keep_transcript
 from tenure.agents.running.ground import Done, Ground
 from tenure.agents.running.handing_in import conclude
 from tenure.agents.running.holding import Hold, OwnWord, Stop
@@ -24,12 +25,13 @@ from tenure.agents.running.spending import Spending
 from tenure.agents.running.transcripts import Transcript
 from tenure.client import Client
 from tenure.core.commands import Totals, Usage
-from tenure.core.errors import TenureError
+from tenure.core.errors import InvalidInput, TenureError
 from tenure.core.outcomes import Outcome
 
 if TYPE_CHECKING:
     from tenure.agents.running.trees import Tree
 
+EARLIER = 3  # transcripts that an agent is told of
 LINGER = 60.0  # seconds that an agent has to end after it has ended its claim itself
 # Everything is there as outside, but for the processes: when bwrap ends, the kernel ends all that is in there.
 BWRAP = ("--dev-bind", "/", "/", "--proc", "/proc", "--unshare-pid", "--die-with-parent")
@@ -58,7 +60,10 @@ class Work:
         self.spending = Spending()
         self.folder = self.options.folder
         self.tree: Tree | None = None
+        self.chosen: str | None = None  # the model that it was told to use, where nobody named one
         self.transcript = Transcript(self.options.home.folder, self.key, granted.generation or 0)
+        self._is_transcript_kept = False
+        self.files = Files(self.transcript.beside + "inputs")
         self.receipts = Receipts(self.options.home.folder, client.project, client.session)
         self.hold = Hold(
             client, granted, lease=self.options.lease, process=lambda: keeper.process,
@@ -90,6 +95,7 @@ class Work:
             if self.tree is not None and (left := self.tree.release()):
                 self.say(f"{self.key}: {self.tree.made.path} stays: {'; '.join(left)}")
             self.transcript.close()
+            self.files.remove()
 
     # --- before ---
 
@@ -98,7 +104,11 @@ class Work:
         if options.worktree:
             self._make_tree()
         mail = self.client.inbox()
-        text = prompt_for(self.granted, mail=mail, folder=self.folder, tree=self.tree, extra=options.prompt)
+        granted = self.files.fetch(self.client, self.granted, lambda text: self.say(f"{self.key}: {text}"))
+        text = prompt_for(
+            granted, mail=mail, folder=self.folder, tree=self.tree, extra=options.prompt,
+            transcripts=self.transcript.earlier()[:EARLIER],
+        )  # fmt: skip
         prompt = self.transcript.keep_prompt(text)
         start = Start(
             prompt=prompt, folder=self.folder, beside=self.transcript.beside, model=self._model(), extra=options.extra,
@@ -126,10 +136,15 @@ class Work:
             self.say(f"{self.key}: {self.tree.made.note}")
 
     def _model(self) -> str | None:
-        wanted = self.granted.models or ()
-        if self.options.model is not None:
-            return self.options.model
-        return next((m for m in wanted if self.options.cli.takes(m)), None)
+        """What the user named, else what the claim says, as far as this agent can have it; None: its own choice."""
+        options = self.options
+        if options.model is not None or options.names_model:
+            return options.model
+        wanted = (self.granted.model, *(self.granted.models or ()))
+        self.chosen = next((m for m in wanted if m and options.cli.takes(m) and m not in self.ground.unknown), None)
+        if self.chosen is not None and self.chosen == self.granted.model:
+            self.say(f"{self.key}: model {self.chosen} ({self.granted.why})")
+        return self.chosen
 
     def _budget(self) -> str | None:
         most = (self.task.get("constraints") or {}).get("max_cost_usd")
@@ -148,6 +163,10 @@ class Work:
             "TENURE_PROJECT": options.project,
             "TENURE_PROMPT_FILE": start.prompt,
         }
+        if start.model or self.granted.model:
+            env["TENURE_MODEL"] = start.model or self.granted.model or ""
+        if self.granted.tier:
+            env["TENURE_TIER"] = self.granted.tier
         url = options.home.url
         if os.path.dirname(url) != options.home.folder:
             env["TENURE_URL"] = url if "://" in url else os.path.abspath(url)
@@ -194,6 +213,21 @@ class Work:
     def interrupt(self) -> None:
         """The runner was told to stop: end the agent, give the task back."""
         self.keeper.end("interrupted", self.options.grace)
+
+    def keep_transcript(self) -> None:
+        """Keep what the agent said with its generation, once; beside that it stays a file."""
+        if self._is_transcript_kept or not self.ground.keeps_transcripts:
+            return
+        self._is_transcript_kept = True
+        self.transcript.flush()
+        try:
+            with self.hold.mutex:
+                keep_transcript(self.client, self.hold.receipt, self.transcript.path)
+        except InvalidInput as error:  # no place for it: none for the next one either
+            self.ground.keeps_transcripts = False
+            self.say(f"transcripts stay files: {error.message}; {error.hint}")
+        except TenureError as error:
+            self.say(f"{self.key}: the transcript stays a file: {error.message}")
 
     def tell_usage(self) -> None:
         """Totals so far, so that a budget sees them while the agent works. The caller has the hold's mutex."""

@@ -20,7 +20,16 @@ def work(client: Client) -> Iterator[Finding]:
     yield from _agents(status["agents"], status["now"])
     for scope, why in status["stopped"].items():
         yield note("stopped", f"the line is stopped for {scope.rstrip(':')}{why and ': ' + why}", "`tenure go -h`")
+    yield from _sources(status)
     yield from [*_dead_letters(client), *_questions(client)] or [ok("stuck", "no task waits for a person")]
+
+
+def _sources(status: dict[str, Any]) -> Iterator[Finding]:
+    if any(status["sources"].values()) and status["coordinator"] is None:
+        yield warning(
+            "sources", "nobody is there to fire schedules and triggers, so nothing is made by itself",
+            "look whether the server's coordinator runs: `GET /health/coordinator`",
+        )  # fmt: skip
 
 
 def _agents(agents: list[dict[str, Any]], now: int) -> Iterator[Finding]:

@@ -13,7 +13,8 @@ from tenure.cli.words import SECOND, counted, lasting, shorten
 from tenure.core import eligibility, graph, lifecycle, team
 from tenure.core.filters import Present, Range
 from tenure.core.priority import parse_lane
-from tenure.core.records import Agent, Edge, Project, Task
+from tenure.core.records import Agent, Edge, Leader, Project, Schedule, Task, Trigger
+from tenure.engine.leading import COORDINATOR
 from tenure.engine.settling import Report, settle_due
 from tenure.engine.work import Work
 
@@ -45,6 +46,7 @@ def work(patient: Patient) -> Iterator[Finding]:
         yield from _agents(rows, project)
         yield from _stops(rows, project)
         yield from _stuck(rows, project)
+        yield from _sources(rows, project)
     yield from _orphans(patient)
 
 
@@ -97,6 +99,31 @@ def _stops(rows: Work, project: str) -> Iterator[Finding]:
             "stopped", f"the line is stopped for {scope.rstrip(':')}{why and ': ' + why}",
             f"`tenure go{words}` starts it again",
         )  # fmt: skip
+
+
+def _sources(rows: Work, project: str) -> Iterator[Finding]:
+    """What makes work by itself: is there somebody who fires it, and does it get on?"""
+    found: list[Schedule | Trigger] = [
+        *rows.find(Schedule, {"project": project}), *rows.find(Trigger, {"project": project}),
+    ]  # fmt: skip
+    on = [row for row in found if row.enabled]
+    leader = rows.get(Leader, "", COORDINATOR)
+    settings = rows.get(Project, project, project)
+    is_led = leader is not None and leader.until > rows.now
+    waiting = [row.id for row in on if not (isinstance(row, Trigger) and row.signature)]
+    waiting += ["the watch"] if settings is not None and settings.watch is not None else []
+    if waiting and not is_led:
+        yield warning(
+            "sources", f"{first_of(waiting)}: nobody is there to fire, so nothing is made by itself",
+            "keep `tenure daemon` or `tenure serve` running; what was missed goes by each schedule's policy",
+        )  # fmt: skip
+    for row in on:
+        if row.last_error:
+            verb = "schedule" if isinstance(row, Schedule) else "trigger"
+            yield warning("sources", f"{verb} {row.id} could not make its tasks: {row.last_error}",
+                          f"`tenure {verb} show {row.id}`; `tenure {verb} add {row.id} …` changes it")  # fmt: skip
+    if on and is_led:
+        yield ok("sources", f"{counted(len(on), 'schedule or trigger', 'schedules and triggers')} on")
 
 
 def _stuck(rows: Work, project: str) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, unquote, urlencode
 
 import msgspec
 
@@ -52,7 +52,7 @@ def of_command(command: Command, principal: Principal, wait: float | None = None
     path, in_path = _filled(route, fields)
     body = {name: value for name, value in _given(checked) if name not in in_path and name not in APART}
     headers = {
-        **_speaker(principal), **_trace(checked.trace_id), **_JSON,
+        **said_by(principal), **_trace(checked.trace_id), **_JSON,
         "Idempotency-Key": _request_id(checked.request_id or ""),
     }  # fmt: skip
     if wait is not None:
@@ -76,7 +76,7 @@ def of_batch(batch: Sequence[Command], principal: Principal, *, is_preview: bool
         ],
         "request_ids": [command.request_id for command in batch],
     }
-    headers = {**_speaker(principal), **_trace(None), **_JSON}
+    headers = {**said_by(principal), **_trace(None), **_JSON}
     ids = {command.request_id or "" for command in batch}
     return Request("POST", path, headers, msgspec.json.encode(body), is_preview, min(ids))
 
@@ -95,12 +95,12 @@ def of_query(query: Query, principal: Principal) -> Request:
             pairs += [(name, str(part)) for part in value]
         else:
             pairs.append((name, str(value).lower() if isinstance(value, bool) else str(value)))
-    return Request(route.method, path + ("?" + urlencode(pairs) if pairs else ""), _speaker(principal))
+    return Request(route.method, path + ("?" + urlencode(pairs) if pairs else ""), said_by(principal))
 
 
 def of_news(project: str, mark: int, wait: float, principal: Principal) -> Request:
     path = PREFIX + NEWS.replace("{project}", quote(project, safe=""))
-    return Request("GET", f"{path}?mark={mark}&wait={wait:g}", _speaker(principal))
+    return Request("GET", f"{path}?mark={mark}&wait={wait:g}", said_by(principal))
 
 
 def _filled(route: Route, fields: Mapping[str, Any]) -> tuple[str, frozenset[str]]:
@@ -142,13 +142,19 @@ def header_safe(text: str) -> str:
     return quote(text, safe=_PRINTED)
 
 
+def unsafe(text: str) -> str:
+    """What `header_safe` was given."""
+    return unquote(text)
+
+
 def _request_id(text: str) -> str:
     if not (text.isascii() and text.isprintable()):
         raise InvalidInput(f"request id {text[:80]!r}: over a server it is of printable ASCII characters")
     return text
 
 
-def _speaker(principal: Principal) -> dict[str, str]:
+def said_by(principal: Principal) -> dict[str, str]:
+    """Who speaks, as headers."""
     said = {"Agent": principal.agent, "Session": principal.session, "User": principal.user}
     headers = {f"Tenure-{name}": header_safe(value) for name, value in said.items() if value}
     if principal.role != "owner":  # a role can only be lowered: there is nothing to say of the highest

@@ -51,17 +51,15 @@ class Connections:
 
     def exchange(self, request: Request, wait: float = 0.0, is_wanted: Callable[[], bool] | None = None) -> Reply:
         """Send a request and have its reply; raises Failed where none came, Unwanted once `is_wanted` says no."""
-        if self._is_closed:
-            away = StoreAway(f"{self._address.url}: this client was closed; nothing was done")
-            raise Failed(Trouble(away, False), may_pass=False)
+        self._refuse_when_closed()
         connection = self._kept()
         is_kept = connection is not None
         if connection is None:
-            connection = self._made()
+            connection = self.made()
         assert connection.sock is not None
         try:
             connection.sock.settimeout(wait + TO_ANSWER)
-            connection.request(request.method, self._address.path + request.path, request.body, request.headers)
+            connection.request(request.method, self.below(request.path), request.body, request.headers)
             if is_wanted is not None:
                 _await_answer(connection.sock, wait + TO_ANSWER, is_wanted)
             response = connection.getresponse()
@@ -70,7 +68,7 @@ class Connections:
             connection.close()
             # A server closes what has been idle, and the news of it may cross with a request.
             is_stale = is_kept and isinstance(error, ConnectionError)
-            raise Failed(self._lost(error), is_stale=is_stale) from error
+            raise Failed(self.lost(error), is_stale=is_stale) from error
         except BaseException:  # an interrupt: half an answer may be left in it
             connection.close()
             raise
@@ -102,7 +100,7 @@ class Connections:
             except IndexError:
                 return None
             # What can be read although nothing was asked is the end of it.
-            if connection.sock is not None and not _is_readable(connection.sock):
+            if connection.sock is not None and not is_readable(connection.sock):
                 return connection
             connection.close()
 
@@ -112,7 +110,18 @@ class Connections:
         else:
             connection.close()
 
-    def _made(self) -> HTTPConnection:
+    def _refuse_when_closed(self) -> None:
+        if self._is_closed:
+            away = StoreAway(f"{self._address.url}: this client was closed; nothing was done")
+            raise Failed(Trouble(away, False), may_pass=False)
+
+    def below(self, path: str) -> str:
+        """The path of a request, behind that of the server's own URL."""
+        return self._address.path + path
+
+    def made(self) -> HTTPConnection:
+        """A new connection, which whoever asked for it closes; raises Failed where there is none."""
+        self._refuse_when_closed()
         host, port, is_secure, _, url = self._address
         connection = (
             HTTPSConnection(host, port, timeout=TO_CONNECT, context=self._trusting())
@@ -134,7 +143,7 @@ class Connections:
             self._context = ssl.create_default_context()
         return self._context
 
-    def _lost(self, error: Exception) -> Trouble:
+    def lost(self, error: Exception) -> Trouble:
         why = str(error) or type(error).__name__
         return Trouble(StoreAway(f"{self._address.url}: the connection was lost: {why}"), True)
 
@@ -154,14 +163,14 @@ def seconds(text: str | None) -> float | None:
 def _await_answer(sock: socket.socket, timeout: float, is_wanted: Callable[[], bool]) -> None:
     """Wait for the first byte, and look up now and then whether it is still wanted."""
     until = time.monotonic() + timeout
-    while not _is_readable(sock, GLANCE):
+    while not is_readable(sock, GLANCE):
         if not is_wanted():
             raise Unwanted
         if time.monotonic() > until:
             raise TimeoutError("timed out")
 
 
-def _is_readable(sock: socket.socket, seconds: float = 0.0) -> bool:
+def is_readable(sock: socket.socket, seconds: float = 0.0) -> bool:
     poll = select.poll()  # select() knows no descriptor beyond 1023
     poll.register(sock, select.POLLIN)
     return bool(poll.poll(seconds * 1000))

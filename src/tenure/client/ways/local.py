@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tenure.core.commands import ClaimNext, Command, Principal
+from tenure.client.ways.places import Places
+from tenure.core.commands import ClaimNext, Command, Principal, PutArtifact
 from tenure.core.errors import TenureError
 from tenure.core.outcomes import Outcome
 from tenure.engine import Chance, Engine
@@ -13,6 +14,7 @@ from tenure.stores.opening import open_store
 from tenure.stores.port import Clock
 
 if TYPE_CHECKING:
+    from tenure.client.contents import Got, Putting, Wanted
     from tenure.core.queries import Query
     from tenure.engine.gathering import Gatherer
 
@@ -30,11 +32,13 @@ class Local:
         clock: Clock | None,
         monotonic: Callable[[], float],
         pause: Callable[[float], None],
+        artifacts: str | None = None,
     ) -> None:
         """With `gather` the commands of several threads share transactions."""
         self.store = open_store(url, clock=clock, create=create)
         self.url = self.store.url
         self.engine = Engine(self.store, chance, pause=pause)
+        self.places = self.engine.places = Places(artifacts, url, self.engine.tenant)
         self._monotonic = monotonic
         self.gatherer: Gatherer | None = None
         if gather:
@@ -65,6 +69,33 @@ class Local:
 
         return look(self.engine, query, principal)
 
+    def put(self, asked: Putting, principal: Principal) -> Outcome:
+        from tenure.artifacts.port import put
+        from tenure.engine import putting
+
+        project, source = asked.project, asked.source
+        ready = putting.ready(self.engine, project, asked.receipt, asked.name, principal)
+        if isinstance(ready, Outcome):
+            return ready
+        kept = put(self.places(project), source.pieces(), largest=ready.largest, expected=source.digest)
+        outcome = self.do(
+            PutArtifact(
+                project=project, receipt=asked.receipt, name=asked.name, type=asked.type, digest=kept.digest,
+                size=kept.size, since=ready.since,
+            ),
+            principal,
+        )  # fmt: skip
+        if not outcome.ok:
+            putting.left(self.engine, project, kept.digest, kept.size)
+        return outcome
+
+    def get(self, asked: Wanted, principal: Principal) -> Got:
+        from tenure.client.contents import Got
+        from tenure.engine.putting import found
+
+        view: Any = found(self.engine, asked.project, asked.task, asked.name, asked.generation, principal)
+        return Got(view, self.places(asked.project).read(view["digest"], start=asked.start, end=asked.end))
+
     def mark(self, project: str, principal: Principal) -> int:
         return self.store.mark()
 
@@ -92,4 +123,5 @@ class Local:
         """Let go of the store, once what other threads have sent is done."""
         if self.gatherer is not None:
             self.gatherer.close()
+        self.places.close()
         self.store.close()

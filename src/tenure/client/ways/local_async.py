@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from tenure.client.contents import AsyncGot, in_threads
 from tenure.client.ways.bell import Bell
 from tenure.client.ways.local import Local
 from tenure.core.commands import ClaimNext, Command, Principal
@@ -16,16 +17,20 @@ from tenure.engine.waiting import POLL_WITH_WAKE_UPS, POLL_WITHOUT, SHORTEST
 from tenure.stores.port import WAKE_UPS
 
 if TYPE_CHECKING:
+    from tenure.client.contents import Putting, Wanted
     from tenure.core.queries import Query
     from tenure.engine import Chance
     from tenure.stores.port import Clock
 
 
 class LocalAsync:
-    def __init__(self, url: str, *, chance: Chance, create: bool, clock: Clock | None) -> None:
+    def __init__(
+        self, url: str, *, chance: Chance, create: bool, clock: Clock | None, artifacts: str | None = None
+    ) -> None:
         self._local = Local(
-            url, chance=chance, create=create, gather=True, clock=clock, monotonic=time.monotonic, pause=time.sleep
-        )
+            url, chance=chance, create=create, gather=True, clock=clock, monotonic=time.monotonic, pause=time.sleep,
+            artifacts=artifacts,
+        )  # fmt: skip
         self.url = self._local.url
         self._bell = Bell(self._local.store)
         self._poll = POLL_WITH_WAKE_UPS if WAKE_UPS in self._local.store.features else POLL_WITHOUT
@@ -56,6 +61,13 @@ class LocalAsync:
 
     async def look(self, query: Query, principal: Principal) -> Any:
         return await asyncio.to_thread(self._local.look, query, principal)
+
+    async def put(self, asked: Putting, principal: Principal) -> Outcome:
+        return await asyncio.to_thread(self._local.put, asked, principal)
+
+    async def get(self, asked: Wanted, principal: Principal) -> AsyncGot:
+        got = await asyncio.to_thread(self._local.get, asked, principal)
+        return AsyncGot(got.view, in_threads(iter(got)))
 
     async def mark(self, project: str, principal: Principal) -> int:
         return await asyncio.to_thread(self._local.store.mark)

@@ -19,6 +19,7 @@ from tenure.core.outcomes import Outcome
 from tenure.core.queries import Query, Status
 
 if TYPE_CHECKING:
+    from tenure.client.contents import Got, Putting, Wanted
     from tenure.engine import Chance
 
 LONGEST_PIECE = 30.0  # seconds of one long poll: proxies cut what is silent for a minute
@@ -87,6 +88,28 @@ class Remote:
                 asked = next_page(asked, seen, len(found), piece)
         return found
 
+    # --- artifacts ---
+
+    def put(self, asked: Putting, principal: Principal) -> Outcome:
+        from tenure.client.ways import streaming
+
+        request = streaming.of_put(asked, principal)
+        return hearing.outcome_of(
+            self._try(request, lambda: streaming.upload(self._connections, request, asked)), self.url
+        )
+
+    def get(self, asked: Wanted, principal: Principal) -> Got:
+        from tenure.client.contents import Got
+        from tenure.client.ways import streaming
+
+        request = streaming.of_get(asked, principal)
+        got = streaming.Download(self._connections, request)
+        reply = self._try(request, got.begin)
+        if reply.status not in streaming.FOUND:
+            hearing.seen_of(reply, self.url)  # raises what it tells of
+        view = streaming.view_in(got.about)
+        return Got(view, got.pieces(streaming.checking(view, asked)), got.close)
+
     # --- news ---
 
     def mark(self, project: str, principal: Principal) -> int:
@@ -121,11 +144,16 @@ class Remote:
     # --- sending ---
 
     def _send(self, request: Request, wait: float = 0.0, is_wanted: Callable[[], bool] | None = None) -> Reply:
+        return self._try(request, lambda: self._connections.exchange(request, wait, is_wanted), is_wanted)
+
+    def _try(
+        self, request: Request, exchange: Callable[[], Reply], is_wanted: Callable[[], bool] | None = None
+    ) -> Reply:
         request.headers.update(self._authority)
         tries = Tries(request, self._monotonic, self._chance.fraction)
         while True:
             try:
-                reply = self._connections.exchange(request, wait, is_wanted)
+                reply = exchange()
                 trouble = hearing.trouble_in(reply, self.url)
                 if trouble is None:
                     return reply

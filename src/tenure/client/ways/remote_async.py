@@ -6,10 +6,12 @@ import asyncio
 import os
 import ssl
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tenure.client.ways import asking, hearing
+from tenure.artifacts.port import Checking
+from tenure.client.contents import PIECE, AsyncGot, Putting, Wanted, in_threads
+from tenure.client.ways import asking, hearing, streaming
 from tenure.client.ways.address import address_of
 from tenure.client.ways.asking import Request, named
 from tenure.client.ways.connections import TO_ANSWER, TO_CONNECT, may_pass, seconds
@@ -91,6 +93,35 @@ class RemoteAsync:
                 asked = next_page(asked, seen, len(found), piece)
         return found
 
+    # --- artifacts ---
+
+    async def put(self, asked: Putting, principal: Principal) -> Outcome:
+        request = streaming.of_put(asked, principal)
+        reply = await self._send(request, content=lambda: in_threads(asked.source.pieces()))
+        return hearing.outcome_of(reply, self.url)
+
+    async def get(self, asked: Wanted, principal: Principal) -> AsyncGot:
+        responses: list[httpx2.Response] = []
+        reply = await self._send(streaming.of_get(asked, principal), streams=responses)
+        if reply.status not in streaming.FOUND:
+            hearing.seen_of(reply, self.url)  # raises what it tells of
+        response = responses[-1]
+        view = streaming.view_in(response.headers.get("Tenure-Artifact"))
+        return AsyncGot(view, self._pieces(response, streaming.checking(view, asked)))
+
+    async def _pieces(self, response: httpx2.Response, checking: Checking) -> AsyncIterator[bytes]:
+        """As they come, the last only once all is right."""
+        try:
+            async for piece in response.aiter_raw(PIECE):
+                if before := checking.take(piece):
+                    yield before
+            if last := checking.finish():
+                yield last
+        except httpx2.TransportError as error:
+            raise StoreAway(self._failed(error).error.message, "get it again") from error
+        finally:
+            await response.aclose()
+
     # --- news ---
 
     async def mark(self, project: str, principal: Principal) -> int:
@@ -114,22 +145,36 @@ class RemoteAsync:
 
     # --- sending ---
 
-    async def _send(self, request: Request, wait: float = 0.0) -> Reply:
+    async def _send(
+        self,
+        request: Request,
+        wait: float = 0.0,
+        *,
+        content: Callable[[], AsyncIterator[bytes]] | None = None,
+        streams: list[httpx2.Response] | None = None,
+    ) -> Reply:
+        """`content` makes the body anew for each try; an answer that is found is added to `streams`, unread."""
         tries = Tries(request, time.monotonic, self._chance.fraction)
         timeout = httpx2.Timeout(wait + TO_ANSWER, connect=TO_CONNECT)
         while True:
+            asked = self._http.build_request(
+                request.method, self.url + request.path, headers=request.headers, timeout=timeout,
+                content=content() if content is not None else request.body or None,
+            )  # fmt: skip
             try:
-                response = await self._http.request(
-                    request.method, self.url + request.path, content=request.body or None, headers=request.headers,
-                    timeout=timeout,
-                )  # fmt: skip
+                response = await self._http.send(asked, stream=True)
+                if streams is None or response.status_code not in streaming.FOUND:
+                    await response.aread()
             except httpx2.TransportError as error:
                 trouble = self._failed(error)
                 cause = error.__cause__.__cause__ if error.__cause__ is not None else None
                 if isinstance(cause, OSError) and not may_pass(cause):
                     raise tries.end(trouble) from error
             else:
-                reply = _reply(response)
+                if streams is not None and not response.is_stream_consumed:
+                    streams.append(response)
+                    return _reply(response, b"")
+                reply = _reply(response, response.content)
                 found = hearing.trouble_in(reply, self.url)
                 if found is None:
                     return reply
@@ -143,9 +188,9 @@ class RemoteAsync:
         return Trouble(StoreAway(f"{self.url}: the connection was lost: {why}"), True)
 
 
-def _reply(response: httpx2.Response) -> Reply:
+def _reply(response: httpx2.Response, body: bytes) -> Reply:
     headers = response.headers
     return Reply(
-        response.status_code, response.content, headers.get("Content-Type", ""), seconds(headers.get("Retry-After")),
+        response.status_code, body, headers.get("Content-Type", ""), seconds(headers.get("Retry-After")),
         headers.get("Location", ""),
     )  # fmt: skip

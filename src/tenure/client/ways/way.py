@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tenure.core.commands import ClaimNext, Command, Principal
 from tenure.core.errors import TenureError
 from tenure.core.outcomes import Outcome
 from tenure.core.queries import Query
+
+if TYPE_CHECKING:
+    from tenure.client.contents import AsyncGot, Got, Putting, Wanted
 
 
 class StoreOnly(TenureError):
@@ -37,6 +40,11 @@ class Way(Protocol):
         """
 
     def look(self, query: Query, principal: Principal) -> Any: ...
+
+    def put(self, asked: Putting, principal: Principal) -> Outcome:
+        """Put an artifact's bytes in their place, and give them their name."""
+
+    def get(self, asked: Wanted, principal: Principal) -> Got: ...
 
     def mark(self, project: str, principal: Principal) -> int:
         """The last event's sequence: what `wait` waits beyond."""
@@ -71,6 +79,10 @@ class AsyncWay(Protocol):
     async def stay(self, command: ClaimNext, seconds: float, principal: Principal) -> Outcome: ...
 
     async def look(self, query: Query, principal: Principal) -> Any: ...
+
+    async def put(self, asked: Putting, principal: Principal) -> Outcome: ...
+
+    async def get(self, asked: Wanted, principal: Principal) -> AsyncGot: ...
 
     async def mark(self, project: str, principal: Principal) -> int: ...
 

@@ -22,15 +22,18 @@ from tenure.core.outcomes import Outcome
 if TYPE_CHECKING:
     from decimal import Decimal
 
+    from tenure.client.contents import Given
+
 log = logging.getLogger("tenure.worker")
 
 Done = TypeVar("Done")
 Out = TypeVar("Out")
 Dicts = TypeVar("Dicts")
 Text = TypeVar("Text")
+Data = TypeVar("Data")
 
 
-class Telling(Generic[Done, Out, Dicts, Text]):
+class Telling(Generic[Done, Out, Dicts, Text, Data]):
     """Every method raises Cancelled once the task is no longer this function's. Set `summary` to say what was done.
 
     The work must also look at `cancelled` where it goes on for long without telling anything.
@@ -43,8 +46,13 @@ class Telling(Generic[Done, Out, Dicts, Text]):
         self.task: dict[str, Any] = hold.task
         self.inputs: dict[str, Any] = granted.inputs or {}
         self.models: tuple[str, ...] = granted.models or ()
+        self.model: str | None = granted.model  # the one to use, where it is known
+        self.tier: str | None = granted.tier  # of models: small, middle or top
         self.attempt: int = granted.attempt or 1
+        # What was left by whoever worked on this before: the last checkpoint and who wrote it, and what was put.
         self.saved: dict[str, Any] | None = (granted.checkpoint or {}).get("data")
+        self.saved_by: str | None = (granted.checkpoint or {}).get("agent")
+        self.artifacts: tuple[Mapping[str, Any], ...] = granted.artifacts or ()
         self.summary = ""
         self.spending = Spending()
         hold.moved = self.spending.moved
@@ -105,6 +113,23 @@ class Telling(Generic[Done, Out, Dicts, Text]):
         """Keep what another attempt needs to go on from here; it finds it as `saved`."""
         kept: Out = self._run(lambda: self._present(c.Checkpoint, data=dict(data)))
         return kept
+
+    def artifact(self, name: str, content: Given, *, type: str | None = None) -> Out:
+        """Keep a named output: bytes, a Path, or a file opened for bytes. Those who depend on this task get it."""
+        client = self._hold.client
+        put: Out = self._run(
+            lambda: self._hold.insist(lambda receipt: client.put_artifact(receipt, name, content, type=type))
+        )
+        return put
+
+    def fetch(self, name: str, task: str | None = None, *, generation: int | None = None) -> Data:
+        """The bytes of an artifact: of a task in `inputs`, by its key, or of this one's own earlier attempts."""
+
+        def get() -> bytes:
+            return self._hold.client.get_artifact(task or self.task["key"], name, generation=generation).read()
+
+        got: Data = self._run(get)
+        return got
 
     def spend(
         self,
@@ -194,11 +219,13 @@ class Telling(Generic[Done, Out, Dicts, Text]):
         return mail
 
 
-class Context(Telling[None, Outcome, list[dict[str, Any]], str]):
+class Context(Telling[None, Outcome, list[dict[str, Any]], str, bytes]):
     def _run(self, deed: Callable[[], Any]) -> Any:
         return deed()
 
 
-class AsyncContext(Telling[Awaitable[None], Awaitable[Outcome], Awaitable[list[dict[str, Any]]], Awaitable[str]]):
+class AsyncContext(
+    Telling[Awaitable[None], Awaitable[Outcome], Awaitable[list[dict[str, Any]]], Awaitable[str], Awaitable[bytes]]
+):
     def _run(self, deed: Callable[[], Any]) -> Any:
         return asyncio.to_thread(deed)

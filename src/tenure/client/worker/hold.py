@@ -50,14 +50,18 @@ class Hold:
         return self.why is not None
 
     def present(self, make: Callable[[str], Command]) -> Outcome:
-        """Run a holder's command; raises Cancelled where the claim is lost for good.
+        """Run a holder's command; raises Cancelled where the claim is lost for good."""
+        return self.insist(lambda receipt: self.client.do(make(receipt)))
+
+    def insist(self, deed: Callable[[str], Outcome]) -> Outcome:
+        """Do something with the receipt; raises Cancelled where the claim is lost for good.
 
         It stays until the store has heard it: work is not given up for a server that restarts.
         """
         pause = SHORTEST
         while True:
             try:
-                return self.try_once(make)
+                return self._try(deed)
             except TenureError as error:
                 if not may_pass(error):
                     raise
@@ -67,11 +71,14 @@ class Hold:
 
     def try_once(self, make: Callable[[str], Command]) -> Outcome:
         """As `present`, but a store that is away is raised."""
+        return self._try(lambda receipt: self.client.do(make(receipt)))
+
+    def _try(self, deed: Callable[[str], Outcome]) -> Outcome:
         while True:
             if self.why is not None:
                 raise Cancelled(self.why)
             receipt = self.receipt
-            outcome = self.client.do(make(receipt))
+            outcome = deed(receipt)
             if CODES[outcome.outcome].kind != "stale":
                 self.heed(outcome)
                 return outcome
@@ -104,7 +111,8 @@ class Hold:
         """Whether somebody has ended the claim on purpose: who took it away means it, and who gave it back, too."""
         for entry in reversed(self.client.history(self.task["id"])):
             if entry["generation"] == self.generation:
-                return entry["release_reason"] in (*OWN_WORDS, "PAUSED")
+                is_hung = entry["release_reason"] == "SUPERSEDED" and entry["error_class"] == "timeout"
+                return is_hung or entry["release_reason"] in (*OWN_WORDS, "PAUSED")
         return False
 
     def stop(self, why: str) -> None:

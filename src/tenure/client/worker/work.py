@@ -150,6 +150,8 @@ class Work:
     def _heard(self, command: LastWord, outcome: Outcome) -> LastWord | None:
         if outcome.outcome == "INVALID_OUTPUT":
             return self._fail(outcome.message, "invalid_output")
+        if outcome.outcome == "ALREADY_EXPIRED":  # a large result is put first, which needs a live claim
+            self.hold.lost(command.receipt, outcome)
         if not outcome.ok and command.receipt != self.hold.receipt:
             return command
         level = logging.INFO if outcome.ok else logging.WARNING

@@ -13,6 +13,15 @@ from typing import Any
 
 from tenure.core import queries as q
 from tenure.core.outcomes import Outcome
+from tenure.core.views.budgets import (
+    AlertView,
+    BudgetInFull,
+    BudgetView,
+    HeadroomView,
+    ProjectionView,
+    ShortageView,
+    ShortfallView,
+)
 from tenure.core.views.dags import (
     DagEntry,
     DagView,
@@ -20,8 +29,25 @@ from tenure.core.views.dags import (
     PlanView,
 )
 from tenure.core.views.flow import GaugesView, OverviewView
+from tenure.core.views.models import (
+    EstimatesView,
+    LimitedView,
+    ModelsView,
+    OfferedView,
+    SavedView,
+    SavingsView,
+    SizeView,
+)
 from tenure.core.views.project import EventView, LeaderView, StatusView, TrackView
+from tenure.core.views.sources import (
+    ScheduleInFull,
+    ScheduleView,
+    TriggerInFull,
+    TriggerView,
+    WatchedView,
+)
 from tenure.core.views.tasks import (
+    ArtifactView,
     CheckpointView,
     HistoryEntry,
     LandingView,
@@ -43,14 +69,65 @@ from tenure.core.views.team import (
     TrackProgress,
 )
 from tenure.core.views.usage import SpentView, TotalsView, UsageView
+from tenure.core.views.validations import CheckView, ValidationView, WaitingView
 from tenure.core.views.why import WhyView
 
 __all__ = [
-    "IN_OUTCOME", "OF", "AgentView", "CheckpointView", "DagEntry", "DagView", "DeadLetterView", "EventView",
-    "GaugesView", "HistoryEntry", "KeyView", "LandingView", "LeaderView", "MessageEntry", "MessageView", "OverviewView",
+    "IN_OUTCOME",
+    "OF",
+    "AgentView",
+    "AlertView",
+    "ArtifactView",
+    "BudgetInFull",
+    "BudgetView",
+    "CheckView",
+    "CheckpointView",
+    "DagEntry",
+    "DagView",
+    "DeadLetterView",
+    "EstimatesView",
+    "EventView",
+    "GaugesView",
+    "HeadroomView",
+    "HistoryEntry",
+    "KeyView",
+    "LandingView",
+    "LeaderView",
+    "LimitedView",
+    "MessageEntry",
+    "MessageView",
+    "ModelsView",
+    "OfferedView",
+    "OverviewView",
     "PlanView",
-    "ProcessView", "Remembered", "ReservationView", "ResultView", "SessionEntry", "SessionView", "SpentView",
-    "StateLine", "StatusView", "TaskInFull", "TaskView", "TotalsView", "TrackProgress", "TrackView", "UsageView",
+    "ProcessView",
+    "ProjectionView",
+    "Remembered",
+    "ReservationView",
+    "ResultView",
+    "SavedView",
+    "SavingsView",
+    "ScheduleInFull",
+    "ScheduleView",
+    "SessionEntry",
+    "SessionView",
+    "ShortageView",
+    "ShortfallView",
+    "SizeView",
+    "SpentView",
+    "StateLine",
+    "StatusView",
+    "TaskInFull",
+    "TaskView",
+    "TotalsView",
+    "TrackProgress",
+    "TrackView",
+    "TriggerInFull",
+    "TriggerView",
+    "UsageView",
+    "ValidationView",
+    "WaitingView",
+    "WatchedView",
     "WhyView",
 ]  # fmt: skip
 
@@ -66,6 +143,7 @@ OF: dict[type[q.Query], Any] = {
     q.States: list[StateLine],
     q.History: list[HistoryEntry],
     q.Results: list[ResultView],
+    q.Artifacts: list[ArtifactView],
     q.Why: WhyView,
     q.Dags: list[DagEntry],
     q.Dag: DagView,
@@ -75,13 +153,27 @@ OF: dict[type[q.Query], Any] = {
     q.Agents: list[AgentView],
     q.Inbox: list[MessageView],
     q.Messages: list[MessageEntry],
+    q.Validations: list[WaitingView],
     q.Reservations: list[ReservationView],
     q.Sessions: list[SessionEntry],
     q.Session: SessionView,
     q.Spent: list[SpentView],
+    q.Savings: SavingsView,
+    q.Estimates: EstimatesView,
+    q.Models: ModelsView,
+    q.Budgets: list[BudgetView],
+    q.Budget: BudgetInFull,
+    q.Alerts: list[AlertView],
+    q.Projection: ProjectionView,
+    q.Headroom: HeadroomView,
     q.Processes: list[ProcessView],
     q.Log: list[EventView],
     q.Keys: list[KeyView],
+    q.Schedules: list[ScheduleView],
+    q.Schedule: ScheduleInFull,
+    q.Triggers: list[TriggerView],
+    q.Trigger: TriggerInFull,
+    q.Watched: WatchedView,
 }
 
 # What an outcome's own type cannot name: a row of views would make every start load them.
@@ -93,5 +185,12 @@ IN_OUTCOME: dict[str, Any] = {
     "checkpoint": CheckpointView,
     "usage": UsageView,
     "landings": list[LandingView],
+    "artifact": ArtifactView,
+    "artifacts": list[ArtifactView],
     "key": KeyView,
+    "budget": BudgetView,
+    "shortage": ShortageView,
+    "schedule": ScheduleView,
+    "trigger": TriggerView,
+    "validation": CheckView,
 }

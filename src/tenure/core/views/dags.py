@@ -29,6 +29,7 @@ class DagEntry(TypedDict):
     created_by: str
     created_at: Instant
     ended_at: Instant | None
+    on_end: Annotated[dict[str, Any], Meta(description="status → template of what its end triggers")]
 
 
 class DagTask(TypedDict):
@@ -89,6 +90,7 @@ class PlanView(TypedDict):
     id: str | None
     title: str
     plan: str | None
+    on_end: Annotated[dict[str, Any], Meta(description="status → template of what the dag's end triggers")]
     tasks: Sequence[PlannedTask]
 
 

@@ -77,6 +77,15 @@ class OverviewView(TypedDict):
     agents: Sequence[BusyView]
 
 
+class MoneyView(TypedDict):
+    """A project's budget, in whole dollars or tokens and their parts."""
+
+    currency: str
+    allocated: float
+    spent: float
+    reserved: float
+
+
 class GaugesView(TypedDict):
     """How much stands where in one project, or in all that are not told apart."""
 
@@ -87,3 +96,4 @@ class GaugesView(TypedDict):
     overdue_retries: int
     oldest_ready: Annotated[float, Meta(description="seconds")]
     agents: Annotated[dict[str, int], Meta(description="status → how many agents")]
+    budget: Annotated[MoneyView | None, Meta(description="the project's own; None where it has none")]

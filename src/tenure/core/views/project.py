@@ -8,8 +8,10 @@ from typing import Annotated, Any, NotRequired, TypedDict
 from msgspec import Meta
 
 from tenure.core.events import KINDS, LEVELS
+from tenure.core.views.budgets import BudgetView
 from tenure.core.views.team import AgentView, TrackProgress
 from tenure.core.views.usage import TotalsView
+from tenure.core.views.validations import ValidationCounts
 from tenure.core.views.words import Instant
 
 
@@ -41,7 +43,14 @@ class StatusView(TypedDict):
     tracks: dict[str, TrackProgress]
     tasks: Annotated[dict[str, int], Meta(description="state → how many tasks")]
     usage: TotalsView
+    budgets: Annotated[Sequence[BudgetView], Meta(description="of all tasks, and those of dags and agents")]
+    validations: Annotated[
+        dict[str, ValidationCounts], Meta(description="validator → results that wait for it, or are being checked")
+    ]
     stopped: Annotated[dict[str, str], Meta(description="scope → why nothing is claimed there")]
+    sources: Annotated[
+        dict[str, int], Meta(description="schedules, triggers and watch that are on, and need a coordinator to fire")
+    ]
     now: Instant
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any, NotRequired, TypedDict
 from msgspec import Meta
 
 from tenure.core.views.usage import UsageView
+from tenure.core.views.validations import ValidationView
 from tenure.core.views.words import Instant, OnFailure, State, Tier
 
 
@@ -136,6 +137,20 @@ class LandingView(TypedDict):
     at: Instant
 
 
+class ArtifactView(TypedDict):
+    """A named output that a claim has put."""
+
+    name: str
+    type: str
+    size: int
+    digest: Annotated[str, Meta(description="SHA-256 of its bytes")]
+    generation: int
+    run: int
+    agent: str
+    at: Instant
+    ref: Annotated[str, Meta(description="how `context_refs` name it: `artifact:TASK/NAME`")]
+
+
 class TaskInFull(TaskView):
     """Everything about a task but its log."""
 
@@ -147,6 +162,8 @@ class TaskInFull(TaskView):
     checkpoint: NotRequired[CheckpointView]
     usage: NotRequired[UsageView]
     landings: NotRequired[Sequence[LandingView]]
+    validation: NotRequired[ValidationView]
+    artifacts: NotRequired[Sequence[ArtifactView]]
 
 
 class StateLine(TypedDict):
@@ -184,3 +201,5 @@ class HistoryEntry(TypedDict):
     refused: Sequence[RefusedView]
     usage: UsageView | None
     landing: LandingView | None
+    validation: ValidationView | None
+    artifacts: Sequence[ArtifactView]

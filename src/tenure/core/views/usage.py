@@ -19,6 +19,7 @@ class SumsView(TypedDict):
     output: int
     cost_usd: Usd | None
     unpriced: int
+    computed_usd: NotRequired[Annotated[Usd, Meta(description="the part of it that is by the table of prices")]]
     duration: Annotated[float, Meta(description="seconds of compute")]
 
 

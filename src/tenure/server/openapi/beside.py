@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenure.client.routes import BATCH, NEWS, PREFIX, PREVIEW
+from tenure.client.routes import ARTIFACT, BATCH, DELIVERIES, NEWS, PREFIX, PREVIEW
 from tenure.core import inputs, roles
 from tenure.core.events import LEVELS
 from tenure.engine.coordinator_reports import MOST_LOGGED
@@ -34,11 +34,13 @@ def paths() -> dict[str, dict[str, Operation]]:
         PREFIX + BATCH: {"post": _batch("batch", "Many commands in one transaction, one answer each.")},
         PREFIX + PREVIEW: {"post": _batch("preview", "What a batch would answer now; nothing is written.")},
         PREFIX + NEWS: {"get": _news()},
+        PREFIX + ARTIFACT: {"put": _put_artifact(), "get": _get_artifact()},
         PREFIX + "/coordinator/status": {
             "get": _look("coordinator_status", "Who leads, and how it gets on.", ref("CoordinatorView"))
         },
         PREFIX + "/coordinator/recover": {"post": _recover()},
         PREFIX + "/coordinator/logs": {"get": _logs()},
+        PREFIX + DELIVERIES: {"post": _delivery()},
         "/health": {
             "get": _probe("health", "The process answers.", _object(status={"const": "ok"}, version={"type": "string"}))
         },
@@ -95,6 +97,77 @@ def _news() -> Operation:
         parameters=[*path_parameters(NEWS), mark, parameter("wait")],
     )  # fmt: skip
     return {**made, "tags": ["log"]}
+
+
+_BYTES: Schema = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
+
+
+def _header(name: str, description: str, *, required: bool = False) -> Schema:
+    schema = {"type": "string"}
+    return {"name": name, "in": "header", "required": required, "description": description, "schema": schema}
+
+
+def _put_artifact() -> Operation:
+    """The slashes of a name may stand as they are."""
+    outcome = {JSON: {"schema": ref("Outcome")}}
+    refused = {**outcome, PROBLEM: {"schema": ref("Problem")}}
+    return _made(
+        "put_artifact", "Keep the body as a named output of the claim, and hand it on.", "tasks", "agent",
+        parameters=[
+            *path_parameters(ARTIFACT),
+            _header("Tenure-Receipt", "what the claim gave", required=True),
+            _header("Content-Digest", "RFC 9530, `sha-256=:…:`; what has another digest is refused"),
+            parameter("traceparent"),
+        ],
+        requestBody={"required": True, "content": _BYTES},
+        responses={
+            "200": {"description": "it is kept", "content": outcome},
+            "404": {"description": "no such task", "content": refused},
+            "409": {"description": "not the holder any more", "content": refused},
+            **problems(400, 401, 403, 413, 429, 500, 503),
+        },
+    )  # fmt: skip
+
+
+def _get_artifact() -> Operation:
+    number = {"type": "integer", "minimum": 0, "maximum": 999_999_999}
+    generation = {"name": "generation", "in": "query", "schema": number}
+    return _made(
+        "get_artifact", "The bytes of an artifact, or a Range of them: for saving, not for showing.", "tasks", "viewer",
+        parameters=[
+            *path_parameters(ARTIFACT), generation,
+            _header("Range", "`bytes=FROM-TO`, one part"), _header("If-None-Match", "the ETag of what one has"),
+        ],
+        responses={
+            "200": {"description": "all of it", "content": _ANY_BYTES},
+            "206": {"description": "the part that was asked for", "content": _ANY_BYTES},
+            "304": {"description": "it is the same"},
+            "416": {"description": "it has no such bytes", "content": {PROBLEM: {"schema": ref("Problem")}}},
+            **problems(*_ANY),
+        },
+    )  # fmt: skip
+
+
+_ANY_BYTES: Schema = {"*/*": {"schema": {"type": "string", "format": "binary"}}}
+
+
+def _delivery() -> Operation:
+    """The body is the sender's own; the headers of its signature take the place of a key."""
+    names = ("webhook-id", "webhook-timestamp", "webhook-signature", "x-github-delivery", "x-hub-signature-256")
+    headers = [{"name": name, "in": "header", "schema": {"type": "string"}} for name in names]
+    outcome = {JSON: {"schema": ref("Outcome")}}
+    answers = {
+        "200": {"description": "taken before, or it does not fit", "content": outcome},
+        "201": {"description": "taken", "content": outcome},
+        "409": {"description": "the trigger is paused", "content": outcome},
+        "422": {"description": "what it asks for cannot be made", "content": outcome},
+    }
+    return _made(
+        "take_delivery", "A signed delivery for a webhook, as its sender sends it.", "triggers", None,
+        parameters=[*path_parameters(DELIVERIES), *headers],
+        requestBody={"required": True, "content": {JSON: {"schema": {"type": "object"}}}},
+        responses={**answers, **problems(400, 401, 403, 413, 429, 500, 503)},
+    )  # fmt: skip
 
 
 def _recover() -> Operation:

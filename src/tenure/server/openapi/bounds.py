@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from tenure.core import (
+    budgets,
     graph,
     ids,
     inputs,
@@ -23,6 +24,7 @@ from tenure.core import (
     usage,
 )  # fmt: skip
 from tenure.engine import keys
+from tenure.engine.allotting import ONCE
 from tenure.engine.claiming import MOST_AT_ONCE
 from tenure.engine.overview import LONGEST as MOST_MINUTES
 from tenure.engine.reading import ORDERS
@@ -92,6 +94,9 @@ OF_FIELD: dict[str, Schema] = {
     "expires_in": {"minimum": 1},
     "grace": {"minimum": 0, "maximum": keys.LONGEST_GRACE},
     "max_concurrent_tasks": {"minimum": 1},
+    "SetBudget.period": _one_of([*budgets.PERIODS, ONCE]),
+    "SetBudget.tokens": {"minimum": 0, "maximum": budgets.MOST_TOKENS},
+    **{name: {"minLength": 1} for name in ("SetBudget.usd", "SetBudget.default_estimate", "MoveBudget.amount")},
     "boost": {"enum": [*priority.BOOSTS, None]},
     "Plan.tasks": {"minItems": 1, "maxItems": inputs.LARGEST_PLAN},
     "Spawn.tasks": {"minItems": 1, "maxItems": inputs.LARGEST_PLAN},

@@ -29,6 +29,10 @@ IN_PATH = {
     "agent": "the name of the agent",
     "code": "the track's code, as in `B`",
     "key": "the id of the key, or its name",
+    "scope": "which budget: `tenant`, `project`, `dag:ID`, `task:KEY` or `agent:NAME`",
+    "schedule": "the name of the schedule",
+    "trigger": "the name of the trigger",
+    "name": "the artifact's name, as `reports/summary.md`",
 }
 SAYS = {
     400: "the request cannot be: `detail` names the field and what would be right",
@@ -80,7 +84,8 @@ def _first_line(kind: type[msgspec.Struct]) -> str:
 
 
 THEMES = (
-    "claims", "tasks", "dags", "projects", "log", "agents", "sessions", "messages", "reservations", "keys", "server",
+    "claims", "tasks", "dags", "projects", "log", "agents", "sessions", "messages", "reservations", "schedules",
+    "triggers", "keys", "server",
 )  # fmt: skip
 # By the first word of a path below its project.
 _THEME = {
@@ -156,7 +161,14 @@ def _some(schema: Schema) -> Schema:
 # --- what it answers ----------------------------------------------------------------------------------------
 
 # Outcomes have the statuses of their kinds; where an error may have the same one, the media type tells them apart.
-_ENDS = {200: "what happened", 201: "made", 404: SAYS[404], 409: SAYS[409], 422: SAYS[422]}
+_ENDS = {
+    200: "what happened",
+    201: "made",
+    202: "handed in; a verdict is to come",
+    404: SAYS[404],
+    409: SAYS[409],
+    422: SAYS[422],
+}
 assert set(_ENDS) == {*OF_KIND.values(), *OF_OUTCOME.values()}
 
 

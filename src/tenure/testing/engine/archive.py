@@ -47,7 +47,7 @@ def eventful(scene: Scene) -> str:
     key = scene.add(
         "eventful", depends_on=("A-001",), description="d" * 5000,
         touches=("src/**",), tags=("t",), idempotency_key="k", max_attempts=2,
-        metadata={"a": [1, None]},
+        metadata={"a": [1, None]}, constraints={"max_cost_usd": "5"}, output={"validation": "review"},
     )  # fmt: skip
     first = scene.take(key, lease=60)
     scene.do(c.Usage, receipt=first, model="opus", fresh=10, cost_usd="0.5")
@@ -58,7 +58,9 @@ def eventful(scene: Scene) -> str:
     scene.do(c.Retry, task=key)
     last = scene.take(key, "cy")
     scene.do(c.Land, receipt=last, branch="main", old="a" * 40, new="b" * 40)
+    scene.do(c.PutArtifact, receipt=last, name="a", digest="d" * 64, size=1, since=scene.now)
     scene.submit(last, {"big": "r" * 5000}, usage=(Totals(model="opus", output=1),))
+    scene.do(c.Approve, task=key)
     assert all(scene.rows(kind, **{field: scene.task(key).id}) for kind, field in archive.OWNED.items())
     return key
 

@@ -16,8 +16,9 @@ import msgspec
 import pytest
 
 from tenure.core import commands as c
-from tenure.core.commands import Command, NewTask, Principal
+from tenure.core.commands import Command, NewTask, Principal, Totals
 from tenure.core.events import Event
+from tenure.core.outcomes import Outcome
 from tenure.core.records import Agent, Claim, Dag, Result, Session, Task
 from tenure.engine import Engine
 from tenure.engine.engine import asked
@@ -125,6 +126,42 @@ class BothWays(Stage):
 
         twice.both(waits_for_the_next)
         twice.check()
+
+    def test_the_same_model_is_told_either_way(self, twice: Twice) -> None:
+        """Of all kinds of agents and sizes; then while a model is in trouble, and after what was learnt of sizes."""
+        kinds = {"ann": ("claude", ()), "bo": ("codex", ()), "cy": ("generic", ()), "di": ("claude", ("gpt-5", "x"))}
+        sizes: tuple[dict[str, Any], ...] = (
+            {}, {"priority": 5}, {"constraints": {"complexity": 9}}, {"constraints": {"complexity": 2}},
+            {"type": "boilerplate"}, {"tags": ("ui", "typo")}, {"constraints": {"estimated_tokens": 20_000}},
+        )  # fmt: skip
+
+        def asks(scene: Scene, **more: Any) -> list[Any]:
+            for task in sizes:
+                scene.run(*[c.Add(project=PROJECT, task=NewTask(title="work", **task, **more))] * len(kinds))
+            batch = [c.ClaimNext(project=PROJECT, agent=a, session=a, n=len(sizes)) for a in kinds]
+            answers = scene.run(*batch)
+            told = [claim for answer in answers if isinstance(answer, Outcome) for claim in answer.claims or ()]
+            assert len(told) == len(kinds) * len(sizes)
+            scene.run(*(c.Submit(project=PROJECT, receipt=claim.receipt or "") for claim in told[1:]))
+            scene.fail(told[0].receipt or "", "rate_limit", model="haiku", retry_after=30)
+            scene.do(c.Cancel, task=(told[0].task or {})["key"])  # one that was claimed before is not plain
+            return [comparable(answer) for answer in answers]
+
+        def knows(scene: Scene) -> list[Any]:
+            for agent, (type, models) in kinds.items():
+                scene.do(c.Register, agent=agent, session=agent, type=type, models=models)
+            seen = [*asks(scene), *asks(scene)]
+            scene.pass_time(minutes=40)
+            seen += asks(scene, spec={"prompt": "x" * 5000})  # a large value: told from rows, not from columns
+            for _ in range(6):
+                usage = (Totals(model="haiku", fresh=9000),)
+                scene.submit(scene.take(scene.add("learnt"), "ann"), usage=usage)
+            return [*seen, *asks(scene)]
+
+        twice.both(knows)
+        twice.check()
+        told = _told(twice.short.rows(Claim))
+        assert {claim.get("model") for claim in told} > {None, "sonnet"}
 
     def test_each_claim_is_checked_though_the_asker_is_known(self, twice: Twice) -> None:
         def asks_for_the_impossible(scene: Scene) -> list[Any]:

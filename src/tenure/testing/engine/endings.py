@@ -78,7 +78,11 @@ class Endings(Stage):
         scene.fail(scene.take(limited), "rate_limit", retry_after=90)
         assert scene.next_keys(4, "bo") == [free, both]
         scene.pass_time(seconds=90)
-        assert scene.next_keys(4, "bo") == [limited, other]
+        tried = scene.next("bo")
+        assert (tried.task or {})["key"] == limited
+        assert scene.next("cy").outcome == "NO_TASK"  # half-open: one finds out for all
+        scene.submit(tried.receipt or "")
+        assert scene.next_keys(4, "bo") == [other]
 
     def test_a_success_clears_the_model(self, scene: Scene) -> None:
         limited = scene.add(constraints={"model_preferences": ["opus"]})

@@ -161,7 +161,7 @@ class Operators(Stage):
             (3, "cy", None, None, False),
             (3, "bo", "task", "cannot", True),
         ]
-        assert letter.history[1]["duration"] == 60_000_000
+        assert letter.history[1]["duration"] == 60.0
         assert letter.dag == scene.task(key).dag
 
     def test_the_dead_letters_error_is_that_of_its_last_attempt(self, scene: Scene) -> None:
@@ -462,8 +462,11 @@ def some_command(kind: type[c.Command], key: str) -> c.Command:
         "task": key, "agent": "ann", "session": "s", "receipt": "A-001@1:" + "0" * 32, "needs": key, "text": "x",
         "question": "x", "data": {}, "tasks": (NewTask(title="x"),), "changes": {"title": "x"}, "sender": "ann",
         "patterns": ("a",), "holder": "ann", "term": 1, "scope": "project:", "code": "Q", "name": "x",
+        "checker": "ann", "ok": True, "reason": "x",
         "command_id": "cmd_x", "key": "x", "model": "opus", "branch": "main", "old": "a" * 40, "new": "b" * 40,
-        "processes": (),
+        "processes": (), "source": "project", "target": "agent:ann", "amount": "1",
+        "schedule": "s", "trigger": "t", "cron": "* * * * *", "on": "webhook", "headers": {}, "body": b"",
+        "template": c.Template(tasks=(NewTask(title="x"),)), "digest": "d" * 64, "size": 1, "since": 0,
     }  # fmt: skip
     wanted = {f: fields[f] for f in kind.__struct_fields__ if f in fields}
     if kind is c.Add:

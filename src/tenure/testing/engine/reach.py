@@ -93,6 +93,8 @@ class Reach(Stage):
             (answer,) = scene.run(some_command(kind, key), by=viewer)
             assert isinstance(answer, NotAllowed), kind
         scene.take(key, "ann")
+        scene.do(c.SetBudget, scope="project", usd="5")
+        scene.run(some_command(c.SetSchedule, key), some_command(c.SetTrigger, key))
         for seen in set(PLACES) - {q.Keys, q.Dag}:
             look(scene.engine, some_query(seen, key), viewer)
         with pytest.raises(NotAllowed):
@@ -148,9 +150,13 @@ class Reach(Stage):
     def test_an_agents_key_does_nothing_with_anothers_receipt(self, scene: Scene) -> None:
         receipt = scene.take(scene.add(), "bo")
         held = scene.do(c.Reserve, patterns=("x",), agent="bo", session="s-bo").receipt
+        waiting = scene.add(output={"validation": "test-pass", "settings": {"command": "unit"}})
+        scene.submit(scene.take(waiting, "bo"))
+        checked = scene.do(c.TakeValidation, checker="bo", by=BO).receipt
         before = scene.tables()
         for kind in [k for k in roles.NEEDS if "receipt" in k.__struct_fields__]:
             theirs = held if kind in (c.RenewReservation, c.Unreserve) else receipt
+            theirs = checked if kind in (c.RenewValidation, c.Judge, c.Undecide) else theirs
             command = msgspec.structs.replace(some_command(kind, "A-001"), receipt=theirs)
             (answer,) = scene.run(command, by=ANN)
             assert isinstance(answer, NotAllowed), (kind, answer)
@@ -194,6 +200,9 @@ class Reach(Stage):
 
 def some_query(kind: type[q.Query], key: str, **more: Any) -> q.Query:
     """A query of that kind that has an answer in a project with this task, held by ann; a dag is named by `more`."""
-    fields: dict[str, Any] = {"task": key, "agent": "ann", "session": "s-ann", "tasks": (key,)}
+    fields: dict[str, Any] = {
+        "task": key, "agent": "ann", "session": "s-ann", "tasks": (key,), "scope": "project", "schedule": "s",
+        "trigger": "t",
+    }  # fmt: skip
     needed = [field.name for field in msgspec.structs.fields(kind) if field.required]
     return kind(project=PROJECT, **{name: fields[name] for name in needed if name in fields} | more)

@@ -1,0 +1,12 @@
+"""What every kind of row has; `records.py` has the kinds."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """A row is known by (tenant, project, id); the tenant is the transaction's."""
+
+    project: str
+    id: str
