@@ -7,10 +7,13 @@ const BEGINNING = { data: null, error: null, isLoading: true };
 
 // { data, error, isLoading, reload }. Data stays while a newer look is on its way or has failed.
 // `pause`: at least so many milliseconds between two looks, for the dear ones. No `where`: nothing is asked.
-export function useLook(where, params = {}, { pause = 0, isLive = true } = {}) {
+// `follows`: a row of a list. It is looked again when that is there anew, and not for itself: what was removed is gone
+// from the list, and nobody asks for it any more.
+export function useLook(where, params = {}, { pause = 0, isLive = true, follows = null } = {}) {
   const asked = where && JSON.stringify([where, params]);
   const [state, set] = useReducer((before, after) => ({ ...before, ...after }), BEGINNING);
   const reload = useRef(() => {});
+  const refresh = useRef(() => {});
 
   useEffect(() => {
     if (!asked) return undefined;
@@ -46,10 +49,10 @@ export function useLook(where, params = {}, { pause = 0, isLive = true } = {}) {
       }, rest);
     }
 
-    function refresh() {
+    refresh.current = () => {
       if (later) isStale = true;
       else load();
-    }
+    };
 
     reload.current = () => {
       clearTimeout(later);
@@ -57,13 +60,17 @@ export function useLook(where, params = {}, { pause = 0, isLive = true } = {}) {
       load();
     };
     load();
-    const stop = isLive ? onChange(refresh) : () => {};
+    const stop = isLive && !follows ? onChange(() => refresh.current()) : () => {};
     return () => {
       stop();
       clearTimeout(later);
       ours.abort();
     };
   }, [asked]);
+
+  useEffect(() => {
+    if (follows && state.data !== null) refresh.current();
+  }, [follows]);
 
   return { ...state, reload: () => reload.current() };
 }

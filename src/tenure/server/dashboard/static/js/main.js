@@ -6,6 +6,7 @@ import { follow } from "./live.js";
 import { useLook } from "./look.js";
 import { learnMe } from "./me.js";
 import { Agents } from "./pages/agents.js";
+import { Budgets } from "./pages/budgets.js";
 import { Coordinator } from "./pages/coordinator.js";
 import { Dag } from "./pages/dag.js";
 import { Dags } from "./pages/dags.js";
@@ -15,6 +16,7 @@ import { Login } from "./pages/login.js";
 import { Messages } from "./pages/messages.js";
 import { Overview } from "./pages/overview.js";
 import { Projects } from "./pages/projects.js";
+import { Schedules } from "./pages/schedules.js";
 import { Task } from "./pages/task.js";
 import { Tasks } from "./pages/tasks.js";
 import { Usage } from "./pages/usage.js";
@@ -27,7 +29,7 @@ import { chooseNext } from "./theme.js";
 
 const VIEWS = {
   "": Overview, tasks: Tasks, dags: Dags, agents: Agents, "dead-letters": DeadLetters, messages: Messages,
-  events: Events, usage: Usage, coordinator: Coordinator,
+  events: Events, budgets: Budgets, usage: Usage, schedules: Schedules, coordinator: Coordinator,
 };
 const ONE = { tasks: Task, dags: Dag }; // with an id behind the page's name
 

@@ -4,6 +4,7 @@ import { useSignal } from "./signal.js";
 
 export { me };
 const OPERATORS = ["member", "admin", "owner"];
+const ADMINS = ["admin", "owner"];
 
 export async function learnMe() {
   try {
@@ -17,6 +18,12 @@ export async function learnMe() {
 export function useOperator() {
   const known = useSignal(me);
   return known === null || OPERATORS.includes(known.role);
+}
+
+// The same of what only admins may do: budgets, schedules, triggers.
+export function useAdmin() {
+  const known = useSignal(me);
+  return known === null || ADMINS.includes(known.role);
 }
 
 export function useWriter() {

@@ -20,7 +20,9 @@ export const PAGES = [
   ["dead-letters", "Dead letters", "l"],
   ["messages", "Messages", "m"],
   ["events", "Events", "e"],
+  ["budgets", "Budgets", "b"],
   ["usage", "Usage", "u"],
+  ["schedules", "Schedules", "s"],
   ["coordinator", "Coordinator", "c"],
 ];
 
@@ -58,7 +60,11 @@ function Badge({ page, status }) {
   if (!status) return null;
   const dead = status.tasks.dead_lettered ?? 0;
   const working = status.agents.filter((agent) => agent.tasks.length).length;
+  const reviews = status.validations?.review?.waiting ?? 0;
+  const low = (status.budgets ?? []).filter((budget) => budget.alerts.some((alert) => alert.level >= 90)).length;
   if (page === "dead-letters" && dead) return html`<span class="badge bad">${briefNumber(dead)}</span>`;
+  if (page === "budgets" && low) return html`<span class="badge bad" title="nearly used up">${low}</span>`;
+  if (page === "tasks" && reviews) return html`<span class="badge odd" title="to be reviewed">${reviews}</span>`;
   return page === "agents" && working ? html`<span class="badge">${working}</span>` : null;
 }
 

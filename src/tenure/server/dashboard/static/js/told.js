@@ -75,17 +75,46 @@ export const TOLD = {
   "archive.pruned": "tasks are gone from the archive for good",
   "epoch.started": "a new epoch: older receipts are void",
   "command.undone": "{who} undoes a command",
+  "task.artifact": "{who} puts an artifact on {task}",
+  "task.validating": "{who} hands {task} in: it waits for a verdict",
+  "task.validation_taken": "what was handed in for {task} is checked",
+  "task.validation_undecided": "nothing can be said yet of what was handed in for {task}",
+  "task.output_refused": "{who}'s output for {task} is refused",
+  "budget.set": "{who} sets budget {budget}",
+  "budget.removed": "{who} takes budget {budget} away",
+  "budget.moved": "{who} moves a part of one budget to another",
+  "budget.alert": "a budget is used up, or nearly",
+  "budget.alert_ended": "a budget has something left again",
+  "schedule.set": "{who} sets schedule {source}",
+  "schedule.paused": "{who} pauses schedule {source}",
+  "schedule.resumed": "{who} resumes schedule {source}",
+  "schedule.removed": "{who} removes schedule {source}",
+  "schedule.fired": "schedule {source} makes work",
+  "schedule.missed": "schedule {source} lets ticks go that nobody was there for",
+  "schedule.failed": "schedule {source} could not make its work",
+  "trigger.set": "{who} sets trigger {source}",
+  "trigger.paused": "{who} pauses trigger {source}",
+  "trigger.resumed": "{who} resumes trigger {source}",
+  "trigger.removed": "{who} removes trigger {source}",
+  "trigger.rotated": "{who} gives trigger {source} a new secret",
+  "trigger.fired": "trigger {source} makes work",
+  "trigger.failed": "trigger {source} could not make its work",
+  "trigger.held_back": "trigger {source} is held back: it fired too often",
+  "dag.changed": "{who} changes what a plan's end triggers",
   "key.created": "{who} makes a key",
   "key.rotated": "{who} gives a key a new secret",
   "key.revoked": "{who} revokes a key",
 };
 
 // How an event looks in a list: what moved forward, what went wrong, what a person did.
-const GOOD = new Set(["task.completed", "dag.completed", "task.adopted", "agent.recovered"]);
-const BAD = new Set(["task.dead_lettered", "dag.failed", "task.failed", "agent.terminated"]);
+const GOOD = new Set(["task.completed", "dag.completed", "task.adopted", "agent.recovered", "budget.alert_ended"]);
+const BAD = new Set([
+  "task.dead_lettered", "dag.failed", "task.failed", "agent.terminated", "schedule.failed", "trigger.failed",
+]);
 const ODD = new Set([
   "task.lease_expired", "task.process_gone", "task.result_refused", "task.aborted", "task.warned", "task.question",
   "task.deadline_missed", "agent.stale", "project.stopped", "task.epoch_ended", "task.recovered", "task.reassigned",
+  "task.output_refused", "task.validation_undecided", "budget.alert", "schedule.missed", "trigger.held_back",
 ]);
 const WORK = new Set(["task.claimed", "task.started", "task.progress", "task.checkpoint", "task.landing"]);
 
@@ -102,6 +131,7 @@ export function pieces(event) {
   const words = {
     who: event.agent || event.user || "somebody", generation: event.generation ?? "?",
     scope: details.scope ?? "something", term: details.term ?? "?", track: details.track ?? "?",
+    budget: details.budget ?? "?", source: details.schedule ?? details.trigger ?? "?",
   };
   const sentence = TOLD[event.kind] ?? `${event.kind} {task}`;
   const parts = sentence.split(/(\{\w+\})/).map((part) => {

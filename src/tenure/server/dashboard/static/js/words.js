@@ -32,8 +32,20 @@ const cents = new Intl.NumberFormat("en-GB", { minimumFractionDigits: 2, maximum
 export function dollars(text) {
   if (text === null || text === undefined) return NOTHING;
   const value = Number(text);
+  if (value < 0) return `-${dollars(-value)}`;
   if (value === 0) return "$0";
   return value >= 0.01 ? `$${cents.format(value)}` : `$${value.toPrecision(2)}`;
+}
+
+// Of a budget: dollars come as a decimal text, tokens as a number.
+export const amount = (currency, value) => (currency === "usd" ? dollars(value) : `${signed(value)} tokens`);
+const signed = (value) => (value < 0 ? `-${briefNumber(-value)}` : briefNumber(value));
+
+export function bytes(size) {
+  for (const [unit, name] of [[2 ** 30, "GB"], [2 ** 20, "MB"], [2 ** 10, "kB"]]) {
+    if (size >= unit) return `${(size / unit).toFixed(size >= unit * 100 ? 0 : 1)} ${name}`;
+  }
+  return `${number(size)} B`;
 }
 
 // A duration in one or two units: `0.4 s`, `12 s`, `5 min`, `3 h 20 min`, `2 d 4 h`.

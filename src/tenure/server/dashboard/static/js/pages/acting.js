@@ -22,6 +22,16 @@ const isQuestion = (task) => (task.reason ?? "").startsWith("question:");
 // `verb` is the route's and the command's name, `states` where it makes sense, `fields` what is asked first.
 const ACTIONS = [
   {
+    verb: "approve", label: "Approve", said: "Approved", isFirst: true,
+    states: ["validating"],
+  },
+  {
+    verb: "reject", label: "Reject", said: "Rejected", danger: true,
+    states: ["validating"],
+    text: "The attempt counts as failed, and what you write here is told to whoever tries again.",
+    fields: [{ name: "reason", label: "What is wrong with it", kind: "text", required: true }],
+  },
+  {
     verb: "answer", label: "Answer", said: "Answered", isFirst: true,
     states: ["paused"], fits: isQuestion,
     fields: [{ name: "text", label: "Answer", kind: "text", required: true }],
@@ -98,8 +108,8 @@ function send(project, action, task, values) {
 }
 
 // The actions of one task, the likeliest first.
-// `names`: others than the table has, where a page has a button of its own for the usual.
-export function Actions({ project, task, agents = [], names = {} }) {
+// `names`: others than the table has, where a page has a button of its own for the usual. `only`: some of them.
+export function Actions({ project, task, agents = [], names = {}, only = null }) {
   const [asked, ask] = useState(null);
   if (!useOperator()) return null;
   const run = (action, values = {}) =>
@@ -111,7 +121,7 @@ export function Actions({ project, task, agents = [], names = {} }) {
   const button = (action) => html`<button key=${action.verb} class=${look(action)}
     onClick=${() => (action.fields ? ask(action) : run(action))}>${names[action.verb] ?? action.label}</button>`;
   return html`<div class="actions" role="group" aria-label="Actions">
-    ${ACTIONS.filter((action) => can(action, task)).map(button)}
+    ${ACTIONS.filter((action) => can(action, task) && (only?.includes(action.verb) ?? true)).map(button)}
     ${asked && html`<${Ask} title=${`${asked.label}: ${task.key}`} text=${asked.text} action=${asked.label}
       danger=${asked.danger} fields=${asked.fields.map((field) => withAgents(field, agents))}
       run=${(values) => run(asked, values)} close=${() => ask(null)} />`}

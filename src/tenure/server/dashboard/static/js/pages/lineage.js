@@ -2,6 +2,7 @@
 import { html } from "../html.js";
 import { Lasting, Time, useNow } from "../time.js";
 import { dollars, moment } from "../words.js";
+import { Artifacts, Verdict } from "./verdicts.js";
 
 const ENDINGS = {
   COMPLETED: "completed it", SUBMITTED: "handed it in", FAILED: "failed", EXPIRED: "lost its lease",
@@ -11,13 +12,16 @@ const ENDINGS = {
 const TONES = {
   COMPLETED: "good", SUBMITTED: "good", FAILED: "bad", ERROR: "bad", EXPIRED: "odd", SUPERSEDED: "odd",
 };
-const toneOf = (claim) => (claim.state === "active" ? "work" : TONES[claim.release_reason] ?? "rest");
+function toneOf(claim) {
+  if (claim.state === "active" || ["waiting", "running", "review"].includes(claim.validation?.state)) return "work";
+  return claim.result_accepted === false ? "bad" : TONES[claim.release_reason] ?? "rest";
+}
 
-export function Lineage({ claims, task }) {
+export function Lineage({ project, claims, task }) {
   return html`
     ${claims.length > 1 && html`<${Strip} claims=${claims} />`}
     <ol class="lineage">${[...claims].reverse().map((claim) =>
-      html`<${Generation} key=${claim.generation} claim=${claim} task=${task} />`)}</ol>`;
+      html`<${Generation} key=${claim.generation} project=${project} claim=${claim} task=${task} />`)}</ol>`;
 }
 
 // All generations on one line of time.
@@ -37,7 +41,12 @@ function Strip({ claims }) {
   })}</div>`;
 }
 
-function Generation({ claim, task }) {
+// The same words twice are once too many: what a verdict says stands there.
+function saidBefore(claim) {
+  return claim.validation?.reasons.join("; ") === claim.error;
+}
+
+function Generation({ project, claim, task }) {
   const isHeld = claim.state === "active";
   const ending = isHeld ? "holds it" : ENDINGS[claim.release_reason] ?? claim.release_reason;
   const counts = [
@@ -55,14 +64,28 @@ function Generation({ claim, task }) {
         ${claim.usage?.cost_usd && ` · ${dollars(claim.usage.cost_usd)}`}
         ${" · "}<span class="mono text">${claim.session}</span>
       </p>
-      ${claim.error && html`<p class="generation-error text">
+      <${Told} claim=${claim} />
+      ${claim.error && !saidBefore(claim) && html`<p class="generation-error text">
         <span class="tag bad">${claim.error_class}</span> ${claim.error}
       </p>`}
       ${claim.work_product_ref && html`<p class="mono faint text">${claim.work_product_ref}</p>`}
       ${claim.landing && html`<p class="faint text">landing on ${claim.landing.branch}</p>`}
-      ${(claim.refused ?? []).map((result) => html`<${Refused} key=${result.id} result=${result} />`)}
+      <${Artifacts} project=${project} task=${task.key} artifacts=${claim.artifacts} />
+      ${claim.validation && html`<${Verdict} check=${claim.validation} />`}
+      ${(claim.refused ?? []).filter((result) => result.id !== claim.validation?.result).map((result) =>
+        html`<${Refused} key=${result.id} result=${result} />`)}
     </div>
   </li>`;
+}
+
+// Which model it was told to use and why, where the server says so; and what it says that it has used.
+function Told({ claim }) {
+  const used = claim.usage?.models ?? [];
+  if (!claim.model && !used.length) return null;
+  return html`<p class="faint text">
+    ${claim.model && html`told to use <b>${claim.model}</b>${claim.why && `: ${claim.why}`}`}
+    ${claim.model && used.length > 0 && "; "}${used.length > 0 && `used ${used.join(", ")}`}
+  </p>`;
 }
 
 function Refused({ result }) {

@@ -11,6 +11,7 @@ import { TaskLink, address, filter, usePlace } from "../router.js";
 import { Time } from "../time.js";
 import { HELD, NOTHING, STATES, briefNumber, dollars, lasting, number, percent } from "../words.js";
 import { AgentStatus } from "./agents.js";
+import { Money } from "./money.js";
 
 const RANGES = [["60", "1 hour"], ["360", "6 hours"], ["1440", "1 day"], ["10080", "7 days"]];
 const FLOW = [
@@ -74,15 +75,17 @@ function Work({ project, now, flow }) {
       <${Panel} title="Tracks"><${Tracks} project=${project} tracks=${now.tracks} /><//>
       <${Panel} title="Where tasks stand"><${Standing} project=${project} tasks=${now.tasks} flow=${flow} /><//>
     </div>
+    <${Money} project=${project} now=${now} />
     <${Team} project=${project} agents=${now.agents} flow=${flow.data} />`;
 }
 
 function Tiles({ project, now, flow }) {
-  const { tasks, agents, usage } = now;
+  const { tasks, agents, usage, validations } = now;
   const list = (query) => address(project, "tasks", null, query);
   const held = HELD.reduce((sum, state) => sum + (tasks[state] ?? 0), 0);
   const oldest = flow?.oldest.find((one) => one.state === "ready");
   const dead = tasks.dead_lettered ?? 0;
+  const reviews = validations?.review?.waiting ?? 0;
   return html`<div class="tiles">
     <${Tile} label="Completed" value=${flow ? number(completed(flow)) : "…"}
       href=${list({ state: "completed", order: "-completed_at" })}>${flow && rate(flow)}<//>
@@ -92,6 +95,9 @@ function Tiles({ project, now, flow }) {
       ${oldest ? html`oldest ready for <${Time} at=${oldest.since} brief />` : "nothing waits to be taken"}<//>
     <${Tile} label="Wait before a claim" value=${flow?.waits ? lasting(flow.waits.median) : NOTHING}>
       ${flow?.waits ? `95 of 100 within ${lasting(flow.waits.p95)}` : "no claims in this time"}<//>
+    ${tasks.validating > 0 && html`<${Tile} label="Being checked" value=${number(tasks.validating)}
+      href=${list({ view: "checks" })}>
+      ${reviews ? `${number(reviews)} to be reviewed by a person` : "by validators"}<//>`}
     <${Tile} label="Dead letters" value=${number(dead)} tone=${dead ? "bad" : ""}
       href=${address(project, "dead-letters")}>
       ${dead ? "wait for a person" : "nothing waits for a person"}<//>

@@ -2,6 +2,7 @@
 import { path } from "../api.js";
 import { html } from "../html.js";
 import { useLook } from "../look.js";
+import { BudgetLine, useTitled } from "../parts/budgets.js";
 import { Empty, Looked } from "../parts/notices.js";
 import { Facts, Panel } from "../parts/panels.js";
 import { Progress, State } from "../parts/states.js";
@@ -26,7 +27,7 @@ export function Task({ project, id }) {
     <${Reasons} why=${why.data} task=${data} />
     <div class="columns side">
       <div class="stack">
-        <${Panel} title="Lineage"><${Generations} history=${history} task=${data} /><//>
+        <${Panel} title="Lineage"><${Generations} project=${project} history=${history} task=${data} /><//>
         <${Questions} answers=${data.answers ?? []} />
         <${Asked} task=${data} />
         <${Results} results=${results.data?.items ?? []} />
@@ -37,6 +38,7 @@ export function Task({ project, id }) {
         <${Panel} title="Facts"><${About} project=${project} task=${data} /><//>
         <${Panel} title="Graph"><${Links} project=${project} task=${data} /><//>
         <${Cost} usage=${data.usage} />
+        <${Budgets} project=${project} task=${data} />
       </aside>
     </div>`}<//>`;
 }
@@ -44,7 +46,7 @@ export function Task({ project, id }) {
 function Head({ project, task, results }) {
   const agents = useLook(path(project, "agents"), {}, { pause: 10_000 });
   const names = (agents.data?.items ?? []).map((agent) => agent.name);
-  const hasKept = (results.data?.items ?? []).some((result) => !result.accepted);
+  const hasKept = (results.data?.items ?? []).some((result) => !result.accepted && !isWaiting(result));
   return html`<header class="page-head task-head">
     <div class="task-name">
       <p class="crumbs"><a href=${address(project, "tasks")}>Tasks</a> / <span class="mono">${task.key}</span></p>
@@ -68,9 +70,9 @@ function Reasons({ why, task }) {
   </ul>`;
 }
 
-function Generations({ history, task }) {
+function Generations({ project, history, task }) {
   return html`<${Looked} of=${history} lines=${4}>${({ items }) => items.length
-    ? html`<${Lineage} claims=${items} task=${task} />`
+    ? html`<${Lineage} project=${project} claims=${items} task=${task} />`
     : html`<p class="faint">Nobody has claimed it yet. Each claim gets a generation of its own, told here.</p>`}<//>`;
 }
 
@@ -106,11 +108,15 @@ function Results({ results }) {
   <//>`;
 }
 
+const isWaiting = (result) => result.reason === "VALIDATING";
+
 function Result({ result }) {
   const more = [result.late && "late", result.work_lost && "its work was lost"].filter(Boolean);
-  return html`<details class=${`result ${result.accepted ? "good" : "odd"}`} open=${result.accepted}>
+  const said = isWaiting(result) ? "◇ waits for a verdict" : `✗ refused: ${result.reason}`;
+  const isOpen = result.accepted || isWaiting(result);
+  return html`<details class=${`result ${result.accepted ? "good" : "odd"}`} open=${isOpen}>
     <summary>
-      <b>${result.accepted ? "✓ accepted" : `✗ refused: ${result.reason}`} </b>
+      <b>${result.accepted ? "✓ accepted" : said} </b>
       <span class="faint text">
         ${[`generation ${result.generation}`, result.agent, ...more].join(", ")}${", "}
         <${Time} at=${result.submitted_at} />
@@ -199,4 +205,17 @@ function Cost({ usage }) {
     usage.late && ["Of it late", dollars(usage.late.cost_usd)],
     usage.unpriced > 0 && ["Without a price", counted(usage.unpriced, "report")],
   ]} /><//>`;
+}
+
+// The budgets that it counts in, of those that there are. A task's own is beside those that its id comes before.
+function Budgets({ project, task }) {
+  const shared = useLook(path(project, "budgets"), { limit: 1000 }, { pause: 2000 });
+  const near = { scope: "task", after: `task:${task.id.slice(0, -1)}`, limit: 100 };
+  const own = useLook(path(project, "budgets"), near, { pause: 2000 });
+  const mine = ["tenant", "project", `dag:${task.dag}`, `agent:${task.agent}`, `task:${task.id}`];
+  const all = [...(shared.data?.items ?? []), ...(own.data?.items ?? [])];
+  const found = useTitled(project, all.filter(({ id }) => mine.includes(id)));
+  if (!found.length) return null;
+  return html`<${Panel} title="Counts in"><div class="budget-lines">${found.map((budget) => html`
+    <${BudgetLine} key=${budget.id} project=${project} budget=${budget} />`)}</div><//>`;
 }

@@ -1,4 +1,5 @@
-// All tasks, as a table or a board. What is filtered and how it is sorted stands in the address.
+// All tasks, as a table or a board; and of those that wait for a verdict, what they wait for.
+// What is filtered and how it is sorted stands in the address.
 import { get, path } from "../api.js";
 import { html, useLayoutEffect, useState } from "../html.js";
 import { useLook } from "../look.js";
@@ -8,11 +9,12 @@ import { address, filter, usePlace } from "../router.js";
 import { STATES, inWords, number } from "../words.js";
 import { BatchBar } from "./acting.js";
 import { Board } from "./board.js";
+import { Checks } from "./checks.js";
 import { TaskTable } from "./table.js";
 
 const PAGE = 50;
 const MOST = 1000; // what the server lists at once
-const VIEWS = [["table", "Table"], ["board", "Board"]];
+const VIEWS = [["table", "Table"], ["board", "Board"], ["checks", "Checks"]];
 const ONE = ["agent", "tag", "text", "dag", "type", "parent", "session"];
 const PRIORITIES = [
   ["", "Any priority"], ["76-100", "critical"], ["51-75", "high"], ["26-50", "normal"], ["0-25", "low"],
@@ -31,17 +33,17 @@ function asked(query) {
 
 export function Tasks({ project }) {
   const { query } = usePlace();
-  const view = query.get("view") === "board" ? "board" : "table";
+  const view = VIEWS.some(([name]) => name === query.get("view")) ? query.get("view") : "table";
   return html`
     <header class="page-head">
       <h1>Tasks</h1>
       <${Tabs} label="View" value=${view} options=${VIEWS}
         onChange=${(value) => filter({ view: value === "table" ? "" : value })} />
     </header>
-    <${Filters} project=${project} query=${query} withStates=${view === "table"} />
-    ${view === "board"
-      ? html`<${Board} project=${project} params=${asked(query)} />`
-      : html`<${Listed} project=${project} query=${query} />`}`;
+    ${view !== "checks" && html`<${Filters} project=${project} query=${query} withStates=${view === "table"} />`}
+    ${view === "checks" && html`<${Checks} project=${project} />`}
+    ${view === "board" && html`<${Board} project=${project} params=${asked(query)} />`}
+    ${view === "table" && html`<${Listed} project=${project} query=${query} />`}`;
 }
 
 function Filters({ project, query, withStates }) {

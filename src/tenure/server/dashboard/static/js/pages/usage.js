@@ -7,6 +7,7 @@ import { Empty, Looked } from "../parts/notices.js";
 import { Tile } from "../parts/panels.js";
 import { TaskLink, filter, usePlace } from "../router.js";
 import { NOTHING, briefNumber, counted, dollars, lasting, number } from "../words.js";
+import { Estimates, Savings } from "./money.js";
 
 const BY = [["model", "Model"], ["agent", "Agent"], ["task", "Task"], ["session", "Session"]];
 const TOKENS = [["fresh", "Fresh input"], ["cached", "Cached"], ["written", "Written to cache"], ["output", "Output"]];
@@ -30,7 +31,10 @@ export function Usage({ project, status }) {
       : html`<${Empty} title="Nothing reported">
           <p>Runners and the SDK report tokens and cost as agents spend them.</p>
           <p><code>tenure run</code> reads them from the agent's output.</p>
-        <//>`}<//>`;
+        <//>`}<//>
+    ${spent.data?.items.length > 0 && html`<div class="columns two below">
+      <${Savings} project=${project} /><${Estimates} project=${project} />
+    </div>`}`;
 }
 
 function Totals({ all }) {

@@ -14,21 +14,26 @@ export function Dialog({ title, close, children, wide = false }) {
   </dialog>`;
 }
 
-// A form that asks what an action needs. `fields`: { name, label, kind, value, required, hint, options }.
+// A form that asks what an action needs.
+// `fields`: { name, label, kind, value, required, pattern, hint, options, when }.
+// `when`: whether it is asked at all, by what was answered so far; what is not asked is not sent. `options`, also by
+// that, are suggestions; of a `choice` they are all there is.
 export function Ask({ title, text, fields = [], action, danger = false, run, close }) {
   const [values, set] = useState(() => Object.fromEntries(fields.map(({ name, value }) => [name, value ?? ""])));
   const [isBusy, setBusy] = useState(false);
+  const asked = fields.filter((field) => field.when?.(values) ?? true);
   async function submit(event) {
     event.preventDefault();
     setBusy(true);
-    await run(values);
+    await run(Object.fromEntries(asked.map(({ name }) => [name, values[name]])));
     setBusy(false);
     close();
   }
   return html`<${Dialog} title=${title} close=${close}>
     <form onSubmit=${submit}>
       ${text && html`<p class="quiet">${text}</p>`}
-      ${fields.map((field, index) => html`<${Field} key=${field.name} field=${field} isFirst=${index === 0}
+      ${asked.map((field, index) => html`<${Field} key=${field.name} field=${field} isFirst=${index === 0}
+        options=${typeof field.options === "function" ? field.options(values) : field.options}
         value=${values[field.name]} set=${(value) => set({ ...values, [field.name]: value })} />`)}
       <div class="dialog-buttons">
         <button type="button" class="button" onClick=${close}>Leave it</button>
@@ -38,7 +43,7 @@ export function Ask({ title, text, fields = [], action, danger = false, run, clo
   <//>`;
 }
 
-function Field({ field, value, set, isFirst }) {
+function Field({ field, options, value, set, isFirst }) {
   const id = useId();
   if (field.kind === "check") {
     const checked = (event) => set(event.target.checked);
@@ -46,15 +51,17 @@ function Field({ field, value, set, isFirst }) {
       <input type="checkbox" checked=${Boolean(value)} onChange=${checked} /> ${field.label}
     </label>`;
   }
-  const list = field.options && `${id}-list`;
+  const list = options && field.kind !== "choice" ? `${id}-list` : null;
   const typed = (event) => set(event.target.value);
   const same = { id, value, required: field.required, autofocus: isFirst, onInput: typed };
+  const input = { type: field.kind ?? "text", autocomplete: "off", list, pattern: field.pattern };
+  const option = ([one, said]) => html`<option key=${one} value=${one} selected=${one === value}>${said}</option>`;
   return html`<div class="field">
     <label for=${id}>${field.label}</label>
-    ${field.kind === "text"
-      ? html`<textarea rows="3" ...${same}></textarea>`
-      : html`<input type=${field.kind ?? "text"} autocomplete="off" list=${list} ...${same} />`}
-    ${list && html`<${Suggestions} id=${list} texts=${field.options} />`}
+    ${field.kind === "text" && html`<textarea rows="3" ...${same}></textarea>`}
+    ${field.kind === "choice" && html`<select ...${same}>${options.map(option)}</select>`}
+    ${!["text", "choice"].includes(field.kind) && html`<input ...${input} ...${same} />`}
+    ${list && html`<${Suggestions} id=${list} texts=${options} />`}
     ${field.hint && html`<p class="hint">${field.hint}</p>`}
   </div>`;
 }

@@ -34,8 +34,10 @@ export function TextFilter({ label, value, onChange, placeholder = "", options =
   </div>`;
 }
 
+// Texts, or [text, what it stands for].
 export function Suggestions({ id, texts }) {
-  return html`<datalist id=${id}>${texts.map((text) => html`<option key=${text} value=${text} />`)}</datalist>`;
+  const option = ([text, said]) => html`<option key=${text} value=${text}>${said}</option>`;
+  return html`<datalist id=${id}>${texts.map((text) => option([text].flat()))}</datalist>`;
 }
 
 // Several of some, as chips that are in or out.

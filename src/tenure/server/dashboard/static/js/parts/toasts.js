@@ -22,11 +22,12 @@ function dismiss(id) {
   shown.set(shown.value.filter((one) => one.id !== id));
 }
 
-// Run a command and say what came of it; its outcome, or null where it failed.
-export async function done(project, said, run) {
+// Run a command and say what came of it; its outcome, or null where it failed. Only what moved tasks can be undone.
+export async function done(project, said, run, { canUndo = true } = {}) {
   try {
     const outcome = await run();
-    if (outcome.ok) toast({ text: said, undo: outcome.command_id && { project, id: outcome.command_id } });
+    const undo = canUndo && outcome.command_id ? { project, id: outcome.command_id } : null;
+    if (outcome.ok) toast({ text: said, undo });
     else toast({ tone: "odd", text: outcome.message || outcome.outcome, hint: outcome.hint });
     changed();
     return outcome;
@@ -38,10 +39,8 @@ export async function done(project, said, run) {
 
 function takeBack({ undo, id }) {
   dismiss(id);
-  return done(undo.project, "Taken back", async () => {
-    const outcome = await command(path(undo.project, "undo"), { command_id: undo.id });
-    return { ...outcome, command_id: null };
-  });
+  const run = () => command(path(undo.project, "undo"), { command_id: undo.id });
+  return done(undo.project, "Taken back", run, { canUndo: false });
 }
 
 export function Toasts() {

@@ -1,0 +1,38 @@
+// What schedules and triggers have in common: whether they are on, what they made last, what an admin does with them.
+import { command, path } from "../api.js";
+import { html } from "../html.js";
+import { done } from "../parts/toasts.js";
+import { TaskLink, address } from "../router.js";
+import { Time } from "../time.js";
+
+export function Switch({ isOn, off = "paused" }) {
+  return html`<span class="dot-label"><i class=${`dot ${isOn ? "good" : ""}`}></i>${isOn ? "on" : off}</span>`;
+}
+
+// What it made last: a task, or a dag where there were several.
+export function Last({ project, source }) {
+  if (!source.last_at) return html`<span class="faint">nothing yet</span>`;
+  const made = source.last_made;
+  const isDag = made?.startsWith("dag_");
+  return html`<${Time} at=${source.last_at} />${made && html`: ${isDag
+    ? html`<a class="mono" href=${address(project, "dags", made)}>its tasks</a>`
+    : html`<${TaskLink} project=${project} task=${made} class="mono" />`}`}`;
+}
+
+// Of schedules and triggers alike; `noun` is the route's.
+export function Verbs({ project, noun, source, ask, canRun = false }) {
+  const send = (verb, said, canUndo = false) =>
+    done(project, said, () => command(path(project, noun, source.name, verb)), { canUndo });
+  const removal = {
+    title: `Remove: ${source.name}`, action: "Remove it", danger: true, text: "What it made stays.",
+    run: () => send("remove", `Removed: ${source.name}`),
+  };
+  return html`<div class="card-actions">
+    ${canRun && html`<button class="button small" onClick=${() => send("run", `Made now: ${source.name}`, true)}>
+      Run now</button>`}
+    ${source.enabled
+      ? html`<button class="button small" onClick=${() => send("pause", `Paused: ${source.name}`)}>Pause</button>`
+      : html`<button class="button small" onClick=${() => send("resume", `Resumed: ${source.name}`)}>Resume</button>`}
+    <button class="button small danger-text" onClick=${() => ask(removal)}>Remove</button>
+  </div>`;
+}

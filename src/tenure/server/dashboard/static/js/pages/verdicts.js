@@ -1,0 +1,45 @@
+// What was said of a result, and what is still to be said; and the files that a claim has put.
+import { path } from "../api.js";
+import { html } from "../html.js";
+import { Value } from "../parts/values.js";
+import { Time } from "../time.js";
+import { bytes, counted } from "../words.js";
+
+const SAID = {
+  passed: ["good", "✓ Passed"], refused: ["bad", "✗ Refused"], withdrawn: ["rest", "– Withdrawn"],
+  running: ["work", "◇ Being checked"], review: ["odd", "◇ Waits for a review"], waiting: ["work", "◇ Waits for"],
+};
+
+// One check: by which validator and by whom, why, after how many tries, when.
+export function Verdict({ check }) {
+  const [tone, said] = SAID[check.state];
+  const who = check.decided_by ?? check.holder;
+  const more = [who && `by ${who}`, check.tries > 0 && counted(check.tries, "try", "tries")].filter(Boolean);
+  const hasDetails = Object.keys(check.details ?? {}).length > 0;
+  return html`<div class=${`verdict ${tone}`}>
+    <p>
+      <b>${said}</b> ${check.validator !== "review" && html`<span class="mono text">${check.validator}</span>${" "}`}
+      <span class="faint text">
+        ${more.map((part) => `${part}, `)}<${Time} at=${check.decided_at ?? check.taken_at ?? check.since} />
+        ${check.retry_at && html`, tried again <${Time} at=${check.retry_at} />`}
+      </span>
+    </p>
+    ${check.reasons.length > 0 && html`<ul>${check.reasons.map((reason, n) => html`
+      <li key=${n} class="text prose">${reason}</li>`)}</ul>`}
+    ${check.note && html`<p class="text quiet">Undecided so far: ${check.note}</p>`}
+    ${hasDetails && html`<details><summary>Details</summary><${Value} value=${check.details} /></details>`}
+  </div>`;
+}
+
+// Names are agents' texts: they are shown, and escaped piece by piece in the address. The server sends them to be kept.
+export function Artifacts({ project, task, artifacts }) {
+  if (!artifacts?.length) return null;
+  const where = (one) => {
+    const name = one.name.split("/").map(encodeURIComponent).join("/");
+    return `/api/v1${path(project, "tasks", task, "artifacts")}/${name}?generation=${one.generation}`;
+  };
+  return html`<ul class="artifacts" aria-label="Artifacts">${artifacts.map((one) => html`<li key=${one.name}>
+    <a class="mono text" href=${where(one)} download=${one.name.split("/").at(-1)}>${one.name}</a>
+    <span class="faint text" title=${`SHA-256 ${one.digest}`}>${bytes(one.size)}, ${one.type}</span>
+  </li>`)}</ul>`;
+}

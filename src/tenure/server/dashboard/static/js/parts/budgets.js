@@ -1,0 +1,52 @@
+// A budget as a bar: spent, reserved by claims that live, left. The same on every page that shows one.
+import { path } from "../api.js";
+import { html, useMemo } from "../html.js";
+import { useLook } from "../look.js";
+import { address } from "../router.js";
+import { amount } from "../words.js";
+
+const WARN = 90; // per cent
+
+export const toneOf = (budget) => (budget.percent >= 100 ? "bad" : budget.percent >= WARN ? "odd" : "good");
+
+const SCOPES = { project: "The whole project", tenant: "All projects together" };
+
+// What it is for, in words: of a dag, task or agent its name.
+export const nameOf = (budget) => budget.title ?? SCOPES[budget.id] ?? budget.task ?? idOf(budget);
+export const idOf = (budget) => budget.id.slice(budget.id.indexOf(":") + 1);
+
+// The same budgets, those of dags with the dag's title. Dags are only asked for where there is one.
+export function useTitled(project, budgets) {
+  const isAsked = budgets.some((budget) => budget.scope === "dag");
+  const dags = useLook(isAsked && path(project, "dags"), {}, { pause: 10_000 });
+  return useMemo(() => {
+    const titles = Object.fromEntries((dags.data?.items ?? []).map((dag) => [`dag:${dag.id}`, dag.title || dag.plan]));
+    return budgets.map((budget) => (titles[budget.id] ? { ...budget, title: titles[budget.id] } : budget));
+  }, [budgets, dags.data]);
+}
+
+export function BudgetBar({ budget }) {
+  const said = (value) => amount(budget.currency, value);
+  const parts = [
+    ["spent", budget.consumed, toneOf(budget)], ["reserved", budget.reserved, "work"],
+    ["left", budget.remaining, "none"],
+  ];
+  const label = parts.map(([name, value]) => `${said(value)} ${name}`).join(", ");
+  return html`<div class="bar" role="img" aria-label=${label} title=${label}>
+    ${parts.filter(([, value]) => Number(value) > 0).map(([name, value, tone]) => html`
+      <span key=${name} class=${`fill ${tone}`} style=${{ flexGrow: Number(value) }}></span>`)}
+  </div>`;
+}
+
+// For a narrow place: where it leads, the bar, how much.
+export function BudgetLine({ project, budget }) {
+  const of = (name) => amount(budget.currency, budget[name]);
+  return html`<a class="budget-line" href=${address(project, "budgets", null, { open: budget.id })}>
+    <span class="budget-line-head">
+      <span class="text clip">${budget.scope === "project" ? "Project" : `${budget.scope} ${nameOf(budget)}`}</span>
+      <span class=${`figures ${budget.percent >= 100 ? "bad-text" : "faint"}`}>${`${budget.percent} %`}</span>
+    </span>
+    <${BudgetBar} budget=${budget} />
+    <span class="faint">${`${of("remaining")} left of ${of("allocated")}`}</span>
+  </a>`;
+}

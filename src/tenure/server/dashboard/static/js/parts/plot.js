@@ -1,0 +1,59 @@
+// What all charts share: uPlot, fetched when the first one is drawn, in a box whose width it follows.
+import { html, useEffect, useRef, useState } from "../html.js";
+import { useSignal } from "../signal.js";
+import { colour, shown } from "../theme.js";
+import { timeOfDay } from "../words.js";
+
+let loading = null;
+const library = () => (loading ??= import("../../vendor/uplot.js").then((module) => module.default));
+
+const FONT = "11px system-ui, sans-serif";
+
+// `options`: what uPlot is told beside its size, as a function of the library; made anew when `shape` changes.
+export function Plot({ options, data, shape, height }) {
+  const box = useRef(null);
+  const plot = useRef(null);
+  const [Drawn, setDrawn] = useState(null);
+  const theme = useSignal(shown);
+  useEffect(() => {
+    let isOver = false;
+    library().then((found) => !isOver && setDrawn(() => found));
+    return () => {
+      isOver = true;
+    };
+  }, []);
+  useEffect(() => {
+    if (!Drawn || !box.current) return undefined; // gone before the library came
+    const width = () => Math.max(120, box.current.clientWidth);
+    plot.current = new Drawn({ ...PLAIN, ...options(Drawn), width: width(), height }, data, box.current);
+    const resized = new ResizeObserver(() => box.current && plot.current?.setSize({ width: width(), height }));
+    resized.observe(box.current);
+    return () => {
+      resized.disconnect();
+      plot.current.destroy();
+      plot.current = null;
+    };
+  }, [Drawn, theme, shape]);
+  useEffect(() => {
+    plot.current?.setData(data);
+  }, [data]);
+  return html`<div class="chart-box" ref=${box} style=${{ height: `${height}px` }}></div>`;
+}
+
+const PLAIN = {
+  padding: [8, 8, 0, 0],
+  legend: { show: false },
+  cursor: { points: { show: false }, drag: { x: false, y: false }, y: false },
+};
+
+// Time below, values at the left, each tick said as the functions say it.
+export function axes(said, value, size = 38) {
+  const axis = { stroke: colour("--faint"), font: FONT, grid: { stroke: colour("--line"), width: 1 } };
+  const named = (name) => (_, ticks) => ticks.map(name);
+  return [
+    { ...axis, ticks: { show: false }, grid: { show: false }, size: 24, space: 70, values: named(said) },
+    { ...axis, ticks: { show: false }, size, space: 34, values: named(value) },
+  ];
+}
+
+export const clock = (seconds) => timeOfDay(new Date(seconds * 1000)).slice(0, 5);
