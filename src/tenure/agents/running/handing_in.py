@@ -21,7 +21,7 @@ from tenure.agents.running.ground import Done
 from tenure.agents.running.keeping import Ended
 from tenure.agents.running.outbox import Finished, send
 from tenure.agents.running.reading import Failure, Reading
-from tenure.agents.running.results import is_judged, said
+from tenure.agents.running.results import is_checked_later, is_judged, said
 from tenure.core.errors import InvalidInput, StoreError, TenureError
 from tenure.core.money import parse_usd, usd_text
 from tenure.core.outcomes import Outcome
@@ -120,6 +120,8 @@ def _submit(work: Work, reading: Reading) -> Done:
             data["session"] = reading.session
     summary = (reading.summary or _beginning(reading.text))[:MOST_SUMMARY]
     fields: dict[str, Any] = {"what": "submit", "data": data, "summary": summary}
+    if is_checked_later(work.task):
+        work.keep_transcript()  # whoever refuses it may be quick
     try:
         if work.tree is not None:
             fields |= _committed(work, data, summary)

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from tenure.core.validation import BEFORE, validator_of
+from tenure.core.validation import BEFORE, NONE, validator_of
 
 _FENCED = re.compile(r"^```[a-zA-Z]*[ \t]*\n(.*?)\n```[ \t]*$", re.DOTALL | re.MULTILINE)
 
@@ -20,6 +20,11 @@ _FENCED = re.compile(r"^```[a-zA-Z]*[ \t]*\n(.*?)\n```[ \t]*$", re.DOTALL | re.M
 def is_judged(task: Mapping[str, Any]) -> bool:
     """Does the contract look at the data itself?"""
     return validator_of(task.get("output") or {}) in BEFORE
+
+
+def is_checked_later(task: Mapping[str, Any]) -> bool:
+    """May a verdict that comes by itself, after the submission, give the attempt up?"""
+    return validator_of(task.get("output") or {}) not in (NONE, *BEFORE)
 
 
 def said(task: Mapping[str, Any], text: str) -> Any:
