@@ -12,8 +12,8 @@ from tenure.core import commands as c
 from tenure.core.commands import Command, NewTask
 from tenure.core.records import Task
 from tenure.engine import Answer, Engine
+from tenure.engine.checks.evidence import Lacking
 from tenure.engine.engine import Asked
-from tenure.engine.evidence import Lacking
 from tenure.engine.gathering import Gatherer
 from tenure.engine.work import Later
 from tenure.stores.memory import Memory

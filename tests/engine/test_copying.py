@@ -19,8 +19,9 @@ from tenure.core import signatures
 from tenure.core.commands import NewTask, Template, Totals
 from tenure.core.errors import CopyRefused, InvalidInput, NotFound, StoreCorrupt
 from tenure.core.records import KINDS, Archived, Brief, Budget, Project, Reservation, Row, Task, replace
-from tenure.engine import Engine, archiving, copying, firing, reading, scheduling
-from tenure.engine.verifying_artifacts import lost
+from tenure.engine import Engine, archiving, copying, reading
+from tenure.engine.sources import firing, scheduling
+from tenure.engine.verifying.artifacts import lost
 from tenure.stores.memory import Memory
 from tenure.stores.port import Change, Store
 from tenure.stores.sqlite import Sqlite

@@ -23,8 +23,8 @@ from tenure.core.errors import (
     TenureError,
 )
 from tenure.engine import Answer
+from tenure.engine.checks.evidence import Lacking
 from tenure.engine.engine import Asked
-from tenure.engine.evidence import Lacking
 from tenure.engine.gathering import Gatherer
 from tenure.engine.work import Later
 from tenure.stores.memory import Memory

@@ -10,7 +10,7 @@ SERVED = ("tests/server/test_artifacts.py",)
 RUNS = ("tests/running/test_going_on.py",)
 WORKS = ("tests/client/test_worker_goes_on.py",)
 FUSED = ("tests/engine/test_on_postgres.py",)  # only there is there a short way
-CORE, PUT = "core/artifacts.py", "engine/putting.py"
+CORE, PUT = "core/artifacts.py", "engine/artifacts/putting.py"
 
 ARTIFACTS = (
     # --- the fence

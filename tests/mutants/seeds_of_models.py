@@ -5,8 +5,8 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 SHORT_WAY = ("tests/engine/test_on_postgres.py",)
-ROUTING = "engine/routing.py"
-ESTIMATING = "engine/estimating.py"
+ROUTING = "engine/models/routing.py"
+ESTIMATING = "engine/models/estimating.py"
 
 MODELS = (
     Mutant("models: no cool-off", "core/retry.py", "until = now + (retry_after if", "until = now + (0 if"),

@@ -6,13 +6,13 @@ from tests.mutants.mutant import Mutant
 
 COPYING = ("tests/engine/test_copying.py",)
 SERVER = ("tests/server/test_deliveries.py",)
-SCHEDULES = "engine/scheduling.py"
-FIRING = "engine/firing.py"
-PRODUCING = "engine/producing.py"
+SCHEDULES = "engine/sources/scheduling.py"
+FIRING = "engine/sources/firing.py"
+PRODUCING = "engine/sources/producing.py"
 TRIGGERS = "core/triggers.py"
 SIGNATURES = "core/signatures.py"
-TRIGGERING = "engine/triggering.py"
-DELIVERING = "engine/delivering.py"
+TRIGGERING = "engine/sources/triggering.py"
+DELIVERING = "engine/sources/delivering.py"
 ROUTE = "server/delivery_routes.py"
 
 SOURCES = (
@@ -64,7 +64,7 @@ SOURCES = (
     Mutant("trigger: loops", FIRING, "if depth > rule.DEEPEST:", "if False:"),
     Mutant(
         "trigger: subtasks begin anew",
-        "engine/hearing.py",
+        "engine/sources/hearing.py",
         "first = task if task.root is None else work.get(Task, task.project, task.root)",
         "first = task",
     ),
@@ -136,10 +136,15 @@ SOURCES = (
         SERVER,
     ),
     # --- the watch
-    Mutant("watch: about itself", "engine/watching.py", " or first.created_by.startswith(watching.CREATED_BY):", ":"),
+    Mutant(
+        "watch: about itself",
+        "engine/sources/watching.py",
+        " or first.created_by.startswith(watching.CREATED_BY):",
+        ":",
+    ),
     Mutant(
         "watch: again while one is open",
-        "engine/watching.py",
+        "engine/sources/watching.py",
         "        and not _is_open(asked.get(subject.name))\n",
         "",
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 RULES = "core/validation.py"
-DECIDING = "engine/validating.py"
+DECIDING = "engine/checks/validating.py"
 MEANWHILE = ("tests/validators/test_claims_meanwhile.py",)
 TRUSTING = ("tests/cli/test_validating.py",)
 
@@ -45,7 +45,7 @@ VALIDATION = (
     Mutant("validation: a dying taker does not count", RULES, "tries=row.tries + 1,", "tries=row.tries,"),
     Mutant(
         "validation: an older contract's verdict counts",
-        "engine/evidence.py",
+        "engine/checks/evidence.py",
         'asked = msgspec.json.encode((name, settings, output), order="sorted")',
         'asked = msgspec.json.encode((name, settings if output is None else {}, output), order="sorted")',
     ),
@@ -82,7 +82,7 @@ VALIDATION = (
     ),
     Mutant(
         "validation: invalid outputs without end",
-        "engine/handing_in.py",
+        "engine/checks/handing_in.py",
         "is_last = marked.invalid >= MOST_INVALID",
         "is_last = False",
     ),

@@ -22,9 +22,10 @@ from tenure.core import commands as c
 from tenure.core.commands import NewTask, Template
 from tenure.core.filters import Prefix
 from tenure.core.records import Schedule, Task
-from tenure.engine import Engine, firing
+from tenure.engine import Engine
 from tenure.engine.coordinating import DUTIES
 from tenure.engine.coordinator import SOONEST, Coordinator, Note
+from tenure.engine.sources import firing
 from tenure.stores.port import Store
 from tenure.stores.postgres import Postgres
 from tenure.stores.sqlite import Sqlite

@@ -188,7 +188,7 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
     def verify(self) -> list[str]:
         """What is wrong with the store; empty when every promise holds."""
         local = self._local("verify")
-        from tenure.engine.verifying_artifacts import lost
+        from tenure.engine.verifying.artifacts import lost
 
         return [*local.store.check(), *local.engine.verify(), *lost(local.engine)]
 

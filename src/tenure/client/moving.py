@@ -11,7 +11,7 @@ from tenure.core.errors import CopyRefused, NotFound
 from tenure.engine import Chance, Engine
 from tenure.engine.copying import Copied, copy_project
 from tenure.engine.upkeep import projects
-from tenure.engine.verifying_artifacts import lost
+from tenure.engine.verifying.artifacts import lost
 from tenure.stores.opening import open_store
 
 

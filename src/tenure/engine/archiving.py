@@ -358,7 +358,7 @@ def _let_go(work: Work, archived: Archived) -> None:
     """Bytes that its artifacts referred to are needed by one less."""
     digests = Counter(row.digest for row in archive.rows_in(archived) if isinstance(row, Artifact))
     if digests:
-        from tenure.engine.putting import let_go
+        from tenure.engine.artifacts.putting import let_go
 
         let_go(work, archived.project, digests)
 

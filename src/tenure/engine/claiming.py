@@ -17,9 +17,9 @@ from tenure.core.records import Agent, Brief, Claim, LastError, Project, Reserva
 from tenure.engine import handing, people
 from tenure.engine.effects import brief_of, current_claim, spread
 from tenure.engine.lanes import Lanes
+from tenure.engine.models.routing import Cooling, route_for, told_of_model, tried, user_of
 from tenure.engine.naming import project_of, task_named
 from tenure.engine.requests import command_digest
-from tenure.engine.routing import Cooling, route_for, told_of_model, tried, user_of
 from tenure.engine.work import Handlers, Work
 from tenure.stores.port import Transaction
 
@@ -285,7 +285,7 @@ def _counts(task: Task, asker: Asker) -> bool:
 def _denied_by_budget(work: Work, task: Task, asker: Asker) -> Outcome | None:
     if not _counts(task, asker):
         return None
-    from tenure.engine import budgeting  # most projects have none, and a start stays cheap
+    from tenure.engine.budgets import budgeting  # most projects have none, and a start stays cheap
 
     short = budgeting.short_of(work, asker.project, task, asker.agent.id)
     return None if short is None else budgeting.denied(work, task, short)
@@ -308,7 +308,7 @@ class Search:
 
     def is_closed(self) -> bool:
         """Can nothing be paid here? Else what can be by now is put back into the lanes."""
-        from tenure.engine import parking
+        from tenure.engine.budgets import parking
 
         self._short = parking.closed(self.work, self.asker.project, self.asker.agent.id)
         if self._short is None and self.asker.project.parked:
@@ -356,7 +356,7 @@ class Search:
 
     def _cannot_pay(self, task: Task) -> bool:
         """One that is parked is counted with the others of its kind, and looked at again when the budget can pay."""
-        from tenure.engine import budgeting, parking
+        from tenure.engine.budgets import budgeting, parking
 
         short = budgeting.short_of(self.work, self.asker.project, task, self.asker.agent.id)
         if short is None:
@@ -382,7 +382,7 @@ class Search:
         )
         if not (self._short or self._unpaid or self.asker.project.parked):
             return found
-        from tenure.engine import parking
+        from tenure.engine.budgets import parking
 
         self.work.is_unfinished = self._has_more
         return parking.explained(self.work, self.cmd.project, found, self._short, self._left_there)
@@ -439,7 +439,7 @@ def _grant(work: Work, task: Task, asker: Asker) -> Outcome:
     new = _with_model(work, task, new, asker)
     reserved = _reserve(work, held, asker) if task.guarded else ()
     if _counts(task, asker):
-        from tenure.engine.budgeting import reserve
+        from tenure.engine.budgets.budgeting import reserve
 
         held, new = reserve(work, asker.project, held, new)
     kept = work.record(

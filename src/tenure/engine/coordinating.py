@@ -25,10 +25,12 @@ from typing import Any, NamedTuple, TypeVar
 from tenure.core import commands, team
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Cycles, Leader, replace
-from tenure.engine import firing, retaining, scheduling, upkeep, watching
+from tenure.engine import upkeep
+from tenure.engine.artifacts import retaining
 from tenure.engine.engine import Engine
 from tenure.engine.leading import COORDINATOR, check_term, lead, step_down
 from tenure.engine.settling import PAGE, Report
+from tenure.engine.sources import firing, scheduling, watching
 from tenure.engine.work import Refused, Work
 from tenure.stores.port import Transaction
 

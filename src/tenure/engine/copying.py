@@ -17,12 +17,12 @@ from tenure.core import commands, lifecycle
 from tenure.core.errors import CopyRefused, InvalidInput, NotFound, OutcomeUnknown, StoreCorrupt
 from tenure.core.events import Event
 from tenure.core.records import KINDS, Claim, Cursor, Project, Reservation, Row, Task, Trigger, replace
-from tenure.engine.allotting import joined
-from tenure.engine.carrying import carry
+from tenure.engine.artifacts.carrying import carry
+from tenure.engine.budgets.allotting import joined
 from tenure.engine.effects import release_reservations
 from tenure.engine.engine import Engine
 from tenure.engine.epochs import put_in_force
-from tenure.engine.producing import LINE, MOVED
+from tenure.engine.sources.producing import LINE, MOVED
 from tenure.engine.work import Work
 from tenure.stores.port import Change, Transaction
 

@@ -9,7 +9,8 @@ import msgspec
 from tenure.core import claims, commands, inputs, lifecycle, priority
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Brief, Task, replace
-from tenure.engine import evidence, handing
+from tenure.engine import handing
+from tenure.engine.checks import evidence
 from tenure.engine.effects import brief_of, current, current_claim, spread
 from tenure.engine.naming import project_of, task_named
 from tenure.engine.work import Handlers, Work
@@ -32,7 +33,7 @@ def edit(work: Work, cmd: commands.Edit) -> Outcome:
     before = task
     closing = [name for name in changes if name in inputs.CLOSES_WINDOW]
     if closing and _waits_for_verdict(work, task):
-        from tenure.engine.validating import withdraw  # few edits meet one
+        from tenure.engine.checks.validating import withdraw  # few edits meet one
 
         if not cmd.supersede:
             return Outcome(
@@ -61,7 +62,7 @@ def edit(work: Work, cmd: commands.Edit) -> Outcome:
     )  # fmt: skip
     spread(work)
     if "constraints" in changes and edited.capped:
-        from tenure.engine.caps import go_on  # few tasks say what they may cost
+        from tenure.engine.budgets.caps import go_on  # few tasks say what they may cost
 
         go_on(work, edited)
     now_is = current(work, edited)
@@ -74,7 +75,7 @@ def edit(work: Work, cmd: commands.Edit) -> Outcome:
 def _waits_for_verdict(work: Work, task: Task) -> bool:
     if not task.checked or lifecycle.VALIDATING not in (task.state, task.state_before):
         return False
-    from tenure.engine.validations import row_of_task
+    from tenure.engine.checks.validations import row_of_task
 
     return task.state not in lifecycle.FINISHED and row_of_task(work, task) is not None
 
@@ -105,7 +106,7 @@ def apply_changes(work: Work, task: Task, changes: dict[str, Any]) -> tuple[Task
         in_task["parked"] = None  # it may no longer overlap what it was parked under
     before, brief = brief, replace(brief, **in_brief)
     if "constraints" in changes and (task.capped or "max_cost_usd" in brief.constraints):
-        from tenure.engine.caps import follow  # few edits concern it
+        from tenure.engine.budgets.caps import follow  # few edits concern it
 
         follow(work, task, before, brief)
     task = inputs.constrained(replace(task, **in_task), brief)

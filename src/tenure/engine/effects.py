@@ -26,7 +26,7 @@ def spread(work: Work) -> None:
         if before is None or before.state == after.state:
             continue
         if after.state == COMPLETED and after.metered:
-            from tenure.engine.estimating import learn  # most tasks tell nothing of what they cost
+            from tenure.engine.models.estimating import learn  # most tasks tell nothing of what they cost
 
             learn(work, after)
         if after.state == DEAD_LETTERED:
@@ -38,7 +38,7 @@ def spread(work: Work) -> None:
         if after.guarded and before.state in HELD and after.state not in HELD:
             free_reservations(work, after)
         if before.funded and before.state in HELD and after.state not in HELD:
-            from tenure.engine.budgeting import release  # few projects have budgets, and a start stays cheap
+            from tenure.engine.budgets.budgeting import release  # few projects have budgets, and a start stays cheap
 
             release(work, after)
     for project, id in counted:  # not before all moves are counted: one's end may let another run

@@ -13,9 +13,9 @@ from tenure.core.errors import Bug, Conflict, InvalidInput, StoreError, TenureEr
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Project
 from tenure.engine import requests
-from tenure.engine.evidence import NOTHING, Evidence, Finding, Lacking, find_out, raise_lacking
+from tenure.engine.checks.evidence import NOTHING, Evidence, Finding, Lacking, find_out, raise_lacking
 from tenure.engine.handlers import handler_of, is_known
-from tenure.engine.own import Own
+from tenure.engine.models.own import Own
 from tenure.engine.reading_ahead import expected, read_ahead, read_holders
 from tenure.engine.settling import PAGE, Report, settle_due, settle_overdue
 from tenure.engine.work import NO_CHANCE, OUR_FAULTS, Chance, Later, Reach, Refused, Unfinished, Work
@@ -105,7 +105,7 @@ class Engine:
         Where something has to be found out for a command no other caller waits for that: it is left out, with what its
         own caller has behind it, and Lacking stands in for its answer. `callers` has one for each command.
         """
-        from tenure.engine.leaving_out import run_without  # a single command needs none of it
+        from tenure.engine.checks.leaving_out import run_without  # a single command needs none of it
 
         _check_bounds(batch)
         return run_without(lambda some, check: self._run_part(some, TRIES, check), batch, callers)

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from tenure.core import claims, eligibility, lifecycle, priority
 from tenure.core.filters import Present
 from tenure.core.records import Agent, Project, Task
-from tenure.engine import handing, validations
+from tenure.engine import handing
+from tenure.engine.checks import validations
+from tenure.engine.models.routing import Cooling, user_of
 from tenure.engine.naming import project_of, task_named
-from tenure.engine.routing import Cooling, user_of
 from tenure.engine.work import Work
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def why(work: Work, project: str, name: str) -> WhyView:
 
 def _by_budget(work: Work, settings: Project, task: Task) -> list[str]:
     """What keeps a ready task from being paid, whoever would claim it."""
-    from tenure.engine.budgeting import reason, short_of
+    from tenure.engine.budgets.budgeting import reason, short_of
 
     short = short_of(work, settings, task, "") if task.state == lifecycle.READY else None
     return [] if short is None else [reason(work, short)]

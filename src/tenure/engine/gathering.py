@@ -32,9 +32,9 @@ from tenure.core import commands, inputs
 from tenure.core.commands import OWNER, Command, Principal
 from tenure.core.errors import Bug, Conflict, InvalidInput, Overloaded, StoreAway, TenureError
 from tenure.core.outcomes import Outcome
+from tenure.engine.checks.evidence import Finding, Lacking
+from tenure.engine.checks.inquiring import Inquirer
 from tenure.engine.engine import ROUNDS, Answer, Asked, Engine, asked, told
-from tenure.engine.evidence import Finding, Lacking
-from tenure.engine.inquiring import Inquirer
 from tenure.stores.port import WRITERS
 
 if TYPE_CHECKING:

@@ -130,7 +130,7 @@ def spawn(work: Work, cmd: commands.Spawn) -> Outcome:
         )
         made = {t.local_name: t for t in built}
     if made and parent.capped:
-        from tenure.engine.budgeting import lend  # few tasks say what they may cost
+        from tenure.engine.budgets.budgeting import lend  # few tasks say what they may cost
 
         lend(work, hold.project, parent, hold.claim, list(made.values()))
     tasks = [made[n.name] if n.name in made else existing[n.name] for n in named]
@@ -148,7 +148,7 @@ def _without_money(work: Work, hold: Hold) -> Outcome | None:
     """A denial where no budget is left for subtasks."""
     if not (hold.project.funded or hold.task.capped):
         return None
-    from tenure.engine.budgeting import no_headroom  # most projects have no budget
+    from tenure.engine.budgets.budgeting import no_headroom  # most projects have no budget
 
     return no_headroom(work, hold.project, hold.task, hold.claim)
 

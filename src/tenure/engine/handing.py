@@ -148,7 +148,7 @@ def inputs_of(work: Work, task: Task, brief: Brief) -> Inputs:
 
 def _list_artifacts(entry: dict[str, Any], source: Task, rows: Iterable[Artifact], size: int) -> int:
     """Add what an artifact is known by; its bytes are fetched by whoever wants them. How much there is by now."""
-    from tenure.engine.putting import view  # most tasks have none, and a start stays cheap
+    from tenure.engine.artifacts.putting import view  # most tasks have none, and a start stays cheap
 
     listed = entry["artifacts"] = []
     for row in {row.id: row for row in rows}.values():
@@ -189,7 +189,7 @@ class _Wanted:
         if not ref.startswith("artifact:"):
             return False
         from tenure.core.artifacts import named_by
-        from tenure.engine.putting import of_task
+        from tenure.engine.artifacts.putting import of_task
 
         named = named_by(ref)
         task = self._task(project, named.task) if named is not None else None
@@ -213,7 +213,7 @@ def earlier_artifacts(work: Work, task: Task) -> tuple[v.ArtifactView, ...] | No
     if not task.artifacts:
         return None
     from tenure.core.artifacts import newest
-    from tenure.engine.putting import of_task, views
+    from tenure.engine.artifacts.putting import of_task, views
 
     rows = [row for row in of_task(work, task) if row.generation < task.generation]
     return tuple(views(newest(rows, task.run), task)) or None

@@ -13,10 +13,10 @@ THEMES: dict[str, tuple[type[c.Command], ...]] = {
     "claiming": (c.Claim, c.ClaimNext),
     "holding": (c.Renew, c.Start, c.Progress, c.Checkpoint, c.Fail, c.Release, c.Ask),
     "submitting": (c.Submit,),
-    "validating": (c.TakeValidation, c.RenewValidation, c.Judge, c.Undecide, c.Approve, c.Reject),
+    "checks.validating": (c.TakeValidation, c.RenewValidation, c.Judge, c.Undecide, c.Approve, c.Reject),
     "spending": (c.Usage,),
     "landing": (c.Land,),
-    "putting": (c.PutArtifact,),
+    "artifacts.putting": (c.PutArtifact,),
     "graphs": (c.Add, c.Link, c.Unlink, c.Publish, c.Spawn, c.Wait),
     "operating": (
         c.Pause, c.Resume, c.Answer, c.Cancel, c.Retry, c.Reset, c.Adopt, c.Archive, c.Assign, c.Reassign, c.Recover,
@@ -30,11 +30,13 @@ THEMES: dict[str, tuple[type[c.Command], ...]] = {
     "mail": (c.Send, c.Read),
     "reserving": (c.Reserve, c.RenewReservation, c.Unreserve),
     "leading": (c.Lead, c.StepDown),
-    "scheduling": (c.SetSchedule, c.PauseSchedule, c.ResumeSchedule, c.RemoveSchedule, c.RunSchedule),
-    "triggering": (c.SetTrigger, c.PauseTrigger, c.ResumeTrigger, c.RemoveTrigger, c.RotateSecret, c.TryTrigger),
-    "delivering": (c.Deliver,),
-    "watching": (c.SetWatch,),
-    "allotting": (c.SetBudget, c.RemoveBudget, c.MoveBudget),
+    "sources.scheduling": (c.SetSchedule, c.PauseSchedule, c.ResumeSchedule, c.RemoveSchedule, c.RunSchedule),
+    "sources.triggering": (
+        c.SetTrigger, c.PauseTrigger, c.ResumeTrigger, c.RemoveTrigger, c.RotateSecret, c.TryTrigger,
+    ),
+    "sources.delivering": (c.Deliver,),
+    "sources.watching": (c.SetWatch,),
+    "budgets.allotting": (c.SetBudget, c.RemoveBudget, c.MoveBudget),
     "keys": (c.CreateKey, c.RotateKey, c.RevokeKey),
 }  # fmt: skip
 _THEME_OF = {kind: theme for theme, kinds in THEMES.items() for kind in kinds}

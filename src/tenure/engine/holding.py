@@ -133,7 +133,7 @@ def _by_budget(work: Work, hold: Hold, answer: Outcome) -> Outcome:
     """The answer with what budgets have to say to a holder that gives a sign of life."""
     if not (hold.project.funded or hold.task.capped):
         return answer
-    from tenure.engine.budgeting import checked  # most projects have none, and a start stays cheap
+    from tenure.engine.budgets.budgeting import checked  # most projects have none, and a start stays cheap
 
     return checked(work, hold, answer)
 
@@ -240,7 +240,7 @@ def _cool_down(work: Work, hold: Hold, cmd: commands.Fail, after: int | None) ->
     """An agent in trouble cools off after three in a row; a rate limit cools the model, for all."""
     claim = hold.claim
     if cmd.error_class == retry.RATE_LIMIT:
-        from tenure.engine import routing  # seldom needed, and a start stays cheap
+        from tenure.engine.models import routing  # seldom needed, and a start stays cheap
 
         name = cmd.model or claim.model or routing.told_to_use(work, hold.project, hold.task, claim)
         if name is not None:

@@ -15,7 +15,8 @@ from tenure.core.errors import Cycle, InvalidInput, LimitReached, TooLarge
 from tenure.core.outcomes import Outcome
 from tenure.core.ranges import has_number
 from tenure.core.records import Brief, Dag, Edge, Project, Row, Task, Track, replace
-from tenure.engine import evidence, handing
+from tenure.engine import handing
+from tenure.engine.checks import evidence
 from tenure.engine.effects import cancel_task, cascade_reason, current, spread
 from tenure.engine.naming import find_task, task_by_ref, task_named, tasks_by_idempotency
 from tenure.engine.work import Refused, Work
@@ -284,7 +285,7 @@ class Builder:
                 task = replace(task, state=state, ready_at=work.now if state == lifecycle.READY else None)
             cap: list[Row] = []
             if "max_cost_usd" in brief.constraints:
-                from tenure.engine.caps import new_cap  # few tasks have one, and a start stays cheap
+                from tenure.engine.budgets.caps import new_cap  # few tasks have one, and a start stays cheap
 
                 cap += new_cap(work, task, brief)
             work.record(

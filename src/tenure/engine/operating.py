@@ -127,7 +127,7 @@ def resumed(work: Work, task: Task, kind: str, message: str) -> Task:
 def _gone_on(work: Work, task: Task) -> list[Row]:
     """The check that the task waits for, from its first try again."""
     from tenure.core.validation import gone_on
-    from tenure.engine.validations import row_of_task  # few tasks are checked
+    from tenure.engine.checks.validations import row_of_task  # few tasks are checked
 
     row = row_of_task(work, task)
     assert row is not None, f"{task.key} has nothing that waits for a verdict"
@@ -208,7 +208,7 @@ def _paused_from(work: Work, task: Task) -> str | None:
     """Where a task that was paused before its cancellation goes on: with its verdict, if it waited for one."""
     if task.state_before != PAUSED or not task.checked:
         return None
-    from tenure.engine.validations import row_of_task
+    from tenure.engine.checks.validations import row_of_task
 
     return None if row_of_task(work, task) is None else lifecycle.VALIDATING
 
@@ -282,8 +282,8 @@ def _unchecked(work: Work, task: Task) -> list[Row]:
     """What the task waited for when it was paused: a verdict that nobody needs any more."""
     if task.state != PAUSED or task.state_before != lifecycle.VALIDATING:
         return []
-    from tenure.engine.validating import closed
-    from tenure.engine.validations import row_of_task
+    from tenure.engine.checks.validating import closed
+    from tenure.engine.checks.validations import row_of_task
 
     row = row_of_task(work, task)
     return [] if row is None else closed(work, row)

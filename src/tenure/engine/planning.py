@@ -18,12 +18,13 @@ from tenure.core.errors import InvalidInput
 from tenure.core.filters import Prefix
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Budget, Dag, Edge, Project, Task, Track, replace
-from tenure.engine import ends, handing
+from tenure.engine import handing
 from tenure.engine.editing import apply_changes, current_value
 from tenure.engine.effects import brief_of, cancel_task, current, spread
 from tenure.engine.graphs import disconnect
 from tenure.engine.making import Builder, check_plan_size, connect
 from tenure.engine.naming import project_of, task_named, tasks_by_idempotency
+from tenure.engine.sources import ends
 from tenure.engine.work import Handlers, Refused, Work
 
 _COMPARED = tuple(name for name in inputs.EDITABLE if name != "boost")
@@ -79,7 +80,7 @@ def _set_budget(work: Work, cmd: commands.Plan, dag: Dag) -> bool:
     if cmd.budget is None:
         return False
     from tenure.core.budgets import DAG, USD, budget_id, parse_amount  # few plans have one, and a start stays cheap
-    from tenure.engine.allotting import set_budget
+    from tenure.engine.budgets.allotting import set_budget
 
     row = work.get(Budget, cmd.project, budget_id(DAG, dag.id))
     if row is not None and row.allocated == parse_amount(cmd.budget, USD, "budget") and row.currency == USD:

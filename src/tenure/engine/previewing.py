@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def ready(work: Work, project: str, *, track: str | None = None, limit: int = 50) -> list[TaskView]:
     """Claimable tasks, best first, whoever asks."""
     if project_of(work, project).parked:
-        from tenure.engine.parking import unpark
+        from tenure.engine.budgets.parking import unpark
 
         unpark(work, project)
     limit = inputs.check_limit(limit, MOST_LISTED)

@@ -43,7 +43,7 @@ def define_project(work: Work, cmd: commands.DefineProject) -> Outcome:
         changes["routing"] = cmd.routing
     project = replace(project, **changes)
     if before is None:
-        from tenure.engine.allotting import joined  # once in a project's life, and a start stays cheap
+        from tenure.engine.budgets.allotting import joined  # once in a project's life, and a start stays cheap
 
         project = joined(work, project)
         tracks = [Track(project=cmd.project, id=code, name=name) for code, name in TRACKS.items()]

@@ -32,7 +32,9 @@ from tenure.core.records import (
     Trigger,
     Usage,
 )  # fmt: skip
-from tenure.engine import handing, landing, mail, people, putting, spending, validations
+from tenure.engine import handing, landing, mail, people, spending
+from tenure.engine.artifacts import putting
+from tenure.engine.checks import validations
 from tenure.engine.effects import brief_of, lineage
 from tenure.engine.leading import COORDINATOR, PROJECT_LEADER
 from tenure.engine.naming import dag_named, project_of, task_named
@@ -451,7 +453,7 @@ def _sources(work: Work, project: Project) -> dict[str, int]:
 def _budgets(work: Work, project: Project) -> list[v.BudgetView]:
     if not project.funded:
         return []
-    from tenure.engine import accounting  # most projects have none, and a start stays cheap
+    from tenure.engine.budgets import accounting  # most projects have none, and a start stays cheap
 
     return [accounting.view(work, row) for row in accounting.rows(work, project.id, limit=MOST_BUDGETS)]
 

@@ -49,7 +49,7 @@ def usage(work: Work, cmd: commands.Usage) -> Outcome:
     answer = told(work, hold, (said,), answer)
     if refusal is not None or not (hold.project.funded or task.capped):
         return answer
-    from tenure.engine.budgeting import checked  # most projects have no budget, and a start stays cheap
+    from tenure.engine.budgets.budgeting import checked  # most projects have no budget, and a start stays cheap
 
     return checked(work, hold, answer)
 
@@ -61,7 +61,7 @@ def told(work: Work, hold: Hold, said: Sequence[Totals], answer: Outcome) -> Out
         return answer
     rows = _book(work, hold, spent)
     if hold.refusal is None:
-        from tenure.engine.estimating import metered  # a start stays cheap
+        from tenure.engine.models.estimating import metered  # a start stays cheap
 
         metered(work, hold)
     models = {one.model for one in spent}
@@ -85,7 +85,7 @@ def _book(work: Work, hold: Hold, spent: Sequence[Spent]) -> list[Usage]:
             more["tokens"] += tokens_of(row) - (tokens_of(kept) if kept else 0)
     check_models({row.model for row in rows.values()})
     if hold.project.funded or hold.task.capped:
-        from tenure.engine.budgeting import book
+        from tenure.engine.budgets.budgeting import book
 
         book(work, hold.project, hold.task, claim, more, late=late)
     return list(rows.values())
@@ -93,7 +93,7 @@ def _book(work: Work, hold: Hold, spent: Sequence[Spent]) -> list[Usage]:
 
 def _priced(work: Work, row: Usage) -> int | None:
     """What it cost by the table of prices, for agents that only tell their tokens."""
-    from tenure.engine.pricing import price_table
+    from tenure.engine.models.pricing import price_table
 
     try:
         found = price_table(work.own.prices).find(row.model, work.now)

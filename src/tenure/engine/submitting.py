@@ -31,11 +31,11 @@ def submit(work: Work, cmd: commands.Submit) -> Outcome:
     digest = hashlib.sha256(encoded).hexdigest()[:32]
     answer = _accepted_before(work, hold, cmd, digest)
     if answer is None and "tokens_per_line" in hold.project.limits:
-        from tenure.engine.efficiency import reviewed  # as below
+        from tenure.engine.budgets.efficiency import reviewed  # as below
 
         answer = reviewed(work, hold, cmd, encoded, digest)
     if answer is None and hold.task.checked:
-        from tenure.engine.handing_in import handed_in  # as below
+        from tenure.engine.checks.handing_in import handed_in  # as below
 
         answer = handed_in(work, hold, cmd, encoded, digest)
     if answer is None and hold.refusal is not None:
@@ -64,7 +64,7 @@ def _handed_on(work: Work, hold: Hold, names: tuple[str, ...] | None) -> tuple[s
     if names is None and not hold.task.artifacts:
         return ()
     from tenure.core.artifacts import handed_on  # most tasks have none, and a start stays cheap
-    from tenure.engine.putting import of_task
+    from tenure.engine.artifacts.putting import of_task
 
     return handed_on(of_task(work, hold.task), hold.claim, names)
 
@@ -107,7 +107,7 @@ def accept(work: Work, free: Task, over: Claim, result: Result, *rows: Row, **de
 def _model_works(work: Work, claim: Claim) -> None:
     project = work.get(Project, claim.project, claim.project)
     if project is not None and project.limited:
-        from tenure.engine.routing import works  # as above: most of the time no model is in trouble
+        from tenure.engine.models.routing import works  # as above: most of the time no model is in trouble
 
         works(work, project, claim)
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from tenure.core import team
 from tenure.core.filters import Present, Range
 from tenure.core.records import Agent, Project, Request, Reservation, Session, Task, replace
-from tenure.engine import archiving, retaining
+from tenure.engine import archiving
+from tenure.engine.artifacts import retaining
 from tenure.engine.effects import release_reservations
 from tenure.engine.requests import KEPT
 from tenure.engine.settling import PAGE, Report, settle_due

@@ -21,8 +21,8 @@ from tenure.core.events import Event
 from tenure.core.outcomes import Outcome
 from tenure.core.records import KINDS, Row, Task, replace
 from tenure.core.settle import stamp
-from tenure.engine.evidence import Evidence
-from tenure.engine.own import Own
+from tenure.engine.checks.evidence import Evidence
+from tenure.engine.models.own import Own
 from tenure.engine.rows import UNREAD, Key, Rows
 from tenure.stores.port import Change, Transaction
 

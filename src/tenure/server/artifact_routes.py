@@ -26,7 +26,7 @@ from tenure.core.commands import PutArtifact
 from tenure.core.errors import InvalidInput, Overloaded, TenureError, TooLarge
 from tenure.core.outcomes import Outcome
 from tenure.core.roles import check_kind
-from tenure.engine import putting
+from tenure.engine.artifacts import putting
 from tenure.server import answers
 from tenure.server.answers import Answer
 from tenure.server.app import Place, Streamed

@@ -71,7 +71,7 @@ class Local:
 
     def put(self, asked: Putting, principal: Principal) -> Outcome:
         from tenure.artifacts.port import put
-        from tenure.engine import putting
+        from tenure.engine.artifacts import putting
 
         project, source = asked.project, asked.source
         ready = putting.ready(self.engine, project, asked.receipt, asked.name, principal)
@@ -91,7 +91,7 @@ class Local:
 
     def get(self, asked: Wanted, principal: Principal) -> Got:
         from tenure.client.contents import Got
-        from tenure.engine.putting import found
+        from tenure.engine.artifacts.putting import found
 
         view: Any = found(self.engine, asked.project, asked.task, asked.name, asked.generation, principal)
         return Got(view, self.places(asked.project).read(view["digest"], start=asked.start, end=asked.end))

@@ -11,8 +11,8 @@ import msgspec
 from tenure.core.estimates import expected
 from tenure.core.records import Project
 from tenure.core.routing import User, Wanted, route
-from tenure.engine.routing import shown
-from tenure.engine.tiering import tier_table
+from tenure.engine.models.routing import shown
+from tenure.engine.models.tiering import tier_table
 
 Shown = dict[str, str | None]
 Told = Callable[[int, str, Sequence[str], Mapping[str, Any]], Shown]  # of a task's priority, type, tags, constraints

@@ -24,7 +24,7 @@ from tenure.core import (
     usage,
 )  # fmt: skip
 from tenure.engine import keys
-from tenure.engine.allotting import ONCE
+from tenure.engine.budgets.allotting import ONCE
 from tenure.engine.claiming import MOST_AT_ONCE
 from tenure.engine.overview import LONGEST as MOST_MINUTES
 from tenure.engine.reading import ORDERS

@@ -15,7 +15,8 @@ from tenure.core.commands import Principal
 from tenure.core.errors import InvalidInput, LimitReached, NotAllowed, NotFound, Overloaded, TooLarge
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Artifact, Content, replace
-from tenure.engine import archiving, putting, reading, retaining
+from tenure.engine import archiving, reading
+from tenure.engine.artifacts import putting, retaining
 from tenure.testing.engine.spending import look, shown
 from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import AGENT, PROJECT, Scene, forged
@@ -452,7 +453,7 @@ class Artifacts(Stage):
         assert any("which is not there" in text for text in scene.engine.verify(with_replay=False))
 
     def test_verify_finds_bytes_that_are_gone(self, scene: Scene) -> None:
-        from tenure.engine.verifying_artifacts import lost
+        from tenure.engine.verifying.artifacts import lost
 
         receipt = scene.take(scene.add())
         give(scene, receipt, "a.txt")

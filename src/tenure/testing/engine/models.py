@@ -12,8 +12,8 @@ from tenure.core import queries as q
 from tenure.core.commands import NewTask, Totals
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Brief, Claim, LikeTasks, Model, Project, Task
-from tenure.engine.estimating import Estimate, estimate_of
 from tenure.engine.looking import look
+from tenure.engine.models.estimating import Estimate, estimate_of
 from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import PROJECT, Scene
 

@@ -13,12 +13,12 @@ from tenure.core import queries as q
 from tenure.core.commands import NewTask, Template
 from tenure.core.errors import InvalidInput, LimitReached, NotAllowed, NotFound, TooLarge
 from tenure.core.records import Brief, Cycles, Dag, Schedule, Task, replace
-from tenure.engine import scheduling
 from tenure.engine.coordinating import DUTIES, Led, stand
 from tenure.engine.coordinator import LEASE
 from tenure.engine.engine import Engine
 from tenure.engine.looking import look
 from tenure.engine.settling import Report
+from tenure.engine.sources import scheduling
 from tenure.engine.work import Refused
 from tenure.testing.engine.coordinators import Office
 from tenure.testing.engine.stage import Stage

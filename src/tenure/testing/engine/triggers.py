@@ -14,10 +14,11 @@ from tenure.core import triggers as rule
 from tenure.core.commands import NewTask, Principal, Template
 from tenure.core.errors import InvalidInput, NotAllowed, NotFound
 from tenure.core.records import Brief, Cursor, Cycles, Dag, Task, Trigger, replace
-from tenure.engine import Engine, firing
+from tenure.engine import Engine
 from tenure.engine.coordinating import DUTIES, Led, stand
 from tenure.engine.coordinator import LEASE
 from tenure.engine.looking import look
+from tenure.engine.sources import firing
 from tenure.engine.work import Refused, Work
 from tenure.testing.engine.coordinators import Office
 from tenure.testing.engine.graphs import new

@@ -13,7 +13,8 @@ from tenure.core.errors import InvalidInput, NotAllowed, RequestIdReused
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Claim, Result, Validation, replace
 from tenure.core.validation import MOST_INVALID, MOST_TRIES
-from tenure.engine import Engine, explaining, reading, validations
+from tenure.engine import Engine, explaining, reading
+from tenure.engine.checks import validations
 from tenure.engine.gathering import Gatherer
 from tenure.testing.engine.spending import look, shown
 from tenure.testing.engine.stage import Stage

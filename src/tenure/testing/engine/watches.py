@@ -10,10 +10,10 @@ from tenure.core import commands as c
 from tenure.core import queries as q
 from tenure.core.errors import InvalidInput, NotAllowed
 from tenure.core.records import Brief, Cycles, Task, Watch
-from tenure.engine import watching
 from tenure.engine.coordinating import Led, stand
 from tenure.engine.coordinator import LEASE
 from tenure.engine.looking import look
+from tenure.engine.sources import watching
 from tenure.engine.work import Refused
 from tenure.testing.engine.coordinators import Office
 from tenure.testing.engine.stage import Stage

@@ -14,9 +14,9 @@ from tenure.core.errors import InvalidInput, LimitReached, NotFound
 from tenure.core.filters import Prefix
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Budget, Claim, Dag, Project, Task, replace
-from tenure.engine import caps
-from tenure.engine.accounting import view
-from tenure.engine.budgeting import keep, kept_rows, paused_by
+from tenure.engine.budgets import caps
+from tenure.engine.budgets.accounting import view
+from tenure.engine.budgets.budgeting import keep, kept_rows, paused_by
 from tenure.engine.effects import current_claim
 from tenure.engine.naming import project_of, task_named
 from tenure.engine.work import Handlers, Work

@@ -17,12 +17,12 @@ from tenure.core.receipts import NONCE_BYTES, Receipt, parse_receipt
 from tenure.core.records import Claim, Project, Result, Task, Validation, replace
 from tenure.core.validation import MOST_REASONS, PASSED, REFUSED, REVIEW
 from tenure.engine import handing
+from tenure.engine.checks.handing_in import text_of
+from tenure.engine.checks.validations import open_rows, row_of_task, view
 from tenure.engine.effects import brief_of, current, current_claim, spread
-from tenure.engine.handing_in import text_of
 from tenure.engine.naming import project_of, task_named
 from tenure.engine.operating import denied
 from tenure.engine.submitting import accept
-from tenure.engine.validations import open_rows, row_of_task, view
 from tenure.engine.work import Handlers, Refused, Work
 
 MOST_LOOKED_AT = 500  # open checks among which the best is chosen

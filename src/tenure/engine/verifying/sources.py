@@ -8,7 +8,7 @@ from tenure.core import schedules
 from tenure.core.errors import TenureError
 from tenure.core.records import Cursor, Dag, Schedule, Trigger
 from tenure.engine.replaying import Tables
-from tenure.engine.triggering import READER, last_sequence
+from tenure.engine.sources.triggering import READER, last_sequence
 from tenure.engine.work import Work
 
 

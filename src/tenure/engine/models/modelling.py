@@ -9,9 +9,9 @@ from tenure.core import estimates, money
 from tenure.core.records import Claim, Finished, LikeTasks, Model, Task, Usage
 from tenure.core.savings import Saved, Used, savings
 from tenure.core.usage import TOKENS
+from tenure.engine.models.pricing import price_table
+from tenure.engine.models.routing import tiers_of
 from tenure.engine.naming import project_of
-from tenure.engine.pricing import price_table
-from tenure.engine.routing import tiers_of
 from tenure.engine.work import Work
 
 if TYPE_CHECKING:

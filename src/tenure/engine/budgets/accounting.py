@@ -10,9 +10,9 @@ from tenure.core.budgets import AGENT, DAG, PROJECT, SCOPES, TASK, TENANT, budge
 from tenure.core.errors import NotFound
 from tenure.core.filters import Prefix
 from tenure.core.records import Brief, Budget, Project, Task
-from tenure.engine.budgeting import amount, kept_rows, reason, recommendation, used
+from tenure.engine.budgets.budgeting import amount, kept_rows, reason, recommendation, used
 from tenure.engine.effects import descendants
-from tenure.engine.estimating import estimate_of
+from tenure.engine.models.estimating import estimate_of
 from tenure.engine.naming import project_of, task_named
 from tenure.engine.work import Work
 
@@ -164,7 +164,7 @@ def _waiting(work: Work, project: str, budget: Budget) -> Iterator[list[Task]]:
 
 
 def _likely(work: Work, budget: Budget, task: Task, brief: Brief) -> int:
-    from tenure.engine.caps import cap_of
+    from tenure.engine.budgets.caps import cap_of
 
     estimate = estimate_of(work, task, brief)
     if budget.currency == budgets.TOKENS:
@@ -174,7 +174,7 @@ def _likely(work: Work, budget: Budget, task: Task, brief: Brief) -> int:
 
 def headroom(work: Work, project: str, agent: str) -> v.HeadroomView:
     """For whoever is about to start something that will claim: no money, no process."""
-    from tenure.engine.parking import closed
+    from tenure.engine.budgets.parking import closed
 
     settings = project_of(work, project)
     scopes = [scope for scope in (TENANT, PROJECT, AGENT) if scope in settings.funded]

@@ -13,7 +13,7 @@ from tenure.core.errors import TenureError
 from tenure.core.records import Archived, Artifact, Claim, Content, Result, Task
 from tenure.engine.replaying import Tables
 from tenure.engine.upkeep import projects
-from tenure.engine.verifying_archive import kept
+from tenure.engine.verifying.archive import kept
 
 if TYPE_CHECKING:
     from tenure.engine.engine import Engine

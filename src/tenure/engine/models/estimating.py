@@ -13,7 +13,7 @@ from tenure.core.lifecycle import COMPLETED
 from tenure.core.records import Agent, Brief, Claim, Finished, LikeTasks, Project, Task, Usage, replace
 from tenure.engine.effects import brief_of
 from tenure.engine.holding import Hold
-from tenure.engine.routing import route_for, tiers_of, user_of, works
+from tenure.engine.models.routing import route_for, tiers_of, user_of, works
 from tenure.engine.work import Work
 
 
@@ -46,7 +46,7 @@ def estimate_of(work: Work, task: Task, brief: Brief, agent: Agent | None = None
 def cost_of(work: Work, model: str, tokens: int) -> int | None:
     """Of so many tokens, split as the table of tiers says; None where the model has no price."""
     from tenure.core.savings import rate_of
-    from tenure.engine.pricing import price_table  # large, and only needed where money is reserved
+    from tenure.engine.models.pricing import price_table  # large, and only needed where money is reserved
 
     tiers = tiers_of(work)
     rate = rate_of(model, tiers, price_table(work.own.prices), work.now)

@@ -19,7 +19,7 @@ from tenure.core.filters import Prefix, Present, Range
 from tenure.core.outcomes import Outcome
 from tenure.core.priority import BOOSTS
 from tenure.core.records import Budget, Project, Task, replace
-from tenure.engine.budgeting import kept_rows, reason, recommendation, shown
+from tenure.engine.budgets.budgeting import kept_rows, reason, recommendation, shown
 from tenure.engine.work import Work
 
 MARK = "$"  # before the key, where else a task's id stands

@@ -34,7 +34,7 @@ def follow(work: Work, task: Task, before: Brief, after: Brief) -> None:
     row = work.get(Budget, task.project, budget_id(TASK, task.id))
     if allocated is None:
         if row is not None and row.currency == USD:
-            from tenure.engine.allotting import drop
+            from tenure.engine.budgets.allotting import drop
 
             drop(work, row)
     elif row is None or row.currency == USD:
@@ -48,7 +48,7 @@ def follow(work: Work, task: Task, before: Brief, after: Brief) -> None:
 
 def go_on(work: Work, task: Task, *, but: str | None = None) -> None:
     """Resume what the task's own budget has paused, if that is no longer used up."""
-    from tenure.engine.allotting import resumed
+    from tenure.engine.budgets.allotting import resumed
 
     resumed(work, task.project, budget_id(TASK, task.id), but=but)
 

@@ -16,9 +16,9 @@ from tenure.core.errors import InvalidInput, NotSignedIn, TooLarge
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Project, Trigger
 from tenure.core.signatures import Delivery
-from tenure.engine.firing import fire, hold_back
 from tenure.engine.naming import tasks_by_idempotency
-from tenure.engine.producing import Cause
+from tenure.engine.sources.firing import fire, hold_back
+from tenure.engine.sources.producing import Cause
 from tenure.engine.work import Handlers, Work
 
 if TYPE_CHECKING:

@@ -31,16 +31,16 @@ from tenure.core.records import (
     Task,
     Usage,
 )
+from tenure.engine.budgets.parking import MARK
 from tenure.engine.effects import dead_letter_id
-from tenure.engine.parking import MARK
 from tenure.engine.replaying import Tables, differences, replay
 from tenure.engine.totals import ARCHIVED
 from tenure.engine.upkeep import projects
-from tenure.engine.verifying_archive import archived_rows, kept, large_values
-from tenure.engine.verifying_artifacts import artifact_rows
-from tenure.engine.verifying_budgets import budget_rows
-from tenure.engine.verifying_sources import source_rows
-from tenure.engine.verifying_validations import validation_rows
+from tenure.engine.verifying.archive import archived_rows, kept, large_values
+from tenure.engine.verifying.artifacts import artifact_rows
+from tenure.engine.verifying.budgets import budget_rows
+from tenure.engine.verifying.sources import source_rows
+from tenure.engine.verifying.validations import validation_rows
 from tenure.engine.work import Work
 
 if TYPE_CHECKING:

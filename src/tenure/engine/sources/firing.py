@@ -17,10 +17,10 @@ from tenure.core import triggers as rule
 from tenure.core.commands import Principal
 from tenure.core.events import Event
 from tenure.core.records import Cursor, Dag, Project, Trigger, replace
-from tenure.engine.hearing import depth_of, event_values, values_of
-from tenure.engine.producing import Cause, Made, attempt, projects_here, template_of
 from tenure.engine.settling import Report
-from tenure.engine.triggering import MOST, READER
+from tenure.engine.sources.hearing import depth_of, event_values, values_of
+from tenure.engine.sources.producing import Cause, Made, attempt, projects_here, template_of
+from tenure.engine.sources.triggering import MOST, READER
 from tenure.engine.work import Work
 
 if TYPE_CHECKING:

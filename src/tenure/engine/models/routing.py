@@ -14,7 +14,7 @@ from tenure.core.records import Agent, Brief, Claim, Model, Project, Task, Usage
 from tenure.core.routing import Route, User
 from tenure.core.tiers import Tiers, known_as
 from tenure.engine.effects import brief_of
-from tenure.engine.tiering import tier_table
+from tenure.engine.models.tiering import tier_table
 from tenure.engine.work import Work
 
 

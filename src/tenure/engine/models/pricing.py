@@ -15,7 +15,7 @@ from pathlib import Path
 from tenure.core.errors import InvalidInput
 from tenure.core.prices import Prices
 
-SHIPPED = Path(__file__).parents[1] / "data" / "prices.json"
+SHIPPED = Path(__file__).parents[2] / "data" / "prices.json"
 LARGEST = 1 << 20  # bytes of a user's file
 
 

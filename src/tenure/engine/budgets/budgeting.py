@@ -14,8 +14,8 @@ from tenure.core.budgets import AGENT, DAG, PROJECT, TASK, TENANT, TOKENS, USD, 
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Agent, Budget, Claim, Project, Task, replace
 from tenure.engine.effects import brief_of, current, current_claim, spread
-from tenure.engine.estimating import estimate_of
 from tenure.engine.holding import Hold
+from tenure.engine.models.estimating import estimate_of
 from tenure.engine.work import Work
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tenure.engine.evidence import Lacking
+from tenure.engine.checks.evidence import Lacking
 
 if TYPE_CHECKING:
     from tenure.engine.engine import Asked

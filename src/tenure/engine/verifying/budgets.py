@@ -9,7 +9,7 @@ from tenure.core import claims
 from tenure.core.budgets import AGENT, DAG, PROJECT, TASK, TENANT, USD, place
 from tenure.core.estimates import tokens_of
 from tenure.core.records import Archived, Budget, Claim, Project, Row, Task, Usage
-from tenure.engine.parking import MARK
+from tenure.engine.budgets.parking import MARK
 from tenure.engine.replaying import Tables
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 from typing import NamedTuple
 
-from tenure.engine.evidence import Finding, Question, find_out, too_many
+from tenure.engine.checks.evidence import Finding, Question, find_out, too_many
 
 THREADS = 2
 MOST_WAITING = 200  # inquiries; those beyond are answered at once: nothing can be said now

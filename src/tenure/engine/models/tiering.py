@@ -16,7 +16,7 @@ from typing import Any
 from tenure.core.errors import InvalidInput
 from tenure.core.tiers import Tiers
 
-SHIPPED = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "tiers.json")
+SHIPPED = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(__file__))), "data", "tiers.json")
 LARGEST = 1 << 20  # bytes of a user's file
 
 

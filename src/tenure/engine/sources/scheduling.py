@@ -18,8 +18,18 @@ from tenure.core.filters import Range
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Project, Schedule, replace
 from tenure.engine.naming import project_of
-from tenure.engine.producing import Cause, Made, attempt, produce, projects_here, rehearse, said, shown, template_of
 from tenure.engine.settling import Report
+from tenure.engine.sources.producing import (
+    Cause,
+    Made,
+    attempt,
+    produce,
+    projects_here,
+    rehearse,
+    said,
+    shown,
+    template_of,
+)
 from tenure.engine.work import OUR_FAULTS, Handlers, Work
 from tenure.stores.port import Transaction
 

@@ -13,9 +13,10 @@ from tenure.core.errors import RequestIdReused
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Claim, Result, Row, Task, Validation, replace
 from tenure.core.validation import BEFORE, INVALID_OUTPUT, MOST_INVALID
-from tenure.engine import evidence, holding, submitting
+from tenure.engine import holding, submitting
+from tenure.engine.checks import evidence
+from tenure.engine.checks.validations import view
 from tenure.engine.effects import brief_of, spread
-from tenure.engine.validations import view
 from tenure.engine.work import Work
 
 WAITING = "VALIDATING"  # the reason of a result whose verdict is to come

@@ -15,8 +15,8 @@ def checked(work: Work, project: Project, on_end: Mapping[str, Template]) -> dic
     """As the dag keeps them, each tried once; from here on the project's log is read for them."""
     from tenure.core.templates import check_template, stored  # here: few plans have any
     from tenure.core.triggers import DAG_ENDS
-    from tenure.engine.producing import rehearse
-    from tenure.engine.triggering import SAMPLE, listen
+    from tenure.engine.sources.producing import rehearse
+    from tenure.engine.sources.triggering import SAMPLE, listen
 
     for status, template in on_end.items():
         inputs.check_choice(status, tuple(DAG_ENDS.values()), "on_end")

@@ -11,11 +11,11 @@ from tenure.core import triggers as rule
 from tenure.core.errors import InvalidInput, LimitReached, NotFound, RequestIdReused
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Cursor, Trigger, replace
-from tenure.engine.hearing import values_of
 from tenure.engine.naming import project_of
-from tenure.engine.producing import rehearse, shown, template_of
 from tenure.engine.requests import command_digest
-from tenure.engine.scheduling import check_source_name
+from tenure.engine.sources.hearing import values_of
+from tenure.engine.sources.producing import rehearse, shown, template_of
+from tenure.engine.sources.scheduling import check_source_name
 from tenure.engine.work import Handlers, Work
 
 if TYPE_CHECKING:
