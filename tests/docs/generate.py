@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 import tenure
-from tenure.core import commands, errors, events, lifecycle, outcomes, roles
+from tenure.core import commands, errors, events, lifecycle, outcomes, records, roles
 from tests.docs import captures, http_page, interfaces, mcp_page, metrics_page, sdk_page, sessions
 from tests.docs.tables import table, ticked
 
@@ -97,7 +97,7 @@ def command_list() -> str:
         ("Totals of a model", commands.Totals),
         ("A process", commands.Process),
         ("A template", commands.Template),
-        ("What the watch goes by", commands.Watch),
+        ("What the watch goes by", records.Watch),
     ):
         parts.append(f"\n## {title}\n\n{part.__doc__}\n\n" + _fields(part))
     return "".join(parts)
@@ -116,7 +116,7 @@ def _default(field: msgspec.structs.FieldInfo) -> object:
 def _type(kind: object) -> str:
     text = getattr(kind, "__name__", None) if isinstance(kind, type) and not getattr(kind, "__args__", None) else None
     text = text or str(kind)
-    text = re.sub(r"tenure\.core\.\w+\.|typing\.|collections\.abc\.|ForwardRef\('|'\)", "", text)
+    text = re.sub(r"tenure\.core\.(?:\w+\.)+|typing\.|collections\.abc\.|ForwardRef\('|'\)", "", text)
     return f"`{text}`".replace("|", "\\|")
 
 

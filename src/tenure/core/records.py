@@ -15,10 +15,11 @@ import msgspec
 from msgspec.structs import replace
 
 from tenure.core.allotment import COUNTED, Budget
+from tenure.core.artifact_rows import Artifact, Content
 from tenure.core.row import Row
 from tenure.core.sources import Cursor, Schedule, Trigger, Watch
 
-__all__ = ["KINDS", "Budget", "Cursor", "Kind", "Row", "Schedule", "Trigger", "Watch", "replace"]
+__all__ = ["KINDS", "Artifact", "Budget", "Content", "Cursor", "Kind", "Row", "Schedule", "Trigger", "Watch", "replace"]
 
 
 class LastError(msgspec.Struct, frozen=True, kw_only=True):
@@ -282,30 +283,6 @@ class Landing(Row, frozen=True, kw_only=True):
     old: str
     new: str
     at: int
-
-
-class Artifact(Row, frozen=True, kw_only=True):
-    """A named output that a claim has put; its id is `CLAIM_ID:NAME`. Its bytes are elsewhere, under their digest."""
-
-    task: str
-    generation: int
-    run: int
-    agent: str
-    name: str
-    type: str = "application/octet-stream"
-    digest: str
-    size: int
-    at: int
-
-
-class Content(Row, frozen=True, kw_only=True):
-    """Bytes that artifacts of a project refer to; its id is their digest. Where they lie is not the store's matter."""
-
-    size: int
-    uses: int = 0  # artifacts that refer to it, archived ones included
-    idle_at: int | None = None  # since when none does
-    dropped_at: int | None = None  # when a sweep last went to delete it
-    gone: bool = False  # and has done so
 
 
 class Body(Row, frozen=True, kw_only=True):

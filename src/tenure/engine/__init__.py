@@ -4,7 +4,7 @@
 handlers decide with core's pure rules, saves rows and events together, and commits. One module holds the verbs of
 one theme; `handlers.py` is the table of all. May import core and the store port, never a store.
 
-To add a command: a struct in core/commands.py, its role in core/roles.py, a function in the module of its theme and
+To add a command: a struct in core/commands/, its role in core/roles.py, a function in the module of its theme and
 its line in that module's HANDLERS.
 """
 

@@ -1,0 +1,29 @@
+"""The rows of artifacts; `artifacts.py` has their rules."""
+
+from __future__ import annotations
+
+from tenure.core.row import Row
+
+
+class Artifact(Row, frozen=True, kw_only=True):
+    """A named output that a claim has put; its id is `CLAIM_ID:NAME`. Its bytes are elsewhere, under their digest."""
+
+    task: str
+    generation: int
+    run: int
+    agent: str
+    name: str
+    type: str = "application/octet-stream"
+    digest: str
+    size: int
+    at: int
+
+
+class Content(Row, frozen=True, kw_only=True):
+    """Bytes that artifacts of a project refer to; its id is their digest. Where they lie is not the store's matter."""
+
+    size: int
+    uses: int = 0  # artifacts that refer to it, archived ones included
+    idle_at: int | None = None  # since when none does
+    dropped_at: int | None = None  # when a sweep last went to delete it
+    gone: bool = False  # and has done so

@@ -1,0 +1,188 @@
+"""Everything that can be asked of the engine: one struct a verb, the same for CLI, HTTP, MCP and SDK.
+
+A task is named by id, key, short key (`B-003`) or an unambiguous beginning. Durations are seconds here, as people
+and wires speak of them; rows keep microseconds. Instants are microseconds UTC. `core/inputs.py` checks the values.
+"""
+
+from __future__ import annotations
+
+from tenure.core.commands.base import OWNER, Command, Principal
+from tenure.core.commands.checking import Approve, Judge, Reject, RenewValidation, TakeValidation, Undecide
+from tenure.core.commands.holding import (
+    Ask,
+    Checkpoint,
+    Claim,
+    ClaimNext,
+    Fail,
+    Land,
+    Process,
+    Progress,
+    PutArtifact,
+    Release,
+    Renew,
+    Spawn,
+    Start,
+    Submit,
+    Totals,
+    Usage,
+    Wait,
+)
+from tenure.core.commands.keys import CreateKey, RevokeKey, RotateKey
+from tenure.core.commands.making import Add, Dependency, Link, NewTask, NewTrack, Plan, Publish, Template, Unlink
+from tenure.core.commands.money import MoveBudget, RemoveBudget, SetBudget
+from tenure.core.commands.operating import (
+    Abort,
+    Adopt,
+    Answer,
+    Archive,
+    Assign,
+    Cancel,
+    DefineProject,
+    DefineTrack,
+    Edit,
+    Note,
+    Pause,
+    Reassign,
+    Recover,
+    Reset,
+    Resume,
+    Retry,
+    StartLine,
+    StopLine,
+    Undo,
+)
+from tenure.core.commands.sources import (
+    Deliver,
+    PauseSchedule,
+    PauseTrigger,
+    RemoveSchedule,
+    RemoveTrigger,
+    ResumeSchedule,
+    ResumeTrigger,
+    RotateSecret,
+    RunSchedule,
+    SetSchedule,
+    SetTrigger,
+    SetWatch,
+    TryTrigger,
+)
+from tenure.core.commands.team import (
+    Drain,
+    Gone,
+    Heartbeat,
+    Lead,
+    Leave,
+    Read,
+    Register,
+    RenewReservation,
+    Reserve,
+    Send,
+    StepDown,
+    Terminate,
+    Unreserve,
+)
+
+__all__ = [
+    "OWNER",
+    "Abort",
+    "Add",
+    "Adopt",
+    "Answer",
+    "AnyCommand",
+    "Approve",
+    "Archive",
+    "Ask",
+    "Assign",
+    "Cancel",
+    "Checkpoint",
+    "Claim",
+    "ClaimNext",
+    "Command",
+    "CreateKey",
+    "DefineProject",
+    "DefineTrack",
+    "Deliver",
+    "Dependency",
+    "Drain",
+    "Edit",
+    "Fail",
+    "Gone",
+    "Heartbeat",
+    "Judge",
+    "Land",
+    "Lead",
+    "Leave",
+    "Link",
+    "MoveBudget",
+    "NewTask",
+    "NewTrack",
+    "Note",
+    "Pause",
+    "PauseSchedule",
+    "PauseTrigger",
+    "Plan",
+    "Principal",
+    "Process",
+    "Progress",
+    "Publish",
+    "PutArtifact",
+    "Read",
+    "Reassign",
+    "Recover",
+    "Register",
+    "Reject",
+    "Release",
+    "RemoveBudget",
+    "RemoveSchedule",
+    "RemoveTrigger",
+    "Renew",
+    "RenewReservation",
+    "RenewValidation",
+    "Reserve",
+    "Reset",
+    "Resume",
+    "ResumeSchedule",
+    "ResumeTrigger",
+    "Retry",
+    "RevokeKey",
+    "RotateKey",
+    "RotateSecret",
+    "RunSchedule",
+    "Send",
+    "SetBudget",
+    "SetSchedule",
+    "SetTrigger",
+    "SetWatch",
+    "Spawn",
+    "Start",
+    "StartLine",
+    "StepDown",
+    "StopLine",
+    "Submit",
+    "TakeValidation",
+    "Template",
+    "Terminate",
+    "Totals",
+    "TryTrigger",
+    "Undecide",
+    "Undo",
+    "Unlink",
+    "Unreserve",
+    "Usage",
+    "Wait",
+]  # fmt: skip
+
+AnyCommand = (
+    Claim | ClaimNext | Renew | Start | Progress | Checkpoint | Usage | Land | Submit | Fail | Release | Ask | Spawn
+    | Wait | PutArtifact
+    | TakeValidation | RenewValidation | Judge | Undecide | Approve | Reject
+    | Add | Plan | Link | Unlink | Publish
+    | Pause | Resume | Answer | Cancel | Retry | Reset | Adopt | Archive | Edit | Assign | Reassign | Recover
+    | Abort | Note | Undo | StopLine | StartLine | DefineProject | DefineTrack
+    | Register | Heartbeat | Drain | Terminate | Leave | Gone | Send | Read | Reserve | RenewReservation | Unreserve
+    | Lead | StepDown
+    | SetSchedule | PauseSchedule | ResumeSchedule | RemoveSchedule | RunSchedule
+    | SetTrigger | PauseTrigger | ResumeTrigger | RemoveTrigger | RotateSecret | TryTrigger | Deliver | SetWatch
+    | SetBudget | RemoveBudget | MoveBudget
+    | CreateKey | RotateKey | RevokeKey
+)  # fmt: skip
