@@ -248,3 +248,8 @@ def test_more_tasks_than_a_plan_holds_are_not_exported_at_once(client: Client, m
         client.add(f"t{n}")
     with pytest.raises(TooLarge, match="more than 3 tasks"):
         export(client)
+
+
+def test_a_text_that_begins_with_a_control_is_quoted() -> None:
+    text = yaml_writing.document({"title": "\x1b\nand more\n"})
+    assert text == 'title: "\\x1b\\nand more\\n"\n'

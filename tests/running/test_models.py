@@ -62,6 +62,12 @@ def test_a_person_has_the_last_word(
     assert [found for found, _ in starts(claude)] == [model]
 
 
+def test_a_model_in_the_agents_own_variable_is_a_persons_word(stage: Stage, claude: dict[str, str]) -> None:
+    stage.add("stub", type="boilerplate")
+    stage.run("--until-empty", agent="claude", ANTHROPIC_MODEL="claude-sonnet-4-5", **claude).ends()
+    assert [found for found, _ in starts(claude)] == [None]
+
+
 def test_an_agent_that_lacks_a_model_chooses_its_own_from_then_on(stage: Stage, claude: dict[str, str]) -> None:
     """What the account does not have must not keep the runner from its work."""
     for n in range(3):

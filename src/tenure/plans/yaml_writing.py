@@ -16,7 +16,7 @@ _WORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n",
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 # What a line may hold as it is: no controls, no breaks of other kinds, nothing that has no glyph of its own.
 _SHOWN = re.compile("[\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
-_BLOCK = re.compile(rf"[^\s](?:{_SHOWN.pattern}|\n)*")
+_BLOCK = re.compile(rf"(?!\s){_SHOWN.pattern}(?:{_SHOWN.pattern}|\n)*")
 LONGEST_KEY = 100
 WIDEST = 100
 

@@ -47,8 +47,9 @@ class Options(NamedTuple):
 
     @property
     def names_model(self) -> bool:
-        """Has the user named a model in words of its own for the agent?"""
-        return any(word.partition("=")[0] in ("--model", "-m") for word in self.extra)
+        """Has the user named a model, in words of its own for the agent or in the agent's own variable?"""
+        in_words = any(word.partition("=")[0] in ("--model", "-m") for word in self.extra)
+        return in_words or bool(self.environ.get(self.cli.model_variable))
 
 
 class Done(NamedTuple):

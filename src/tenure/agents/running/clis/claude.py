@@ -19,6 +19,7 @@ class Claude(Cli):
     type = "claude"
     program = "claude"
     families = ("claude", "sonnet", "opus", "haiku")
+    model_variable = "ANTHROPIC_MODEL"
 
     def arguments(self, start: Start) -> list[str]:
         # The prompt comes by stdin: a single argument may have no more than 128 KB.

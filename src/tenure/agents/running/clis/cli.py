@@ -36,6 +36,7 @@ class Cli:
     type: str
     program: str
     families: tuple[str, ...] = ()  # how the names of its models begin
+    model_variable: str = ""  # of the environment, by which people choose its model; none where it knows none
 
     def arguments(self, start: Start) -> list[str]:
         """The words after the program's name, but for the user's own, which follow."""

@@ -19,6 +19,7 @@ class Copilot(Cli):
     type = "copilot"
     program = "copilot"
     families = ("gpt", "claude", "gemini", "o3", "o4")
+    model_variable = "COPILOT_MODEL"
 
     def arguments(self, start: Start) -> list[str]:
         words = ["--output-format", "json", "--usage-output-file", usage_file(start)]

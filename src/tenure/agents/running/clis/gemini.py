@@ -19,6 +19,7 @@ class Gemini(Cli):
     type = "gemini"
     program = "gemini"
     families = ("gemini",)
+    model_variable = "GEMINI_MODEL"
 
     def arguments(self, start: Start) -> list[str]:
         words = ["-o", "stream-json"]
