@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from tenure.core.errors import InvalidInput
+
+LARGEST = 1 << 20  # bytes of a file
 
 
 class Own(NamedTuple):
@@ -10,3 +14,20 @@ class Own(NamedTuple):
 
     prices: str | None = None
     tiers: str | None = None
+
+
+def read_own(path: str) -> dict[str, Any]:
+    """What a user's file says; raises InvalidInput, which names it, for one that cannot be read."""
+    import tomllib  # 8 ms, for the few who have a file
+
+    try:
+        with open(path, "rb") as file:
+            text = file.read(LARGEST + 1)
+    except OSError as error:
+        raise InvalidInput(f"{path}: {error.strerror}") from None
+    if len(text) > LARGEST:
+        raise InvalidInput(f"{path}: more than {LARGEST:,} bytes")
+    try:
+        return tomllib.loads(text.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidInput(f"{path}: {error}") from None

@@ -8,15 +8,14 @@ output = "2"
 
 from __future__ import annotations
 
-import tomllib
 from functools import cache
 from pathlib import Path
 
 from tenure.core.errors import InvalidInput
 from tenure.core.prices import Prices
+from tenure.engine.models.own import read_own
 
 SHIPPED = Path(__file__).parents[2] / "data" / "prices.json"
-LARGEST = 1 << 20  # bytes of a user's file
 
 
 @cache
@@ -24,17 +23,7 @@ def price_table(own: str | None = None) -> Prices:
     """Prices, with those of the file `own` first; raises InvalidInput for a file that cannot be read. Read once."""
     if own is None:
         return Prices(SHIPPED.read_bytes())
-    try:
-        with Path(own).open("rb") as file:
-            text = file.read(LARGEST + 1)
-    except OSError as error:
-        raise InvalidInput(f"{own}: {error.strerror}") from None
-    if len(text) > LARGEST:
-        raise InvalidInput(f"{own}: more than {LARGEST:,} bytes")
-    try:
-        content = tomllib.loads(text.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidInput(f"{own}: {error}") from None
+    content = read_own(own)
     models = content.pop("models", {})
     if content or not isinstance(models, dict):
         raise InvalidInput(f'{own}: prices stand below [models."NAME"], and nothing else does')

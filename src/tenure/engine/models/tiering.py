@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import os
 from functools import cache
-from typing import Any
 
 from tenure.core.errors import InvalidInput
 from tenure.core.tiers import Tiers
+from tenure.engine.models.own import read_own
 
 SHIPPED = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(__file__))), "data", "tiers.json")
-LARGEST = 1 << 20  # bytes of a user's file
 
 
 @cache
@@ -27,23 +26,8 @@ def tier_table(own: str | None = None) -> Tiers:
         shipped = file.read()
     if own is None:
         return Tiers(shipped)
+    content = read_own(own)
     try:
-        return Tiers(shipped, _read(own))
+        return Tiers(shipped, content)
     except InvalidInput as error:
         raise InvalidInput(f"{own}: {error.message}", error.hint) from None
-
-
-def _read(path: str) -> dict[str, Any]:
-    import tomllib  # 8 ms, for the few who have a file
-
-    try:
-        with open(path, "rb") as file:
-            text = file.read(LARGEST + 1)
-    except OSError as error:
-        raise InvalidInput(str(error.strerror)) from None
-    if len(text) > LARGEST:
-        raise InvalidInput(f"more than {LARGEST:,} bytes")
-    try:
-        return tomllib.loads(text.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidInput(str(error)) from None
