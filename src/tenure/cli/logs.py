@@ -17,6 +17,7 @@ from tenure.core.lifecycle import ENDED
 
 COLOURS = {"warning": "yellow", "error": "red", "critical": "red", "debug": "dim"}
 POLL = 5.0  # seconds between looks, should a wake-up be missed
+HELD_BACK = 0.02  # while somebody still writes before what is there
 PAGE = 1000
 
 
@@ -54,12 +55,16 @@ def log(run: Run, given: Namespace) -> Answer | int:
 def _followed(run: Run, first: list[dict[str, Any]], where: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Those there are, then those that come, for ever."""
     yield from first
-    seen = first[-1]["sequence"] if first else 0
+    shown = {event["sequence"] for event in first}
+    seen = min(shown, default=1) - 1  # between those that were there others may come that are committed late
+    is_news = False
     while True:
         found = run.client.log(after=seen, last=False, limit=PAGE, **where)
-        yield from found
+        if is_news and not found:
+            time.sleep(HELD_BACK)
+        yield from (event for event in found if event["sequence"] not in shown)
         seen = found[-1]["sequence"] if found else seen
-        run.client.wait_for_news(seen, POLL)
+        is_news = run.client.wait_for_news(seen, POLL)
 
 
 def _encoded(event: dict[str, Any]) -> str:

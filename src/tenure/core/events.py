@@ -120,7 +120,7 @@ KINDS: dict[str, str] = {
 }
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Event(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """`sequence` is the store's, given on append; (task, version) orders the log of one task without gap."""
 
     sequence: int = 0

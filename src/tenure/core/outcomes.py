@@ -60,7 +60,7 @@ CODES: dict[str, Code] = {
 }
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Outcome(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """What happened and why. `outcome` is a key of CODES; `message` states the fact, `hint` the way on."""
 
     outcome: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
+class Row(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """A row is known by (tenant, project, id); the tenant is the transaction's."""
 
     project: str

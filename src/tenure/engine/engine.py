@@ -18,7 +18,8 @@ from tenure.engine.handlers import handler_of, is_known
 from tenure.engine.models.own import Own
 from tenure.engine.reading_ahead import expected, read_ahead, read_holders
 from tenure.engine.settling import PAGE, Report, settle_due, settle_overdue
-from tenure.engine.work import NO_CHANCE, OUR_FAULTS, Chance, Later, Reach, Refused, Unfinished, Work
+from tenure.engine.sharing import Sharing
+from tenure.engine.work import NO_CHANCE, OUR_FAULTS, Alone, Chance, Later, Reach, Refused, Unfinished, Work
 from tenure.stores.port import FUSED, Store, Transaction
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class Engine:
         self.own = Own()  # a user's own tables of prices and tiers
         self._fuses = fused and FUSED in store.features
         self._reaching: set[str] = set()  # projects whose transactions were found to write to the store's own rows too
+        self._sharing = Sharing()
         if store.is_copy:
             self.new_epoch("the store was found at another place than at its last opening")
 
@@ -129,7 +131,10 @@ class Engine:
         try:
             ahead = partial(expected, batch=[a.item.command for a in batch], fuses=self._fuses)
             known = {key: found for a in batch for key, found in a.evidence.items()}
-            answers = self.transact(projects, decide, claiming=_claims(batch), tries=tries, ahead=ahead, evidence=known)
+            answers = self.transact(
+                projects, decide, claiming=_claims(batch), tries=tries, ahead=ahead, evidence=known,
+                shares=self._fuses and self._sharing.is_to_try([a.item.command for a in batch]),
+            )  # fmt: skip
         except TenureError as error:
             # What fails before the first command was looked at is about none of them.
             if len(batch) == 1 or not error.definite or not has_begun:
@@ -186,6 +191,7 @@ class Engine:
         done = fused.answers(work, run)
         left = [asked.item.command for asked, answer in zip(batch, done, strict=False) if answer is None]
         if left:
+            work.be_alone()
             work.tx.expect(lambda tx: read_holders(Work(tx, NO_CHANCE), left, fuses=True))
             read_holders(work, left, fuses=True)
         answers: list[Answer | Later] = []
@@ -194,10 +200,12 @@ class Engine:
                 answers.append(answer)
                 continue
             settle_overdue(work)
+            work.be_alone()
             answers.append(self._decide_one(work, asked.item, asked.principal) if answer is None else answer())
         return answers
 
     def _decide_one(self, work: Work, item: inputs.Checked, principal: Principal) -> Answer | Later:
+        work.be_alone()
         command = item.command
         work.begin_command(principal, command.trace_id)
         bookmark = work.bookmark()
@@ -264,11 +272,13 @@ class Engine:
         tries: int = TRIES,
         ahead: Callable[[Transaction], object] | None = None,
         evidence: Evidence | None = None,
+        shares: bool = False,
     ) -> T:
         """Run `decide` in one write transaction, after settling what is due; run it again where rows changed.
 
         `ahead` asks what will be asked, for stores that like to know. What `decide` lacks is found out when the
-        transaction has ended, with nothing written; then it is run again.
+        transaction has ended, with nothing written; then it is run again. With `shares` it is tried beside others who
+        share its projects, and run again alone where it has to write by itself.
         """
         tried = rounds = 0
         known = dict(evidence or ())
@@ -276,14 +286,12 @@ class Engine:
         while True:
             try:
                 with self.store.begin(self.tenant, write=True) as tx:
-                    tx.lock("write", locked)  # before `now` is read: whoever was first is earlier
-                    if claiming:
-                        tx.lock("claim", claiming)
+                    tx.lock("share" if shares else "write", locked)  # before `now` is read: who was first is earlier
+                    tx.lock("claim", claiming)
                     if ahead is not None:
                         tx.expect(ahead)
                     work = self._begin(tx)
-                    work.evidence = known
-                    work.locked = frozenset(locked)
+                    work.evidence, work.locked, work.shares = known, frozenset(locked), shares
                     report = Report()
                     if settled:
                         settle_due(work, projects, report, limit=PAGE)
@@ -292,7 +300,12 @@ class Engine:
                         continue
                     answer = decide(work)
                     work.save(last=True)
+                if shares:
+                    self._sharing.note(projects, went=True)
                 return answer
+            except Alone:
+                shares = False
+                self._sharing.note(projects, went=False)
             except Reach as more:
                 locked = sorted({*locked, *more.projects})
                 if more.is_lasting:
@@ -339,9 +352,11 @@ class Engine:
         return verify(self, with_replay=with_replay)
 
     @contextmanager
-    def reading(self, projects: Sequence[str] = ()) -> Iterator[Work]:
-        """Rows brought up to `now` for a look; nothing is written."""
+    def reading(self, projects: Sequence[str] = (), *, follows: bool = False) -> Iterator[Work]:
+        """Rows brought up to `now` for a look; nothing is written. `follows`: who asks goes on in the log from it."""
         with self.store.begin(self.tenant, write=False) as tx:
+            if follows:
+                tx.lock("log", ())
             work = self._work(tx)
             settle_due(work, projects, Report())
             yield work

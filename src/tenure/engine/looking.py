@@ -67,7 +67,8 @@ def look(engine: Engine, query: Query, principal: Principal = OWNER) -> Any:
     """What the query asks for, of rows brought up to `now`; nothing is written."""
     roles.check_look(principal, query)
     function, required, optional = _reading(type(query))
-    with engine.reading((query.project,) if query.project else ()) as work:
+    follows = isinstance(query, q.Log) and not query.last
+    with engine.reading((query.project,) if query.project else (), follows=follows) as work:
         work.begin_command(principal, None)  # what there is to see may depend on who looks
         arguments = [getattr(query, name) for name in required]
         return function(work, query.project, *arguments, **{name: getattr(query, name) for name in optional})

@@ -52,28 +52,35 @@ NO_CHANCE = _NoChance()
 
 
 class Tries:
-    """How the short way has fared in this transaction.
+    """How a short way has fared, of one kind of thing or another.
 
-    Where a command could not take it the next ones of its kind often cannot either, and each try costs a journey: so
-    after each failure in a row twice as many are left alone.
+    Where one could not take it the next ones of its kind often cannot either, and each try costs a journey: so after
+    each failure in a row twice as many are left alone.
     """
 
     MOST = 64
 
     def __init__(self) -> None:
-        self._misses: dict[type[Any], int] = {}
-        self._waits: dict[type[Any], int] = {}
-        self.claims_at_once = inputs.MOST_COMMANDS  # that are tried together
-        self.knows_askers = False
+        self._misses: dict[Any, int] = {}
+        self._waits: dict[Any, int] = {}
 
-    def is_to_wait(self, kind: type[Any]) -> bool:
+    def is_to_wait(self, kind: Any) -> bool:
         left = self._waits.get(kind, 0)
         self._waits[kind] = left - 1
         return left > 0
 
-    def note(self, kind: type[Any], went: bool) -> None:
+    def note(self, kind: Any, went: bool) -> None:
         self._misses[kind] = 0 if went else min(self.MOST, 2 * self._misses.get(kind, 0) or 1)
         self._waits[kind] = self._misses[kind]
+
+
+class FusedTries(Tries):
+    """Of the fused verbs in one transaction, by kind of command."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.claims_at_once = inputs.MOST_COMMANDS  # that are tried together
+        self.knows_askers = False
 
 
 class Work(Rows):
@@ -93,11 +100,12 @@ class Work(Rows):
         self._ids: ids.IdMaker | None = None
         self.lanes: dict[str, Any] = {}  # project → what lanes.py has read of it
         self.expected_claims = 1  # how many the batch may take: the size of a first page
-        self.fused = Tries()
+        self.fused = FusedTries()
         self.own = Own()  # a user's own tables, as the engine was told
         self.lane_entries: dict[tuple[str, str], dict[str, Task]] = {}  # changed tasks that are claimable now
         self.dropped: list[tuple[str, Collection[str]]] = []  # project and tasks whose events go at the end
         self.locked: frozenset[str] | None = None  # projects that it may write to; None: it was not said
+        self.shares = False  # its projects with others: nothing may be written but by fused verbs
         self.is_unfinished = False  # the command has more to do than one transaction should
 
     # --- who is asking ---
@@ -145,7 +153,13 @@ class Work(Rows):
     def remove(self, row: Row) -> None:
         self._set((type(row), row.project, row.id), None)
 
+    def be_alone(self) -> None:
+        """What follows must be decided of rows that nobody else writes; raises Alone where the transaction shares."""
+        if self.shares:
+            raise Alone
+
     def _set(self, key: Key, row: Row | None) -> None:
+        self.be_alone()
         before = self._rows.get(key, UNREAD)
         if before is UNREAD:
             before = self._loaded[key] = self._rows[key] = None  # made here: the store has none
@@ -349,6 +363,10 @@ class Refused(Exception):
     def __init__(self, outcome: Outcome) -> None:
         super().__init__(outcome.outcome)
         self.outcome = outcome
+
+
+class Alone(Exception):
+    """Ends a transaction that shares its projects and must not: nothing is kept of it, and it is run again alone."""
 
 
 class Reach(Exception):

@@ -80,6 +80,7 @@ class Feed:
                 if not store.wait(mark, WAIT):
                     continue
                 with store.begin(self.engine.tenant, write=False) as tx:
+                    tx.lock("log", ())
                     events = tx.events({}, after=mark, limit=PAGE)
             except StoreError:
                 self._closing.wait(AWAY)

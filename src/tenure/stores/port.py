@@ -31,7 +31,7 @@ TENANTS = "tenants"  # more than the tenant `local`
 FUSED = "fused"  # its transactions claim, renew and complete plain tasks in one statement: see `fused`
 
 
-class Change(msgspec.Struct, frozen=True):
+class Change(msgspec.Struct, frozen=True, gc=False):
     """One row's change: `before` as it was loaded (None: new), `after` as it shall be (None: removed)."""
 
     before: Row | None
@@ -152,7 +152,11 @@ class Transaction(Protocol):
         """Hold `write`, `claim` or `graph` of these projects from the next question to the end; `now` is one.
 
         `write` comes first and names all that the transaction will write to; a store may let it stand for the others.
-        Stores with one writer need do nothing.
+        `share` may come in its place, where nothing but fused verbs will write: others who share may then write there
+        at the same time, if not both `claim`. Stores with one writer need do nothing.
+
+        `log` comes first in a transaction that reads, of all projects: its `events`, but not the `last`, are then those
+        before which no other can come any more, so that who goes on behind them has missed none.
         """
 
     def set_epoch(self, epoch: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 
-class Principal(msgspec.Struct, frozen=True, kw_only=True):
+class Principal(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """On whose behalf a command runs. The role decides what may be asked; it never proves a holder."""
 
     role: str = "owner"
@@ -25,7 +25,7 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
 OWNER = Principal()
 
 
-class Command(msgspec.Struct, frozen=True, kw_only=True, tag_field="command", tag=str.lower):
+class Command(msgspec.Struct, frozen=True, gc=False, kw_only=True, tag_field="command", tag=str.lower):
     """`project` says where; `request_id` makes a repeat harmless."""
 
     project: str

@@ -25,6 +25,10 @@ _VERBS: dict[type[Any], tuple[Callable[[Any], Any], Callable[[Work, Run], list[D
 }
 
 
+def is_hot(command: Any) -> bool:
+    return type(command) in _VERBS
+
+
 def ready(command: Any) -> Any:
     """What can be worked out before the transaction, in which others would wait for it; None where there is nothing."""
     verb = _VERBS.get(type(command))

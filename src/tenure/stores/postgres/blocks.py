@@ -93,10 +93,8 @@ _CODEC: Codec[Event] = Codec(Event)
 _CLAIMS: Codec[Claim] = Codec(Claim)
 
 
-def finding(
-    tenant: str, where: Where, after: int, limit: int, last: bool, dialect: Dialect, before: int | None = None
-) -> Statement | None:
-    """As `log.finding`, of events in blocks; `before` is the first transaction that is still running."""
+def finding(tenant: str, where: Where, after: int, limit: int, last: bool, dialect: Dialect) -> Statement | None:
+    """As `log.finding`, of events in blocks."""
     found = conditions(_CODEC, where, dialect)
     if found is None:
         return None
@@ -117,9 +115,6 @@ def finding(
         bounds: list[Any] = [tenant, project, after, tenant, project, (1 << 63) - 1]
     else:
         blocks, order, bounds = "last > ? AND tenant || '' = ?", [], [after, tenant]
-    if before is not None:
-        blocks += " AND (xid < ?::xid8 OR xid = pg_current_xact_id_if_assigned())"
-        bounds.append(str(before))
     text = _ALL.format(
         s=dialect.schema, blocks=blocks, order=", ".join([*order, f"last {way}"]), way=way, events=events
     )

@@ -1,21 +1,21 @@
-"""Reading the log across projects without ever skipping an event that commits late.
+"""Going on in the log from where one was, without ever skipping an event that commits late.
 
-Inside one project sequences are in the order of commits, since writers there go one after another. Across projects
-they are not: a reader that saw 12 may have missed 11, whose transaction was still running, and would go on behind
-it. So such a reader sees only what lies before the first transaction of this store that its snapshot saw running.
+Sequences are not in the order of commits: of two writers at the same time the one that was given 11 may commit after
+the one that was given 12, and a reader that went on behind 12 would never see it. Nor does the order of transactions
+help, since one that began first may be given its sequences last.
 
-Others' transactions do not hold it back, unlike the oldest transaction of the server, which may be a stranger's in
-another database: a writer of ours holds the epoch's lock before it writes anything, which shows who is one.
+So every writer tells, before it is given any, where the log ended then: its floor, by a lock whose number it is,
+which ends with it and which anybody can see. What lies at or below every floor is settled: whoever wrote there has
+ended. A reader learns the end of the log first, then the floors, and only then takes its snapshot: who began since
+is given what lies beyond that end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
-from tenure.stores.postgres import queries
-
-Read = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
+_BITS = 31  # of a floor that fit into the number of a lock
 
 
 class Snapshot(NamedTuple):
@@ -35,17 +35,7 @@ def parse_snapshot(text: str) -> Snapshot:
     return Snapshot(int(oldest), int(beyond), frozenset(int(x) for x in running.split(",") if x))
 
 
-def first_running(read: Read, lock: int) -> int | None:
-    """The first transaction of this store that the reader's snapshot saw running; None where there was none.
-
-    The order of the questions matters: who is running still, and had not taken the lock when we looked before, is not
-    one of ours. Who has ended since the snapshot may have been.
-    """
-    ((text,),) = read(queries.SNAPSHOT, ())
-    running = sorted(parse_snapshot(text).running)
-    if not running:
-        return None
-    writers = {int(x) for (x,) in read(queries.WRITERS, [lock])}  # 32 bits of each: the epoch of the count is cut off
-    states: dict[str, str] = dict(read(queries.STATES, [[str(x) for x in running]]))
-    ours = [x for x in running if x & 0xFFFFFFFF in writers or states[str(x)] != "in progress"]
-    return min(ours, default=None)
+def settled(end: int, floors: Iterable[int]) -> int:
+    """The last sequence at or below which nothing can come any more: `end` is the log's, read before the floors."""
+    half = 1 << (_BITS - 1)
+    return end - max((0, *((end - floor + half) % (2 * half) - half for floor in floors)))  # below 0: it began since

@@ -160,7 +160,8 @@ _UNUSUAL = """(t.generation > 1 OR t.attempts > 1 OR b.unmet > 0 OR b.last_error
         OR strpos(concat(b.key, b.type, b.created_by, w.title, w.description), E'\\x01') > 0)"""
 
 # The guard of a holder's write: its receipt is the current one, and what it holds is plain. Only what is held has a
-# claim's epoch.
+# claim's epoch. A row that another writer changes between this look and the write is not where it was seen (`ctid`):
+# it is left out of the write, so how many were written is told, and has to be as many as were found.
 _HOLDS = """
     WHERE b.tenant = $1 AND b.project = $4 AND b.ref = g.ref AND t.tenant = $1 AND t.project = $4
         AND t.id = b.id AND t.plain AND t.generation = g.generation AND t.claim_epoch = $3
@@ -197,7 +198,7 @@ _COMPLETE = (
         claim_epoch = NULL, presented_at = NULL, renewals = 0, completed_at = $2, work_product = f.product,
         percent = 100, started_at = coalesce(t.started_at, $2), updated_at = $2, version = f.next, due_at = NULL,
         plain = false
-    FROM found AS f WHERE t.ctid = f.held_at
+    FROM found AS f WHERE t.ctid = f.held_at RETURNING 1
 ), ended AS (
     UPDATE {s}claim AS c SET
         state = 'released', reason = 'COMPLETED', released_at = $2, renewals = f.renewals, process = NULL,
@@ -211,7 +212,7 @@ _COMPLETE = (
     FROM found{telling}
 )
 SELECT $4, ref, id, key, next, was, product, agent, session, agent_seen, agent_is_odd, session_seen, dag, children,
-    dependents, {last}, pg_current_xact_id()::text
+    dependents, (SELECT count(*) FROM done), {last}, pg_current_xact_id()::text
 FROM found
 """
 )
@@ -244,7 +245,7 @@ WITH found AS (
         due_at = f.until, state = 'running', started_at = CASE WHEN f.starts THEN $2 ELSE t.started_at END,
         updated_at = CASE WHEN f.starts THEN $2 ELSE t.updated_at END,
         version = CASE WHEN f.starts THEN f.next ELSE t.version END
-    FROM found AS f WHERE t.ctid = f.held_at
+    FROM found AS f WHERE t.ctid = f.held_at RETURNING 1
 ), told AS (
     INSERT INTO {s}event (tenant, id, time, kind, level, project, task, key, version, track, generation, agent, session,
         "user", address, previous_state, new_state, message, details, patch, trace_id, causation_id, of_claim)
@@ -260,7 +261,7 @@ SELECT $4, ref, until, agent, session, agent_seen, agent_is_odd, session_seen, (
     SELECT count(*) FROM (
         SELECT FROM {s}message AS m
         WHERE m.tenant = $1 AND m.project = $4 AND m.recipient = f.agent AND m.read_at IS NULL LIMIT $16
-    ) AS unread), (SELECT max(sequence) FROM told), pg_current_xact_id()::text
+    ) AS unread), (SELECT count(*) FROM renewed), (SELECT max(sequence) FROM told), pg_current_xact_id()::text
 FROM found AS f
 """
 )

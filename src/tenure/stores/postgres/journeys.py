@@ -14,6 +14,7 @@ import msgspec
 
 from tenure.core.errors import Bug, SchemaMismatch, StoreCorrupt, TenureError
 from tenure.stores.postgres import queries
+from tenure.stores.postgres.cursors import settled
 from tenure.stores.postgres.failures import BAD_VALUES, Failed, Lost, bad_value, lost, translated, unknown
 from tenure.stores.postgres.link import Answer, Link, Rows, Statement
 
@@ -27,8 +28,8 @@ _Asked = tuple[str, tuple[Any, ...]]
 class Journeys:
     """A transaction but for its verbs. Once anything has failed it cannot commit, whatever the caller catches.
 
-    A write transaction holds the lock of each project that it touches from its first touch on: there is one writer a
-    project, so that what was read stays true until the commit, rows that are not there yet included.
+    A write transaction holds the lock of each project that it touches from its first touch on, alone unless it has
+    said that it shares: what was read stays true until the commit, rows that are not there yet included.
     """
 
     def __init__(self, store: Postgres, tenant: str, write: bool) -> None:
@@ -41,6 +42,10 @@ class Journeys:
         self._began = False
         self._held: set[str] = set()  # projects
         self._to_hold: dict[str, None] = {}  # from the beginning on
+        self._to_claim: dict[str, None] = {}  # those of them in which it claims
+        self._shares = False  # others who share may write there too, if it is not both who claim
+        self._follows = False  # it goes on in the log from where it was: see `cursors`
+        self._settled: int | None = None  # the last sequence that it may see then
         self._failed: TenureError | None = None
         self._wrote = False
         self._later: list[Statement] = []  # what goes with the commit, or before the next question
@@ -116,11 +121,19 @@ class Journeys:
         else:
             missing = [project for project in projects if project not in self._held]
             if missing:
-                self._run([(queries.LOCK, [self._keys(missing)])])
+                self._run([(queries.LOCK, [self._locks("project", missing)])])
                 self._held.update(missing)
 
-    def _keys(self, projects: Iterable[str]) -> list[int]:
-        return sorted({self._store.lock_key("project", self._tenant, project) for project in projects})
+    def _locks(self, what: str, projects: Iterable[str]) -> list[int]:
+        return sorted({self._store.lock_key(what, self._tenant, project) for project in projects})
+
+    def _locks_to_hold(self) -> tuple[list[int], list[bool]]:
+        """From the beginning on, and which of them shared."""
+        locks = dict.fromkeys(self._locks("project", self._to_hold), self._shares)
+        if self._shares:
+            locks |= dict.fromkeys(self._locks("claim", self._to_claim), False)
+        keys = sorted(locks)
+        return keys, [locks[key] for key in keys]
 
     def _begin(self, along: Sequence[Statement] = ()) -> list[Answer]:
         """Begin unless it has begun; the answers to what goes along."""
@@ -133,11 +146,15 @@ class Journeys:
         if not self._write:
             start = [(queries.BEGIN_READ, ()), (texts.head_for_reading, [self._tenant])]
         else:
+            given_locks = [*self._locks_to_hold(), store.epoch_lock, store.floor_lock]
             start = [
                 (queries.BEGIN_WRITE, ()),
-                (queries.SETTINGS, [*store.timeouts, self._keys(projects), store.epoch_lock]),
+                (texts.settings, [*store.timeouts, *given_locks]),
                 (texts.head_of_projects, [projects, self._tenant]) if projects else (texts.head, [self._tenant]),
             ]
+        if self._follows:
+            end, floors = self._first([(texts.drawn, ()), (queries.FLOORS, [store.floor_lock])])
+            self._settled = settled(end.rows()[0][0], (floor for (floor,) in floors.rows()))
         answers = self._first([*start, *along])
         rows = answers[len(start) - 1].rows()
         if len(rows) != 1:

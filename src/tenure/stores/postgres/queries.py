@@ -32,15 +32,16 @@ _PLANS = """set_config('plan_cache_mode', 'force_generic_plan', true), set_confi
 # An answer promises that it lasts: a database or role that was set to lose commits, to answer before a synchronous
 # standby has them, or to keep warnings to itself (see `_commit`) must not break that. The locks come last, when the
 # settings are in force: those of the projects; then, shared, that of the epoch, since whoever puts a new one in force
-# holds projects and waits for it.
-SETTINGS = f"""
+# holds projects and waits for it; then one that says where the log ended before this writer: see cursors.py.
+_SETTINGS = f"""
 SELECT set_config('statement_timeout', ?, true), set_config('lock_timeout', ?, true),
     set_config('idle_in_transaction_session_timeout', ?, true), {_PLANS},
     set_config('client_min_messages', 'warning', true),
     set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply'
                ELSE 'on' END, true),
-    (SELECT count(pg_advisory_xact_lock(key)) FROM unnest(?::bigint[]) AS projects (key)),
-    pg_advisory_xact_lock_shared(?)
+    (SELECT count(CASE WHEN is_shared THEN pg_advisory_xact_lock_shared(key) ELSE pg_advisory_xact_lock(key) END)
+     FROM unnest(?::bigint[], ?::boolean[]) AS given (key, is_shared)),
+    pg_advisory_xact_lock_shared(?), pg_advisory_xact_lock_shared(?, ({{drawn}} & 2147483647)::integer)
 """  # noqa: S608 - constants alone
 
 # In the order given, which must be the same for everybody.
@@ -128,24 +129,22 @@ SELECT coalesce({_LAST}, 0), EXISTS (
 """  # noqa: S608 - constants alone
 FAR_BACK = 10_000
 
-# --- of the log across projects ---
-SNAPSHOT = "SELECT pg_current_snapshot()::text"
-FINISHED = '("xid" < ?::xid8 OR "xid" = pg_current_xact_id_if_assigned())'
-# The key of a lock on one 64-bit number, as pg_locks shows it.
-WRITERS = """
-SELECT x.transactionid::text FROM pg_locks AS a JOIN pg_locks AS x ON x.pid = a.pid
-WHERE a.locktype = 'advisory' AND a.objsubid = 1 AND a.database = (
-        SELECT oid FROM pg_database WHERE datname = current_database())
-    AND (a.classid::bigint << 32 | a.objid::bigint) = ? AND x.locktype = 'transactionid' AND x.granted
-    AND x.mode = 'ExclusiveLock'
+# --- of the end of the log ---
+# The last sequence that anybody was given, of whatever transaction: no snapshot hides it.
+_DRAWN = "(SELECT last_value - (NOT is_called)::integer FROM {s}event_sequence_seq)"
+# The second number of a lock on two, as pg_locks shows it.
+FLOORS = """
+SELECT objid::bigint FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 AND granted AND classid::bigint = ?
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 """
-STATES = "SELECT x::text, pg_xact_status(x::xid8) FROM unnest(?::text[]) AS given (x)"
 
 
 class Queries(NamedTuple):
     """The texts of one schema."""
 
     dialect: Dialect
+    settings: str
+    drawn: str
     head: str
     head_of_projects: str
     head_for_reading: str
@@ -171,6 +170,7 @@ def queries_of(schema: str) -> Queries:
     # The start of the transaction, before its snapshot: no lease looks over that was renewed.
     reading = _HEAD.format(last=_LAST_OF_ALL, now=read, tenant="?").replace("SELECT m.", f"SELECT {_PLANS},\n    m.", 1)
     texts = (
+        _SETTINGS.format(drawn=_DRAWN), f"SELECT {_DRAWN}",
         head, of_projects, reading, _LANES, _READY, _READY_AFTER, _DUE_PROJECTS, _NEXT_DUE, _SET_EPOCH, _SETTLE_META,
         _SETTLE_TENANTS, _MARK, _NEWS,
     )  # fmt: skip

@@ -69,6 +69,7 @@ class Postgres:
         self._process = os.getpid()
         self._closed = False
         self.epoch_lock = self.lock_key("epoch")
+        self.floor_lock = self.lock_key("floor") & 0x7FFFFFFF  # the first of two numbers: see `cursors`
         self.channel = f"tenure_{self.lock_key('channel') & 0xFFFFFFFF:08x}"
         self._readers: dict[type[Any], Callable[[Sequence[Any]], Any]] = {}
         self.board = Board()

@@ -12,7 +12,6 @@ from tenure.core.records import Agent, Claim, Row, Session, Task
 from tenure.stores.fused import Asking, Completed, Completion, Grant, Granted, Holders, Known, Renewal, Renewed
 from tenure.stores.port import Change, Head
 from tenure.stores.postgres import blocks, hot, log, queries
-from tenure.stores.postgres.cursors import first_running
 from tenure.stores.postgres.journeys import Journeys
 from tenure.stores.postgres.link import Answer, Rows
 from tenure.stores.postgres.values import shown
@@ -115,21 +114,15 @@ class PostgresTransaction(Journeys):
         return rows[0][0] if rows else None
 
     def events(self, where: Where, *, after: int = 0, limit: int = 1000, last: bool = False) -> list[Event]:
-        """Across projects, oldest first, only those that no running transaction can still get before: see cursors."""
         self._enter_asked(where)
-        before = None
-        if not last and not isinstance(where.get("project"), str):
-            before = first_running(self._read, self._store.epoch_lock)
         single = log.finding(self._tenant, where, after, limit, last, self._dialect)
-        packed = blocks.finding(self._tenant, where, after, limit, last, self._dialect, before)
+        packed = blocks.finding(self._tenant, where, after, limit, last, self._dialect)
         if single is None or packed is None:
             return []
-        if before is not None:
-            text, values = single
-            text = text.replace(' AND "sequence" > ', f" AND {queries.FINISHED}" + ' AND "sequence" > ', 1)
-            single = (text, [*values[:-2], str(before), *values[-2:]])
         found = self._rows(single, self._store.reader(Event)) + self._rows(packed, self._store.block_reader)
         found.sort(key=lambda event: event.sequence)
+        if self._settled is not None and not last:
+            found = [event for event in found if event.sequence <= self._settled]
         return found[-limit:] if last and limit else found[:limit]
 
     # --- writing ---
@@ -232,11 +225,19 @@ class PostgresTransaction(Journeys):
 
     def complete(self, completions: Sequence[Completion]) -> list[Completed]:
         answers = self._fused((self._hot.complete_each, self._hot.complete), completions)
-        return [Completed(*row[:-2]) for answer in answers for row in answer.rows()]
+        self._check_all_written(answers)
+        return [Completed(*row[:-3]) for answer in answers for row in answer.rows()]
 
     def renew(self, renewals: Sequence[Renewal], most_mail: int) -> list[Renewed]:
         answers = self._fused((self._hot.renew,) * 2, renewals, most_mail)
-        return [Renewed(*row[:-2]) for answer in answers for row in answer.rows()]
+        self._check_all_written(answers)
+        return [Renewed(*row[:-3]) for answer in answers for row in answer.rows()]
+
+    def _check_all_written(self, answers: Sequence[Answer]) -> None:
+        """Another who shares the project may have been at the same row first."""
+        for answer in answers:
+            if answer.count and int(answer.first()[-3] or 0) != answer.count:
+                self._fail(Conflict("another writer was there first"))
 
     def _fused(self, texts: tuple[str, str], given: Sequence[Any], *more: int) -> list[Answer]:
         """Rows of which the last two columns are the last event's sequence, if any, and the transaction.
@@ -265,9 +266,15 @@ class PostgresTransaction(Journeys):
         return answers
 
     def lock(self, name: str, projects: Collection[str]) -> None:
-        """One lock a project, whatever it is for: see the package. Before the first question they are only noted."""
+        """One lock a project, whatever it is for, unless it is shared: see the package.
+
+        Before the first question they are only noted.
+        """
+        self._follows |= name == "log" and not self._write
+        self._shares |= name == "share"
         if self._write and not self._began:
             self._to_hold.update(dict.fromkeys(projects))
+            self._to_claim.update(dict.fromkeys(projects if name == "claim" else ()))
         elif self._write:
             self._enter(projects)
 

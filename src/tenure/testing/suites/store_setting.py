@@ -70,4 +70,5 @@ def stored(store: Store, kind: type[R]) -> dict[tuple[str, str], R]:
 
 def logged(store: Store) -> list[Event]:
     with store.begin("local", write=False) as transaction:
+        transaction.lock("log", ())
         return transaction.events({}, limit=1_000_000)
