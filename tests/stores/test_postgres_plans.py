@@ -44,6 +44,7 @@ HOT: dict[str, tuple[Any, str]] = {
     "due": ((f"{TASK.select} {queries.DUE}", ["local", "1", 1, 1]), "task_due"),
     "due projects": ((TEXTS.due_projects, ["local"]), "task_due"),
     "next due": ((TEXTS.next_due, ["local", "1"]), "task_due"),
+    "is due": ((TEXTS.is_due, ["local", "1", 1]), "task_due"),
     "load one": (next(TASK.loading("local", [("1", "a")])), "task_hot_pkey"),
     "load a claim": (next(table_of(Claim, DIALECT).loading("local", [("1", "a")])), "claim_pkey"),
     "ref": (found(Task, {"ref": "A-001"}, limit=1), "task_ref"),

@@ -37,7 +37,6 @@ def expected(tx: Transaction, batch: Sequence[Command], *, fuses: bool) -> None:
         if isinstance(command, commands.ClaimNext):
             claims[command.project] += command.n
     for project, n in claims.items():
-        tx.next_due(project)
         work.get(Project, project, project)
         if n:
             queues(work, project, n, ahead=False)

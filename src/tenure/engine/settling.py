@@ -36,8 +36,7 @@ def settle_due(work: Work, projects: Iterable[str], report: Report, limit: int |
     An error on one row is kept apart: the row stays as it is, the rest goes on.
     """
     for project in projects:
-        first = work.tx.next_due(project)
-        if first is None or first > work.now:
+        if not work.tx.is_due(project):
             continue
         queue = _Queue(work, project)
         for id in queue:

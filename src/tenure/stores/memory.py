@@ -188,6 +188,10 @@ class MemoryTransaction:
         times = [t.due_at for t in self._rows(Task).values() if t.project == project and t.due_at is not None]
         return min(times, default=None)
 
+    def is_due(self, project: str) -> bool:
+        first = self.next_due(project)
+        return first is not None and first <= self.now
+
     def save(self, changes: Sequence[Change], *, last: bool = False) -> None:
         self._must_write()
         try:

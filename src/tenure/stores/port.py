@@ -122,6 +122,9 @@ class Transaction(Protocol):
     def next_due(self, project: str) -> int | None:
         """The earliest `due_at` in the project."""
 
+    def is_due(self, project: str) -> bool:
+        """Is there a task whose `due_at` is not after `now`? Asked first in every transaction, and mostly not so."""
+
     def save(self, changes: Sequence[Change], *, last: bool = False) -> None:
         """Apply all or nothing; raises Conflict where a row is not as it was loaded, or a unique value is taken.
 

@@ -17,6 +17,7 @@ from tenure.stores.postgres import queries
 from tenure.stores.postgres.cursors import settled
 from tenure.stores.postgres.failures import BAD_VALUES, Failed, Lost, bad_value, lost, translated, unknown
 from tenure.stores.postgres.link import Answer, Link, Rows, Statement
+from tenure.stores.postgres.values import shown
 
 if TYPE_CHECKING:
     from tenure.stores.postgres.store import Postgres
@@ -52,6 +53,7 @@ class Journeys:
         self._tells = 0  # which of these appends the last event; 0: none
         self._last: tuple[int, int] | None = None  # of the last event: sequence and transaction
         self._now = 0
+        self._is_due: dict[str, bool] = {}  # is something due in the projects that it began with?
         self._epoch = ""
         self._noting: list[Statement] | None = None  # while `expect` finds out what will be asked
         self._ahead: dict[_Asked, Answer] = {}  # answered before they were asked; a write makes them void
@@ -159,7 +161,7 @@ class Journeys:
         rows = answers[len(start) - 1].rows()
         if len(rows) != 1:
             self._fail(SchemaMismatch(f"{store.url}: its table meta was emptied by somebody else", "Restore a backup."))
-        breaking, self._epoch, last, now = rows[0][-4:]
+        breaking, self._epoch, last, now, due = rows[0][-5:]
         if breaking > store.schema:
             self._fail(
                 SchemaMismatch(
@@ -167,7 +169,9 @@ class Journeys:
                     "Start it again with the newer version.",
                 )
             )
-        if store.clock is not None:
+        if store.clock is None:
+            self._is_due = dict.fromkeys(projects, False) | dict.fromkeys(map(shown, due or ()), True)
+        else:
             now = store.clock() if self._write else given
         self._now = now if last is None or now > last else last
         self._began = True

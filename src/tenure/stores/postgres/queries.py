@@ -51,9 +51,15 @@ NOTIFY = "SELECT pg_notify(?, ?)"
 _MICROSECONDS = "(extract(epoch FROM {}) * 1000000)::bigint"
 # After the locks, and with them: nothing that it reads can change before the commit. The clock is read last.
 _HEAD = """
-SELECT m.breaking, coalesce(e.epoch, m.epoch), {last}, {now}
-FROM {{s}}meta AS m LEFT JOIN {{s}}epoch AS e ON e.tenant = {tenant}
+SELECT m.breaking, coalesce(e.epoch, m.epoch), t.last, t.now, {due}
+FROM {{s}}meta AS m LEFT JOIN {{s}}epoch AS e ON e.tenant = {tenant}, LATERAL (SELECT {last} AS last, {now} AS now) AS t
 """
+# In which of the projects something is due. Behind `now` the index has many entries that died young, and are not met.
+_IS_DUE = "(SELECT true FROM {{s}}task_hot WHERE tenant = {tenant} AND project = {project} AND due_at <= {now} LIMIT 1)"
+_DUE_IN = f"""
+ARRAY(SELECT p.name FROM unnest($1::text[]) AS p (name)
+      WHERE {_IS_DUE.format(tenant="$2", project="p.name", now="greatest(t.last, t.now)")})
+"""  # noqa: S608 - constants alone
 # As in log.py: the bounds and the order are those of event_project, and of event_block_project, alone.
 _LAST_IN = """
     SELECT e.tenant, e.project, e.time FROM {{s}}{table} AS e
@@ -153,6 +159,7 @@ class Queries(NamedTuple):
     ready_after: str
     due_projects: str
     next_due: str
+    is_due: str
     set_epoch: str
     settle_meta: str
     settle_tenants: str
@@ -165,13 +172,15 @@ def queries_of(schema: str) -> Queries:
     """`schema` must have been checked: it becomes part of every text."""
     here = f'"{schema}".'
     written, read = (_MICROSECONDS.replace("{}", clock) for clock in ("clock_timestamp()", "now()"))
-    head = _HEAD.format(last=_LAST_OF_ALL, now=written, tenant="?")
-    of_projects = _HEAD.format(last=_LAST_OF_PROJECTS, now=written, tenant="$2")
+    head = _HEAD.format(last=_LAST_OF_ALL, now=written, tenant="?", due="NULL")
+    of_projects = _HEAD.format(last=_LAST_OF_PROJECTS, now=written, tenant="$2", due=_DUE_IN)
     # The start of the transaction, before its snapshot: no lease looks over that was renewed.
-    reading = _HEAD.format(last=_LAST_OF_ALL, now=read, tenant="?").replace("SELECT m.", f"SELECT {_PLANS},\n    m.", 1)
+    reading = _HEAD.format(last=_LAST_OF_ALL, now=read, tenant="?", due="NULL")
+    reading = reading.replace("SELECT m.", f"SELECT {_PLANS},\n    m.", 1)
     texts = (
         _SETTINGS.format(drawn=_DRAWN), f"SELECT {_DRAWN}",
-        head, of_projects, reading, _LANES, _READY, _READY_AFTER, _DUE_PROJECTS, _NEXT_DUE, _SET_EPOCH, _SETTLE_META,
+        head, of_projects, reading, _LANES, _READY, _READY_AFTER, _DUE_PROJECTS, _NEXT_DUE,
+        f"SELECT {_IS_DUE}".format(tenant="$1", project="$2", now="$3"), _SET_EPOCH, _SETTLE_META,
         _SETTLE_TENANTS, _MARK, _NEWS,
     )  # fmt: skip
     dialect = Dialect(

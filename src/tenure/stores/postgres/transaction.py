@@ -113,6 +113,14 @@ class PostgresTransaction(Journeys):
         rows = self._read(self._queries.next_due, [self._tenant, project])
         return rows[0][0] if rows else None
 
+    def is_due(self, project: str) -> bool:
+        self._enter((project,))
+        known = self._is_due.get(project)
+        if known is None or self._wrote or self._later:
+            rows = self._read(self._queries.is_due, [self._tenant, project, self._now])
+            return bool(rows and rows[0][0])
+        return known
+
     def events(self, where: Where, *, after: int = 0, limit: int = 1000, last: bool = False) -> list[Event]:
         self._enter_asked(where)
         single = log.finding(self._tenant, where, after, limit, last, self._dialect)

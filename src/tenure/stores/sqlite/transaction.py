@@ -212,6 +212,10 @@ class SqliteTransaction:
         found: int | None = earliest
         return found
 
+    def is_due(self, project: str) -> bool:
+        first = self.next_due(project)
+        return first is not None and first <= self.now
+
     def save(self, changes: Sequence[Change], *, last: bool = False) -> None:
         self._must_write()
         tenant, execute, changed = self._tenant, self._link.execute, self._link.connection.changes

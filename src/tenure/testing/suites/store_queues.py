@@ -92,8 +92,24 @@ class Queues(Setting):
                 everywhere = transaction.due(None, until, limit)
                 here = transaction.due("p", until, limit)
                 next_due = transaction.next_due("p")
+                is_due = transaction.is_due("p")
             assert [(t.due_at, t.id) for t in everywhere] == due[:limit]
             assert [(t.due_at, t.id) for t in here] == [d for d in due if projects[d[1]] == "p"][:limit]
             assert next_due == min((time for i, time in times.items() if projects[i] == "p"), default=None)
+            assert is_due == (next_due is not None)  # these are all long past
 
         earliest_first()
+
+    def test_a_transaction_knows_what_is_due_at_its_own_now(self, store: Store) -> None:
+        later = 1 << 60
+        add(store, row_of(Task, project="p", id="past", ref="1", due_at=5))
+        add(store, row_of(Task, project="q", id="future", ref="2", due_at=later))
+        for write in (False, True):
+            with store.begin("local", write=write) as transaction:
+                transaction.lock("write", ["p", "q"])
+                assert [transaction.is_due(project) for project in ("p", "q", "r")] == [True, False, False]
+        with store.begin("local", write=True) as transaction:
+            transaction.lock("write", ["p", "q"])
+            assert not transaction.is_due("q")
+            transaction.save([Change(None, row_of(Task, project="q", id="now", ref="3", due_at=transaction.now))])
+            assert transaction.is_due("q")
