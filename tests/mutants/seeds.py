@@ -7,6 +7,7 @@ from tests.mutants.seeds_of_artifacts import ARTIFACTS
 from tests.mutants.seeds_of_budgets import BUDGETS
 from tests.mutants.seeds_of_models import MODELS
 from tests.mutants.seeds_of_moving import MOVING
+from tests.mutants.seeds_of_sharing import SHARING
 from tests.mutants.seeds_of_signing_in import SIGNING_IN
 from tests.mutants.seeds_of_sources import SOURCES
 from tests.mutants.seeds_of_validation import VALIDATION
@@ -18,7 +19,6 @@ ON_POSTGRES = "tests/engine/test_on_postgres.py"  # with --postgres, wherever EN
 SHORT_WAY = (ON_POSTGRES,)
 SERVER = ("tests/stores/test_postgres_server.py",)
 ON_SERVER = ("tests/stores/test_postgres.py",)
-RACES = ("tests/stores/test_postgres_races.py",)
 BLOCKS = ("tests/stores/test_postgres_blocks.py",)
 MODEL = ("tests/stateful/test_model.py",)
 INPUT = ("tests/engine/test_bad_input.py",)
@@ -281,21 +281,6 @@ MUTANTS = (
         "if limit is not None and report.settled + len(report.failed) >= limit:",
     ),
     Mutant(
-        "unordered locks",
-        "stores/postgres/journeys.py",
-        'return sorted({self._store.lock_key("project", self._tenant, project) for project in projects})',
-        'return [self._store.lock_key("project", self._tenant, project) for project in projects]',
-        SERVER,
-    ),
-    Mutant(
-        "dependents counted without lock",
-        "stores/postgres/journeys.py",
-        'return sorted({self._store.lock_key("project", self._tenant, project) for project in projects})',
-        "return []",
-        RACES,
-    ),
-    Mutant("seq > last", "stores/postgres/transaction.py", "if before is not None:", "if False:", SERVER),
-    Mutant(
         "missing tenant predicate",
         "stores/sql/statements.py",
         '"tenant" = ?\', *clauses',
@@ -370,7 +355,7 @@ MUTANTS = (
     Mutant(
         "fused, an answer without what other rows hold",
         "stores/postgres/transaction.py",
-        'is_usual=all(answer.first()[-3] == b"f" for answer in answers)',
+        'is_usual=last or all(answer.first()[-3] == b"f" for answer in answers)',
         "is_usual=True",
         SHORT_WAY,
     ),
@@ -490,6 +475,7 @@ MUTANTS = (
     *BUDGETS,
     *MODELS,
     *MOVING,
+    *SHARING,
     *SIGNING_IN,
     *SOURCES,
     *ARTIFACTS,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from tenure.stores.postgres.link import Link
 from tests.servers.postgres import PostgresServer, url_of
 
 P = "shop"
+_numbers = count(1000)
 
 
 class Counted:
@@ -54,7 +56,7 @@ def claim(number: int = 0, agent: str = "ann") -> c.ClaimNext:
 
 def held(run: Counted, **task: Any) -> str:
     run(c.Add(project=P, task=NewTask(title="one", **task)))
-    (granted,) = run(claim(id(task)))
+    (granted,) = run(claim(next(_numbers)))
     return str(granted.receipt)
 
 
@@ -86,3 +88,28 @@ def test_claims_that_cannot_take_the_short_way_share_their_journeys(run: Counted
     answers = run(*[claim(number, agent) for number, agent in enumerate(crew)])
     assert {answer.outcome for answer in answers} == {"GRANTED"}
     assert run.journeys < 60
+
+
+def test_what_goes_well_is_done_with_the_commit(run: Counted) -> None:
+    for _ in range(2):
+        receipt = held(run)
+        run(c.Renew(project=P, receipt=receipt))
+        run(c.Submit(project=P, receipt=receipt, data="done"))
+    receipt = held(run)
+    assert run.journeys == 2
+    for command in (c.Renew(project=P, receipt=receipt), c.Submit(project=P, receipt=receipt, data="done")):
+        run(command)
+        assert run.journeys == 2, command
+
+
+def test_what_does_not_go_well_with_the_commit_is_tried_less_and_less(run: Counted) -> None:
+    (last,) = run(c.Add(project=P, task=NewTask(title="first")))
+    twice = []
+    for number in range(24):
+        (after,) = run(c.Add(project=P, task=NewTask(title="next", depends_on=(last.task["key"],))))
+        (granted,) = run(claim(number))
+        (done,) = run(c.Submit(project=P, receipt=str(granted.receipt), data="done"))
+        assert (granted.task["key"], done.outcome) == (last.task["key"], "ACCEPTED")
+        twice.append(run.journeys)
+        last = after
+    assert 1 <= sum(n > min(twice) for n in twice) <= 5, twice

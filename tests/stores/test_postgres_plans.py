@@ -114,11 +114,11 @@ FUSED: dict[str, tuple[Any, set[str]]] = {
         (STATEMENTS.known, [None] * 6),
         {"agent_pkey", "session_pkey", "claim_request", "task_offer", "task_session", "task_base_pkey"},
     ),
-    "grant": ((STATEMENTS.grant, [None] * 18), {"task_hot_pkey", "task_base_pkey", "brief_pkey"}),
-    "grant of a few": ((STATEMENTS.grant_each, [None] * 18), {"task_hot_pkey", "task_base_pkey", "brief_pkey"}),
-    "complete": ((STATEMENTS.complete, [None] * 19), {"task_ref", "task_hot_pkey", "claim_pkey"}),
-    "complete a few": ((STATEMENTS.complete_each, [None] * 19), {"task_ref", "task_hot_pkey", "claim_pkey"}),
-    "renew": ((STATEMENTS.renew, [None] * 16), {"task_ref", "task_hot_pkey", "claim_pkey", "message_recipient"}),
+    "grant": ((STATEMENTS.grant, [None] * 19), {"task_hot_pkey", "task_base_pkey", "brief_pkey"}),
+    "grant of a few": ((STATEMENTS.grant_each, [None] * 19), {"task_hot_pkey", "task_base_pkey", "brief_pkey"}),
+    "complete": ((STATEMENTS.complete, [None] * 21), {"task_ref", "task_hot_pkey", "claim_pkey"}),
+    "complete a few": ((STATEMENTS.complete_each, [None] * 21), {"task_ref", "task_hot_pkey", "claim_pkey"}),
+    "renew": ((STATEMENTS.renew, [None] * 18), {"task_ref", "task_hot_pkey", "claim_pkey", "message_recipient"}),
 }
 
 

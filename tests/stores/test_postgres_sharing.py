@@ -17,7 +17,7 @@ from tenure.core.errors import Conflict, StoreAway, TenureError
 from tenure.core.receipts import parse_receipt
 from tenure.core.records import Agent, Result, Task
 from tenure.engine import Engine
-from tenure.engine.sharing import FROM
+from tenure.engine.trials import FROM
 from tenure.stores.fused import Completion, Renewal
 from tenure.stores.port import Change
 from tenure.stores.postgres import Postgres
@@ -135,6 +135,13 @@ def _with_a_stale_receipt(engine: Engine) -> list[Any]:
     return list(submits(receipts))
 
 
+def _with_a_receipt_of_nothing(engine: Engine) -> list[Any]:
+    """Refused without a word in any row: what is not there must not come while it is looked for."""
+    added(engine)
+    receipts = claimed(engine)
+    return list(submits([*receipts[1:], "Z-999" + receipts[0][receipts[0].index("@") :]]))
+
+
 def _with_somebody_new(engine: Engine) -> list[Any]:
     added(engine)
     return [*claims()[1:], c.ClaimNext(project=P, agent="new", session="s-new")]
@@ -146,7 +153,10 @@ def _with_another_verb(engine: Engine) -> list[Any]:
     return [*submits(receipts[1:]), c.Release(project=P, receipt=receipts[0])]
 
 
-@pytest.mark.parametrize("batch", [_with_a_dependent, _with_a_stale_receipt, _with_somebody_new, _with_another_verb])
+@pytest.mark.parametrize(
+    "batch",
+    [_with_a_dependent, _with_a_stale_receipt, _with_a_receipt_of_nothing, _with_somebody_new, _with_another_verb],
+)
 def test_what_has_to_be_decided_is_decided_alone(
     engine: Engine, store: Postgres, impatient: Engine, batch: Callable[[Engine], list[Any]]
 ) -> None:
@@ -198,9 +208,9 @@ def test_who_comes_second_to_a_row_begins_anew(engine: Engine, store: Postgres, 
 
     def write(tx: Any, verb: str, name: str) -> None:
         if verb == "complete":
-            tx.complete([completion(r, f"{name}-{n}") for n, r in enumerate(receipts)])
+            tx.complete([completion(r, f"{name}-{n}") for n, r in enumerate(receipts)], 0, last=False)
         else:
-            tx.renew([renewal(r, f"evt-{name}-{n}") for n, r in enumerate(receipts)], 1)
+            tx.renew([renewal(r, f"evt-{name}-{n}") for n, r in enumerate(receipts)], 1, 0, last=False)
 
     def late() -> None:
         with store.begin("local", write=True) as tx:
@@ -268,7 +278,7 @@ def test_of_two_who_share_a_project_the_later_hides_none_of_the_earlier(engine: 
 
     with store.begin("local", write=True) as slow:
         slow.lock("share", [P])
-        slow.complete([completion(r, f"slow-{n}") for n, r in enumerate(receipts[:5])])
+        slow.complete([completion(r, f"slow-{n}") for n, r in enumerate(receipts[:5])], 0, last=False)
         assert told(engine.run([c.Renew(project=P, receipt=r) for r in receipts[5:]] * 2)) == ["RENEWED"] * 10
         assert later() == []
     assert later() == ["task.completed"] * 5 + ["task.started"] * 5

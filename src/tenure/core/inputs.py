@@ -111,6 +111,7 @@ def validated(command: Command) -> Checked:
         raise InvalidInput(f"{_name(command)}: {error}") from None
 
 
+FEW = 32
 _CONTAINERS = (dict, list, tuple, set, frozenset, msgspec.Struct)
 
 
@@ -143,10 +144,12 @@ def _check_values(command: Command) -> None:
 
 
 def _is_harmless(value: Any) -> bool:
-    """Nothing long and no container: nearly all that hot commands carry."""
+    """Nothing long, and hardly a container: nearly all that hot commands carry."""
     kind = type(value)
     if kind is str:
         return len(value) <= LONGEST_NAME
+    if kind is dict:  # a small result
+        return len(value) <= FEW and all(type(item) is not dict and _is_harmless(item) for item in value.values())
     return value is None or kind is bool or (kind is int and -LARGEST_NUMBER <= value <= LARGEST_NUMBER) or value == ()
 
 

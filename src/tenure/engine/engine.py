@@ -18,12 +18,12 @@ from tenure.engine.handlers import handler_of, is_known
 from tenure.engine.models.own import Own
 from tenure.engine.reading_ahead import expected, read_ahead, read_holders
 from tenure.engine.settling import PAGE, Report, settle_due, settle_overdue
-from tenure.engine.sharing import Sharing
-from tenure.engine.work import NO_CHANCE, OUR_FAULTS, Alone, Chance, Later, Reach, Refused, Unfinished, Work
+from tenure.engine.work import NO_CHANCE, OUR_FAULTS, Chance, Later, Reach, Refused, Unfinished, Work
 from tenure.stores.port import FUSED, Store, Transaction
 
 if TYPE_CHECKING:
     from tenure.artifacts.port import Artifacts
+    from tenure.engine.trials import Trial, Trials
 
 Answer = Outcome | TenureError
 T = TypeVar("T")
@@ -72,7 +72,7 @@ class Engine:
         self.own = Own()  # a user's own tables of prices and tiers
         self._fuses = fused and FUSED in store.features
         self._reaching: set[str] = set()  # projects whose transactions were found to write to the store's own rows too
-        self._sharing = Sharing()
+        self.trials = _trials() if self._fuses else None
         if store.is_copy:
             self.new_epoch("the store was found at another place than at its last opening")
 
@@ -128,13 +128,14 @@ class Engine:
             return answers
 
         ready = self._ready(batch)
+        given = [a.item.command for a in batch]
+        known = {key: found for a in batch for key, found in a.evidence.items()}
+        ahead = partial(expected, batch=given, fuses=self._fuses)
+        attempt = partial(
+            self.transact, projects, decide, claiming=_claims(batch), tries=tries, ahead=ahead, evidence=known
+        )
         try:
-            ahead = partial(expected, batch=[a.item.command for a in batch], fuses=self._fuses)
-            known = {key: found for a in batch for key, found in a.evidence.items()}
-            answers = self.transact(
-                projects, decide, claiming=_claims(batch), tries=tries, ahead=ahead, evidence=known,
-                shares=self._fuses and self._sharing.is_to_try([a.item.command for a in batch]),
-            )  # fmt: skip
+            answers = self.trials.run(given, lambda trial: attempt(trial=trial)) if self.trials else attempt()
         except TenureError as error:
             # What fails before the first command was looked at is about none of them.
             if len(batch) == 1 or not error.definite or not has_begun:
@@ -191,7 +192,6 @@ class Engine:
         done = fused.answers(work, run)
         left = [asked.item.command for asked, answer in zip(batch, done, strict=False) if answer is None]
         if left:
-            work.be_alone()
             work.tx.expect(lambda tx: read_holders(Work(tx, NO_CHANCE), left, fuses=True))
             read_holders(work, left, fuses=True)
         answers: list[Answer | Later] = []
@@ -200,7 +200,6 @@ class Engine:
                 answers.append(answer)
                 continue
             settle_overdue(work)
-            work.be_alone()
             answers.append(self._decide_one(work, asked.item, asked.principal) if answer is None else answer())
         return answers
 
@@ -272,15 +271,15 @@ class Engine:
         tries: int = TRIES,
         ahead: Callable[[Transaction], object] | None = None,
         evidence: Evidence | None = None,
-        shares: bool = False,
+        trial: Trial | None = None,
     ) -> T:
         """Run `decide` in one write transaction, after settling what is due; run it again where rows changed.
 
         `ahead` asks what will be asked, for stores that like to know. What `decide` lacks is found out when the
-        transaction has ended, with nothing written; then it is run again. With `shares` it is tried beside others who
-        share its projects, and run again alone where it has to write by itself.
+        transaction has ended, with nothing written; then it is run again.
         """
         tried = rounds = 0
+        shares, is_bold = trial or (False, False)
         known = dict(evidence or ())
         locked = list(projects) if self._reaching.isdisjoint(projects) else sorted({"", *projects})
         while True:
@@ -291,7 +290,8 @@ class Engine:
                     if ahead is not None:
                         tx.expect(ahead)
                     work = self._begin(tx)
-                    work.evidence, work.locked, work.shares = known, frozenset(locked), shares
+                    work.evidence, work.locked = known, frozenset(locked)
+                    work.shares, work.is_bold = shares, is_bold
                     report = Report()
                     if settled:
                         settle_due(work, projects, report, limit=PAGE)
@@ -300,12 +300,7 @@ class Engine:
                         continue
                     answer = decide(work)
                     work.save(last=True)
-                if shares:
-                    self._sharing.note(projects, went=True)
                 return answer
-            except Alone:
-                shares = False
-                self._sharing.note(projects, went=False)
             except Reach as more:
                 locked = sorted({*locked, *more.projects})
                 if more.is_lasting:
@@ -360,6 +355,12 @@ class Engine:
             work = self._work(tx)
             settle_due(work, projects, Report())
             yield work
+
+
+def _trials() -> Trials:
+    from tenure.engine.trials import Trials  # only a store that fuses needs them
+
+    return Trials()
 
 
 def _check_bounds(batch: Sequence[Asked]) -> None:

@@ -60,12 +60,14 @@ class Tries:
 
     MOST = 64
 
-    def __init__(self) -> None:
+    def __init__(self, first: int = 0) -> None:
+        """`first`: how many of a kind are left alone before it is tried at all."""
+        self._first = first
         self._misses: dict[Any, int] = {}
         self._waits: dict[Any, int] = {}
 
     def is_to_wait(self, kind: Any) -> bool:
-        left = self._waits.get(kind, 0)
+        left = self._waits.get(kind, self._first)
         self._waits[kind] = left - 1
         return left > 0
 
@@ -106,6 +108,8 @@ class Work(Rows):
         self.dropped: list[tuple[str, Collection[str]]] = []  # project and tasks whose events go at the end
         self.locked: frozenset[str] | None = None  # projects that it may write to; None: it was not said
         self.shares = False  # its projects with others: nothing may be written but by fused verbs
+        self.is_bold = False  # a fused verb that is all there is to do may be left to the commit
+        self.wrote = False  # something has gone to the store already
         self.is_unfinished = False  # the command has more to do than one transaction should
 
     # --- who is asking ---
@@ -284,6 +288,7 @@ class Work(Rows):
         if not self.events and not self._changed:
             return
         self.save()
+        self.wrote = True
         for keys in self._changed.values():
             for key in keys:
                 self._loaded[key] = self._rows[key]
@@ -294,7 +299,8 @@ class Work(Rows):
         self.fused.knows_askers = False
 
     def forget(self, *kinds: type[Row]) -> None:
-        """What was read of these kinds is not any more what is stored; nothing of them may have been changed here."""
+        """A fused verb has written to these kinds: what was read of them is not any more what is stored."""
+        self.wrote = True
         for rows in (self._rows, self._loaded):
             for key in [key for key in rows if key[0] in kinds]:
                 del rows[key]

@@ -147,8 +147,16 @@ class Holders(NamedTuple):
     sessions: list[Session]
 
 
+class Unusual(Exception):
+    """Ends a transaction of which something has to be decided after all: nothing of it was done."""
+
+
 class Fused(Protocol):
-    """What a transaction of such a store offers besides the port. All that was saved before is seen."""
+    """What a transaction of such a store offers besides the port. All that was saved before is seen.
+
+    With `last` nothing is asked any more but what the verb gives, which is there once the transaction has ended: the
+    store may carry it out with the commit. It does so only where all of it is as usual, and ends with Unusual else.
+    """
 
     def holders(self, project: str, receipts: Sequence[tuple[str, int]]) -> Holders:
         """By ref and generation, in one journey."""
@@ -156,11 +164,23 @@ class Fused(Protocol):
     def known(self, project: str, asking: Sequence[Asking], most: int) -> dict[int, Known]:
         """Those of whom nothing has to be decided, by their number; of what each holds the first `most`."""
 
-    def grant(self, grants: Sequence[Grant]) -> Granted:
-        """Raises Conflict where one of the tasks is not to be had. What it tells can be read after the commit too."""
+    def grant(self, grants: Sequence[Grant], *, last: bool) -> Granted:
+        """Raises Conflict where one of the tasks is not to be had. What it tells can be read after the commit too.
 
-    def complete(self, completions: Sequence[Completion]) -> list[Completed]:
-        """Those whose receipt was the current one of a plain task, in any order; no ref may come twice."""
+        Usual is what `Granted.is_usual` says.
+        """
 
-    def renew(self, renewals: Sequence[Renewal], most_mail: int) -> list[Renewed]:
-        """Those whose receipt was the current one of a plain task, in any order; no ref may come twice."""
+    def complete(self, completions: Sequence[Completion], heard: int, *, last: bool) -> Callable[[], list[Completed]]:
+        """Those whose receipt was the current one of a plain task, in any order; no ref may come twice.
+
+        It is usual that all of them are, that nothing follows for another task, and that every holder was heard of
+        after `heard` and has no troubles.
+        """
+
+    def renew(
+        self, renewals: Sequence[Renewal], most_mail: int, heard: int, *, last: bool
+    ) -> Callable[[], list[Renewed]]:
+        """Those whose receipt was the current one of a plain task, in any order; no ref may come twice.
+
+        It is usual that all of them are, and that every holder was heard of after `heard` and has no troubles.
+        """

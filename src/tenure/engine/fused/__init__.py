@@ -18,7 +18,7 @@ from tenure.engine.fused.holders import complete, handed, presented, renew
 from tenure.engine.fused.runs import Done, Run
 from tenure.engine.work import Work
 
-_VERBS: dict[type[Any], tuple[Callable[[Any], Any], Callable[[Work, Run], list[Done]]]] = {
+_VERBS: dict[type[Any], tuple[Callable[[Any], Any], Callable[[Work, Run, bool], list[Done]]]] = {
     commands.ClaimNext: (ready_to_claim, claim),
     commands.Submit: (handed, complete),
     commands.Renew: (presented, renew),
@@ -42,6 +42,7 @@ def answers(work: Work, batch: Run) -> list[Done]:
     if verb is None or work.recalled or work.fused.is_to_wait(kind):
         return []
     work.flush()  # what the batch has changed so far must stand where the statement looks
-    done = verb[1](work, list(takewhile(lambda asked: type(asked[0]) is kind, batch)))
+    run = list(takewhile(lambda asked: type(asked[0]) is kind, batch))
+    done = verb[1](work, run, len(run) == len(batch))
     work.fused.note(kind, bool(done))
     return done

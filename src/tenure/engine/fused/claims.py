@@ -20,7 +20,7 @@ from tenure.core.receipts import NONCE_BYTES, Receipt
 from tenure.core.records import Agent, Brief, Claim, Project, Task, replace
 from tenure.engine import claiming, people
 from tenure.engine.fused.models import Models, Told
-from tenure.engine.fused.runs import Allowed, Done, Run
+from tenure.engine.fused.runs import Allowed, Done, Run, may_be_last
 from tenure.engine.handing import SHOWN
 from tenure.engine.lanes import queues
 from tenure.engine.reading_ahead import asking_of, read_claimers
@@ -186,7 +186,8 @@ class _Claims:
         return self._leases[asked]
 
 
-def claim(work: Work, run: Run) -> list[Done]:
+def claim(work: Work, run: Run, is_rest: bool) -> list[Done]:
+    """`is_rest`: the batch has nothing behind this run."""
     some = run[: work.fused.claims_at_once]
     claims = _Claims(work, some)
     for number, asked in enumerate(some):
@@ -204,7 +205,8 @@ def claim(work: Work, run: Run) -> list[Done]:
     work.flush()
     tx: Fused = work.tx  # type: ignore[assignment]  # the store declares it
     grants = [grant for asked in claims.asked for grant in _grants(work, asked)]
-    granted = tx.grant(grants)
+    last = is_rest and len(claims.asked) == len(run) and may_be_last(work, grants)
+    granted = tx.grant(grants, last=last)
     work.forget(Task, Claim)
     told = _Told(work, claims.asked, grants, granted)
     if granted.is_usual:

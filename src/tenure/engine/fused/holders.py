@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
-from functools import partial
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property, partial
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -18,10 +18,11 @@ from tenure.core.receipts import Receipt, parse_receipt
 from tenure.core.records import Agent, Claim, Project, Result, Session, Task, replace
 from tenure.engine import handing, people
 from tenure.engine.effects import spread
-from tenure.engine.fused.runs import Allowed, Done, Run, members
+from tenure.engine.fused.runs import Allowed, Done, Run, may_be_last, members
 from tenure.engine.work import OUR_FAULTS, Later, Work
 from tenure.stores.fused import Completed, Completion, Fused, Renewal, Renewed
 
+H = TypeVar("H", Completed, Renewed)
 _json = msgspec.json.encode
 Place = tuple[str, str]  # project and ref
 Asking = tuple[Principal, str | None, str]  # who asks, with which trace and command id
@@ -79,6 +80,22 @@ class _Holders:
         return self._allowed.project(command, principal)
 
 
+class _Held(Generic[H]):
+    """What the verb gave, by what it is of; read when the first asks for it, which may be after the commit."""
+
+    def __init__(self, read: Callable[[], list[H]]) -> None:
+        self._read: Callable[[], list[H]] = read
+
+    @cached_property
+    def by_place(self) -> dict[Place, H]:
+        return {(held.project, held.ref): held for held in self._read()}
+
+
+def _may_be_last(work: Work, asking: Iterable[Given], given: Sequence[Any]) -> bool:
+    """As `may_be_last`, where also nobody has to prove whose claim it was."""
+    return not any(principal.is_proven for _, (principal, _, _) in asking) and may_be_last(work, given)
+
+
 def _check_holders(asking: Iterable[Given], held: dict[Place, Completed] | dict[Place, Renewed]) -> None:
     """The statement goes by the receipt alone; here whose it was is known. Raising takes the whole batch back.
 
@@ -91,7 +108,8 @@ def _check_holders(asking: Iterable[Given], held: dict[Place, Completed] | dict[
             roles.check_mine(principal, row.agent, f"the claim of {row.ref}")
 
 
-def complete(work: Work, run: Run) -> list[Done]:
+def complete(work: Work, run: Run, is_rest: bool) -> list[Done]:
+    """`is_rest`: the batch has nothing behind this run."""
     given: list[Completion] = []
     holders = _Holders(work)
     for command, principal, ready in run:
@@ -102,9 +120,16 @@ def complete(work: Work, run: Run) -> list[Done]:
     if not given:
         return []
     tx: Fused = work.tx  # type: ignore[assignment]  # the store declares it
-    done = {(d.project, d.ref): d for d in tx.complete(given)}
-    work.forget(Task, Claim, Result)
     asking = _asking(run, given)
+    last = is_rest and len(given) == len(run) and _may_be_last(work, asking, given)
+    completed = _Held(tx.complete(given, work.now - team.PRESENCE, last=last))
+    work.forget(Task, Claim, Result)
+    if last:
+        return [
+            Later(partial(_accepted_later, completed, place, one))
+            for (place, _), one in zip(asking, given, strict=True)
+        ]
+    done = completed.by_place
     _check_holders(asking, done)
     _signs_of_life(work, asking, done)
     outcomes: list[Done] = []
@@ -118,6 +143,10 @@ def complete(work: Work, run: Run) -> list[Done]:
         else:
             outcomes.append(Later(partial(_accepted, d, completion)))
     return outcomes
+
+
+def _accepted_later(completed: _Held[Completed], place: Place, completion: Completion) -> Outcome:
+    return _accepted(completed.by_place[place], completion)
 
 
 def _accepted(done: Completed, completion: Completion) -> Outcome:
@@ -191,7 +220,8 @@ def _signs_of_life(work: Work, given: Iterable[Given], held: dict[Place, Complet
             people.active(work, session, held=True)
 
 
-def renew(work: Work, run: Run) -> list[Done]:
+def renew(work: Work, run: Run, is_rest: bool) -> list[Done]:
+    """`is_rest`: the batch has nothing behind this run."""
     given: list[Renewal] = []
     holders = _Holders(work)
     for command, principal, receipt in run:
@@ -215,22 +245,22 @@ def renew(work: Work, run: Run) -> list[Done]:
     if not given:
         return []
     tx: Fused = work.tx  # type: ignore[assignment]  # the store declares it
-    renewed = {(r.project, r.ref): r for r in tx.renew(given, people.MOST_MAIL)}
-    work.forget(Task)
     asking = _asking(run, given)
-    _check_holders(asking, renewed)
-    _signs_of_life(work, asking, renewed)
-    outcomes: list[Done] = []
-    for renewal in given:
-        r = renewed.get((renewal.project, renewal.ref))
-        if r is None:
-            outcomes.append(None)
-            continue
-        outcomes.append(
-            Outcome(
-                outcome="RENEWED", lease_until=r.lease_until, lease=(r.lease_until - work.now) / inputs.SECOND,
-                generation=renewal.generation, state=lifecycle.RUNNING, directive="continue",
-                mail=r.mail,
-            )
-        )  # fmt: skip
-    return outcomes
+    last = is_rest and len(given) == len(run) and _may_be_last(work, asking, given)
+    renewed = _Held(tx.renew(given, people.MOST_MAIL, work.now - team.PRESENCE, last=last))
+    work.forget(Task)
+    if not last:
+        _check_holders(asking, renewed.by_place)
+        _signs_of_life(work, asking, renewed.by_place)
+    return [
+        Later(partial(_renewed, renewed, place, renewal, work.now)) if last or place in renewed.by_place else None
+        for (place, _), renewal in zip(asking, given, strict=True)
+    ]
+
+
+def _renewed(held: _Held[Renewed], place: Place, renewal: Renewal, now: int) -> Outcome:
+    r = held.by_place[place]
+    return Outcome(
+        outcome="RENEWED", lease_until=r.lease_until, lease=(r.lease_until - now) / inputs.SECOND,
+        generation=renewal.generation, state=lifecycle.RUNNING, directive="continue", mail=r.mail,
+    )  # fmt: skip

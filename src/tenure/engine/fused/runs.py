@@ -50,6 +50,11 @@ class Allowed:
         return project
 
 
+def may_be_last(work: Work, given: Sequence[Any]) -> bool:
+    """Can the verb be left to the commit, if there is nothing behind it? It is all that the transaction does then."""
+    return work.is_bold and not work.wrote and len({one.project for one in given}) == 1
+
+
 def members(row: dict[str, Any]) -> str:
     """The members of an object in JSON, to be put behind others."""
     return "," + msgspec.json.encode(row)[1:-1].decode()

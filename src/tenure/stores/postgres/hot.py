@@ -142,7 +142,7 @@ _GRANT = """{drawn}held AS (
         $2, lease, 'active', 0, true, false, 0, process, request_id, request_hash, at{claim_begins_with}
     FROM held{telling}
 )
-SELECT {told_names}, (SELECT bool_or(is_unusual) FROM held), {last}, pg_current_xact_id()::text FROM held
+SELECT {told_names}, {guard}, (SELECT bool_or(is_unusual) FROM held), {last}, pg_current_xact_id()::text FROM held
 """
 _OF_GRANT = _Telling(
     "held", "'task.claimed', 'claimed', $3",
@@ -212,7 +212,7 @@ _COMPLETE = (
     FROM found{telling}
 )
 SELECT $4, ref, id, key, next, was, product, agent, session, agent_seen, agent_is_odd, session_seen, dag, children,
-    dependents, (SELECT count(*) FROM done), {last}, pg_current_xact_id()::text
+    dependents, {guard}, (SELECT count(*) FROM done), {last}, pg_current_xact_id()::text
 FROM found
 """
 )
@@ -261,10 +261,30 @@ SELECT $4, ref, until, agent, session, agent_seen, agent_is_odd, session_seen, (
     SELECT count(*) FROM (
         SELECT FROM {s}message AS m
         WHERE m.tenant = $1 AND m.project = $4 AND m.recipient = f.agent AND m.read_at IS NULL LIMIT $16
-    ) AS unread), (SELECT count(*) FROM renewed), (SELECT max(sequence) FROM told), pg_current_xact_id()::text
+    ) AS unread), {guard}, (SELECT count(*) FROM renewed), (SELECT max(sequence) FROM told), pg_current_xact_id()::text
 FROM found AS f
 """
 )
+
+
+# Where the commit comes right behind, a division by nought keeps it from being run unless all is as usual.
+_GUARD = """CASE WHEN {is_last} THEN (
+        SELECT 1 / (count(*) = cardinality($5::text[]) AND bool_and({usual}))::integer FROM {rows}) END"""
+_IS_HEARD = (
+    "NOT coalesce(agent_is_odd OR agent_seen <= {heard}, false) AND NOT coalesce(session_seen <= {heard}, false)"
+)
+_GUARDS = {
+    "held": {"is_last": "$19", "usual": "NOT is_unusual", "rows": "held"},
+    "done": {
+        "is_last": "$20", "rows": "found", "usual": "(SELECT count(*) FROM done) = cardinality($5::text[])"
+        " AND dependents = 0 AND children = 0 AND dag = 'dag_' || regexp_replace(id, '^task_', '') AND "
+        + _IS_HEARD.replace("{heard}", "$21"),
+    },
+    "renewed": {
+        "is_last": "$17", "rows": "found", "usual": "(SELECT count(*) FROM renewed) = cardinality($5::text[]) AND "
+        + _IS_HEARD.replace("{heard}", "$18"),
+    },
+}  # fmt: skip
 
 
 class Hot(NamedTuple):
@@ -301,11 +321,12 @@ def hot_of(dialect: Dialect) -> Hot:
         kind: _HELD_BY.format(s=schema, who=who, claims=claims)
         for kind, who in ((Agent, "agent"), (Session, "session"))
     }
+    guards = {name: {"guard": replaced(_GUARD, guard)} for name, guard in _GUARDS.items()}
     texts = (
         _KNOWN,
-        *(replaced(_GRANT, how) for how in (_OF_GRANT.batch(is_partial=False), _OF_GRANT.each())),
-        *(replaced(_COMPLETE, how) for how in (_OF_RESULT.batch(is_partial=True), _OF_RESULT.each())),
-        _RENEW,
+        *(replaced(_GRANT, how | guards["held"]) for how in (_OF_GRANT.batch(is_partial=False), _OF_GRANT.each())),
+        *(replaced(_COMPLETE, how | guards["done"]) for how in (_OF_RESULT.batch(is_partial=True), _OF_RESULT.each())),
+        replaced(_RENEW, guards["renewed"]),
     )
     return Hot(
         *(_HOLDERS.format(select=table_of(kind, dialect).select, keys=keys[kind]) for kind in (Claim, Agent, Session)),

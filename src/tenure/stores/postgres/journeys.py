@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 import msgspec
 
 from tenure.core.errors import Bug, SchemaMismatch, StoreCorrupt, TenureError
+from tenure.stores.fused import Unusual
 from tenure.stores.postgres import queries
 from tenure.stores.postgres.cursors import settled
-from tenure.stores.postgres.failures import BAD_VALUES, Failed, Lost, bad_value, lost, translated, unknown
+from tenure.stores.postgres.failures import BAD_VALUES, UNTOUCHED, Failed, Lost, bad_value, lost, translated, unknown
 from tenure.stores.postgres.link import Answer, Link, Rows, Statement
 from tenure.stores.postgres.values import shown
 
@@ -51,6 +52,8 @@ class Journeys:
         self._wrote = False
         self._later: list[Statement] = []  # what goes with the commit, or before the next question
         self._tells = 0  # which of these appends the last event; 0: none
+        self._count = 0  # how many rows it gives, where it is one fused statement
+        self._along: list[Answer] = []  # what that gave, once it is committed
         self._last: tuple[int, int] | None = None  # of the last event: sequence and transaction
         self._now = 0
         self._is_due: dict[str, bool] = {}  # is something due in the projects that it began with?
@@ -123,11 +126,11 @@ class Journeys:
         else:
             missing = [project for project in projects if project not in self._held]
             if missing:
-                self._run([(queries.LOCK, [self._locks("project", missing)])])
+                self._run([(queries.LOCK, [sorted(self._locks("project", missing))])])
                 self._held.update(missing)
 
     def _locks(self, what: str, projects: Iterable[str]) -> list[int]:
-        return sorted({self._store.lock_key(what, self._tenant, project) for project in projects})
+        return [self._store.lock_key(what, self._tenant, project) for project in projects]
 
     def _locks_to_hold(self) -> tuple[list[int], list[bool]]:
         """From the beginning on, and which of them shared."""
@@ -205,6 +208,8 @@ class Journeys:
             self._failed = translated(error, url)
             if link.is_open and link.in_transaction:
                 link.run([("ROLLBACK", ())])
+            if self._count and error.state == UNTOUCHED:
+                raise Unusual from error
             raise self._failed from error
         except Lost as error:
             raise unknown(f"the connection was lost at the commit ({error})", url) from error
@@ -218,10 +223,34 @@ class Journeys:
         warnings = [notice.message for notice in link.notices if notice.severity == "WARNING"]
         if warnings:
             raise unknown(f"committed on this server alone: {warnings[0]}", url)
+        self._take_along(answers)
         if self._tells:
             self._note_last(answers)
-            assert self._last is not None
+        if call is None and self._last is not None:
             self._store.notify(link, *self._last)
+
+    def _leave_to_commit(self, statements: Sequence[Statement], count: int) -> list[Answer]:
+        """The fused statement that is all the transaction does: it gives so many rows, or takes itself back."""
+        if self._wrote or self._later or len(statements) > 1:
+            raise Bug("there is more in this transaction than its last statement")
+        self._later += statements
+        self._count = count
+        return self._along
+
+    def _take_along(self, answers: Sequence[Answer]) -> None:
+        """What came with the commit. A statement that found nothing at all has not kept it from being run."""
+        if self._count:
+            self._along += answers[:-1]
+            if self._along[0].count != self._count:
+                raise Unusual
+            self._note_told(self._along)
+
+    def _note_told(self, answers: Sequence[Answer]) -> None:
+        for answer in answers:
+            if answer.count:
+                *_, sequence, transaction = answer.first()
+                if sequence is not None and transaction is not None:
+                    self._last = (int(sequence), int(transaction))
 
     def _note_last(self, answers: Sequence[Answer]) -> None:
         if self._tells:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tenure.core.errors import Conflict, TenureError
@@ -218,39 +218,53 @@ class PostgresTransaction(Journeys):
             for n, agent_seen, session_seen, *skills, held in rows
         }
 
-    def grant(self, grants: Sequence[Grant]) -> Granted:
-        answers = self._fused((self._hot.grant_each, self._hot.grant), grants)
-        missing = len(grants) - sum(answer.count for answer in answers)
-        if missing:
-            self._fail(Conflict(f"{missing} of {len(grants)} tasks are not to be had"))
+    def grant(self, grants: Sequence[Grant], *, last: bool) -> Granted:
+        answers = self._fused((self._hot.grant_each, self._hot.grant), grants, last)
         read = self._store.told_reader
+        if not last:
+            missing = len(grants) - sum(answer.count for answer in answers)
+            if missing:
+                self._fail(Conflict(f"{missing} of {len(grants)} tasks are not to be had"))
 
         def rows() -> list[list[Any]]:
             found = {row[0]: row for answer in answers for row in answer.rows_apart()}
-            return [read(found[g.task][:-3]) for g in grants]
+            return [read(found[g.task][:-4]) for g in grants]
 
-        return Granted(rows, is_usual=all(answer.first()[-3] == b"f" for answer in answers))
+        return Granted(rows, is_usual=last or all(answer.first()[-3] == b"f" for answer in answers))
 
-    def complete(self, completions: Sequence[Completion]) -> list[Completed]:
-        answers = self._fused((self._hot.complete_each, self._hot.complete), completions)
-        self._check_all_written(answers)
-        return [Completed(*row[:-3]) for answer in answers for row in answer.rows()]
+    def complete(self, completions: Sequence[Completion], heard: int, *, last: bool) -> Callable[[], list[Completed]]:
+        texts = (self._hot.complete_each, self._hot.complete)
+        answers = self._checked(self._fused(texts, completions, last, behind=(heard,)), last)
+        return lambda: [Completed(*row[:-4]) for answer in answers for row in answer.rows_apart()]
 
-    def renew(self, renewals: Sequence[Renewal], most_mail: int) -> list[Renewed]:
-        answers = self._fused((self._hot.renew,) * 2, renewals, most_mail)
-        self._check_all_written(answers)
-        return [Renewed(*row[:-3]) for answer in answers for row in answer.rows()]
+    def renew(
+        self, renewals: Sequence[Renewal], most_mail: int, heard: int, *, last: bool
+    ) -> Callable[[], list[Renewed]]:
+        fused = self._fused((self._hot.renew,) * 2, renewals, last, before=(most_mail,), behind=(heard,))
+        answers = self._checked(fused, last)
+        return lambda: [Renewed(*row[:-4]) for answer in answers for row in answer.rows_apart()]
 
-    def _check_all_written(self, answers: Sequence[Answer]) -> None:
+    def _checked(self, answers: list[Answer], last: bool) -> list[Answer]:
         """Another who shares the project may have been at the same row first."""
-        for answer in answers:
+        for answer in answers if not last else ():
             if answer.count and int(answer.first()[-3] or 0) != answer.count:
                 self._fail(Conflict("another writer was there first"))
+        return answers
 
-    def _fused(self, texts: tuple[str, str], given: Sequence[Any], *more: int) -> list[Answer]:
+    def _fused(
+        self,
+        texts: tuple[str, str],
+        given: Sequence[Any],
+        last: bool,
+        *,
+        before: Sequence[int] = (),
+        behind: Sequence[int] = (),
+    ) -> list[Answer]:
         """Rows of which the last two columns are the last event's sequence, if any, and the transaction.
 
-        A statement a project, all in one journey. The first text is for a few rows, the second for many.
+        A statement a project, all in one journey, which with `last` is that of the commit: the answers come with it.
+        The first text is for a few rows, the second for many. What all rows share stands before or behind whether this
+        is the last.
         """
         self._must_write()
         by_project: dict[str, list[Any]] = {}
@@ -260,17 +274,15 @@ class PostgresTransaction(Journeys):
         statements = [
             (
                 texts[len(rows) > hot.FEW],
-                [self._tenant, self._now, self._epoch, project, *hot.columns(rows)[1:], *more],
+                [self._tenant, self._now, self._epoch, project, *hot.columns(rows)[1:], *before, last, *behind],
             )
             for project, rows in by_project.items()
         ]
+        if last:
+            return self._leave_to_commit(statements, len(given))
         answers = self._run(statements)
-        for answer in answers:
-            if answer.count:
-                self._wrote = True
-                *_, sequence, transaction = answer.first()
-                if sequence is not None and transaction is not None:
-                    self._last = (int(sequence), int(transaction))
+        self._wrote |= any(answer.count for answer in answers)
+        self._note_told(answers)
         return answers
 
     def lock(self, name: str, projects: Collection[str]) -> None:

@@ -7,7 +7,7 @@ in which much goes wrong, are played twice: once with the store's own statements
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -22,6 +22,7 @@ from tenure.core.outcomes import Outcome
 from tenure.core.records import Agent, Claim, Dag, Result, Session, Task
 from tenure.engine import Engine
 from tenure.engine.engine import asked
+from tenure.engine.trials import Trial, Trials
 from tenure.stores.port import FUSED, Store
 from tenure.testing.clock import FakeClock
 from tenure.testing.engine.histories import play, play_in_batches
@@ -36,10 +37,17 @@ _TEXT = {"text": 'a "quoted" \\ line\n\t\x07é😀'}
 _DATA: tuple[Any, ...] = (None, "done", {"ok": True}, _TEXT, "x" * 5000, {"$body": "no"})
 
 
+class Eager(Trials):
+    def _note(self, trial: Trial, batch: Sequence[Command], *, went: bool) -> None:
+        pass
+
+
 class Twice:
     """The same scene on two stores: `short` as the store likes it best, `long` by the rules alone."""
 
-    def __init__(self, open_store: Callable[[Path, FakeClock], Store], folder: Path) -> None:
+    def __init__(self, open_store: Callable[[Path, FakeClock], Store], folder: Path, *, is_eager: bool) -> None:
+        """`is_eager`: all that can be tried is tried, with nothing learned from what does not go well."""
+        self.is_eager = is_eager
         scenes = []
         for name in ("short", "long"):
             (folder / name).mkdir()
@@ -47,6 +55,8 @@ class Twice:
             scenes.append(Scene(open_store(folder / name, clock), clock))
         self.short, self.long = scenes
         self.long.engine = Engine(self.long.store, self.long.dice, fused=False)
+        if is_eager:
+            self.short.engine.trials = Eager(least=1, first=0)
 
     def both(self, play: Callable[[Scene], Any]) -> None:
         assert play(self.short) == play(self.long)
@@ -90,10 +100,10 @@ def _without_chance(value: Any) -> Any:
 
 
 class BothWays(Stage):
-    @pytest.fixture
-    def twice(self, store: Store, tmp_path: Path) -> Iterator[Twice]:
+    @pytest.fixture(params=["learning", "eager"])
+    def twice(self, store: Store, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Twice]:
         needs(store, FUSED)
-        twice = Twice(self.open_store, tmp_path)
+        twice = Twice(self.open_store, tmp_path, is_eager=request.param == "eager")
         yield twice
         twice.close()
 
@@ -221,14 +231,15 @@ class BothWays(Stage):
         for verb in ("grant", "complete", "renew"):
             real = getattr(transaction, verb)
 
-            def noted(self: Any, given: Any, *more: int, real: Any = real, verb: str = verb) -> Any:
-                done = real(self, given, *more)
-                used.append(f"{verb} {len(done.rows() if verb == 'grant' else done)} of {len(given)}")
+            def noted(self: Any, given: Any, *more: int, last: bool, real: Any = real, verb: str = verb) -> Any:
+                done = real(self, given, *more, last=last)
+                used.append(f"{verb} {len(given)}{' with the commit' if last else ''}")
                 return done
 
             monkeypatch.setattr(transaction, verb, noted)
         twice.both(_one_of_each)
-        assert used == ["grant 2 of 2", "renew 2 of 2", "complete 2 of 2"]
+        bold = " with the commit" if twice.is_eager else ""
+        assert used == [f"grant 2{bold}", f"renew 2{bold}", f"complete 2{bold}"]
         twice.check()
 
 

@@ -104,8 +104,8 @@ class Queues(Setting):
         later = 1 << 60
         add(store, row_of(Task, project="p", id="past", ref="1", due_at=5))
         add(store, row_of(Task, project="q", id="future", ref="2", due_at=later))
-        for write in (False, True):
-            with store.begin("local", write=write) as transaction:
+        for is_written in (False, True):
+            with store.begin("local", write=is_written) as transaction:
                 transaction.lock("write", ["p", "q"])
                 assert [transaction.is_due(project) for project in ("p", "q", "r")] == [True, False, False]
         with store.begin("local", write=True) as transaction:

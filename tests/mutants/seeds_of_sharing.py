@@ -1,0 +1,45 @@
+"""Seeded bugs where writers of one project run side by side, and in their log: `seeds.py` takes them in."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+SHARED = ("tests/stores/test_postgres_sharing.py",)
+SERVER = ("tests/stores/test_postgres_server.py",)
+RACES = ("tests/stores/test_postgres_races.py",)
+SHORT_WAY = ("tests/engine/test_on_postgres.py",)
+JOURNEYS = "stores/postgres/journeys.py"
+HOT = "stores/postgres/hot.py"
+
+SHARING = (
+    # --- locks
+    Mutant("unordered locks", JOURNEYS, "keys = sorted(locks)", "keys = list(locks)", SERVER),
+    Mutant("dependents counted without lock", JOURNEYS, "keys = sorted(locks)", "keys = []", RACES),
+    Mutant("claims side by side", JOURNEYS, 'self._locks("claim", self._to_claim), False', "(), False", SHARED),
+    Mutant("who decides shares", JOURNEYS, 'self._locks("project", self._to_hold), self._shares',
+           'self._locks("project", self._to_hold), True', SHARED),
+    # --- what has to be decided alone
+    Mutant("shared, what has to be decided", "engine/engine.py", "        work.be_alone()\n        command =",
+           "        command =", SHARED),
+    Mutant("shared, rows written by the rules", "engine/work.py", "        self.be_alone()\n", "", SHARED),
+    Mutant("shared, two at one row", "stores/postgres/transaction.py", "int(answer.first()[-3] or 0) != answer.count",
+           "False", SHARED),
+    # --- what goes with the commit
+    Mutant("bold, tasks with more to tell", HOT, '"usual": "NOT is_unusual"', '"usual": "true"', SHORT_WAY),
+    Mutant("bold, what follows for dependents", HOT, "AND dependents = 0", "", SHORT_WAY),
+    Mutant("bold, what follows for a parent", HOT, " AND children = 0", "", SHORT_WAY),
+    Mutant("bold, what follows for a dag", HOT, " AND dag = 'dag_' || regexp_replace(id, '^task_', '')", "", SHORT_WAY),
+    Mutant("bold, signs of life", HOT, "OR agent_seen <= {heard}", "", SHORT_WAY),
+    Mutant("bold, troubles that are over", HOT, "agent_is_odd OR ", "", SHORT_WAY),
+    Mutant("bold, some receipts are stale", HOT, "count(*) = cardinality($5::text[]) AND bool_and", "bool_and",
+           SHORT_WAY),
+    Mutant("bold, no receipt is good", JOURNEYS, "if self._along[0].count != self._count:", "if False:", SHORT_WAY),
+    Mutant("bold, another's claim", "engine/fused/holders.py",
+           "not any(principal.is_proven for _, (principal, _, _) in asking) and ", "", SHORT_WAY),
+    # --- the log
+    Mutant("seq > last", "stores/postgres/transaction.py", "event.sequence <= self._settled", "True", SERVER),
+    Mutant("a writer without a floor", "stores/postgres/cursors.py",
+           "end - max((0, *((end - floor + half) % (2 * half) - half for floor in floors)))", "end", SHARED),
+    Mutant("a floor where the writer ends", "stores/postgres/queries.py", "({{drawn}} & 2147483647)",
+           "(({{drawn}} + 1000) & 2147483647)", SHARED),
+)  # fmt: skip
