@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import importlib
 import sys
 from pathlib import Path
@@ -28,6 +29,7 @@ def main(argv: list[str]) -> int:
         for name, line in known.items():
             print(f"  {name:<18}{line}")
         return 0 if not argv or argv[0] in ("-h", "--help") else 2
+    gc.set_threshold(50_000)  # as every program of ours has it: see `tenure.__main__`
     return int(importlib.import_module(f"bench.{argv[0]}").main(argv[1:]))
 
 

@@ -29,6 +29,7 @@ from tenure.stores.opening import open_store
 from tests.reliability import one_task
 from tests.reliability.checker import Operation, explanation, told
 from tests.reliability.ground import server_if
+from tests.reliability.storm_worker import tried
 
 CHUNK = 100  # histories that share one store
 PROJECT = "race"
@@ -277,7 +278,7 @@ def processes(players: int, histories: int, operations: int, seed: str, url: str
 
 def _process(stage: Stage, url: str, player: int, seed: str, pipe: Any) -> None:
     store = open_store(url, clock=stage.now)
-    pipe.send(_played(stage, Engine(store, Chance()), player, seed))
+    pipe.send(_played(stage, tried(Engine(store, Chance()), eagerly=player % 2 == 0), player, seed))
     pipe.close()
     store.close()
 

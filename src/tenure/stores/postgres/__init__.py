@@ -8,7 +8,7 @@
     log.py          questions to the log
     blocks.py       events that a batch wrote as one row, and their words
     writing.py      changes as statements
-    cursors.py      the log across projects, without skipping what commits late
+    cursors.py      going on in the log, without skipping what commits late
     waiting.py      the thread that listens for all who wait
     link.py         one connection: statements in one round trip, prepared where that is safe
     connections.py  the pool of them
@@ -22,7 +22,11 @@ Invariants:
   reads anything there, the clock and the epoch included. The engine reads by index, counts what it finds and goes by
   what is not there; locks on rows would leave all of that open, and would be taken in the order of its commands,
   which deadlocks. Projects do not wait for each other.
-- Locks are taken in one order: projects by the number of their lock, then the epoch's, shared. So nobody deadlocks.
+- **Unless nothing but fused verbs write.** Those guard their rows in the write itself, so they take the project's lock
+  shared: results, renewals and one batch of claims run side by side, and never beside one who decides. Who comes second
+  to a row begins anew.
+- Locks are taken in one order: projects and their claims by the number of the lock, then the epoch's, shared, then the
+  writer's floor (see `cursors`), which nobody waits for. So nobody deadlocks.
 - No session state: any transaction may run on any session. Only the thread that listens keeps a session to itself.
 - What is not known to be committed is never told as such, and the other way round: see `_commit`.
 - Every statement names the tenant.
