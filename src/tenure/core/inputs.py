@@ -148,9 +148,17 @@ def _is_harmless(value: Any) -> bool:
     kind = type(value)
     if kind is str:
         return len(value) <= LONGEST_NAME
-    if kind is dict:  # a small result
-        return len(value) <= FEW and all(type(item) is not dict and _is_harmless(item) for item in value.values())
+    if kind is dict or kind is list:  # of a result that is small, and flat but for lists
+        return len(value) <= FEW and all(map(_is_simple, value.values() if kind is dict else value))
     return value is None or kind is bool or (kind is int and -LARGEST_NUMBER <= value <= LARGEST_NUMBER) or value == ()
+
+
+def _is_simple(value: Any) -> bool:
+    """As JSON has it: a text, a number that fits, or a short list of them."""
+    kind = type(value)
+    if kind is list:
+        return len(value) <= FEW and all(type(item) is str for item in value)
+    return kind is str or value is None or kind is bool or (kind is int and -LARGEST_NUMBER <= value <= LARGEST_NUMBER)
 
 
 def _name(command: Command) -> str:
