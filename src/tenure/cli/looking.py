@@ -9,6 +9,7 @@ from typing import Any
 
 from tenure.cli.frame import Answer, Run, arg, options
 from tenure.cli.marks import MARKS
+from tenure.cli.statuses import paid
 from tenure.cli.words import clock, lasting, moment, plain, shorten, style, table
 from tenure.client.wire import plain as wire
 
@@ -163,9 +164,11 @@ def _letters(letters: list[dict[str, Any]]) -> str:
     lines = []
     for letter in letters:
         poison = ", at least two agents failed it" if letter["poison_pill"] else ""
-        lines += [f"{letter['key']}  since {clock(letter['dead_lettered_at'])}{poison}"]
+        cost = f", {paid(letter['usage'])}" if letter["usage"] else ""
+        lines += [f"{letter['key']}  since {clock(letter['dead_lettered_at'])}{poison}{cost}"]
         for failure in letter["history"]:
-            took = f" after {lasting(failure['duration'] / 1e6)}" if failure.get("duration") else ""
+            took = f" after {lasting(failure['duration'])}" if failure.get("duration") else ""
+            took += f" and ${failure['usage']['cost_usd']}" if (failure["usage"] or {}).get("cost_usd") else ""
             error = shorten(str(failure.get("error") or ""), TITLE)
             lines += [f"  attempt {failure['attempt']}: {failure['agent']}, {failure['error_class']}{took}: {error}"]
     return "\n".join(lines) or "no dead letters"

@@ -80,7 +80,7 @@ def show(work: Work, project: str, name: str) -> v.TaskInFull:
     checkpoint = handing.checkpoint_of(work, task)
     if checkpoint is not None:
         view["checkpoint"] = checkpoint
-    spent = spending.view(spending.of_task(work, task))
+    spent = spending.view(spending.of_task(work, project, task.id))
     if spent is not None:
         view["usage"] = spent
     landings = [landing.view(row) for row in landing.of_task(work, task)]
@@ -189,7 +189,7 @@ def history(work: Work, project: str, name: str) -> list[v.HistoryEntry]:
         if result.reason != "VALIDATING":  # that one waits for its verdict
             refused.setdefault(result.generation, []).append(result)
     spent: dict[int, list[Usage]] = {}
-    for row in spending.of_task(work, task):
+    for row in spending.of_task(work, project, task.id):
         spent.setdefault(row.generation, []).append(row)
     landed = {row.generation: landing.view(row) for row in landing.of_task(work, task)}
     verdicts = {row.claimed: validations.view(work, row, task) for row in validations.of_task(work, task)}
@@ -276,7 +276,13 @@ def dead_letters(work: Work, project: str, *, resolved: bool = False) -> list[v.
     out: list[v.DeadLetterView] = []
     for letter in work.find(DeadLetter, where, order="dead_lettered_at"):
         task = work.get(Task, project, letter.task)
-        out.append({**_fields(letter), "key": task.key if task else None})  # type: ignore[typeddict-item]
+        spent = {failed["generation"]: list[Usage]() for failed in letter.history}
+        for row in spending.of_task(work, letter.project, letter.task):
+            spent.get(row.generation, []).append(row)
+        attempts = [{**failed, "usage": spending.view(spent[failed["generation"]])} for failed in letter.history]
+        total = spending.view(row for rows in spent.values() for row in rows)
+        said = {**_fields(letter), "key": task.key if task else None, "history": attempts, "usage": total}
+        out.append(said)  # type: ignore[arg-type]  # the row's own fields among them
     return out
 
 

@@ -140,8 +140,8 @@ def _added(rows: Sequence[Usage]) -> Any:
     return _shape([*sums, total], len(rows) - len(priced), sum(computed) if computed else None)
 
 
-def of_task(work: Work, task: Task) -> list[Usage]:
-    return work.find(Usage, {"project": task.project, "task": task.id}, order="generation")
+def of_task(work: Work, project: str, task: str) -> list[Usage]:
+    return work.find(Usage, {"project": project, "task": task}, order="generation")
 
 
 class _Totals(NamedTuple):

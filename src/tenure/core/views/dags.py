@@ -7,6 +7,7 @@ from typing import Annotated, Any, TypedDict
 
 from msgspec import Meta
 
+from tenure.core.views.usage import UsageView
 from tenure.core.views.words import Instant, OnFailure, State
 
 
@@ -106,6 +107,7 @@ class FailedAttempt(TypedDict):
     error: str | None
     counted: bool
     duration: Annotated[float, Meta(description="seconds")]
+    usage: UsageView | None
 
 
 class DeadLetterView(TypedDict):
@@ -120,6 +122,7 @@ class DeadLetterView(TypedDict):
     error_class: str
     error: str
     history: Sequence[FailedAttempt]
+    usage: Annotated[UsageView | None, Meta(description="of all these attempts")]
     poison_pill: bool
     dead_lettered_at: Instant
     reviewed_by: str | None

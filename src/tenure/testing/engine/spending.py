@@ -268,6 +268,20 @@ class Spending(Stage):
 
     # --- adding up ------------------------------------------------------------------------------------------------
 
+    def test_a_dead_letter_tells_what_each_attempt_has_cost(self, scene: Scene) -> None:
+        key = scene.add(max_attempts=2)
+        for cost in ("0.25", "0.5"):
+            receipt = scene.take(key, "ann")
+            report(scene, receipt, output=10, cost_usd=cost)
+            scene.fail(receipt, retry_after=0)
+        (letter,) = look(scene, reading.dead_letters)
+        assert [attempt["usage"]["cost_usd"] for attempt in letter["history"]] == ["0.25", "0.50"]
+        assert (letter["usage"]["cost_usd"], letter["usage"]["output"]) == ("0.75", 20)
+        scene.do(c.Retry, task=key)
+        scene.bury(key)
+        free = look(scene, reading.dead_letters)[0]
+        assert (free["usage"], [attempt["usage"] for attempt in free["history"]]) == (None, [None, None])
+
     def test_the_lineage_shows_what_each_generation_cost(self, scene: Scene) -> None:
         key = scene.add()
         old, new = superseded(scene, key)
