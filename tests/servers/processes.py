@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
 import pwd
 import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,6 +19,7 @@ from typing import Self
 
 PATIENCE = 30.0
 _PR_SET_PDEATHSIG = 1
+_INSTALLING = Path(tempfile.gettempdir()) / "tenure-tests-install.lock"
 
 
 class Unavailable(Exception):
@@ -82,11 +85,14 @@ def install(package: str) -> str:
 def found_or_installed(program: str, package: str, *folders: str) -> Path:
     """Raises Unavailable where the program can be had neither way."""
     here = found(program, *folders)
+    if here is not None:
+        return here
+    with _INSTALLING.open("w") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)  # tests run in two processes, and apt in one
+        trouble = "" if found(program, *folders) else install(package)
+    here = found(program, *folders)
     if here is None:
-        trouble = install(package)
-        here = found(program, *folders)
-        if here is None:
-            raise Unavailable(trouble or f"apt-get installed {package}, but there is no program `{program}`")
+        raise Unavailable(trouble or f"apt-get installed {package}, but there is no program `{program}`")
     return here
 
 
