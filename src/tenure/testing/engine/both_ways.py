@@ -224,6 +224,21 @@ class BothWays(Stage):
         twice.both(odd)
         twice.check()
 
+    def test_a_lone_task_with_subtasks_is_counted_in_its_own_dag(self, twice: Twice) -> None:
+        def play(scene: Scene) -> list[Any]:
+            scene.do(c.Register, agent="ann", session="s")
+            said = []
+            for _ in range(2):
+                scene.add("Parent")
+                claim = scene.do(c.ClaimNext, agent="ann", session="s")
+                scene.do(c.Spawn, receipt=str(claim.receipt), tasks=(NewTask(title="Child", name="child"),))
+                said.append(code_of(scene.do(c.Submit, receipt=str(claim.receipt), data="done")))
+                scene.run(*[c.Cancel(project=PROJECT, task=t.id) for t in scene.rows(Task, state="ready")])
+            return said
+
+        twice.both(play)
+        twice.check()
+
     def test_plain_tasks_take_the_short_way(self, twice: Twice, monkeypatch: pytest.MonkeyPatch) -> None:
         used: list[str] = []
         with twice.short.store.begin("local", write=False) as tx:
