@@ -239,6 +239,24 @@ class BothWays(Stage):
         twice.both(play)
         twice.check()
 
+    def test_a_result_clears_its_agents_troubles_and_is_a_sign_of_life(self, twice: Twice) -> None:
+        def play(scene: Scene) -> list[Any]:
+            scene.do(c.Register, agent="ann", session="s")
+            said = []
+            for pause in (0, 0, 100):
+                keys = [scene.add() for _ in range(3)]
+                receipts = [str(scene.claim(key, "ann", session="s").receipt) for key in keys]
+                scene.pass_time(seconds=pause)
+                said += [scene.do(c.Renew, receipt=receipts[0]).outcome]
+                scene.pass_time(seconds=pause)
+                if not pause:
+                    scene.fail(receipts.pop(), "environment")
+                said += [scene.submit(receipt, "done").outcome for receipt in receipts]
+            return said
+
+        twice.both(play)
+        twice.check()
+
     def test_plain_tasks_take_the_short_way(self, twice: Twice, monkeypatch: pytest.MonkeyPatch) -> None:
         used: list[str] = []
         with twice.short.store.begin("local", write=False) as tx:
