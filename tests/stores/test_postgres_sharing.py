@@ -14,11 +14,11 @@ from tenure.client.chance import SystemChance
 from tenure.core import commands as c
 from tenure.core.commands import NewTask
 from tenure.core.errors import Conflict, StoreAway, TenureError
-from tenure.core.receipts import parse_receipt
+from tenure.core.receipts import Receipt, parse_receipt
 from tenure.core.records import Agent, Result, Task
 from tenure.engine import Engine
 from tenure.engine.trials import FROM
-from tenure.stores.fused import Completion, Renewal
+from tenure.stores.fused import TOLD, Completion, Grant, Renewal, Unusual
 from tenure.stores.port import Change
 from tenure.stores.postgres import Postgres
 from tenure.stores.postgres.cursors import settled
@@ -246,6 +246,55 @@ def test_the_same_batch_twice_at_once_is_done_once_and_told_twice(engine: Engine
             assert [answers.result(60) for answers in both] == [["ACCEPTED"] * MANY] * 2
     with store.begin("local", write=False) as tx:
         assert len(tx.find(Result, {"project": P})) == 8 * MANY
+    assert engine.verify() == []
+
+
+# --- what goes with the commit ---------------------------------------------------------------------------------
+
+
+def grant(task: str, number: int) -> Grant:
+    return Grant(
+        P, task, f"ann{number}", f"s{number}", None, 60_000_000, b"n" * 16, None, None, None, f"evt_{number}", "cmd_1",
+        None, None, None,
+    )  # fmt: skip
+
+
+def grants(store: Postgres, tasks: list[str]) -> list[str]:
+    """Receipts of these tasks, in a transaction that does nothing else."""
+    with store.begin("local", write=True) as tx:
+        tx.lock("share", [P])
+        granted = tx.grant([grant(task, n) for n, task in enumerate(tasks)], last=True)
+        epoch = tx.epoch
+    return [str(Receipt(row[TOLD.index("ref")], 1, epoch, b"n" * 16)) for row in granted.rows()]
+
+
+def completes(store: Postgres, receipts: list[str]) -> int:
+    with store.begin("local", write=True) as tx:
+        tx.lock("share", [P])
+        completed = tx.complete([completion(r, f"r{n}") for n, r in enumerate(receipts)], 0, last=True)
+    return len(completed())
+
+
+@pytest.mark.parametrize("is_alone", [False, True], ids=["among others", "alone"])
+@pytest.mark.parametrize("count", [1, 6])
+def test_a_verb_goes_with_the_commit_whole_or_not_at_all(
+    engine: Engine, store: Postgres, count: int, is_alone: bool
+) -> None:
+    """One that is not as it should be, among others or alone: nothing of the transaction stays."""
+    added(engine, count)
+    with store.begin("local", write=False) as tx:
+        tasks = [task.id for task in tx.find(Task, {"project": P})]
+    before = logged(store)
+    with pytest.raises(Unusual):
+        grants(store, ["gone"] if is_alone else [*tasks, "gone"])
+    assert logged(store) == before
+    receipts = grants(store, tasks)
+    stale = receipts[0].replace("@1:", "@2:")
+    before = logged(store)
+    with pytest.raises(Unusual):
+        completes(store, [stale] if is_alone else [*receipts[1:], stale])
+    assert logged(store) == before
+    assert completes(store, receipts) == count
     assert engine.verify() == []
 
 

@@ -268,23 +268,17 @@ FROM found AS f
 
 
 # Where the commit comes right behind, a division by nought keeps it from being run unless all is as usual.
-_GUARD = """CASE WHEN {is_last} THEN (
-        SELECT 1 / (count(*) = cardinality($5::text[]) AND bool_and({usual}))::integer FROM {rows}) END"""
+_GUARD = """CASE WHEN {is_last} THEN 1 / ((SELECT count(*) FROM {written}) = cardinality($5::text[])
+        AND (SELECT bool_and({usual}) FROM {rows}))::integer END"""
 _IS_HEARD = (
     "NOT coalesce(agent_is_odd OR agent_seen <= {heard}, false) AND NOT coalesce(session_seen <= {heard}, false)"
 )
+_IS_LONE = "dependents = 0 AND children = 0 AND dag = 'dag_' || regexp_replace(id, '^task_', '')"
 _GUARDS = {
-    "held": {"is_last": "$19", "usual": "NOT is_unusual", "rows": "held"},
-    "done": {
-        "is_last": "$20", "rows": "found", "usual": "(SELECT count(*) FROM done) = cardinality($5::text[])"
-        " AND dependents = 0 AND children = 0 AND dag = 'dag_' || regexp_replace(id, '^task_', '') AND "
-        + _IS_HEARD.replace("{heard}", "$21"),
-    },
-    "renewed": {
-        "is_last": "$17", "rows": "found", "usual": "(SELECT count(*) FROM renewed) = cardinality($5::text[]) AND "
-        + _IS_HEARD.replace("{heard}", "$18"),
-    },
-}  # fmt: skip
+    "held": {"is_last": "$19", "rows": "held", "usual": "NOT is_unusual"},
+    "done": {"is_last": "$20", "rows": "found", "usual": f"{_IS_LONE} AND " + _IS_HEARD.replace("{heard}", "$21")},
+    "renewed": {"is_last": "$17", "rows": "found", "usual": _IS_HEARD.replace("{heard}", "$18")},
+}
 
 
 class Hot(NamedTuple):
@@ -321,7 +315,7 @@ def hot_of(dialect: Dialect) -> Hot:
         kind: _HELD_BY.format(s=schema, who=who, claims=claims)
         for kind, who in ((Agent, "agent"), (Session, "session"))
     }
-    guards = {name: {"guard": replaced(_GUARD, guard)} for name, guard in _GUARDS.items()}
+    guards = {written: {"guard": replaced(_GUARD, how | {"written": written})} for written, how in _GUARDS.items()}
     texts = (
         _KNOWN,
         *(replaced(_GRANT, how | guards["held"]) for how in (_OF_GRANT.batch(is_partial=False), _OF_GRANT.each())),

@@ -239,11 +239,14 @@ class BothWays(Stage):
         twice.both(play)
         twice.check()
 
-    def test_a_result_clears_its_agents_troubles_and_is_a_sign_of_life(self, twice: Twice) -> None:
+    @pytest.mark.parametrize("pauses", [(0, 0), (0, 100)], ids=["troubles", "signs"])
+    def test_a_result_clears_its_agents_troubles_and_is_a_sign_of_life(
+        self, twice: Twice, pauses: tuple[int, ...]
+    ) -> None:
         def play(scene: Scene) -> list[Any]:
             scene.do(c.Register, agent="ann", session="s")
             said = []
-            for pause in (0, 0, 100):
+            for pause in pauses:
                 keys = [scene.add() for _ in range(3)]
                 receipts = [str(scene.claim(key, "ann", session="s").receipt) for key in keys]
                 scene.pass_time(seconds=pause)
