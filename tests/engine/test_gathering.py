@@ -22,7 +22,7 @@ from tenure.core.errors import (
     StoreError,
     TenureError,
 )
-from tenure.engine import Answer
+from tenure.engine import Answer, engine, gathering
 from tenure.engine.checks.evidence import Lacking
 from tenure.engine.engine import Asked
 from tenure.engine.gathering import Gatherer
@@ -265,6 +265,23 @@ def test_no_two_batches_are_in_one_project() -> None:
     room.end()
     assert stored(room.store) == ["first", "aside-0", "aside-2", "behind-that"]
     assert room.gatherer.waiting == 0
+
+
+def test_the_next_batch_need_not_wait_until_the_answers_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    room = Room(in_flight=2)
+    room.blocked()
+    room.gatherer.submit(add("next"), caller="other")
+    may_tell = threading.Event()
+
+    def told(answers: Sequence[Any]) -> Sequence[Any]:
+        assert may_tell.wait(30)
+        return engine.told(answers)
+
+    monkeypatch.setattr(gathering, "told", told)
+    room.engine.let()
+    assert titles(room.engine.next_batch()) == ["next"]
+    may_tell.set()
+    room.end()
 
 
 def test_callers_take_turns(room: Room) -> None:

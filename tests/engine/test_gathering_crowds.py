@@ -19,13 +19,13 @@ from tenure.core.commands import Command, Principal
 from tenure.core.errors import NotFound, Overloaded, TenureError
 from tenure.core.records import Claim, Result, Task, replace
 from tenure.engine import Engine
-from tenure.engine.gathering import Gatherer
+from tenure.engine.gathering import SLOTS, Gatherer
 from tenure.stores.memory import Memory
 from tenure.stores.sqlite import Sqlite
 from tenure.testing import FakeClock
 from tenure.testing.engine.histories import History, Player, standing
 from tenure.testing.factories import AGENT, MEMBER, OWNER, PROJECT, Scene, code_of, comparable
-from tests.engine.gathering_ground import Crowd, Held, Room, add, memory, stored, titles, until
+from tests.engine.gathering_ground import OTHER, Crowd, Held, Room, add, memory, stored, titles, until
 
 SPEAKERS = (OWNER, OWNER, MEMBER, AGENT)  # one for each caller
 
@@ -239,6 +239,21 @@ def test_a_cancelled_task_takes_its_command_back_unless_a_batch_has_it() -> None
     room.end()
     assert titles(room.engine.batches[0]) == ["flying"], "what a batch has is done, whoever still listens"
     assert stored(room.store) == ["flying", "t0", "t2"]
+
+
+def test_what_one_batch_cannot_take_of_a_turn_flies_beside_it() -> None:
+    room = Room(in_flight=2)
+
+    async def main() -> list[list[Command]]:
+        asked = [c.ClaimNext(project=p, agent="ann", session="s", n=SLOTS) for p in (PROJECT, OTHER)]
+        tasks = [asyncio.create_task(room.gatherer.ado(a)) for a in asked]
+        began = [await asyncio.to_thread(room.engine.next_batch) for _ in asked]
+        room.engine.let_all()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        return began
+
+    assert [[command.project for command in batch] for batch in asyncio.run(main())] == [[PROJECT], [OTHER]]
+    room.end()
 
 
 def test_tasks_that_are_too_many_are_refused_and_the_others_served() -> None:

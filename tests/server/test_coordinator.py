@@ -122,7 +122,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TenureServer]:
         client.add("One")
         server = TenureServer(store)
         with running(server):
-            until(client, lambda: bool(status(server)["active"]))
+            until(client, lambda: bool(status(server)["active"]) and status(server)["cycles"] > 0)
             yield server
 
 

@@ -1,6 +1,8 @@
 """Streams: what one reader gets, when it falls behind, and when it may read no more."""
 
 import asyncio
+import queue
+import threading
 
 from tenure.client.chance import SystemChance
 from tenure.core import commands as c
@@ -143,6 +145,36 @@ async def test_while_nobody_waits_pages_are_read_rarely_and_whoever_comes_ends_t
                 await asyncio.wait_for(heard.get(), 10)
         news.unsubscribe("p", stream)
         assert not news._is_awaited.is_set()
+    finally:
+        news.close()
+        await asyncio.to_thread(news.join)
+
+
+class Lulls(threading.Event):
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun: queue.Queue = queue.Queue()
+
+    def wait(self, timeout=None):
+        self.begun.put(timeout)
+        return super().wait(timeout)
+
+
+async def test_behind_a_full_page_there_is_no_lull(monkeypatch):
+    monkeypatch.setattr(feed, "LULL", 1000.0)
+    monkeypatch.setattr(feed, "PAGE", 2)
+    engine = Engine(open_store("memory://"), SystemChance())
+    engine.do(c.DefineProject(project="p"))
+    news = feed.Feed(engine)
+    news._is_awaited = Lulls()
+    heard: asyncio.Queue = asyncio.Queue()
+    news.listeners.append(lambda events: [heard.put_nowait(event.key) for event in events])
+    news.start(asyncio.get_running_loop())
+    try:
+        made = engine.run([c.Add(project="p", task=NewTask(title=f"t{n}")) for n in range(5)])
+        assert [await asyncio.wait_for(heard.get(), 10) for _ in made] == [outcome.task["key"] for outcome in made]
+        assert await asyncio.to_thread(news._is_awaited.begun.get, timeout=10) == feed.LULL
+        assert news._is_awaited.begun.empty()
     finally:
         news.close()
         await asyncio.to_thread(news.join)

@@ -25,12 +25,13 @@ def is_instant(name: str) -> bool:
     return name in _INSTANTS or name.endswith(_ENDINGS)
 
 
+@lru_cache(4096)  # the answers of a batch share most of theirs
 def spelled(instant: int) -> str:
     second, micros = divmod(instant, 1_000_000)
     return f"{_second(second)}.{micros:06}Z"
 
 
-@lru_cache(4096)  # instants of one answer are mostly of few seconds
+@lru_cache(4096)  # and the rest are of few seconds
 def _second(second: int) -> str:
     return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
@@ -48,7 +49,16 @@ def plain(value: Any) -> Any:
     if isinstance(value, msgspec.Struct):
         value = msgspec.to_builtins(value)
     if isinstance(value, dict):
-        return {name: part if type(part) in _PLAIN else _field(name, part) for name, part in value.items()}
+        made = value.copy()
+        for name, part in value.items():
+            kind = type(part)
+            if kind in _PLAIN:
+                continue
+            if kind is not int:
+                made[name] = part if name in _THEIRS else plain(part)
+            elif is_instant(name):
+                made[name] = spelled(part)
+        return made
     if isinstance(value, (list, tuple)):
         return [plain(part) for part in value]
     return value
@@ -60,12 +70,6 @@ _THEIRS = frozenset(
         "data", "metadata", "spec", "constraints", "output", "details", "template", "filter", "on_end", "settings",
     }
 )  # fmt: skip
-
-
-def _field(name: str, value: Any) -> Any:
-    if type(value) is int:
-        return spelled(value) if is_instant(name) else value
-    return value if name in _THEIRS else plain(value)
 
 
 def outcome_value(outcome: Outcome) -> dict[str, Any]:

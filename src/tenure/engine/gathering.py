@@ -178,7 +178,8 @@ class Gatherer:
     def _wake(self, loop: asyncio.AbstractEventLoop) -> None:
         self._waking.discard(loop)
         with self._changed:
-            self._changed.notify_all()
+            if self._turns:
+                self._changed.notify()
 
     def _put(self, place: _Place, *, is_awake: bool = True) -> None:
         """`is_awake`: a worker is told at once; else whoever puts sees to it."""
@@ -198,9 +199,13 @@ class Gatherer:
             line = self._lines.get(place.caller)
             if line is None:
                 line = self._lines[place.caller] = deque()
-                self._turns.append(place.caller)
-                if is_awake:
-                    self._changed.notify()
+                aside = self._aside.get(place.project)
+                if aside is not None:
+                    aside.append(place.caller)
+                else:
+                    self._turns.append(place.caller)
+                    if is_awake:
+                        self._changed.notify()
             line.append(place)
             self._waiting += 1
             self._bytes += place.size
@@ -220,6 +225,8 @@ class Gatherer:
         with self._changed:
             while not (batch := self._gathered()) and (not self._is_closed or self._lacking):
                 self._changed.wait()
+            if self._turns:
+                self._changed.notify()  # there is more than one can take
             return batch
 
     def _gathered(self) -> list[_Place]:
@@ -262,7 +269,7 @@ class Gatherer:
                 else:
                     del self._lines[caller]
             if self._turns:
-                self._changed.notify_all()
+                self._changed.notify()
 
     def _left(self, place: _Place) -> None:
         self._waiting -= 1

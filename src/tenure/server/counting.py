@@ -5,7 +5,8 @@ counts what lies between its own election and the next. So the servers divide th
 the sum over all is right. What a leader had not heard when it was killed, nobody counts: at most a lease's worth,
 and its counters died with it.
 
-A thread counts, a page at a time, and reads from the store what events do not say: nothing waits for it.
+A thread counts, a page at a time, and reads from the store what neither events nor the server's own answers say:
+nothing waits for it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Iterable, Sequence
 
 from tenure.core.errors import StoreError
 from tenure.core.events import Event
+from tenure.core.outcomes import Outcome
 from tenure.engine import Engine
 from tenure.engine.leading import COORDINATOR
 from tenure.server.metrics import Metrics
@@ -24,6 +26,7 @@ from tenure.server.remembering import Remembered
 PAGE = 500
 PATIENCE = 5.0  # seconds that the page in hand has at the end
 MOST_WAITING = 50_000  # events; when they come faster than they are counted, the oldest are left out, and told of
+MOST_ANSWERED = 2000  # claims whose answers are kept until their events come; of others the rows are read
 ELECTED = "leader.elected"
 _IDLE = frozenset({"task.progress", "task.checkpoint", "task.landing", "task.noted", "task.started"})  # count nothing
 
@@ -36,6 +39,7 @@ class Counting:
         self._counts = False  # as of the last event heard
         self._waiting: deque[Event] = deque()
         self._remembered = Remembered()
+        self._answered: deque[tuple[str, Outcome]] = deque(maxlen=MOST_ANSWERED)
         self._has_missed = False
         self._changed = threading.Condition()
         self._is_closing = self._is_busy = False
@@ -69,6 +73,11 @@ class Counting:
         if left_out:
             self._metrics.uncounted(left_out)
 
+    def see(self, project: str, outcome: Outcome) -> None:
+        """A claim that was granted here: what its answer says of the tasks need not be read when its events come."""
+        if self._counts:
+            self._answered.append((project, outcome))
+
     def _mine(self, events: Iterable[Event]) -> Iterable[Event]:
         for event in events:
             if event.kind == ELECTED and event.details.get("for") == COORDINATOR:
@@ -99,10 +108,18 @@ class Counting:
             if has_missed or any(event.kind == ELECTED for event in page):
                 self._remembered.forget()
             try:
+                self._learn_answers()
                 self._count(page)
             except Exception:  # noqa: BLE001 - a fault of ours here must not end all counting
                 self._metrics.uncounted(len(page))
                 self._remembered.forget()
+
+    def _learn_answers(self) -> None:
+        while self._answered:
+            project, outcome = self._answered.popleft()
+            for granted in outcome.claims or (outcome,):
+                if granted.task is not None:
+                    self._remembered.show(project, granted.task)
 
     def _count(self, page: Sequence[Event]) -> None:
         missing = self._remembered.missing(page)

@@ -2,7 +2,8 @@
 
 One thread waits for the store and reads what is new; the event loop hands it on. Nothing depends on it having been
 prompt: streams catch up from the log by their cursor, and whoever waits for work also looks from time to time. While
-nobody waits it reads more rarely, since a page costs much the same whether it holds one event or a hundred.
+nobody waits it reads more rarely, since a page costs much the same whether it holds one event or a hundred; behind a
+full page it reads on at once, or it would fall behind for good.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from tenure.engine.reading import event_view
 
 PAGE = 1000
 WAIT = 0.2  # seconds between looks whether the server is closing
-LULL = 0.05  # seconds between two pages while nobody waits for news
+LULL = 0.1  # seconds from a page that was not full to the next one, while nobody waits for news
 HELD_BACK = 0.01  # an event is there, but one before it has not committed yet
 AWAY = 1.0  # between tries while the store is away
 BEAT = 15.0  # a sign of life on a silent stream, so that proxies keep it and a dead one shows
@@ -91,7 +92,8 @@ class Feed:
             mark = events[-1].sequence
             assert self._loop is not None
             self._loop.call_soon_threadsafe(self._tell, events)
-            self._is_awaited.wait(LULL)
+            if len(events) < PAGE:
+                self._is_awaited.wait(LULL)
 
     def _tell(self, events: Sequence[Event]) -> None:
         self.position = events[-1].sequence

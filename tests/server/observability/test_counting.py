@@ -8,10 +8,14 @@ from pathlib import Path
 import pytest
 
 from tenure.core import commands as c
+from tenure.core.commands import OWNER
 from tenure.core.errors import StoreAway
 from tenure.engine.leading import COORDINATOR
 from tenure.server import counting, remembering
+from tenure.server.assembly import Assembly
+from tenure.server.auth.policy import Policy
 from tenure.server.counting import Counting
+from tenure.server.logs import Log
 from tenure.server.metrics import Metrics
 from tenure.stores.sqlite import Sqlite
 from tenure.testing.clock import FakeClock
@@ -125,6 +129,85 @@ def test_what_was_made_before_is_read_from_the_store(scene: Scene) -> None:
     assert server["tenure_task_wait_seconds_sum", "p"] == 25 + 10
     assert server["tenure_task_completion_seconds_sum", "p"] == 70 + 30
     assert server["tenure_task_latency_seconds_sum", "p"] == 25 + 70 + 30
+
+
+def test_what_a_first_claim_was_told_is_not_read_again(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = [scene.add(type="research") for _ in range(2)]
+    server = Counted(scene, "one")
+    lead(scene, "one")
+    server.hear()
+    scene.pass_time(seconds=25)
+    several = scene.next(n=2, lease=60)
+    server.counting.see("p", several)
+    with monkeypatch.context() as unread:
+        unread.setattr(remembering.Remembered, "learn_rows", lambda *_: 1 / 0)
+        scene.take(scene.add())
+        server.hear()
+    scene.pass_time(seconds=70)  # ten of them after the lease
+    receipts = [scene.take(key, "bo") for key in made]
+    scene.pass_time(seconds=30)
+    for receipt in receipts:
+        scene.submit(receipt)
+    server.hear()
+    server.counting.stop()
+    assert server["tenure_generation_increments_total", "p"] == 2 + 1 + 2
+    assert server["tenure_tasks_completed_total", "p", "research"] == 2
+    assert server["tenure_task_wait_seconds_sum", "p"] == 2 * (25 + 10)
+    assert server["tenure_task_completion_seconds_sum", "p"] == 2 * (70 + 30)
+    assert server["tenure_task_latency_seconds_sum", "p"] == 2 * (25 + 70 + 30)
+    assert server["tenure_events_uncounted_total",] == 0
+
+
+def test_an_answer_is_believed_for_its_own_claim_alone(scene: Scene) -> None:
+    """A later claim knows nothing of the run's beginning, and an answer that comes behind its event is old by then."""
+    key, late = scene.add(), scene.add()
+    scene.take(key, lease=60)
+    scene.pass_time(seconds=70)
+    told, untold = Counted(scene, "one"), Counted(scene, "one")
+    lead(scene, "one")
+    told.hear()
+    again, first = scene.claim(key, "bo"), scene.claim(late, lease=60)
+    told.counting.see("p", again)
+    told.hear()
+    untold.hear()
+    told.counting.see("p", first)
+    scene.pass_time(seconds=65)
+    scene.engine.sweep()
+    scene.pass_time(seconds=5)
+    for receipt in (str(again.receipt), scene.take(late)):
+        scene.submit(receipt)
+    for server in (told, untold):
+        server.hear()
+        server.counting.stop()
+        assert server["tenure_task_completion_seconds_sum", "p"] == (70 + 70) + 70
+        assert server["tenure_task_wait_seconds_sum", "p"] == (10 + 70) + 10
+        assert server["tenure_task_wait_seconds_count", "p"] == 3
+
+
+def test_answers_are_kept_by_who_counts_and_only_so_many(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remembering, "MOST", 2)
+    server = Counted(scene, "one")
+    granted = [scene.claim(scene.add(type="review")) for _ in range(5)]
+    server.counting.see("p", granted[0])
+    assert not server.counting._answered
+    lead(scene, "one")
+    server.hear()
+    for outcome in granted:
+        server.counting.see("p", outcome)
+    scene.add()
+    server.hear()
+    server.counting.stop()
+    assert len(server.counting._remembered._shown) == 2
+
+
+async def test_a_server_counts_by_the_answers_that_it_gives(scene: Scene) -> None:
+    assembly = Assembly(scene.engine, Policy(), Log("error", None))
+    assembly.counting._counts = True
+    scene.add()
+    for _ in range(2):
+        await assembly.service.do(c.ClaimNext(project="p", agent="ann", session="s"), OWNER)
+    assert [outcome.outcome for _, outcome in assembly.counting._answered] == ["GRANTED"]
+    assembly.service.gatherer.close()
 
 
 def test_a_wait_that_is_not_known_is_not_guessed(scene: Scene) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections import deque
 from typing import NamedTuple
 
@@ -142,7 +143,9 @@ class Listener:
             self.hears = link.is_direct
             self._ready.set()
             if link.is_direct:
-                link.hear(pause)
+                until = time.monotonic() + pause
+                while not self._ended.is_set() and (left := until - time.monotonic()) > 0:
+                    link.hear(left)
             else:
                 self._ended.wait(pause)
 
