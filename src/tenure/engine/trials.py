@@ -11,7 +11,7 @@ from tenure.engine.work import Alone, Tries
 from tenure.stores.fused import Unusual
 
 T = TypeVar("T")
-FROM = 8  # commands that share: of fewer, one that has to be decided would make too few be run twice for nothing
+FROM = 8  # tasks of a batch that shares: where they are fewer it gains less than being run twice costs
 
 
 class Trial(NamedTuple):
@@ -28,7 +28,7 @@ class Trials:
     """Learns where it goes well: in a project with graphs, say, something has to be decided in every batch."""
 
     def __init__(self, least: int = FROM, first: int = 1) -> None:
-        """`least`: so many commands share. `first`: so many batches of a kind come before one is bold.
+        """`least`: a batch of so many tasks shares. `first`: so many batches of a kind come before one is bold.
 
         It is never the first: a process that does one thing and ends learns nothing.
         """
@@ -52,9 +52,8 @@ class Trials:
     def _of(self, batch: Sequence[Command]) -> Trial:
         if not all(fused.is_hot(command) for command in batch):
             return PLAIN
-        waits = (
-            [self._shared.is_to_wait(project) for project in _projects(batch)] if len(batch) >= self._least else [True]
-        )
+        is_large = sum(getattr(command, "n", 1) for command in batch) >= self._least
+        waits = [self._shared.is_to_wait(project) for project in _projects(batch)] if is_large else [True]
         kinds = _kinds(batch)
         return Trial(not any(waits), len(kinds) == 1 and not self._bold.is_to_wait(*kinds))
 
