@@ -41,6 +41,6 @@ SHARING = (
     Mutant("seq > last", "stores/postgres/transaction.py", "event.sequence <= self._settled", "True", SERVER),
     Mutant("a writer without a floor", "stores/postgres/cursors.py",
            "end - max((0, *((end - floor + half) % (2 * half) - half for floor in floors)))", "end", SHARED),
-    Mutant("a floor where the writer ends", "stores/postgres/queries.py", "({{drawn}} & 2147483647)",
-           "(({{drawn}} + 1000) & 2147483647)", SHARED),
+    Mutant("a floor where the writer ends", "stores/postgres/queries.py", "({_DRAWN} & 2147483647)",
+           "(({_DRAWN} + 1000) & 2147483647)", SHARED),
 )  # fmt: skip

@@ -140,7 +140,7 @@ def link(postgres: PostgresServer, request: pytest.FixtureRequest) -> Iterator[L
 def plan(link: Link, statement: tuple[str, Sequence[Any]]) -> list[dict[str, Any]]:
     """The nodes of the plan that every later run of the prepared statement gets."""
     text, values = statement
-    link.run([(queries.BEGIN_WRITE, ()), (TEXTS.settings, ["0", "0", "0", [], [], 0, 0])])
+    link.run([(queries.BEGIN_WRITE, ()), (queries.SETTINGS, ["0", "0", "0", [], [], 0])])
     try:
         link.script("PREPARE hot AS " + numbered(text).decode())
         given = ", ".join("NULL" for _ in values)

@@ -26,7 +26,7 @@ Invariants:
   shared: results, renewals and one batch of claims run side by side, and never beside one who decides. Who comes second
   to a row begins anew.
 - Locks are taken in one order: projects and their claims by the number of the lock, then the epoch's, shared, then the
-  writer's floor (see `cursors`), which nobody waits for. So nobody deadlocks.
+  writer's floor, before its first event, which nobody waits for. So nobody deadlocks.
 - No session state: any transaction may run on any session. Only the thread that listens keeps a session to itself.
 - What is not known to be committed is never told as such, and the other way round: see `_commit`.
 - Every statement names the tenant.

@@ -4,10 +4,10 @@ Sequences are not in the order of commits: of two writers at the same time the o
 the one that was given 12, and a reader that went on behind 12 would never see it. Nor does the order of transactions
 help, since one that began first may be given its sequences last.
 
-So every writer tells, before it is given any, where the log ended then: its floor, by a lock whose number it is,
-which ends with it and which anybody can see. What lies at or below every floor is settled: whoever wrote there has
-ended. A reader learns the end of the log first, then the floors, and only then takes its snapshot: who began since
-is given what lies beyond that end.
+So every writer tells, right before it is given its first, where the log ends: its floor, by a lock whose number it is,
+which ends with its transaction and which anybody can see. What lies at or below every floor is settled: whoever wrote
+there has ended. A reader learns the end of the log first, then the floors, and only then takes its snapshot: who began
+since is given what lies beyond that end.
 """
 
 from __future__ import annotations

@@ -46,6 +46,7 @@ class Journeys:
         self._to_hold: dict[str, None] = {}  # from the beginning on
         self._to_claim: dict[str, None] = {}  # those of them in which it claims
         self._shares = False  # others who share may write there too, if it is not both who claim
+        self._has_floor = False
         self._follows = False  # it goes on in the log from where it was: see `cursors`
         self._settled: int | None = None  # the last sequence that it may see then
         self._failed: TenureError | None = None
@@ -151,10 +152,9 @@ class Journeys:
         if not self._write:
             start = [(queries.BEGIN_READ, ()), (texts.head_for_reading, [self._tenant])]
         else:
-            given_locks = [*self._locks_to_hold(), store.epoch_lock, store.floor_lock]
             start = [
                 (queries.BEGIN_WRITE, ()),
-                (texts.settings, [*store.timeouts, *given_locks]),
+                (queries.SETTINGS, [*store.timeouts, *self._locks_to_hold(), store.epoch_lock]),
                 (texts.head_of_projects, [projects, self._tenant]) if projects else (texts.head, [self._tenant]),
             ]
         if self._follows:
@@ -229,18 +229,23 @@ class Journeys:
         if call is None and self._last is not None:
             self._store.notify(link, *self._last)
 
+    def _floor(self) -> list[Statement]:
+        """What must be said before the first sequence is drawn: see `cursors`."""
+        is_first, self._has_floor = not self._has_floor, True
+        return [(self._queries.floor, [self._store.floor_lock])] if is_first else []
+
     def _leave_to_commit(self, statements: Sequence[Statement], count: int) -> list[Answer]:
         """The fused statement that is all the transaction does: it gives so many rows, or takes itself back."""
         if self._wrote or self._later or len(statements) > 1:
             raise Bug("there is more in this transaction than its last statement")
-        self._later += statements
+        self._later += [*self._floor(), *statements]
         self._count = count
         return self._along
 
     def _take_along(self, answers: Sequence[Answer]) -> None:
         """What came with the commit. A statement that found nothing at all has not kept it from being run."""
         if self._count:
-            self._along += answers[:-1]
+            self._along += answers[-2:-1]
             if self._along[0].count != self._count:
                 raise Unusual
             self._note_told(self._along)

@@ -32,8 +32,8 @@ _PLANS = """set_config('plan_cache_mode', 'force_generic_plan', true), set_confi
 # An answer promises that it lasts: a database or role that was set to lose commits, to answer before a synchronous
 # standby has them, or to keep warnings to itself (see `_commit`) must not break that. The locks come last, when the
 # settings are in force: those of the projects; then, shared, that of the epoch, since whoever puts a new one in force
-# holds projects and waits for it; then one that says where the log ended before this writer: see cursors.py.
-_SETTINGS = f"""
+# holds projects and waits for it.
+SETTINGS = f"""
 SELECT set_config('statement_timeout', ?, true), set_config('lock_timeout', ?, true),
     set_config('idle_in_transaction_session_timeout', ?, true), {_PLANS},
     set_config('client_min_messages', 'warning', true),
@@ -41,7 +41,7 @@ SELECT set_config('statement_timeout', ?, true), set_config('lock_timeout', ?, t
                ELSE 'on' END, true),
     (SELECT count(CASE WHEN is_shared THEN pg_advisory_xact_lock_shared(key) ELSE pg_advisory_xact_lock(key) END)
      FROM unnest(?::bigint[], ?::boolean[]) AS given (key, is_shared)),
-    pg_advisory_xact_lock_shared(?), pg_advisory_xact_lock_shared(?, ({{drawn}} & 2147483647)::integer)
+    pg_advisory_xact_lock_shared(?)
 """  # noqa: S608 - constants alone
 
 # In the order given, which must be the same for everybody.
@@ -138,6 +138,8 @@ FAR_BACK = 10_000
 # --- of the end of the log ---
 # The last sequence that anybody was given, of whatever transaction: no snapshot hides it.
 _DRAWN = "(SELECT last_value - (NOT is_called)::integer FROM {s}event_sequence_seq)"
+# What a writer tells before it draws: see cursors.py. The second number of the lock is the floor.
+_FLOOR = f"SELECT pg_advisory_xact_lock_shared(?, ({_DRAWN} & 2147483647)::integer)"
 # The second number of a lock on two, as pg_locks shows it.
 FLOORS = """
 SELECT objid::bigint FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 AND granted AND classid::bigint = ?
@@ -149,8 +151,8 @@ class Queries(NamedTuple):
     """The texts of one schema."""
 
     dialect: Dialect
-    settings: str
     drawn: str
+    floor: str
     head: str
     head_of_projects: str
     head_for_reading: str
@@ -178,8 +180,7 @@ def queries_of(schema: str) -> Queries:
     reading = _HEAD.format(last=_LAST_OF_ALL, now=read, tenant="?", due="NULL")
     reading = reading.replace("SELECT m.", f"SELECT {_PLANS},\n    m.", 1)
     texts = (
-        _SETTINGS.format(drawn=_DRAWN), f"SELECT {_DRAWN}",
-        head, of_projects, reading, _LANES, _READY, _READY_AFTER, _DUE_PROJECTS, _NEXT_DUE,
+        f"SELECT {_DRAWN}", _FLOOR, head, of_projects, reading, _LANES, _READY, _READY_AFTER, _DUE_PROJECTS, _NEXT_DUE,
         f"SELECT {_IS_DUE}".format(tenant="$1", project="$2", now="$3"), _SET_EPOCH, _SETTLE_META,
         _SETTLE_TENANTS, _MARK, _NEWS,
     )  # fmt: skip

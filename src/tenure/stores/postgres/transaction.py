@@ -158,6 +158,7 @@ class PostgresTransaction(Journeys):
             self._enter({event.project for event in events})
             table = event_table(self._dialect)
             text = f'{table.insert} RETURNING "sequence", "xid"::text'
+            self._later += self._floor()
             self._later += [(text, table.values(self._tenant, event)) for event in events]
             self._tells = len(self._later)
 
@@ -280,7 +281,7 @@ class PostgresTransaction(Journeys):
         ]
         if last:
             return self._leave_to_commit(statements, len(given))
-        answers = self._run(statements)
+        answers = self._run([*self._floor(), *statements])[-len(statements) :]
         self._wrote |= any(answer.count for answer in answers)
         self._note_told(answers)
         return answers
