@@ -15,6 +15,10 @@ from tenure.server.app import App
 from tenure.server.feed import SIGN_OF_LIFE, Stream
 from tenure.server.service import Service
 from tenure.stores.opening import open_store
+from tenure.stores.postgres import Postgres
+from tenure.testing.samples import event_of
+from tenure.testing.suites.store_setting import write
+from tests.servers.postgres import url_of
 
 
 def event(sequence: int, kind: str = "task.ready") -> Event:
@@ -178,3 +182,23 @@ async def test_behind_a_full_page_there_is_no_lull(monkeypatch):
     finally:
         news.close()
         await asyncio.to_thread(news.join)
+
+
+async def test_what_was_being_written_at_the_start_is_heard_though_others_were_first(postgres, tmp_path):
+    store = Postgres(url_of(tmp_path))
+    engine = Engine(store, SystemChance())
+    engine.do(c.DefineProject(project="p"))
+    news = feed.Feed(engine)
+    heard: asyncio.Queue = asyncio.Queue()
+    news.listeners.append(lambda events: [heard.put_nowait(event.id) for event in events])
+    with store.begin("local", write=True) as slow:
+        slow.append([event_of(id="early", project="q")])
+        assert slow.events({"project": "q"})  # it has its sequence by now
+        write(store, events=[event_of(id="late", project="p")])
+        news.start(asyncio.get_running_loop())
+    try:
+        assert [await asyncio.wait_for(heard.get(), 10) for _ in range(2)] == ["early", "late"]
+    finally:
+        news.close()
+        await asyncio.to_thread(news.join)
+        store.close()

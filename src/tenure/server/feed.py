@@ -53,7 +53,7 @@ class Feed:
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         with suppress(StoreError):  # away at the start: its thread waits for it, as when it goes away later
-            self.position = self.engine.store.mark()
+            self.position = self._settled()
         self._thread = threading.Thread(target=self._read, name="tenure-feed", daemon=True)
         self._thread.start()
 
@@ -77,12 +77,10 @@ class Feed:
         while not self._closing.is_set():
             try:
                 if mark < 0:
-                    self.position = mark = store.mark()
+                    self.position = mark = self._settled()
                 if not store.wait(mark, WAIT):
                     continue
-                with store.begin(self.engine.tenant, write=False) as tx:
-                    tx.lock("log", ())
-                    events = tx.events({}, after=mark, limit=PAGE)
+                events = self._page(mark)
             except StoreError:
                 self._closing.wait(AWAY)
                 continue
@@ -94,6 +92,17 @@ class Feed:
             self._loop.call_soon_threadsafe(self._tell, events)
             if len(events) < PAGE:
                 self._is_awaited.wait(LULL)
+
+    def _page(self, mark: int) -> list[Event]:
+        with self.engine.store.begin(self.engine.tenant, write=False) as tx:
+            tx.lock("log", ())
+            return tx.events({}, after=mark, limit=PAGE)
+
+    def _settled(self) -> int:
+        """Where the log ends; or further back, where somebody still writes before that end."""
+        end = self.engine.store.mark()
+        last = self._page(max(0, end - PAGE))
+        return last[-1].sequence if last else end
 
     def _tell(self, events: Sequence[Event]) -> None:
         self.position = events[-1].sequence
