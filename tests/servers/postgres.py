@@ -54,7 +54,7 @@ class PostgresServer(processes.Server):
         postgres = program()
         processes.give(self.folder, self.user)
         subprocess.run(
-            [postgres.parent / "initdb", "-D", self.data, "-U", "tenure", "-A", "trust", "-E", "UTF8", "--locale=C"],
+            [postgres.parent / "initdb", "-D", self.data, "-U", "tenure", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"],
             user=self.user, cwd="/", check=True, capture_output=True,
         )  # fmt: skip
         self.run()
