@@ -54,7 +54,8 @@ class PostgresServer(processes.Server):
         postgres = program()
         processes.give(self.folder, self.user)
         subprocess.run(
-            [postgres.parent / "initdb", "-D", self.data, "-U", "tenure", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"],
+            [postgres.parent / "initdb", "-D", self.data, "-U", "tenure", "-A", "trust", "-E", "UTF8", "--locale=C",
+             "--no-sync"],
             user=self.user, cwd="/", check=True, capture_output=True,
         )  # fmt: skip
         self.run()
