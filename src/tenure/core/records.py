@@ -179,6 +179,7 @@ class Claim(Row, frozen=True, kw_only=True):
     model: str | None = None
     refused: int = 0  # refused results kept under this generation
     invalid: int = 0  # outputs that were not what the contract asks for
+    metadata: dict[str, Any] = {}  # what the claimer said of itself
     process: str | None = None  # while it lives: the process whose end proves the holder gone
     funds: dict[str, int] | None = None  # while it lives: budget → what is left of what it reserved there
     request_id: str | None = None

@@ -1,8 +1,8 @@
 """What the planner shall believe of tables that have no rows yet.
 
 Without statistics PostgreSQL takes every index that begins with (tenant, project) for as good as any other, and finds
-one task by walking all of them: 656 µs instead of 78 at 3,000 tasks, and worse with each one more. So the first
-migration fills the tables with made-up rows, has them analysed and empties them again: what was learned stays, until
+one task by walking all of them: 656 µs instead of 78 at 3,000 tasks, and worse with each one more. So a new
+store fills its tables with made-up rows, has them analysed and empties them again: what was learned stays, until
 the server's own autovacuum has learned better from real ones.
 """
 

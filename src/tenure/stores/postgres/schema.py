@@ -6,6 +6,7 @@ one migrates and the others find it done. Each step is one transaction with its 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -85,7 +86,7 @@ def applied(link: Link, schema: str) -> list[Applied]:
 
 
 def migrate(link: Link, schema: str, lock: int, epoch: str, place: str) -> None:
-    """Apply what is pending, one transaction a step."""
+    """Apply what is pending: one transaction a step on a store that exists, one transaction for all of a new one."""
     while True:
         link.run([("BEGIN", ()), ("SELECT pg_advisory_xact_lock(?)", [lock])])
         try:
@@ -93,21 +94,27 @@ def migrate(link: Link, schema: str, lock: int, epoch: str, place: str) -> None:
             steps = pending(migrations(), applied(link, schema) if done is not None else [], schema)
             if not steps:
                 return
-            _apply(link, schema, steps[0], epoch, place)
+            if done is None:
+                _make(link, schema, steps, epoch, place)
+            else:
+                link.run([(ENTER, [schema])])
+                _apply(link, steps[0])
+                link.run([(SET_SCHEMA, [steps[0].number, steps[0].breaking, steps[0].number])])
             link.run([("COMMIT", ())])
         finally:
             if link.is_open and link.in_transaction:
                 link.run([("ROLLBACK", ())])
 
 
-def _apply(link: Link, schema: str, step: Migration, epoch: str, place: str) -> None:
-    if step.number == 1:
-        link.run([(f'CREATE SCHEMA IF NOT EXISTS "{schema}"', ())])
-    link.run([(ENTER, [schema])])
+def _make(link: Link, schema: str, steps: Sequence[Migration], epoch: str, place: str) -> None:
+    """All steps in the caller's transaction: the planner's beliefs are about the tables as the last one leaves them."""
+    link.run([(f'CREATE SCHEMA IF NOT EXISTS "{schema}"', ()), (ENTER, [schema])])
+    for step in steps:
+        _apply(link, step)
+    link.run([(text, ()) for text in beliefs()])
+    link.run([(META_ROW, [epoch, steps[-1].number, place])])
+
+
+def _apply(link: Link, step: Migration) -> None:
     link.script(step.text)
     link.run([(RECORD, [step.number, step.name, step.checksum, step.since, step.breaking])])
-    if step.number == 1:
-        link.run([(text, ()) for text in beliefs()])
-        link.run([(META_ROW, [epoch, step.number, place])])
-    else:
-        link.run([(SET_SCHEMA, [step.number, step.breaking, step.number])])

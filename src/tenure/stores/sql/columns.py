@@ -1,14 +1,12 @@
 """Prints the column list that each table must have: `python -m tenure.stores.sql.columns [--postgres] [table …]`.
 
-`--into FILE` puts them into a migration instead, which must not have been published yet.
+A migration that was published is never edited: compare this with what the tables have, and write the next one.
 """
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from textwrap import wrap
 
 import msgspec
@@ -130,28 +128,10 @@ def _table(name: str, lines: list[str], ending: str) -> str:
     return f"CREATE TABLE {name} (\n    " + ",\n    ".join(lines) + f"\n{ending}"
 
 
-def refreshed(migration: str, create: Callable[[str, type[msgspec.Struct]], str] = create_table) -> str:
-    """A migration's text with each table as its struct now is; a table that is new comes at the end."""
-    for table, struct in tables():
-        wanted = create(table, struct)
-        block = re.compile(
-            rf"^CREATE TABLE {table}(_hot)? \(.*?^\)[^;]*;(.*^CREATE VIEW {table} AS.*?;)?", re.MULTILINE | re.DOTALL
-        )
-        if block.search(migration):
-            migration = block.sub(lambda _, text=wanted: text, migration)  # type: ignore[misc]
-        else:
-            migration += f"\n{wanted}\n"
-    return migration
-
-
 def main(arguments: list[str]) -> None:
     create = create_table
     if arguments[:1] == ["--postgres"]:
         create, arguments = create_postgres_table, arguments[1:]
-    if arguments[:1] == ["--into"]:
-        path = Path(arguments[1])
-        path.write_text(refreshed(path.read_text("utf-8"), create), "utf-8")
-        return
     for table, struct in tables():
         if not arguments or table in arguments:
             sys.stdout.write(create(table, struct) + "\n\n")

@@ -1,0 +1,4 @@
+-- breaking: yes
+-- since: 0.2.0
+
+ALTER TABLE claim ADD COLUMN "metadata" text COLLATE "C" NOT NULL DEFAULT '{}';
