@@ -1,0 +1,190 @@
+"""Stores that an earlier release filled, opened by this one: nothing is lost, and what was handed out still counts."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tenure.core import commands as c
+from tenure.core import lifecycle
+from tenure.core.commands import AnyCommand, Principal
+from tenure.core.errors import SchemaMismatch
+from tenure.core.records import KINDS, Task
+from tenure.engine import Engine
+from tenure.stores.port import TENANTS, Store
+from tests.upgrades.old_stores import FOLDER, OldSqlite, OldStore, old_store
+from tests.upgrades.world import Dice
+
+RELEASES = sorted(path.name for path in FOLDER.glob("[0-9]*"))
+
+# Columns that a migration took away, or whose values it wrote anew on purpose: table → columns.
+REWRITTEN: dict[str, set[str]] = {}
+
+# Tables that say how the store itself stands.
+ABOUT_ITSELF = {"meta", "migration"}
+
+
+@pytest.fixture(params=[(release, kind) for release in RELEASES for kind in ("sqlite", "postgres")], ids="-".join)
+def old(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OldStore]:
+    """A store of an earlier release, at the place where it was last opened."""
+    release, kind = request.param
+    with old_store(kind, release, tmp_path, request) as found:
+        found.settle()
+        yield found
+
+
+@pytest.fixture
+def store(old: OldStore) -> Iterator[Store]:
+    """The same store, opened by this program."""
+    store = old.open(create=False)
+    yield store
+    store.close()
+
+
+def engine_of(store: Store) -> Engine:
+    return Engine(store, Dice("after the upgrade"))
+
+
+def contents(old: OldStore, columns: dict[str, list[str]]) -> dict[str, Any]:
+    return {table: old.rows(table, names) for table, names in columns.items()}
+
+
+def test_the_fixture_has_every_kind_of_row_and_every_state(old: OldStore) -> None:
+    columns = old.columns()
+    tables = {kind.table for kind in KINDS.values()} & columns.keys()
+    assert {table for table in tables if not old.rows(table, ["id"])} == set()
+    assert {state for (state,) in old.rows("task", ["state"])} == set(lifecycle.STATES)
+    assert "event_block" not in columns or old.rows("event_block", ["project"])
+
+
+def test_every_row_is_kept_and_the_epoch_with_them(old: OldStore) -> None:
+    before = old.columns()
+    stays = {t: [n for n in names if n not in REWRITTEN.get(t, ())] for t, names in before.items()}
+    rows = contents(old, stays)
+    store = old.open(create=False)
+    engine_of(store)
+    with store.begin("local", write=False) as tx:
+        assert tx.epoch == old.told["epoch"]
+    assert not store.is_copy
+    store.close()
+    after = old.columns()
+    assert {t: set(names) - set(after.get(t, ())) for t, names in stays.items()} == {t: set() for t in stays}
+    now = contents(old, stays)
+    assert {t for t in stays.keys() - ABOUT_ITSELF if now[t] != rows[t]} == set()
+    assert rows["migration"] < now["migration"]
+
+
+def test_every_promise_holds_afterwards_and_the_log_gives_the_tables_back(store: Store) -> None:
+    assert store.check() == []
+    for tenant in ("local", "acme") if TENANTS in store.features else ("local",):
+        engine = Engine(store, Dice(tenant), tenant=tenant)
+        assert engine.verify() == []
+        engine.sweep()
+        assert engine.verify() == []
+
+
+def test_receipts_that_were_handed_out_before_still_count(old: OldStore, store: Store) -> None:
+    engine = engine_of(store)
+    for name, told in old.told["receipts"].items():
+        asked: c.Command
+        if "judge" in told:
+            asked = c.Judge(project=told["project"], receipt=told["judge"], ok=True)
+        elif "unreserve" in told:
+            asked = c.Unreserve(project=told["project"], receipt=told["unreserve"])
+        else:
+            asked = c.Submit(project=told["project"], receipt=told["receipt"], data=told.get("data", "after"))
+        answer = engine.do(asked)
+        assert (name, answer.outcome) == (name, told["answer"])
+    assert engine.verify() == []
+
+
+def test_a_request_from_before_is_answered_as_it_was(old: OldStore, store: Store) -> None:
+    engine = engine_of(store)
+    for told in old.told["repeats"]:
+        command = msgspec.convert(told["command"], AnyCommand)
+        answer = engine.do(command, msgspec.convert(told["principal"], Principal))
+        first = told["outcome"]
+        assert answer.again
+        again = msgspec.json.decode(msgspec.json.encode(answer))
+        for field in ("outcome", "command_id", "receipt", "generation", "work_product", "changed", "state"):
+            assert (command.request_id, field, again.get(field)) == (command.request_id, field, first.get(field))
+        assert _keys(again) == _keys(first)
+    assert engine.verify() == []
+
+
+def _keys(outcome: dict[str, Any]) -> list[str]:
+    return [task["key"] for task in (outcome.get("task"), *(outcome.get("tasks") or ())) if task]
+
+
+def test_work_goes_on_after_the_upgrade(store: Store) -> None:
+    engine = engine_of(store)
+    with store.begin("local", write=False) as tx:
+        ready = tx.find(Task, {"project": "shop", "state": "ready"})
+    for n in range(len(ready)):
+        claimed = engine.do(c.ClaimNext(project="shop", agent="new", session=f"s-{n}"))
+        if claimed.receipt is None:
+            break
+        assert engine.do(c.Submit(project="shop", receipt=claimed.receipt, data=n)).outcome == "ACCEPTED"
+    else:
+        n = len(ready)
+    assert n > 5
+    assert engine.verify() == []
+
+
+def test_a_copy_begins_an_epoch_of_its_own(request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    for kind in ("sqlite", "postgres"):
+        with old_store(kind, RELEASES[-1], tmp_path, request) as old:
+            store = old.open(create=False)
+            assert store.is_copy
+            engine = engine_of(store)
+            held = old.told["receipts"]["claimed"]
+            answer = engine.do(c.Submit(project=held["project"], receipt=held["receipt"]))
+            assert answer.outcome == "STALE_EPOCH"
+            assert engine.verify() == []
+            store.close()
+
+
+def test_an_older_program_refuses_the_upgraded_store(old: OldStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    old.open(create=False).close()
+    before = contents(old, old.columns())
+    old.knowing(old.steps, monkeypatch)
+    with pytest.raises(SchemaMismatch) as refusal:
+        old.open(create=False)
+    assert f"this version of tenure knows {old.steps}" in refusal.value.message
+    assert "or newer" in (refusal.value.hint or "")
+    assert contents(old, old.columns()) == before
+
+
+def test_an_upgrade_that_is_cut_off_leaves_the_old_store_whole(old: OldStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = old.columns()
+    before = contents(old, columns)
+    program = f"import os\ndef leave(): os._exit(9)\n{old.opener()}"
+    died = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True, timeout=60)
+    assert died.returncode == 9, died.stderr
+    assert (old.columns(), contents(old, columns)) == (columns, before)
+    with monkeypatch.context() as older:
+        old.knowing(old.steps, older)
+        store = old.open(create=False)
+        assert store.check() == []
+        store.close()
+    store = old.open(create=False)
+    assert engine_of(store).verify() == []
+    store.close()
+
+
+def test_an_sqlite_store_is_backed_up_beside_itself_first(tmp_path: Path) -> None:
+    for release in RELEASES:
+        old = OldSqlite(release, tmp_path)
+        before = contents(old, old.columns())
+        old.settle()
+        old.open(create=False).close()
+        old.path = tmp_path / f"store.db.schema-{release}.backup"
+        assert old.path.stat().st_mode & 0o777 == 0o600
+        kept = contents(old, old.columns())
+        assert {t for t in before.keys() - {"meta"} if kept[t] != before[t]} == set()
