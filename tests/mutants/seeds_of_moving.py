@@ -7,12 +7,48 @@ from tests.mutants.mutant import Mutant
 DROPPING = ("tests/stores/test_sqlite.py", "tests/stores/test_postgres.py")
 COPYING = ("tests/engine/test_copying.py",)
 RESTORING = ("tests/client/test_restoring.py",)
+UPGRADES = ("tests/upgrades/test_upgrade.py",)
 ARCHIVE = "engine/archiving.py"
 RECALL = "engine/recalling.py"
 COPY = "engine/copying.py"
 RESTORE = "stores/sqlite/restoring.py"
 
 MOVING = (
+    # --- upgrades
+    Mutant(
+        "upgrade: an SQLite step without its transaction",
+        "stores/sqlite/schema.py",
+        """    link.execute("BEGIN IMMEDIATE")
+    try:
+        link.all(migration.text)""",
+        """    link.all(migration.text)
+    link.execute("BEGIN IMMEDIATE")
+    try:""",
+        UPGRADES,
+    ),
+    Mutant(
+        "upgrade: a PostgreSQL step without its transaction",
+        "stores/postgres/schema.py",
+        """                _apply(link, steps[0])""",
+        """                link.run([("COMMIT", ()), (f'SET search_path TO "{schema}"', ())])
+                link.script(steps[0].text)
+                link.run([(RECORD, [*steps[0][:2], steps[0].checksum, steps[0].since, False])])""",
+        UPGRADES,
+    ),
+    Mutant(
+        "upgrade: no backup before it",
+        "stores/sqlite/store.py",
+        "                self._back_up_beside(link)\n",
+        "",
+        UPGRADES,
+    ),
+    Mutant(
+        "upgrade: an older program opens a newer store",
+        "stores/sql/migrations.py",
+        "    if len(applied) > len(known):",
+        "    if False:",
+        UPGRADES,
+    ),
     # --- what may go into the archive
     Mutant("archive: young tasks go", "core/archive.py", " and task.updated_at <= until", ""),
     Mutant("archive: dags go in part", ARCHIVE, "dag is None or dag.completed + dag.cancelled != dag.total", "False"),
