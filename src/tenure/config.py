@@ -3,20 +3,25 @@
 `SETTINGS` is the one table: key → (type, default, meaning); the reference page is made from it. The local store is
 found upward from the working folder, as git finds its own, and from a linked worktree through the git common folder.
 No git is started for that: a command must not pay for a process it may not need.
+
+A file in the tree may have come with a cloned repository. What it says of risky settings (`url`, `run.agent`,
+`serve.*` …) counts only if the file is the user's own or they allowed it: `Settings` refuses the value otherwise.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from tenure.core.errors import TenureError
+from tenure.user_state import store_states
 
 FOLDER = ".tenure"
 DATABASE = "tenure.db"
 SHARED = "tenure.toml"  # in the repository, for everybody
 LOCAL = "config.toml"  # in .tenure, for this clone
+LONGEST_NAME = 512  # characters of the file below; a name has fewer
 PROJECT = "project"  # beside the store, the name that `init` gave: a line of text, since TOML costs each start 8 ms
 
 
@@ -84,7 +89,7 @@ SETTINGS: dict[str, Setting] = {
 }
 
 
-# Of tenure.toml alone: what validators run and ask. Nothing here reads them; see `validators/trust.py`.
+# Of tenure.toml alone: what validators run and ask. Nothing here reads them; see `trust/allowing.py`.
 SECTIONS = ("commands", "judges")
 
 SECRETS = frozenset({"key", "serve.jwt_secret"})  # never shown
@@ -93,6 +98,77 @@ SECRETS = frozenset({"key", "serve.jwt_secret"})  # never shown
 class Value(NamedTuple):
     value: Any
     origin: str  # default, a file's path, an environment variable, or a flag
+
+
+class Source(NamedTuple):
+    """One configuration file, as it was read: nothing reads it a second time."""
+
+    path: str
+    found: os.stat_result
+    risky: Mapping[str, Any]  # its risky part, in its own shape
+
+    @property
+    def is_local(self) -> bool:
+        return os.path.basename(self.path) == LOCAL
+
+    def check(self, environ: Mapping[str, str]) -> None:
+        """Raise Untrusted unless the risky part is the user's own word, or they allowed it as it is."""
+        from tenure.trust.allowing import Trusted
+        from tenure.trust.ownership import why_foreign
+        from tenure.user_state import user_state
+
+        if not self.risky:
+            return
+        why = why_foreign(self.path, self.found, environ) if self.is_local else "it belongs to the repository"
+        if why is not None:
+            main = None if self.is_local else main_worktree(os.path.dirname(self.path))
+            instead = os.path.join(main, SHARED) if main else None
+            Trusted(user_state(environ)).check(self.path, self.risky, why, instead=instead)
+
+
+class Settings(Mapping[str, Value]):
+    """Every setting with its origin. Reading a risky one from a file that is not trusted raises Untrusted."""
+
+    def __init__(self, values: Mapping[str, Value], sources: Mapping[str, Source], environ: Mapping[str, str]) -> None:
+        self._values, self.sources, self.environ = values, sources, environ
+        self._checked: set[str] = set()
+
+    def __getitem__(self, key: str) -> Value:
+        value = self._values[key]
+        if value.origin in self.sources:
+            self._check(key, value.origin)
+        if key == "key":
+            self._check_key(value)
+        return value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def seen(self, key: str) -> Value:
+        """The value to be shown and nothing else: it may be anybody's."""
+        return self._values[key]
+
+    def _check(self, key: str, origin: str) -> None:
+        from tenure.trust.risky import is_risky
+
+        if origin not in self._checked and is_risky(key):
+            self.sources[origin].check(self.environ)
+            self._checked.add(origin)
+
+    def _check_key(self, key: Value) -> None:
+        """No key goes to a server on the word of a file in the tree; only a key from such a file does."""
+        url = self["url"]
+        if key.value is None or key.origin in self.sources or url.origin not in self.sources:
+            return
+        if str(url.value).startswith(("http://", "https://")):
+            raise BadConfig(
+                f"{url.origin} names the server {without_password(url.value)}, and your key is not sent there on its "
+                "word",
+                "set TENURE_URL too, or put the key into .tenure/config.toml of this repository",
+            )
 
 
 class Home(NamedTuple):
@@ -153,38 +229,68 @@ def find_folder(start: str) -> str | None:
         places = (folder, main_worktree(folder))
         for place in places:
             if place is not None and os.path.isfile(os.path.join(place, FOLDER, DATABASE)):
-                return os.path.join(place, FOLDER)
+                found = os.path.join(place, FOLDER)
+                refuse_links(found)
+                return found
     return None
 
 
-def find_home(start: str, settings: Mapping[str, Value]) -> Home:
+def refuse_links(folder: str) -> None:
+    """A repository can bring links: through one, what is kept in `.tenure` would be read or written elsewhere."""
+    links = [folder] if os.path.islink(folder) else [entry.path for entry in os.scandir(folder) if entry.is_symlink()]
+    if links:
+        from tenure.trust.allowing import Untrusted
+
+        raise Untrusted(
+            f"{sorted(links)[0]} is a symbolic link, and links in {FOLDER} are not followed",
+            hint="Put the file or folder itself there; TENURE_URL names a store that lies elsewhere.",
+        )
+
+
+def check_store(home: Home, environ: Mapping[str, str]) -> None:
+    """Raise Untrusted where the store came with a cloned repository and the user has not allowed it.
+
+    Its rows are data to every command. But its keys sign in at a server, and its tasks are what agents are given.
+    """
+    path = os.path.join(home.folder, DATABASE)
+    if home.url != path:
+        return
+    from tenure.trust.ownership import why_store_foreign
+
+    why = why_store_foreign(path)
+    if why is not None:
+        from tenure.trust.allowing import Trusted
+        from tenure.user_state import user_state
+
+        Trusted(user_state(environ)).check(path, STORE_SECTION, why)
+
+
+# What `tenure trust` remembers of a store that somebody else made.
+STORE_SECTION = {"store": "its keys sign in at `serve`, its tasks go to the agents of `run`"}
+
+
+def find_home(start: str, settings: Settings) -> Home:
     """The store for commands run in `start`; NoStore where there is none."""
     folder = find_folder(start)
     url = settings["url"].value
     if url is not None:
-        return Home(folder or state_folder(url), url)
+        return Home(folder or store_states(settings.environ, url)[0], url)
     if folder is None:
         raise NoStore(f"there is no store in {start} or above", "`tenure init` makes one here")
     return Home(folder, os.path.join(folder, DATABASE))
 
 
-def state_folder(url: str) -> str:
-    """Where a user keeps what belongs to a store that is not a folder of theirs."""
-    import hashlib
-
-    base = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-    return os.path.join(base, "tenure", hashlib.sha256(url.encode()).hexdigest()[:16])
-
-
 # --- settings -----------------------------------------------------------------------------------------------
 
 
-def read_settings(start: str, environ: Mapping[str, str], flags: Mapping[str, Any] | None = None) -> dict[str, Value]:
+def read_settings(start: str, environ: Mapping[str, str], flags: Mapping[str, Any] | None = None) -> Settings:
     """Every setting with its origin. The environment speaks of `run.timeout` as TENURE_RUN_TIMEOUT."""
     merged = {key: Value(setting.default, "default") for key, setting in SETTINGS.items()}
     folder = find_folder(start)
+    sources = {}
     for path in _files(start, folder):
-        merged |= _from_file(path)
+        found, sources[path] = _from_file(path)
+        merged |= found
     for key in SETTINGS:
         name = "TENURE_" + key.upper().replace(".", "_")
         if environ.get(name):
@@ -192,12 +298,17 @@ def read_settings(start: str, environ: Mapping[str, str], flags: Mapping[str, An
     for key, given in (flags or {}).items():
         if given is not None:
             merged[key] = Value(given, "flag")
-    _check_key(merged)
     if merged["project"].origin == "default":
         url = merged["url"].value
         beside = folder if url is None else os.path.dirname(url.removeprefix("sqlite://"))
         merged["project"] = _first_project(beside) or merged["project"]
-    return merged
+    return Settings(merged, sources, environ)
+
+
+def artifacts_of(settings: Settings, home: Home) -> str | None:
+    """Where artifacts were set to lie; a path is one from the folder that the work is about."""
+    url = settings["artifacts"].value
+    return url if url is None or "://" in url else os.path.join(home.root, url)
 
 
 def file_of(settings: Mapping[str, Value], key: str) -> str | None:
@@ -210,24 +321,13 @@ def file_of(settings: Mapping[str, Value], key: str) -> str | None:
     return os.path.join(os.path.dirname(os.path.abspath(origin)), os.path.expanduser(value))
 
 
-def _check_key(merged: Mapping[str, Value]) -> None:
-    """A repository that one works in may name a server, but nobody's key is sent there on its word alone."""
-    url = merged["url"]
-    is_theirs = os.path.basename(url.origin) == SHARED and str(url.value).startswith(("http://", "https://"))
-    if is_theirs and merged["key"].value is not None and os.path.basename(merged["key"].origin) != LOCAL:
-        raise BadConfig(
-            f"{url.origin} names the server {without_password(url.value)}, and your key is not sent there on its word",
-            "set TENURE_URL too, or put the key into .tenure/config.toml of this repository",
-        )
-
-
 def _first_project(folder: str | None) -> Value | None:
     """The project that `init` made with the store in this folder."""
     path = os.path.join(folder or "", PROJECT)
     try:
         with open(path, encoding="utf-8") as file:
-            return Value(file.read().strip(), path)
-    except OSError:
+            return Value(file.read(LONGEST_NAME).strip(), path)
+    except (OSError, UnicodeDecodeError):
         return None
 
 
@@ -246,13 +346,14 @@ def shared_file(start: str) -> str | None:
     return None
 
 
-def _from_file(path: str) -> dict[str, Value]:
+def _from_file(path: str) -> tuple[dict[str, Value], Source]:
     import tomllib
 
     try:
         with open(path, "rb") as file:
+            status = os.fstat(file.fileno())
             content = tomllib.load(file)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadConfig(f"{path}: {error}") from None
     found = {}
     for key, given in _flat(content):
@@ -280,13 +381,17 @@ def _from_file(path: str) -> dict[str, Value]:
         if not fits:
             raise BadConfig(f"{path}: {key} is {given!r}; it must be a {wanted.__name__}")
         found[key] = Value(wanted(given), path)
-    return found
+    from tenure.trust.risky import section_of
+
+    return found, Source(path, status, section_of(content))
 
 
 def _flat(content: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
     pairs: list[tuple[str, Any]] = []
     for key, value in content.items():
-        pairs += _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else [(prefix + key, value)]
+        # A quoted key with a dot in it is another key than the path of tables that it looks like.
+        name = prefix + (f'"{key}"' if "." in key else key)
+        pairs += _flat(value, f"{name}.") if isinstance(value, dict) else [(name, value)]
     return pairs
 
 

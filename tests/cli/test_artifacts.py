@@ -120,7 +120,9 @@ def test_a_result_says_what_goes_along(held: Tenure) -> None:
 
 
 def test_the_place_is_a_setting_that_no_shared_file_may_give(held: Tenure, tmp_path: Path) -> None:
-    (held.folder / ".tenure/config.toml").write_text('artifacts = "kept"\n')
+    local = held.folder / ".tenure/config.toml"
+    local.write_text('artifacts = "kept"\n')
+    local.chmod(0o600)
     held("artifact", "put", "report.md")
     assert any(path.is_file() for path in (held.folder / "kept").rglob("*"))
     (held.folder / "tenure.toml").write_text('artifacts = "s3://elsewhere"\n')

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tenure.config import BadConfig, read_settings, without_password
+from tenure.config import BadConfig, find_home, read_settings, without_password
+from tenure.trust.allowing import Trusted, Untrusted
 from tests.cli.conftest import Tenure
 
 
@@ -119,10 +120,18 @@ def test_no_password_is_ever_printed(bare: Tenure, url: str, shown: str) -> None
 
 
 def test_no_key_is_sent_to_a_server_that_only_the_repository_names(tmp_path: Path) -> None:
-    (tmp_path / "tenure.toml").write_text('url = "https://evil.example"\n')
-    key = {"TENURE_KEY": "tnr_a_b"}
+    file = tmp_path / "tenure.toml"
+    file.write_text('url = "https://evil.example"\n')
+    state = {"TENURE_STATE": str(tmp_path / "state")}
+    key = {**state, "TENURE_KEY": "tnr_a_b"}
+    for name in ("url", "key"):
+        with pytest.raises(Untrusted, match=r"evil\.example"):
+            read_settings(str(tmp_path), key)[name]
+    with pytest.raises(Untrusted):  # without a key to lose it is not followed either
+        find_home(str(tmp_path), read_settings(str(tmp_path), state))
+    Trusted(tmp_path / "state").trust(file, {"url": "https://evil.example"})
+    assert read_settings(str(tmp_path), state)["url"].value == "https://evil.example"
     with pytest.raises(BadConfig, match="is not sent there"):
-        read_settings(str(tmp_path), key)
-    assert read_settings(str(tmp_path), {})["url"].value == "https://evil.example"
+        read_settings(str(tmp_path), key)["key"]
     said = read_settings(str(tmp_path), {**key, "TENURE_URL": "https://ours.example"})
     assert (said["url"].value, said["key"].value) == ("https://ours.example", "tnr_a_b")

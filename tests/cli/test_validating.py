@@ -61,7 +61,7 @@ def test_a_cloned_repository_runs_nothing_until_it_is_trusted(tenure: Tenure) ->
     assert tenure("trust", "--json").json["trusted"] is True
     assert str(toml.resolve()) in tenure("trust", "--list", "--json").json["trusted"]
     toml.write_text(toml.read_text().replace("touch", "/usr/bin/touch"))
-    assert "are not those you allowed" in tenure("done", "A-002", "--json").json["hint"]
+    assert "not what you allowed" in tenure("done", "A-002", "--json").json["hint"]
     assert tenure("trust", "--revoke", "--json").json["changed"] is True
     assert not ran.exists()
 
@@ -75,7 +75,7 @@ def test_an_agent_does_not_trust(checked: Tenure) -> None:
 def test_where_there_is_nothing_to_trust_it_says_so(tenure: Tenure) -> None:
     assert tenure("trust").code == 4
     (tenure.folder / "tenure.toml").write_text("lease = 60.0\n")
-    assert "starts nothing" in tenure("trust").out
+    assert "has nothing that needs it" in tenure("trust").out
     assert tenure("trust", "--show", "--list").code == 2
 
 

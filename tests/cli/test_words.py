@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenure.cli import words
+from tenure.cli.printing import printed
 
 NOW = 1_700_000_000_000_000
 
@@ -64,7 +65,7 @@ def test_colour_is_for_terminals_unless_no_color_is_set(monkeypatch: pytest.Monk
     monkeypatch.setenv("TERM", "xterm")
     assert words.style("x", "red") == "x"
     monkeypatch.setattr(sys, "stdout", Terminal())
-    assert words.style("x", "red", "bold") == "\x1b[31;1mx\x1b[0m"
+    assert printed(words.style("x", "red", "bold")) == "\x1b[31;1mx\x1b[0m"
     assert words.width_of(words.style("x", "red")) == 1
     monkeypatch.setenv("NO_COLOR", "1")
     assert words.style("x", "red") == "x"

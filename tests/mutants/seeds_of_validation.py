@@ -96,8 +96,8 @@ VALIDATION = (
     Mutant(
         "validation: commands run without trust",
         "agents/examining.py",
-        "section = Trusted(user_folder(environ)).checked(path)",
-        "section = __import__('tenure.validators.trust').validators.trust.read_section(path)",
+        "section = Trusted(user_state(environ)).checked(path)",
+        "section = __import__('tenure.trust.allowing').trust.allowing.read_section(path)",
         TRUSTING,
     ),
 )

@@ -172,14 +172,19 @@ def test_a_run_that_cannot_begin_claims_nothing(stage: Stage, words: tuple[str, 
     assert stage.client.history(key) == []
 
 
-def test_a_shared_file_may_name_an_agent_but_not_a_command(stage: Stage) -> None:
+def test_an_agent_that_a_file_names_is_started_only_where_the_file_is_trusted(stage: Stage) -> None:
     key = stage.add("Careful")
     (stage.folder / "tenure.toml").write_text('[run]\nagent = "touch owned"\n')
     command = [sys.executable, "-P", "-m", "tenure", "run", "--once"]
     done = subprocess.run(command, cwd=stage.folder, env=stage.environ, capture_output=True, text=True, check=False)
     assert done.returncode == 11
-    assert "commands from a shared file are not run" in done.stderr
-    (stage.home / "config.toml").write_text('[run]\nagent = "echo local"\n')
+    assert 'run.agent = "touch owned"' in done.stderr
+    assert "`tenure trust`" in done.stderr
+    local = stage.home / "config.toml"
+    local.write_text('[run]\nagent = "echo local"\n')
+    done = subprocess.run(command, cwd=stage.folder, env=stage.environ, capture_output=True, text=True, check=False)
+    assert (done.returncode, "mode 0644" in done.stderr) == (11, True)
+    local.chmod(0o600)
     done = subprocess.run(command, cwd=stage.folder, env=stage.environ, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert stage.client.show(key)["result"]["data"]["output"] == "local"

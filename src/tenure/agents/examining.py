@@ -51,12 +51,13 @@ def tools_for(folder: str, environ: Mapping[str, str]) -> Tools:
     path = shared_file(folder)
     if path is None:
         return Tools(trouble="there is no tenure.toml with commands")
+    from tenure.trust.allowing import Trusted, Untrusted
+    from tenure.user_state import user_state
     from tenure.validators.commands import read_commands
     from tenure.validators.judges.configured import read_judges
-    from tenure.validators.trust import Trusted, Untrusted, user_folder
 
     try:
-        section = Trusted(user_folder(environ)).checked(path)
+        section = Trusted(user_state(environ)).checked(path)
         commands, judges = read_commands(section.get("commands", {})), read_judges(section.get("judges", {}))
     except Untrusted as error:
         return Tools(trouble=f"{error.message}; {error.hint}")

@@ -6,7 +6,7 @@ import os
 import re
 from contextlib import suppress
 
-from tenure.config import DATABASE, FOLDER, PROJECT, main_worktree, upward
+from tenure.config import DATABASE, FOLDER, PROJECT, main_worktree, refuse_links, upward
 from tenure.core.errors import InvalidInput
 
 IGNORED = "# Made by tenure: a store is no part of the repository.\n*\n"
@@ -55,6 +55,7 @@ def make_folder(place: str) -> str:
             raise InvalidInput(f"{folder} is there, and is no folder", "move it away, then run init again") from None
     except OSError as error:
         raise InvalidInput(f"{folder}: cannot be made: {error.strerror}") from None
+    refuse_links(folder)
     _write_new(os.path.join(folder, ".gitignore"), IGNORED)
     return folder
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tenure.cli.frame import Answer, Run, Usage, answered, arg, options
 from tenure.cli.holding import RECEIPT, TASK
+from tenure.cli.printing import say
 
 if TYPE_CHECKING:
     from tenure.client.contents import Given, Got
@@ -82,6 +83,9 @@ def _print(got: Got) -> int:
     from tenure.cli.frame import reader_left
 
     try:
+        if sys.stdout.isatty():  # a person reads it, and a terminal would obey what stands in it
+            say(b"".join(got).decode(errors="replace"))
+            return 0
         for piece in got:
             sys.stdout.buffer.write(piece)
         sys.stdout.buffer.flush()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tenure.agents.identity import Who
     from tenure.agents.receipts import Receipts
     from tenure.client import Client
-    from tenure.config import Home, Value
+    from tenure.config import Home, Settings
     from tenure.core.outcomes import Outcome
 
 
@@ -82,11 +82,11 @@ class Run:
         self.folder = os.path.abspath(given.dir or ".")
         self._client: Client | None = None
         self._who: Who | None = None
-        self._settings: dict[str, Value] | None = None
+        self._settings: Settings | None = None
         self._home: Home | None = None
 
     @property
-    def settings(self) -> dict[str, Value]:
+    def settings(self) -> Settings:
         if self._settings is None:
             from tenure.config import read_settings
 
@@ -109,6 +109,14 @@ class Run:
                 raise Usage(f"there is no folder {self.folder}")
             self._home = find_home(self.folder, self.settings)
         return self._home
+
+    @property
+    def own_home(self) -> Home:
+        """As `home`, for what lets others in or gives tasks to agents: Untrusted where a clone brought the store."""
+        from tenure.config import check_store
+
+        check_store(self.home, self.environ)
+        return self.home
 
     @property
     def project(self) -> str:
@@ -146,9 +154,9 @@ class Run:
 
     @property
     def artifacts(self) -> str | None:
-        """Where artifacts were set to lie; a path is one from the folder that the work is about."""
-        url = self.setting("artifacts")
-        return url if url is None or "://" in url else os.path.join(self.home.root, url)
+        from tenure.config import artifacts_of
+
+        return artifacts_of(self.settings, self.home) if self.setting("artifacts") else None
 
     @property
     def receipts(self) -> Receipts:
@@ -327,15 +335,12 @@ def reader_left() -> None:
 
 
 def _write(answer: Answer, is_json: bool) -> None:
-    if is_json:
-        import msgspec
+    from tenure.cli.printing import say, say_json
 
-        sys.stdout.write(msgspec.json.encode(answer.value).decode() + "\n")
-    else:
-        text = answer.text if isinstance(answer.text, str) else answer.text()
-        if text:
-            sys.stdout.write(text if text.endswith("\n") else text + "\n")
-    sys.stdout.flush()
+    if is_json:
+        say_json(answer.value)
+    elif text := answer.text if isinstance(answer.text, str) else answer.text():
+        say(text)
 
 
 def _refused(error: TenureError, wants_json: bool) -> int:
@@ -343,5 +348,7 @@ def _refused(error: TenureError, wants_json: bool) -> int:
         told = {"code": error.code, "message": error.message, "hint": error.hint, "definite": error.definite}
         _print(Answer({"error": {name: value for name, value in told.items() if value is not None}}), True)
     else:
-        sys.stderr.write(f"tenure: {error.message}\n" + (f"  {error.hint}\n" if error.hint else ""))
+        from tenure.cli.printing import say
+
+        say(f"tenure: {error.message}\n" + (f"  {error.hint}\n" if error.hint else ""), sys.stderr)
     return 130 if isinstance(error, _Interrupted) else OF_ERROR.get(error.code, 70)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from argparse import Namespace
 from collections.abc import Iterator
@@ -10,6 +9,7 @@ from typing import Any
 
 from tenure.cli.frame import Answer, Run, Usage, arg, options, reader_left
 from tenure.cli.kinds import instant, seconds
+from tenure.cli.printing import say, say_json
 from tenure.cli.words import clock, plain, style
 from tenure.client.wire import plain as wire
 from tenure.core.events import LEVELS
@@ -45,8 +45,10 @@ def log(run: Run, given: Namespace) -> Answer | int:
         return Answer(wire(events), lambda: "\n".join(line(event) for event in events) or "no events")
     try:
         for event in _followed(run, events, where):
-            sys.stdout.write(_encoded(event) if run.is_json else line(event) + "\n")
-            sys.stdout.flush()
+            if run.is_json:
+                say_json(wire(event))
+            else:
+                say(line(event))
     except BrokenPipeError:
         reader_left()
     return 0
@@ -65,12 +67,6 @@ def _followed(run: Run, first: list[dict[str, Any]], where: dict[str, Any]) -> I
         yield from (event for event in found if event["sequence"] not in shown)
         seen = found[-1]["sequence"] if found else seen
         is_news = run.client.wait_for_news(seen, POLL)
-
-
-def _encoded(event: dict[str, Any]) -> str:
-    import msgspec
-
-    return msgspec.json.encode(wire(event)).decode() + "\n"
 
 
 def line(event: dict[str, Any]) -> str:

@@ -92,8 +92,8 @@ def _options(run: Run, given: Namespace) -> Options:
     most = given.max_tasks if not given.once else min(given.n, given.max_tasks or given.n)
     return Options(
         cli=cli, program=program, name=given.name or _name(program if cli.type == "generic" else cli.type),
-        home=run.home, project=run.project, folder=run.folder, environ=run.environ, slots=min(given.n, most or given.n),
-        extra=extra, model=given.model, filters=filters_of(given),
+        home=run.own_home, project=run.project, folder=run.folder, environ=run.environ,
+        slots=min(given.n, most or given.n), extra=extra, model=given.model, filters=filters_of(given),
         mode=ONCE if given.once else UNTIL_EMPTY if given.until_empty else FOREVER, most_tasks=most, timeout=timeout,
         lease=given.lease, grace=given.grace, bwrap=_bwrap(run) if given.bwrap else None, prompt=given.prompt,
         worktree=given.worktree or given.land, land=given.land, onto=given.onto,
@@ -102,19 +102,12 @@ def _options(run: Run, given: Namespace) -> Options:
 
 def _agent(run: Run, given: Namespace) -> str:
     from tenure.agents.running.clis import KNOWN
-    from tenure.config import SHARED, BadConfig
 
     if given.agent:
         return str(given.agent)
-    value, origin = run.settings["run.agent"]
+    value = run.setting("run.agent")
     if value is None:
         raise Usage("run: which agent?", f"--agent takes one of {', '.join(KNOWN)}, or a command in quotes")
-    # A repository may say which agent its people use, but not what runs on their machines.
-    if os.path.basename(origin) == SHARED and value not in KNOWN:
-        raise BadConfig(
-            f"{origin}: run.agent is the command {value!r}, and commands from a shared file are not run",
-            "give it with --agent, or put it into .tenure/config.toml",
-        )
     return str(value)
 
 
@@ -141,11 +134,11 @@ def _teller(is_json: bool) -> Callable[[str], None]:
     stream = sys.stderr if is_json else sys.stdout
 
     def say(text: str) -> None:
+        from tenure.cli.printing import say as say_
         from tenure.cli.words import plain
 
         with suppress(BrokenPipeError):  # whoever read along has gone; the work goes on
-            stream.write(f"{time.strftime('%H:%M:%S')} {plain(text)}\n")
-            stream.flush()
+            say_(f"{time.strftime('%H:%M:%S')} {plain(text)}", stream)
 
     return say
 

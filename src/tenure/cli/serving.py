@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tenure.cli.frame import Run, arg, options
+from tenure.cli.printing import say
 
 if TYPE_CHECKING:
     from tenure.config import Value
@@ -31,8 +32,9 @@ def serve(run: Run, given: Namespace) -> int:
 
     flags = {f"serve.{name}": getattr(given, name) for name in ("host", "port", "tls_cert", "tls_key")}
     settings = read_settings(run.folder, run.environ, {"project": given.project, **flags})
+    home = run.own_home
     return serve_(
-        run.client.engine, settings, lambda url: print(f"serving {run.home.shown} on {url}", flush=True),
+        run.client.engine, settings, lambda url: say(f"serving {home.shown} on {url}"),
         {"/mcp": lambda assembly: _mcp(assembly, settings)},
         [lambda info: validating_of(run, lambda text: info(text, part="validating"))],
     )  # fmt: skip

@@ -158,10 +158,11 @@ def _place(run: Run, is_global: bool) -> Place:
 def _memory_file(run: Run, is_global: bool) -> str:
     """Beside the store; for the user's own settings, and where there is no store, in the user's state folder."""
     from tenure.agents.recipes.remembering import NAME
-    from tenure.config import find_folder, state_folder
+    from tenure.config import find_folder
+    from tenure.user_state import user_state
 
     folder = None if is_global else find_folder(run.folder)
-    return os.path.join(folder or os.path.dirname(state_folder("")), NAME)
+    return os.path.join(folder or user_state(run.environ), NAME)
 
 
 def _check(run: Run, asked: list[str] | None, is_global: bool) -> Answer:
@@ -339,10 +340,9 @@ def hook(run: Run, given: Namespace) -> int:
     except Exception as error:  # noqa: BLE001 an agent must not fail because of its hook
         _note(run, given.event, error)
     if said or run.is_json:
-        import msgspec
+        from tenure.cli.printing import say_json
 
-        sys.stdout.write(msgspec.json.encode(said).decode() + "\n")
-        sys.stdout.flush()
+        say_json(said)
     return 0
 
 

@@ -8,6 +8,7 @@ from argparse import Namespace
 
 from tenure.cli.frame import Answer, Run, Usage, arg, options
 from tenure.cli.kinds import seconds
+from tenure.cli.printing import say
 from tenure.cli.words import table
 from tenure.config import SECRETS, SETTINGS, without_password
 
@@ -19,7 +20,7 @@ def config(run: Run, given: Namespace) -> Answer:
         from tenure.core.inputs import suggestion
 
         raise Usage(f"config: there is no setting {given.key!r}{suggestion(given.key, SETTINGS)}")
-    chosen = {key: value for key, value in run.settings.items() if given.key in (None, key)}
+    chosen = {key: run.settings.seen(key) for key in run.settings if given.key in (None, key)}
     if chosen.get("url") and chosen["url"].value:
         chosen["url"] = chosen["url"]._replace(value=without_password(chosen["url"].value))
     for key in SECRETS & chosen.keys():
@@ -63,13 +64,13 @@ def daemon(run: Run, given: Namespace) -> int:
 
     def tell(note: Note) -> None:
         if note.level == "error":
-            sys.stderr.write(f"tenure: {note.message}; it is tried again\n")
+            say(f"tenure: {note.message}; it is tried again", sys.stderr)
 
     ended = threading.Event()
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, lambda *_: ended.set())
     coordinator = coordinator_of(run.client.engine, looks=given.every, tell=tell)
-    validating = validating_of(run, lambda text: print(text, file=sys.stderr, flush=True))
+    validating = validating_of(run, lambda text: say(text, sys.stderr))
     coordinator.start()
     validating.start()
     ended.wait()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tenure.cli.frame import Answer, Run, Usage, answered, arg, options
 from tenure.cli.kinds import contents
+from tenure.cli.printing import asked
 from tenure.core.outcomes import Outcome
 
 if TYPE_CHECKING:
@@ -56,64 +58,95 @@ def reject(run: Run, given: Namespace) -> Answer:
 @options(
     arg("--show", action="store_true", help="only say what there is, and whether it is allowed"),
     arg("--revoke", action="store_true", help="allow nothing of it any more"),
-    arg("--list", action="store_true", help="every file whose commands you have allowed"),
+    arg("--list", action="store_true", help="every file of which you have allowed something"),
+    arg("-y", "--yes", action="store_true", help="do not ask; without a terminal nothing is asked"),
 )
 def trust(run: Run, given: Namespace) -> Answer:
-    """Allow the commands of this repository's tenure.toml, exactly as they are now, for you alone.
+    """Allow what this repository brought and what is risky, exactly as it is now, for you alone.
 
-    Until then a cloned repository runs nothing, and a change is not run before you have allowed it. Read them first:
-    --show prints them.
+    That is: commands, an agent to start, a server to talk to, settings of `serve`, in tenure.toml and in a
+    .tenure/config.toml that is not your own; and a store that git tracks. Until then none of it counts, and a change
+    does not count before you have allowed it. It is shown before you are asked; --show only shows it.
     """
-    from tenure.validators.trust import Trusted, changes, read_section, user_folder
+    from tenure.trust.allowing import Trusted
+    from tenure.user_state import user_state
 
     if given.show + given.revoke + given.list > 1:
         raise Usage("trust: --show, --revoke and --list are three questions", "give one of them")
-    trusted = Trusted(user_folder(run.environ))
+    trusted = Trusted(user_state(run.environ))
     if given.list:
         known = trusted.listed()
         return Answer({"trusted": sorted(known)}, "\n".join(sorted(known)) or "you have allowed nothing")
-    path = _file(run)
+    files = _risky(run)
     if given.show:
-        return _shown(trusted, path)
+        return _shown(trusted, files)
     _check_owner(run)
     if given.revoke:
-        was = trusted.forget(path)
-        said = "nothing of it is allowed any more" if was else "nothing of it was allowed"
-        return Answer({"file": path, "trusted": False, "changed": was}, f"{path}: {said}")
-    section = read_section(path)
-    before = trusted.listed().get(path, {})
-    trusted.trust(path, section)
-    lines = changes(before, section)
-    value = {"file": path, "trusted": True, "changes": list(lines), "starts": section}
+        was = [path for path in files if trusted.forget(path)]
+        said = [f"{path}: nothing of it {'is allowed any more' if path in was else 'was allowed'}" for path in files]
+        return Answer({"files": list(files), "trusted": False, "changed": bool(was)}, "\n".join(said))
+    return _allowed(run, trusted, files, asks=not given.yes)
+
+
+def _allowed(run: Run, trusted: Any, files: Mapping[str, dict[str, Any]], *, asks: bool) -> Answer:
+    from tenure.trust.allowing import changes
+
+    known = trusted.listed()
+    lines = {path: changes(known.get(path, {}), section) for path, section in files.items()}
+    text = "\n".join(line for path, section in files.items() for line in _lines(path, section, lines[path]))
+    value = {
+        "trusted": True, "files": [{"file": path, "changes": list(lines[path]), "has": files[path]} for path in files]
+    }  # fmt: skip
+    if not any(files.values()):
+        return Answer(value, text)
+    if asks and run.is_terminal and not run.is_json and sys.stdin.isatty() and not asked(f"{text}\nAllow this?"):
+        return Answer({**value, "trusted": False}, "nothing was allowed")
+    for path, section in files.items():
+        trusted.trust(path, section)
+    return Answer(value, f"{text}\nallowed as it is now, for you alone")
+
+
+def _lines(path: str, section: dict[str, Any], lines: Iterable[str]) -> list[str]:
     if not section:
-        return Answer(value, f"{path} starts nothing")
-    return Answer(value, "\n".join([f"{path}: allowed as it is now", *(f"  {line}" for line in lines)]))
+        return [f"{path}: has nothing that needs it"]
+    return [f"{path}:", *(f"  {line}" for line in lines or ("no change",))]
 
 
-def _file(run: Run) -> str:
+def _risky(run: Run) -> dict[str, dict[str, Any]]:
+    """What here needs the user's word: each file's real path, and its risky part."""
     import os
 
-    from tenure.config import shared_file
+    from tenure.config import DATABASE, LOCAL, STORE_SECTION, find_folder, shared_file
     from tenure.core.errors import NotFound
+    from tenure.trust.allowing import read_section
+    from tenure.trust.ownership import why_store_foreign
 
-    path = shared_file(run.folder)
-    if path is None:
-        raise NotFound(f"there is no tenure.toml in {run.folder} or above", "commands for validators stand there")
-    return os.path.realpath(path)
+    shared, folder = shared_file(run.folder), find_folder(run.folder)
+    found = {os.path.realpath(shared): read_section(shared)} if shared else {}
+    if folder is not None:
+        local, store = os.path.join(folder, LOCAL), os.path.join(folder, DATABASE)
+        if os.path.isfile(local) and (section := read_section(local)):
+            found[local] = section
+        if why_store_foreign(store) is not None:
+            found[store] = dict(STORE_SECTION)
+    if not found:
+        raise NotFound(f"there is nothing in {run.folder} or above that needs to be allowed", "tenure.toml would be it")
+    return found
 
 
-def _shown(trusted: Any, path: str) -> Answer:
-    from tenure.validators.trust import Untrusted, changes, read_section
+def _shown(trusted: Any, files: Mapping[str, dict[str, Any]]) -> Answer:
+    from tenure.trust.allowing import Untrusted, changes
 
-    section = read_section(path)
-    try:
-        trusted.checked(path)
-        is_trusted, why = True, "allowed as it is now" if section else "starts nothing"
-    except Untrusted as error:
-        is_trusted, why = False, error.message.removeprefix(f"{path}: ")
-    lines = changes({}, section)
-    value = {"file": path, "trusted": is_trusted, "why": why, "starts": section}
-    return Answer(value, "\n".join([f"{path}: {why}", *(f"  {line[2:]}" for line in lines)]))
+    told, text = [], []
+    for path, section in files.items():
+        try:
+            trusted.check(path, section)
+            is_trusted, why = True, "allowed as it is now" if section else "has nothing that needs it"
+        except Untrusted as error:
+            is_trusted, why = False, error.message.removeprefix(f"{path}: ").partition("; it has")[0]
+        told.append({"file": path, "trusted": is_trusted, "why": why, "has": section})
+        text += [f"{path}: {why}", *(f"  {line[2:]}" for line in changes({}, section))]
+    return Answer({"trusted": all(one["trusted"] for one in told), "files": told}, "\n".join(text))
 
 
 def _check_owner(run: Run) -> None:

@@ -127,7 +127,7 @@ UPKEEP = {
     "setup": Listed("setting_up:setup", "tell agents of it: instructions, skill, MCP entry, hooks"),
     "prime": Listed("setting_up:prime", "where an agent stands, in few words"),
     "hook": Listed("setting_up:hook", "what agents' hooks run"),
-    "trust": Listed("validating:trust", "allow the commands of this repository, as they are now"),
+    "trust": Listed("validating:trust", "allow what this repository brought and is risky, as it is now"),
     "config": Listed("upkeep:config", "the settings, and where each came from"),
     "daemon": Listed("upkeep:daemon", "settle what is due as it falls due; nothing needs it"),
     "db upgrade": Listed("upkeep:upgrade", "bring the store to this version's schema"),

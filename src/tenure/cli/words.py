@@ -1,7 +1,8 @@
 """How things are said to people: tables, times, durations, colour. Cheap to import; the standard library alone.
 
-Instants are the store's: integer microseconds UTC. Text that agents wrote goes through `plain` or `shorten` before it
-meets a terminal: a title must not be able to move the cursor or to hide what stands beside it.
+Instants are the store's: integer microseconds UTC. Text that agents wrote and that stands on a line of ours goes
+through `plain` or `shorten`: a title must not break the line. Control characters never reach a terminal: `printing`,
+the one way out, shows them instead.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ _CODES = {
     "bold": 1, "dim": 2, "underline": 4, "reverse": 7,
     "red": 31, "green": 32, "yellow": 33, "blue": 34, "magenta": 35, "cyan": 36, "grey": 90,
 }  # fmt: skip
-_STYLED = re.compile("\x1b\\[[0-9;]*m")
+# What begins a style until `printing` turns it into an escape: no text of others can have this word in it.
+MARK = f"\x1b{os.urandom(8).hex()}["
+_STYLED = re.compile(f"{re.escape(MARK)}[0-9;]*m")
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]+")
 
 
@@ -32,7 +35,7 @@ def style(text: str, *names: str) -> str:
     """The text in these styles (`bold`, `red` …) where colour is wanted; else as it is."""
     if not names or not text or not is_coloured():
         return text
-    return f"\x1b[{';'.join(str(_CODES[name]) for name in names)}m{text}\x1b[0m"
+    return f"{MARK}{';'.join(str(_CODES[name]) for name in names)}m{text}{MARK}0m"
 
 
 def plain(text: str) -> str:

@@ -37,8 +37,8 @@ class AsyncClient(
 
     def __init__(
         self,
-        url: str,
-        project: str = "default",
+        url: str | None = None,
+        project: str | None = None,
         *,
         key: str | None = None,
         agent: str | None = None,
@@ -50,7 +50,11 @@ class AsyncClient(
         clock: Clock | None = None,
         chance: Chance | None = None,
     ) -> None:
-        self.project = project
+        if url is None:
+            from tenure.client.finding import find
+
+            url, project, key, artifacts = find(project, key, artifacts)
+        self.project = project or "default"
         self.agent = agent or "me"
         # identity is per process, never per host or name
         self.session = session or f"{self.agent}-{os.getpid()}"

@@ -30,8 +30,9 @@ __all__ = ["Client"]
 class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
     """One project, and who speaks: `agent` and `session` are what claims are put down to.
 
-    `url` is a store (a path, `sqlite://`, `postgresql://` …) or a server (`http://`, `https://`). A server is shown
-    `key`, else what TENURE_KEY says; it knows the role by that, and `role` can only lower it.
+    `url` is a store (a path, `sqlite://`, `postgresql://` …) or a server (`http://`, `https://`); without it, the store
+    that the command line would find in the working folder, with its project. A server is shown `key`, else what
+    TENURE_KEY says; it knows the role by that, and `role` can only lower it.
 
     Safe to share between threads. With `gather=True` commands that several threads send at once share transactions of
     a local store, which is worth it from a handful of threads on; more than 10,000 waiting ones are refused as
@@ -43,8 +44,8 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
 
     def __init__(
         self,
-        url: str,
-        project: str = "default",
+        url: str | None = None,
+        project: str | None = None,
         *,
         key: str | None = None,
         agent: str | None = None,
@@ -59,7 +60,11 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
         monotonic: Callable[[], float] = time.monotonic,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
-        self.project = project
+        if url is None:
+            from tenure.client.finding import find
+
+            url, project, key, artifacts = find(project, key, artifacts)
+        self.project = project or "default"
         self.agent = agent or "me"
         # identity is per process, never per host or name
         self.session = session or f"{self.agent}-{os.getpid()}"

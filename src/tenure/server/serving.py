@@ -13,7 +13,7 @@ from typing import Protocol
 
 import uvicorn
 
-from tenure.config import BadConfig, Value
+from tenure.config import BadConfig, Settings
 from tenure.core.queries import Keys
 from tenure.engine import Engine
 from tenure.engine.looking import look
@@ -59,7 +59,7 @@ class Guest(Protocol):
 
 def serve(
     engine: Engine,
-    settings: Mapping[str, Value],
+    settings: Settings,
     tell: Callable[[str], object],
     guests: Mapping[str, Callable[[Assembly], Guest]] | None = None,
     beside: Sequence[Callable[[Callable[..., object]], Part]] = (),

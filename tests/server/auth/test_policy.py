@@ -9,6 +9,7 @@ import pytest
 
 from tenure.config import BadConfig, read_settings
 from tenure.server.auth.policy import Policy, check_bind, policy_of
+from tenure.trust.allowing import Trusted, Untrusted
 
 
 def policy(**settings: Any) -> Policy:
@@ -90,9 +91,13 @@ def test_a_repositorys_own_file_does_not_say_who_gets_in(tmp_path: Path, line: s
         policy_of(read_settings(str(tmp_path), {}))
 
 
-def test_a_repositorys_own_file_may_suggest_a_port(tmp_path: Path) -> None:
-    (tmp_path / ".git").mkdir()
-    (tmp_path / "tenure.toml").write_text("[serve]\nport = 8080\n")
-    settings = read_settings(str(tmp_path), {})
+def test_a_repositorys_own_file_may_suggest_a_port_once_it_is_trusted(tmp_path: Path) -> None:
+    environ = {"TENURE_STATE": str(tmp_path / "state")}
+    file = tmp_path / "tenure.toml"
+    file.write_text("[serve]\nport = 8080\n")
+    with pytest.raises(Untrusted, match=r"serve\.port = 8080"):
+        read_settings(str(tmp_path), environ)["serve.port"]
+    Trusted(tmp_path / "state").trust(file, {"serve": {"port": 8080}})
+    settings = read_settings(str(tmp_path), environ)
     assert settings["serve.port"].value == 8080
     policy_of(settings)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from tenure.cli.marks import MARKS, bar
+from tenure.cli.printing import printed, say
 from tenure.cli.words import SECOND, shorten, style, width_of
 from tenure.core import lifecycle
 
@@ -52,7 +53,7 @@ class Silence:
 
 class Lines(Silence):
     def say(self, text: str) -> None:
-        print(text, flush=True)
+        say(text)
 
 
 class Drawing:
@@ -63,10 +64,12 @@ class Drawing:
         self._write("\x1b[?25l")
 
     def say(self, text: str) -> None:
-        self._write(self._up() + "\x1b[J" + text + "\n" + "\n".join(self._lines) + ("\n" if self._lines else ""))
+        self._write(
+            self._up() + "\x1b[J" + printed(text) + "\n" + "\n".join(self._lines) + ("\n" if self._lines else "")
+        )
 
     def draw(self, tasks: Tasks, now: int, dead: str | None) -> None:
-        lines = graph(tasks, now, dead)
+        lines = [printed(line) for line in graph(tasks, now, dead)]
         if lines != self._lines:
             up, self._lines = self._up(), lines
             self._write(up + "".join(f"\x1b[2K{line}\n" for line in lines))

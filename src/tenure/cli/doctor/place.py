@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tenure.cli.doctor.findings import Finding, error, first_of, note, ok, warning
@@ -62,7 +63,7 @@ def permissions(patient: Patient) -> Iterator[Finding]:
 
 def _is_meant_open(path: str) -> bool:
     """Not secret, or a checkout of the repository, whose files have the modes that git gives them."""
-    return os.path.basename(path) in (".gitignore", "config.toml")
+    return os.path.basename(path) == ".gitignore"
 
 
 def _within(folder: str) -> Iterator[str]:
@@ -105,6 +106,24 @@ def git(patient: Patient) -> Iterator[Finding]:
         yield error("git", f"git does not ignore {folder}", f"echo '*' >> {os.path.join(folder, '.gitignore')}")
     else:
         yield ok("git", "git ignores the store")
+
+
+def trust(patient: Patient) -> Iterator[Finding]:
+    """What a cloned repository brought does not count before the user has allowed it; here it is named."""
+    from tenure.config import check_store
+    from tenure.trust.allowing import Untrusted
+
+    run, found = patient.run, []
+    checks: list[Callable[[Mapping[str, str]], None]] = [source.check for source in run.settings.sources.values()]
+    checks.append(partial(check_store, patient.home))
+    for check in checks:
+        try:
+            check(run.environ)
+        except Untrusted as trouble:
+            found.append(error("trust", trouble.message, trouble.hint or "`tenure trust --show` says what it is"))
+    yield from found
+    if not found:
+        yield ok("trust", "nothing here counts that you neither made nor allowed")
 
 
 def file_system(patient: Patient) -> Iterator[Finding]:

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from tenure.cli.lineage import drawn
 from tenure.cli.marks import LEVELS, MARKS, in_words
+from tenure.cli.printing import printed
 from tenure.cli.statuses import paid
 from tenure.cli.telling import told
 from tenure.cli.watch.data import Detail
@@ -51,7 +52,7 @@ def _lines(detail: Detail, now: int) -> Iterator[Text]:
     yield Text()
     yield Text("Lineage", "bold")
     for line in drawn(detail.history, now, is_narrow=True).split("\n"):
-        text = Text.from_ansi(line)
+        text = Text.from_ansi(printed(line))
         text.no_wrap, text.overflow = True, "ellipsis"
         yield text
     yield Text()

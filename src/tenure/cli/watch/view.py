@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tenure.cli.marks import AGENTS, LEVELS, MARKS, in_words, shares
+from tenure.cli.printing import drawn
 from tenure.cli.statuses import led, paid, present, stops, work_of
 from tenure.cli.telling import told
 from tenure.cli.watch.data import MOST_TASKS, Detail, Snapshot
@@ -68,9 +69,9 @@ def frame(shown: Shown) -> str:
         _stacked(shown, body, room)
     else:
         body.update(_tasks(shown, shown.width, room))
-    with console.capture() as drawn:
+    with console.capture() as captured:
         console.print(Screen(layout), end="")
-    return drawn.get().replace("\n", "\r\n")
+    return drawn(captured.get()).replace("\n", "\r\n")
 
 
 def _side_by_side(shown: Shown, body: Layout, room: int) -> None:

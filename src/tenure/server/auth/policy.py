@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from ipaddress import ip_network
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from tenure.config import SHARED, BadConfig, Value
+from tenure.config import SHARED, BadConfig, Settings
 from tenure.server.auth.visits import Network, is_loopback_name
 
 SHORTEST_SECRET = 32  # characters: HS256 is as strong as its secret
@@ -48,12 +47,12 @@ class Policy:
         return self.auth == "auto" and is_loopback_name(self.host) and not self.proxies and self.jwt is None
 
 
-def policy_of(settings: Mapping[str, Value]) -> Policy:
+def policy_of(settings: Settings) -> Policy:
     """What the settings ask for; BadConfig where they do not go together."""
     for key in _OURS_ALONE:
-        if Path(settings[key].origin).name == SHARED:
+        if Path(settings.seen(key).origin).name == SHARED:
             raise BadConfig(
-                f"{settings[key].origin}: {key} says who may sign in; a shared file may not",
+                f"{settings.seen(key).origin}: {key} says who may sign in; a shared file may not",
                 "put it into .tenure/config.toml or the environment",
             )
 

@@ -1,8 +1,9 @@
-"""Which commands of a repository's `tenure.toml` this user has read and allowed.
+"""Which risky settings of a repository's files this user has read and allowed.
 
-A cloned repository runs nothing. `tenure trust` remembers the parts that name commands, word for word, in a file of
-the user's own; they run only while they are exactly what was remembered, and a change is refused and spelled out. What
-a command itself does (the tests it runs, a script it calls) is the work under test and is not remembered.
+A cloned repository runs nothing and is sent nothing. `tenure trust` remembers the parts that start something, open
+something or name where things are sent, word for word, in a file of the user's own; they count only while they are
+exactly what was remembered, and a change is refused and spelled out. What a command itself does (the tests it runs, a
+script it calls) is the work under test and is not remembered.
 
 Whoever uses it runs the very values that were checked, and never reads the file a second time.
 """
@@ -17,13 +18,13 @@ import stat
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from tenure.core.errors import InvalidInput, TenureError
+from tenure.trust.risky import SECRET, section_of
+from tenure.user_state import make_private_folder
 
-STARTS = ("commands", "judges", "spawners", "hooks.on_*", "run.agent")  # keys of tenure.toml that start something
 FILE = "trusted.json"
 LARGEST = 1 << 20  # bytes of a tenure.toml
 MOST_CHANGES = 20
@@ -31,23 +32,17 @@ LONGEST_VALUE = 200  # characters
 
 
 class Untrusted(TenureError):
-    """Commands of a repository that this user has not allowed; `changes` says what to read first."""
+    """What a repository brought and this user has not allowed; `changes` says what to read first."""
 
     code = "UNTRUSTED"
 
-    def __init__(self, message: str, changes: tuple[str, ...] = ()) -> None:
-        super().__init__(message, "Read them; `tenure trust` allows them as they are now, for you alone.")
+    def __init__(self, message: str, changes: tuple[str, ...] = (), hint: str | None = None) -> None:
+        super().__init__(message, hint or "Read it; `tenure trust` allows it as it is now, for you alone.")
         self.changes = changes
 
 
-def user_folder(environ: Mapping[str, str]) -> Path:
-    """Where this user's own state is kept."""
-    base = environ.get("XDG_STATE_HOME") or str(Path(environ.get("HOME") or "~").expanduser() / ".local" / "state")
-    return Path(base) / "tenure"
-
-
 def read_section(path: str | Path) -> dict[str, Any]:
-    """All of a configuration file that starts something; empty where it has nothing of the kind."""
+    """All of a configuration file that is risky; empty where it has nothing of the kind."""
     try:
         with Path(path).open("rb") as file:
             content = file.read(LARGEST + 1)
@@ -59,18 +54,7 @@ def read_section(path: str | Path) -> dict[str, Any]:
         parsed = tomllib.loads(content.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidInput(f"{path}: {error}") from None
-    section: dict[str, Any] = {}
-    for pattern in STARTS:
-        section |= _picked(parsed, *pattern.split("."))
-    return section
-
-
-def _picked(table: Mapping[str, Any], step: str, *rest: str) -> dict[str, Any]:
-    """What of a table is meant, in the same shape; what is empty starts nothing."""
-    found = {key: value for key, value in table.items() if fnmatchcase(key, step)}
-    if rest:
-        found = {key: _picked(value, *rest) if isinstance(value, dict) else None for key, value in found.items()}
-    return {key: value for key, value in found.items() if value}
+    return section_of(parsed)
 
 
 class Trusted:
@@ -80,18 +64,27 @@ class Trusted:
         self.path = Path(folder) / FILE
 
     def checked(self, path: str | Path) -> dict[str, Any]:
-        """The sections of the file that start something, if they are allowed as they are; raises Untrusted."""
+        """The risky part of the file, if it is allowed as it is; raises Untrusted."""
         section = read_section(path)
+        self.check(path, section)
+        return section
+
+    def check(self, path: str | Path, section: Mapping[str, Any], why: str = "", *, instead: str | None = None) -> None:
+        """Raise Untrusted unless this part of the file is allowed as it is, here or at the path `instead`.
+
+        `why`: why it needs to be allowed at all.
+        """
         if not section:
-            return section
+            return
         known = self._read()
-        remembered = known.get(_place(path))
+        remembered = known.get(_place(path)) or (known.get(_place(instead)) if instead else None)
         if remembered is None:
-            raise Untrusted(f"{path}: you have not allowed its commands yet", changes({}, section))
+            found = changes({}, section)
+            because = f": {why}" if why else ""
+            raise Untrusted(f"{path}: you have not allowed it yet{because}; it has {'; '.join(found)}", found)
         if canonical(remembered) != canonical(section):
             found = changes(remembered, section)
-            raise Untrusted(f"{path}: its commands are not those you allowed: {'; '.join(found)}", found)
-        return section
+            raise Untrusted(f"{path}: it is not what you allowed: {'; '.join(found)}", found)
 
     def trust(self, path: str | Path, section: Mapping[str, Any]) -> None:
         """Allow exactly this, as it was shown to the user."""
@@ -131,7 +124,7 @@ class Trusted:
     @contextmanager
     def _changing(self) -> Iterator[dict[str, dict[str, Any]]]:
         """What is allowed, written back as a whole; one at a time."""
-        self.path.parent.mkdir(0o700, parents=True, exist_ok=True)
+        make_private_folder(str(self.path.parent))
         lock = os.open(self.path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -166,11 +159,11 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, ...
     lines = []
     for key in sorted(old.keys() | new.keys()):
         if key not in new:
-            lines.append(f"- {key} = {_shown(old[key])}")
+            lines.append(f"- {key} = {_shown(key, old[key])}")
         elif key not in old:
-            lines.append(f"+ {key} = {_shown(new[key])}")
+            lines.append(f"+ {key} = {_shown(key, new[key])}")
         elif canonical({"": old[key]}) != canonical({"": new[key]}):
-            lines.append(f"~ {key} = {_shown(old[key])} → {_shown(new[key])}")
+            lines.append(f"~ {key} = {_shown(key, old[key])} → {_shown(key, new[key])}")
     if len(lines) > MOST_CHANGES:
         lines[MOST_CHANGES:] = [f"… and {len(lines) - MOST_CHANGES} more"]
     return tuple(lines)
@@ -185,7 +178,9 @@ def _flat(section: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, An
             yield name, value
 
 
-def _shown(value: Any) -> str:
+def _shown(key: str, value: Any) -> str:
+    if key in SECRET:
+        return "…"
     text = json.dumps(value, ensure_ascii=True, default=str).replace("\x7f", "\\u007f")
     return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 2] + " …"
 

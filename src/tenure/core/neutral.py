@@ -1,0 +1,28 @@
+"""Text of others made harmless for whoever reads it: a terminal obeys control characters, a reader is misled by hidden
+direction marks. Pure; every interface that prints uses it."""
+
+from __future__ import annotations
+
+import re
+
+# C0 but for tab and newline, DEL, C1, line separators, direction marks and overrides, lone surrogates.
+_CONTROLS = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
+)
+
+
+def neutral(text: str) -> str:
+    """The text with each control character shown as its escape, as in `\\x1b`; lines and tabs stay."""
+    if text.isascii() and text.isprintable():
+        return text
+    return _CONTROLS.sub(_escaped, text.replace("\r\n", "\n"))
+
+
+def escaped_json(text: str) -> str:
+    """The same JSON value, with what a terminal obeys written as JSON's own escapes."""
+    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
