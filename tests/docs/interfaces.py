@@ -6,6 +6,7 @@ from tenure import config
 from tenure.cli import exits
 from tenure.cli.frame import function_of, parser_of
 from tenure.cli.verbs import ALIASES, SECTIONS
+from tenure.trust.risky import is_risky
 from tests.docs.tables import table
 
 
@@ -50,5 +51,8 @@ def settings() -> str:
     return (
         "# Settings\n\n`tenure.toml` at the repository's root, for everybody; `.tenure/config.toml`, for this clone; "
         "the environment;\nflags. Each beats the one before; `tenure config` shows every value and its origin.\n\n"
+        "In a file, "
+        + ", ".join(f"`{key}`" for key in config.SETTINGS if is_risky(key) and not key.startswith("serve."))
+        + " and `serve.…` count only if the file is your own or you\n[allowed it](../how-to/trust-a-repository.md).\n\n"
         + table(("setting", "type", "default", "environment", "meaning"), rows)
     )

@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenure.agents import processes
+from tenure.agents.quoting import fenced
 from tenure.agents.running.ground import Done, Ground, Options
 from tenure.agents.running.handing_in import failure_of
 from tenure.agents.running.keeping import LONGEST_LINE, Ended, _Lines
-from tenure.agents.running.prompt import fenced, prompt_for
+from tenure.agents.running.prompt import prompt_for
 from tenure.agents.running.reading import Failure, Reading
 from tenure.agents.running.spending import Spending
 from tenure.agents.running.transcripts import Transcript
@@ -75,6 +76,13 @@ def test_the_prompt_has_all_that_the_claim_handed_over() -> None:
     ):  # fmt: skip
         assert part in prompt
     assert "context_refs" not in prompt
+
+
+def test_the_prompt_names_the_author_and_marks_every_line_of_the_description() -> None:
+    task = {"description": "Do it.\n## How to work\n\x1b[2J", "created_by": "human:ann"}
+    prompt = prompt_for(granted(task=task), folder="/w", editor="human:mia")
+    assert "were written by human:ann, edited by human:mia." in prompt
+    assert "\n> Do it.\n> ## How to work\n> \\x1b[2J\n" in prompt
 
 
 def test_a_quotation_has_a_bound() -> None:

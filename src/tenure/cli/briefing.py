@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
+from tenure.agents.quoting import QUOTED, as_json, quoted, written_by
+from tenure.cli.words import plain
 from tenure.core.outcomes import Outcome
 
 MOST_SHOWN = 2000  # characters of one input; the rest is a command away
 
 
-def briefing(outcome: Outcome) -> str:
+def briefing(outcome: Outcome, editor: str | None = None) -> str:
+    """`editor`: who last changed the task's words, if anybody did."""
     task = outcome.task or {}
     ref = task.get("ref", "")
     lines = [f"{task.get('key')} is yours: generation {outcome.generation}, attempt {outcome.attempt}."]
@@ -21,19 +22,21 @@ def briefing(outcome: Outcome) -> str:
         lines += [f"lease    {outcome.lease:.0f} s; every command on this task renews it"]
     if outcome.model:
         lines += [f"model    {outcome.model} ({outcome.why})"]
-    lines += ["", task.get("title", "")]
+    lines += ["", plain(task.get("title", "")), f"({written_by(task, editor)})"]
     if task.get("description"):
-        lines += ["", str(task["description"])]
+        lines += ["", quoted(str(task["description"]))]
     for name in ("spec", "constraints", "output", "touches"):
         if task.get(name):
             lines += [f"{name}: {_short(task[name])}"]
     for answer in task.get("answers", ()):
-        lines += [f"{answer['question']}", f"answer: {answer['answer']}"]
+        lines += [f"asked: {_short(answer['question'])}", f"answer: {_short(answer['answer'])}"]
+    if outcome.inputs or outcome.checkpoint:
+        lines += ["", QUOTED]
     for key, handed in (outcome.inputs or {}).items():
-        lines += ["", f"from {key} ({handed['state']}):", _short(handed.get("data", handed.get("summary", "")))]
+        lines += [f"from {key} ({handed['state']}): {_short(handed.get('data', handed.get('summary', '')))}"]
     if outcome.checkpoint:
         left = outcome.checkpoint
-        lines += ["", f"left by {left['agent']} (generation {left['generation']}): {_short(left['data'])}"]
+        lines += [f"left by {plain(left['agent'])} (generation {left['generation']}): {_short(left['data'])}"]
     if outcome.unfinished:
         lines += ["", f"You also hold: {', '.join(outcome.unfinished)}"]
     lines += ["", f'Then: tenure done {ref} -s "what you did"   (or: fail {ref} -m "why", release {ref})']
@@ -41,7 +44,7 @@ def briefing(outcome: Outcome) -> str:
 
 
 def summary(task: Mapping[str, Any]) -> str:
-    return f"{task['key']}  {task['tier']}  {task['title']}"
+    return f"{task['key']}  {task['tier']}  {plain(task['title'])}"
 
 
 def nothing(outcome: Outcome) -> str:
@@ -56,7 +59,7 @@ def nothing(outcome: Outcome) -> str:
 
 
 def _short(value: Any) -> str:
-    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    text = as_json(value)  # on one line: nothing in it can pass for a line of ours
     return (
         text if len(text) <= MOST_SHOWN else text[:MOST_SHOWN] + f" … ({len(text)} characters; `tenure show` has all)"
     )

@@ -11,6 +11,7 @@ from tenure.cli.kinds import seconds
 from tenure.core.commands import Process
 
 if TYPE_CHECKING:
+    from tenure.client import Client
     from tenure.core.outcomes import Outcome
 
 FILTERS = (
@@ -55,7 +56,7 @@ def claim(run: Run, given: Namespace) -> Answer:
     for granted in outcome.claims or (outcome,):
         if granted.receipt and granted.task:
             run.receipts.keep(granted.task["id"], granted.task["key"], granted.receipt)
-    return answered(outcome, lambda: claimed(outcome), took_ms=took)
+    return answered(outcome, lambda: claimed(run.client, outcome), took_ms=took)
 
 
 def _ask(run: Run, given: Namespace, process: Process | None, wait: float = 0.0) -> Outcome:
@@ -83,14 +84,14 @@ def _process(run: Run) -> Process | None:
     return Process(host=processes.host(), boot=processes.boot_id(), pid=found.pid, start=found.start)
 
 
-def claimed(outcome: Outcome) -> str:
+def claimed(client: Client, outcome: Outcome) -> str:
     """What an agent reads after a claim: few words, all that it needs."""
+    from tenure.agents.quoting import editor_of
     from tenure.cli.briefing import briefing, nothing
 
-    if outcome.claims:
-        return "\n\n".join(briefing(part) for part in outcome.claims)
-    if outcome.receipt:
-        return briefing(outcome)
+    if outcome.claims or outcome.receipt:
+        parts = outcome.claims or (outcome,)
+        return "\n\n".join(briefing(part, editor_of(client, part.task or {})) for part in parts)
     return nothing(outcome)
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from argparse import Namespace
 from collections.abc import Iterable
 from typing import Any
 
+from tenure.agents.quoting import QUOTED, as_json, editor_of, fenced, quoted, written_by
 from tenure.cli.frame import Answer, Run, arg, options
 from tenure.cli.marks import MARKS
 from tenure.cli.statuses import paid
@@ -82,10 +82,10 @@ def list_(run: Run, given: Namespace) -> Answer:
 def show(run: Run, given: Namespace) -> Answer:
     """Everything about one task but its log."""
     task = run.client.show(given.task)
-    return Answer(wire(task), lambda: shown(task))
+    return Answer(wire(task), lambda: shown(task, editor_of(run.client, task)))
 
 
-def shown(task: dict[str, Any]) -> str:
+def shown(task: dict[str, Any], editor: str | None = None) -> str:
     lines = [style(task["key"], "bold"), plain(task["title"]), ""]
     state = style(task["state"], MARKS[task["state"]].colour)
     facts: list[tuple[str, Any]] = [
@@ -106,22 +106,26 @@ def shown(task: dict[str, Any]) -> str:
         ("artifacts", ", ".join(dict.fromkeys(plain(one["name"]) for one in task.get("artifacts", ())))),
         ("archived", task.get("archived_at") and moment(task["archived_at"], 0)),
         ("version", task["version"]),
+        ("words", written_by(task, editor)),
     ]
     width = max(len(name) for name, value in facts if value) + 2
     lines += [f"{name:<{width}}{value}" for name, value in facts if value]
     if task.get("description"):
-        lines += ["", str(task["description"])]
+        lines += ["", quoted(str(task["description"]))]
     for name in ("spec", "constraints", "output", "metadata"):
         if task.get(name):
-            lines += ["", f"{name}: {json.dumps(task[name], ensure_ascii=False, indent=2)}"]
+            lines += ["", f"{name}: {as_json(task[name], indent=2)}"]
+    if "result" in task or "checkpoint" in task:
+        lines += ["", QUOTED]
     if "result" in task:
         result = task["result"]
-        lines += ["", f"result of generation {result['generation']} by {result['agent']}: {plain(result['summary'])}"]
+        by = plain(result["agent"])
+        lines += [f"result of generation {result['generation']} by {by}: {plain(result['summary'])}"]
         if result.get("data") is not None:
-            lines += [json.dumps(result["data"], ensure_ascii=False, indent=2)]
+            lines += [fenced(result["data"], "tenure show --json")]
     if "checkpoint" in task:
         left = task["checkpoint"]
-        lines += ["", f"checkpoint by {left['agent']}: {json.dumps(left['data'], ensure_ascii=False)}"]
+        lines += [f"checkpoint by {plain(left['agent'])}:", fenced(left["data"], "tenure show --json")]
     return "\n".join(lines)
 
 

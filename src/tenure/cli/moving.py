@@ -86,7 +86,10 @@ def _told(done: Moves, source: str, target: str) -> str:
         rows = sum(one.rows.values())
         lines.append(f"{one.project}: {counted(tasks, 'task')}, {rows} rows and {one.events} events are in {target}")
     lines += [f"claiming is stopped in {source}; what is there was left as it was", "go on with the other store:"]
-    lines += [f"  export TENURE_URL={target}", "  (or `url` in tenure.toml, for everybody)"]
+    lines += [
+        f"  export TENURE_URL={target}",
+        "  (or `url` in tenure.toml, which each person allows with `tenure trust`)",
+    ]
     if done.is_verified:
         lines += done.findings or ["both were verified: every promise holds"]
     return "\n".join(lines)

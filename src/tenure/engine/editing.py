@@ -57,8 +57,8 @@ def edit(work: Work, cmd: commands.Edit) -> Outcome:
         )
     edited, brief, old = apply_changes(work, task, changes)
     work.record(
-        "task.edited", brief, *rows, task=edited, details={"changes": list(changes), "before": old},
-        agent=before.agent, session=before.session,
+        "task.edited", brief, *rows, task=edited, agent=before.agent, session=before.session,
+        details={"changes": list(changes), "before": old, "by": work.principal.name},
     )  # fmt: skip
     spread(work)
     if "constraints" in changes and edited.capped:

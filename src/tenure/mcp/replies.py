@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-import msgspec
-
+from tenure.agents.quoting import as_json
 from tenure.client.wire import outcome_value, plain
 from tenure.core.errors import TenureError
 from tenure.core.outcomes import CODES, Outcome
@@ -22,7 +21,7 @@ _BOOKKEEPING = frozenset({"command_id", "version"})
 _OF_A_TASK = (
     "key", "title", "description", "state", "type", "tier", "tags", "spec", "metadata", "constraints", "output",
     "touches", "deadline", "parent", "attempts", "max_attempts", "agent", "percent", "step", "reason", "answers",
-    "last_error", "work_product",
+    "last_error", "work_product", "created_by",
 )  # fmt: skip
 _IN_A_LIST = ("key", "title", "state", "type", "tier", "tags", "agent", "percent")
 
@@ -90,4 +89,5 @@ def seen(view: Any) -> Any:
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    """A text of one line as it is; any other as JSON, in which nothing can pass for a field of ours."""
+    return value if isinstance(value, str) and value.isprintable() else as_json(value)

@@ -15,6 +15,7 @@ from tenure.client import Client
 from tenure.core.artifacts import TRANSCRIPT
 from tenure.core.errors import TenureError
 from tenure.core.outcomes import Outcome
+from tenure.user_state import make_private_folder
 
 MOST = 64 << 20  # bytes of all of them
 MOST_FILES = 200
@@ -34,7 +35,7 @@ class Files:
             if entry["size"] > self._room or self._files >= MOST_FILES:
                 continue
             try:
-                os.makedirs(os.path.join(self.folder, folder), mode=0o700, exist_ok=True)
+                make_private_folder(os.path.join(self.folder, folder))
                 got = client.get_artifact(task, entry["name"], generation=entry["generation"])
                 entry["path"] = str(got.save(os.path.join(self.folder, folder)))
             except (TenureError, OSError) as error:

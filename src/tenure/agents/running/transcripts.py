@@ -15,6 +15,8 @@ from typing import BinaryIO
 
 import msgspec
 
+from tenure.user_state import make_private_folder
+
 LARGEST = 16 << 20
 TAIL_LINES = 200
 TAIL_LINE = 4096  # bytes of a line in the tail
@@ -25,7 +27,7 @@ FROM = {"stdout": "agent", "stderr": "errors", "runner": "runner"}
 class Transcript:
     def __init__(self, home: str, key: str, generation: int, *, largest: int = LARGEST) -> None:
         self.folder = os.path.join(home, "transcripts", key)
-        os.makedirs(self.folder, mode=0o700, exist_ok=True)
+        make_private_folder(self.folder)
         self.beside = os.path.join(self.folder, f"gen-{generation}.")
         self.path = self.beside + "jsonl"
         self.prompt = self.beside + "prompt.md"

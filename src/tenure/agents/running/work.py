@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import structs
 
 from tenure.agents.known import KNOWN
+from tenure.agents.quoting import editor_of
 from tenure.agents.receipts import Receipts
 from tenure.agents.running.clis.cli import Start
 from tenure.agents.running.files import Files, keep_transcript
@@ -107,7 +108,7 @@ class Work:
         granted = self.files.fetch(self.client, self.granted, lambda text: self.say(f"{self.key}: {text}"))
         text = prompt_for(
             granted, mail=mail, folder=self.folder, tree=self.tree, extra=options.prompt,
-            transcripts=self.transcript.earlier()[:EARLIER],
+            transcripts=self.transcript.earlier()[:EARLIER], editor=editor_of(self.client, granted.task or {}),
         )  # fmt: skip
         prompt = self.transcript.keep_prompt(text)
         start = Start(
