@@ -222,10 +222,22 @@ def test_trust_shows_what_it_allows_and_a_change_is_refused_again(clone: Callabl
     assert "~ url" in changed.err
 
 
-def test_a_quoted_key_is_no_way_around(clone: Callable[..., Tenure], tmp_path: Path) -> None:
+def test_no_secret_is_shown_where_trust_is_asked(tenure: Tenure) -> None:
+    local = tenure.folder / ".tenure" / "config.toml"
+    local.write_text('key = "tnr_secret_key"\n[serve]\njwt_secret = "tnr_secret_key"\n')
+    for words in (("trust", "--show"), ("trust", "--show", "--json"), ("trust",), ("trust", "--json"), ("doctor",)):
+        said = tenure(*words)
+        assert "tnr_secret" not in said.out + said.err
+    local.write_text('key = "tnr_secret_other"\n')
+    assert "tnr_secret" not in tenure("list").err
+    assert tenure("list").code == 11
+
+
+def test_a_quoted_key_is_no_way_around(tenure: Tenure, tmp_path: Path) -> None:
     marker = tmp_path / "marker"
-    cloned = clone({"tenure.toml": f'"run.agent" = "touch {marker}"\n'})
-    assert cloned.process("run", "--once").code == 11
+    tenure("add", "One")
+    (tenure.folder / "tenure.toml").write_text(f'"run.agent" = "touch {marker}"\n')
+    assert tenure.process("run", "--once").code == 11
     assert not marker.exists()
 
 

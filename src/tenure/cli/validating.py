@@ -89,14 +89,13 @@ def trust(run: Run, given: Namespace) -> Answer:
 
 
 def _allowed(run: Run, trusted: Any, files: Mapping[str, dict[str, Any]], *, asks: bool) -> Answer:
-    from tenure.trust.allowing import changes
+    from tenure.trust.allowing import changes, without_secrets
 
     known = trusted.listed()
     lines = {path: changes(known.get(path, {}), section) for path, section in files.items()}
     text = "\n".join(line for path, section in files.items() for line in _lines(path, section, lines[path]))
-    value = {
-        "trusted": True, "files": [{"file": path, "changes": list(lines[path]), "has": files[path]} for path in files]
-    }  # fmt: skip
+    told = [{"file": path, "changes": list(lines[path]), "has": without_secrets(files[path])} for path in files]
+    value = {"trusted": True, "files": told}
     if not any(files.values()):
         return Answer(value, text)
     if asks and run.is_terminal and not run.is_json and sys.stdin.isatty() and not asked(f"{text}\nAllow this?"):
@@ -135,7 +134,7 @@ def _risky(run: Run) -> dict[str, dict[str, Any]]:
 
 
 def _shown(trusted: Any, files: Mapping[str, dict[str, Any]]) -> Answer:
-    from tenure.trust.allowing import Untrusted, changes
+    from tenure.trust.allowing import Untrusted, changes, without_secrets
 
     told, text = [], []
     for path, section in files.items():
@@ -144,7 +143,7 @@ def _shown(trusted: Any, files: Mapping[str, dict[str, Any]]) -> Answer:
             is_trusted, why = True, "allowed as it is now" if section else "has nothing that needs it"
         except Untrusted as error:
             is_trusted, why = False, error.message.removeprefix(f"{path}: ").partition("; it has")[0]
-        told.append({"file": path, "trusted": is_trusted, "why": why, "has": section})
+        told.append({"file": path, "trusted": is_trusted, "why": why, "has": without_secrets(section)})
         text += [f"{path}: {why}", *(f"  {line[2:]}" for line in changes({}, section))]
     return Answer({"trusted": all(one["trusted"] for one in told), "files": told}, "\n".join(text))
 

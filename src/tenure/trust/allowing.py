@@ -185,5 +185,14 @@ def _shown(key: str, value: Any) -> str:
     return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 2] + " …"
 
 
+def without_secrets(section: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    """The section as it may be printed."""
+    return {
+        key: without_secrets(value, f"{above}{key}.") if isinstance(value, Mapping)
+        else "…" if above + key in SECRET else value
+        for key, value in section.items()
+    }  # fmt: skip
+
+
 def _place(path: str | Path) -> str:
     return str(Path(path).resolve())
