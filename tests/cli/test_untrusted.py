@@ -158,7 +158,7 @@ def test_a_cloned_store_is_neither_served_nor_given_to_agents(
         assert "git tracks it" in said.err
     assert not marker.exists()
     found = {one["check"]: one for one in cloned.process("doctor", "--json").json if one["level"] == "error"}
-    assert "git tracks it" in found["trust"]["message"]
+    assert "git tracks it" in found["repository"]["message"]
     assert cloned.process("trust").code == 0
     assert cloned.process("run", "--once", "--agent", f"touch {marker}").code == 0
     assert marker.exists()

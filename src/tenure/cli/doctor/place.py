@@ -120,10 +120,10 @@ def trust(patient: Patient) -> Iterator[Finding]:
         try:
             check(run.environ)
         except Untrusted as trouble:
-            found.append(error("trust", trouble.message, trouble.hint or "`tenure trust --show` says what it is"))
+            found.append(error("repository", trouble.message, trouble.hint or "`tenure trust --show` says what it is"))
     yield from found
     if not found:
-        yield ok("trust", "nothing here counts that you neither made nor allowed")
+        yield ok("repository", "nothing here counts that you neither made nor allowed")
 
 
 def file_system(patient: Patient) -> Iterator[Finding]:

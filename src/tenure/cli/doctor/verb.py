@@ -50,7 +50,7 @@ def examined(run: Run, *, is_thorough: bool) -> tuple[list[Finding], int]:
         home = run.home
     except TenureError as trouble:
         # Without a place there is nothing else to look at.
-        name = "trust" if trouble.code == "UNTRUSTED" else "store"
+        name = "repository" if trouble.code == "UNTRUSTED" else "store"
         return [error(name, trouble.message, trouble.hint or "`tenure config` shows the settings")], _code(trouble)
     findings, code = [], 0
     try:
@@ -81,7 +81,7 @@ def _checks(is_thorough: bool) -> Iterator[tuple[str, Check]]:
     yield "store", store.store
     yield "permissions", place.permissions
     yield "git", place.git
-    yield "trust", place.trust
+    yield "repository", place.trust
     yield "file system", place.file_system
     yield "disk", place.disk
     yield "clock", store.clock
