@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+from collections.abc import Iterable, Mapping
 
 from tenure.core import commands, inputs, reservations, roles
 from tenure.core.errors import InvalidInput
@@ -17,18 +18,28 @@ from tenure.engine.naming import project_of
 from tenure.engine.work import Handlers, Refused, Work
 
 DEFAULT_LEASE = 1800.0
+GROUP = "hold_"  # begins the name of a receipt that is not a claim's
 
 
 def reserve(work: Work, cmd: commands.Reserve) -> Outcome:
-    """All patterns or none. With a task's receipt it belongs to that claim; otherwise it gets a receipt of its own."""
+    """All patterns or none. With a task's receipt it belongs to that claim; otherwise it gets a receipt of its own.
+
+    A pattern that this receipt holds already takes the mode that is asked for, judged against the rows of all others:
+    to exclusive only where nobody shares it, to shared at once.
+    """
     project = project_of(work, cmd.project)
     inputs.check_choice(cmd.mode, reservations.MODES, "mode")
     if not cmd.patterns:
         raise InvalidInput("reserve: no pattern")
     patterns = [reservations.normalised(p) for p in inputs.check_list(cmd.patterns, "pattern")]
     task: Task | None = None
+    group: list[Reservation] = []
     agent, session = cmd.agent, cmd.session
-    if cmd.receipt is not None:
+    receipt = None if cmd.receipt is None else parse_receipt(cmd.receipt)
+    if receipt is not None and receipt.name.startswith(GROUP):
+        group = _group(work, cmd.project, receipt)
+        agent, session = group[0].agent, group[0].session
+    elif cmd.receipt is not None:
         hold = held(work, cmd.project, cmd.receipt)
         task, agent, session = hold.task, hold.claim.agent, hold.claim.session
     else:
@@ -45,14 +56,16 @@ def reserve(work: Work, cmd: commands.Reserve) -> Outcome:
         )  # fmt: skip
     if task is not None:
         return _with_claim(work, cmd, task, patterns, agent, session)
+    if receipt is not None:
+        return _regrouped(work, cmd, receipt, group, patterns)
     return _alone(work, cmd, inputs.lease_of(cmd.lease, project, DEFAULT_LEASE), patterns)
 
 
 def _with_claim(
     work: Work, cmd: commands.Reserve, task: Task, patterns: list[str], agent: str, session: str
 ) -> Outcome:
-    mine = {r.pattern for r in work.find(Reservation, {"project": task.project, "task": task.id})}
-    rows = [
+    mine = {r.pattern: r for r in work.find(Reservation, {"project": task.project, "task": task.id})}
+    rows = _in_mode(mine, patterns, cmd.mode) + [
         Reservation(
             project=task.project, id=work.new_id("hold"), pattern=pattern, mode=cmd.mode, task=task.id,
             generation=task.generation, epoch=work.epoch, agent=agent, session=session, created_at=work.now,
@@ -64,9 +77,36 @@ def _with_claim(
     if rows:
         kept = work.record(
             "reservation.taken", *rows, task=replace(kept, guarded=True), agent=agent, session=session,
-            details={"patterns": patterns},
+            details={"patterns": patterns, "mode": cmd.mode},
         )  # fmt: skip
     return Outcome(outcome="GRANTED", generation=kept.generation, lease_until=kept.lease_until, changed=tuple(patterns))
+
+
+def _in_mode(mine: Mapping[str, Reservation], patterns: Iterable[str], mode: str) -> list[Reservation]:
+    """Those of the patterns that are held already, and in the other mode: as they are to be."""
+    return [replace(mine[p], mode=mode) for p in dict.fromkeys(patterns) if p in mine and mine[p].mode != mode]
+
+
+def _regrouped(
+    work: Work, cmd: commands.Reserve, receipt: Receipt, group: list[Reservation], patterns: list[str]
+) -> Outcome:
+    """A reservation that stands alone, with other modes or more patterns; receipt and lease stay."""
+    first, mine = group[0], {row.pattern: row for row in group}
+    number = 1 + max(int(row.id.rpartition("-")[2]) for row in group)
+    more = [p for p in dict.fromkeys(patterns) if p not in mine]
+    rows = _in_mode(mine, patterns, cmd.mode) + [
+        replace(first, id=f"{receipt.name}-{number + n}", pattern=pattern, mode=cmd.mode, created_at=work.now)
+        for n, pattern in enumerate(more)
+    ]
+    if rows:
+        work.record(
+            "reservation.taken", *rows, project=cmd.project, agent=first.agent, session=first.session,
+            details={"patterns": patterns, "mode": cmd.mode},
+        )  # fmt: skip
+    return Outcome(
+        outcome="GRANTED", receipt=str(receipt), generation=first.generation, changed=tuple(patterns),
+        lease_until=first.until, lease=work.seconds_to(first.until),
+    )  # fmt: skip
 
 
 def _alone(work: Work, cmd: commands.Reserve, lease: int, patterns: list[str]) -> Outcome:
@@ -85,7 +125,7 @@ def _alone(work: Work, cmd: commands.Reserve, lease: int, patterns: list[str]) -
         project=cmd.project,
         agent=cmd.agent,
         session=cmd.session,
-        details={"patterns": patterns},
+        details={"patterns": patterns, "mode": cmd.mode},
     )
     return Outcome(
         outcome="GRANTED", receipt=str(Receipt(group, 1, work.epoch, nonce)), generation=1, changed=tuple(patterns),

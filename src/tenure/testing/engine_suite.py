@@ -28,6 +28,7 @@ from tenure.testing.engine.reach import Reach
 from tenure.testing.engine.recalling import Recalling
 from tenure.testing.engine.receipts import Receipts
 from tenure.testing.engine.repeats import Repeats
+from tenure.testing.engine.reservations import Reservations
 from tenure.testing.engine.schedules import Schedules
 from tenure.testing.engine.spending import Spending
 from tenure.testing.engine.team import Team
@@ -50,6 +51,7 @@ class EngineSuite(
     Landings,
     Artifacts,
     Repeats,
+    Reservations,
     Graphs,
     Order,
     Team,
