@@ -4,7 +4,42 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
+SHARED_ROWS = ("tests/stores/test_postgres_sharing.py",)
+
 REPEATS = (
+    Mutant(
+        "a waiting write of a holder does not ask the newer row for its epoch and state",
+        "stores/postgres/hot.py",
+        """t.generation = f.generation AND t.claim_epoch = $3
+        AND t.state = f.was AND t.renewals = f.renewals AND t.plain\"\"\"""",
+        """t.generation = f.generation\"\"\"""",
+        SHARED_ROWS,
+    ),
+    Mutant(
+        "a waiting submission goes by the address alone",
+        "stores/postgres/hot.py",
+        """plain = false
+    FROM found AS f WHERE {still_held}""",
+        """plain = false
+    FROM found AS f WHERE t.ctid = f.held_at AND t.id = f.id""",
+        SHARED_ROWS,
+    ),
+    Mutant(
+        "a waiting renewal goes by the address alone",
+        "stores/postgres/hot.py",
+        """ELSE t.version END
+    FROM found AS f WHERE {still_held}""",
+        """ELSE t.version END
+    FROM found AS f WHERE t.ctid = f.held_at AND t.id = f.id""",
+        SHARED_ROWS,
+    ),
+    Mutant(
+        "a waiting submission ends a claim by its address alone",
+        "stores/postgres/hot.py",
+        "FROM found AS f WHERE {still_claimed}",
+        "FROM found AS f WHERE c.ctid = f.claimed_at AND c.id = f.id || '@' || f.generation",
+        SHARED_ROWS,
+    ),
     Mutant(
         "a reservation keeps its mode",
         "engine/reserving.py",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +21,7 @@ from tenure.engine import Engine
 from tenure.engine.trials import FROM
 from tenure.stores.fused import TOLD, Completion, Grant, Renewal, Unusual
 from tenure.stores.port import Change
-from tenure.stores.postgres import Postgres
+from tenure.stores.postgres import Postgres, hot, queries
 from tenure.stores.postgres.cursors import settled
 from tenure.testing.samples import event_of, row_of
 from tenure.testing.suites.store_setting import logged
@@ -199,10 +200,23 @@ def renewal(receipt: str, event: str) -> Renewal:
 WAITS = "SELECT count(*) FROM pg_locks WHERE locktype = 'transactionid' AND NOT granted"
 
 
+def without_address(text: str) -> str:
+    """As a server runs it that does not look at the address again when it has waited for another writer."""
+    return re.sub(r"\b[tc]\.ctid = f\.\w+\s+AND ", "", text)
+
+
+@pytest.mark.parametrize("server", ["checks the address again", "does not"])
 @pytest.mark.parametrize("first", ["complete", "renew"])
 @pytest.mark.parametrize("second", ["complete", "renew"])
-def test_who_comes_second_to_a_row_begins_anew(engine: Engine, store: Postgres, first: str, second: str) -> None:
+def test_who_comes_second_to_a_row_begins_anew(
+    engine: Engine, store: Postgres, monkeypatch: pytest.MonkeyPatch, first: str, second: str, server: str
+) -> None:
     """The second has seen the row before the first changed it, and waits: what it saw is not so any more."""
+    if server == "does not":
+        texts = hot.hot_of(store.queries.dialect)
+        without = hot.Hot(*map(without_address, texts))
+        assert without.renew != texts.renew
+        monkeypatch.setattr(hot, "hot_of", lambda _: without)
     added(engine, 5)
     receipts = [str(a.receipt) for a in engine.run(claims()[:5])]  # type: ignore[union-attr]
 
@@ -229,6 +243,17 @@ def test_who_comes_second_to_a_row_begins_anew(engine: Engine, store: Postgres, 
         results = tx.find(Result, {"project": P})
         assert [r.id for r in results] == ([f"early-{n}" for n in range(5)] if first == "complete" else [])
         assert {t.state for t in tx.find(Task, {"project": P})} == {"completed" if first == "complete" else "running"}
+
+
+def test_every_write_of_a_holder_asks_its_own_row_for_all_that_makes_it_the_holders() -> None:
+    texts = hot.hot_of(queries.queries_of("x").dialect)
+    for text in (texts.complete, texts.complete_each, texts.renew):
+        writes = re.findall(r"UPDATE \S*?(\w+) AS (\w).*?WHERE (.*?)\n?(?:RETURNING|\), )", text, re.DOTALL)
+        assert [table for table, _, _ in writes] in (["task_hot", "claim"], ["task_hot"])
+        for table, row, where in writes:
+            asked = {"tenant", "project", "id", "generation", "state"}
+            asked |= {"nonce", "epoch"} if table == "claim" else {"claim_epoch", "plain", "renewals"}
+            assert asked <= set(re.findall(rf"\b{row}\.(\w+)", where)), (table, where)
 
 
 def test_the_same_batch_twice_at_once_is_done_once_and_told_twice(engine: Engine, store: Postgres) -> None:

@@ -160,14 +160,24 @@ _UNUSUAL = """(t.generation > 1 OR t.attempts > 1 OR b.unmet > 0 OR b.last_error
         OR strpos(concat(b.key, b.type, b.created_by, w.title, w.description), E'\\x01') > 0)"""
 
 # The guard of a holder's write: its receipt is the current one, and what it holds is plain. Only what is held has a
-# claim's epoch. A row that another writer changes between this look and the write is not where it was seen (`ctid`):
-# it is left out of the write, so how many were written is told, and has to be as many as were found.
+# claim's epoch. A row that another writer changes between this look and the write is left out of the write, so how many
+# were written is told, and has to be as many as were found: see `_STILL_HELD`.
 _HOLDS = """
     WHERE b.tenant = $1 AND b.project = $4 AND b.ref = g.ref AND t.tenant = $1 AND t.project = $4
         AND t.id = b.id AND t.plain AND t.generation = g.generation AND t.claim_epoch = $3
         AND c.tenant = $1 AND c.project = $4 AND c.id = b.id || '@' || g.generation AND c.epoch = $3
         AND c.nonce = g.nonce
 """
+
+# The address (`ctid`) finds the row that was seen at no cost. A server may have waited there for another writer, and not
+# every minor version looks at the address again afterwards, so what was found is asked once more of the newer row: each
+# of these writes changes one of the columns.
+_STILL_HELD = """t.ctid = f.held_at
+        AND t.tenant = $1 AND t.project = $4 AND t.id = f.id AND t.generation = f.generation AND t.claim_epoch = $3
+        AND t.state = f.was AND t.renewals = f.renewals AND t.plain"""
+_STILL_CLAIMED = """c.ctid = f.claimed_at
+        AND c.tenant = $1 AND c.project = $4 AND c.id = f.id || '@' || f.generation AND c.generation = f.generation
+        AND c.nonce = f.nonce AND c.epoch = $3 AND c.state = 'active'"""
 
 # Who holds it, and when it was last heard of: the engine writes a sign of life only now and then.
 _HOLDER = """{s}claim AS c
@@ -198,12 +208,12 @@ _COMPLETE = (
         claim_epoch = NULL, presented_at = NULL, renewals = 0, completed_at = $2, work_product = f.product,
         percent = 100, started_at = coalesce(t.started_at, $2), updated_at = $2, version = f.next, due_at = NULL,
         plain = false
-    FROM found AS f WHERE t.ctid = f.held_at RETURNING 1
+    FROM found AS f WHERE {still_held} RETURNING 1
 ), ended AS (
     UPDATE {s}claim AS c SET
         state = 'released', reason = 'COMPLETED', released_at = $2, renewals = f.renewals, process = NULL,
         result_accepted = true, work_product = f.product, result_event = f.at
-    FROM found AS f WHERE c.ctid = f.claimed_at
+    FROM found AS f WHERE {still_claimed}
 ), results AS (
     INSERT INTO {s}result (tenant, project, id, task, run, generation, session, agent, "user", submitted_at, accepted,
         reason, data, summary, size, digest, processing, work_product, work_lost, late, request_id{more_of_result})
@@ -229,8 +239,8 @@ _OF_RESULT = _Telling(
 _RENEW = (
     """
 WITH found AS (
-    SELECT g.*, b.id, b.key, b.track, t.ctid AS held_at, t.version + 1 AS next, t.state = 'claimed' AS starts,
-        $2 + coalesce(g.lease, t.lease) AS until, c.agent, c.session, {signs}
+    SELECT g.*, b.id, b.key, b.track, t.ctid AS held_at, t.version + 1 AS next, t.state AS was, t.renewals,
+        t.state = 'claimed' AS starts, $2 + coalesce(g.lease, t.lease) AS until, c.agent, c.session, {signs}
     FROM unnest($5::text[], $6::bigint[], $7::bytea[], $8::bigint[], $9::text[], $10::text[], $11::text[],
                 $12::text[], $13::text[], $14::text[], $15::text[])
         AS g (ref, generation, nonce, lease, event, command, trace_id, by_agent, by_session, by_user,
@@ -245,7 +255,7 @@ WITH found AS (
         due_at = f.until, state = 'running', started_at = CASE WHEN f.starts THEN $2 ELSE t.started_at END,
         updated_at = CASE WHEN f.starts THEN $2 ELSE t.updated_at END,
         version = CASE WHEN f.starts THEN f.next ELSE t.version END
-    FROM found AS f WHERE t.ctid = f.held_at RETURNING 1
+    FROM found AS f WHERE {still_held} RETURNING 1
 ), told AS (
     INSERT INTO {s}event (tenant, id, time, kind, level, project, task, key, version, track, generation, agent, session,
         "user", address, previous_state, new_state, message, details, patch, trace_id, causation_id, of_claim)
@@ -305,6 +315,8 @@ def hot_of(dialect: Dialect) -> Hot:
         "holder": _HOLDER.format(s=schema),
         "odd": _ODD,
         "signs": _SIGNS,
+        "still_held": _STILL_HELD,
+        "still_claimed": _STILL_CLAIMED,
         "told": ", ".join(told),
         "unusual": _UNUSUAL,
         "told_names": _names((*TOLD, *TOLD_OF_BRIEF)),
