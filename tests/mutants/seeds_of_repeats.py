@@ -52,4 +52,28 @@ REPEATS = (
         "    if other is not None:",
         "    if other is not None and not (cmd.receipt and cmd.mode == 'exclusive' and other.mode == 'shared'):",
     ),
+    Mutant(
+        "a class whose attempt is given back is retried whatever the policy says",
+        "engine/holding.py",
+        "    elif not retry.is_retried(brief_of(work, task).retry, cmd.error_class):",
+        "    elif False:",
+    ),
+    Mutant(
+        "a link that is there keeps what its failure means",
+        "engine/graphs.py",
+        "    if there is not None and there.on_failure == cmd.on_failure:",
+        "    if there is not None:",
+    ),
+    Mutant(
+        "a changed link is not judged at once",
+        "engine/making.py",
+        "    if graph.cascades(edge, needs.state):\n        task = cancel_task",
+        "    if False:\n        task = cancel_task",
+    ),
+    Mutant(
+        "a landing takes the place of the one before",
+        "engine/landing.py",
+        "landing_id(claim.id, len(recorded) + 1)",
+        "claim.id",
+    ),
 )

@@ -28,7 +28,7 @@ KINDS: dict[str, str] = {
     "task.published": "a draft was put into the graph",
     "task.ready": "the last thing it waited for is there",
     "task.pending": "it waits again: a dependency was added or reset",
-    "task.linked": "a dependency was added",
+    "task.linked": "a dependency was added, or what its failure means was changed",
     "task.unlinked": "a dependency was removed",
     "task.claimed": "an agent holds it; the generation grew by one",
     "task.started": "the holder began",

@@ -274,7 +274,10 @@ class Usage(Row, frozen=True, kw_only=True):
 
 
 class Landing(Row, frozen=True, kw_only=True):
-    """What a claim was about to put on a branch; its id is the claim's. Git says whether it came to that."""
+    """What a claim was about to put on a branch; git says whether it came to that.
+
+    The id of a claim's first landing is the claim's; those after it have `#0002` and so on behind it.
+    """
 
     task: str
     generation: int

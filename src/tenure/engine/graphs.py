@@ -11,7 +11,7 @@ from tenure.core.records import Edge, Row, Task, replace
 from tenure.engine import handing
 from tenure.engine.effects import brief_of, current, current_claim, spread
 from tenure.engine.holding import Hold, done_before, judged, keep_started
-from tenure.engine.making import Builder, check_may_wait, connect, lower_height, path_between, raise_height
+from tenure.engine.making import Builder, check_may_wait, connect, lower_height, path_between, raise_height, relink
 from tenure.engine.naming import project_of, task_named, tasks_by_idempotency
 from tenure.engine.work import Handlers, Work
 
@@ -37,17 +37,16 @@ def link(work: Work, cmd: commands.Link) -> Outcome:
     inputs.check_choice(cmd.on_failure, graph.ON_FAILURE, "on_failure")
     task = task_named(work, cmd.project, cmd.task)
     needs = task_named(work, cmd.project, cmd.needs)
-    edge = Edge(
-        project=cmd.project,
-        id=graph.edge_id(task.id, needs.id),
-        task=task.id,
-        needs=needs.id,
-        on_failure=cmd.on_failure,
-    )
-    if work.get(Edge, cmd.project, edge.id) is not None:
+    id = graph.edge_id(task.id, needs.id)
+    there = work.get(Edge, cmd.project, id)
+    if there is not None and there.on_failure == cmd.on_failure:
         return Outcome(outcome="UNCHANGED", state=task.state)
     check_may_wait(task)
-    task = connect(work, task, needs, edge)
+    if there is not None:
+        task = relink(work, task, needs, there, cmd.on_failure)
+    else:
+        edge = Edge(project=cmd.project, id=id, task=task.id, needs=needs.id, on_failure=cmd.on_failure)
+        task = connect(work, task, needs, edge)
     return Outcome(outcome="UPDATED", state=task.state, version=task.version, command_id=work.command_id)
 
 

@@ -213,6 +213,13 @@ def fail(work: Work, cmd: commands.Fail) -> Outcome:
     if cmd.error_class == retry.BUDGET:
         if hold.refusal is not None:
             return done_before(hold, "PAUSED", retry.BUDGET) or hold.refusal
+        if retry.BUDGET in brief_of(work, hold.task).retry.no_retry_on:
+            free, over = claims.ended(
+                hold.task, hold.claim, lifecycle.FAILED_GIVEN_BACK, work.now, error_class=retry.BUDGET,
+                error=cmd.message,
+            )  # fmt: skip
+            dead = claims.dead_lettered(free, work.now)
+            return _gave_up(work, hold, "task.failed", dead, over, cmd.message, error_class=retry.BUDGET)
         return _pause_held(work, hold, "budget exceeded", cmd.message, "task.paused", retry.BUDGET)
     if hold.refusal is not None:
         return done_before(hold, "FAILED") or hold.refusal
@@ -228,6 +235,8 @@ def fail(work: Work, cmd: commands.Fail) -> Outcome:
         free = claims.after_failure(
             free, brief_of(work, task).retry, cmd.error_class, work.now, work.chance.fraction(), after
         )
+    elif not retry.is_retried(brief_of(work, task).retry, cmd.error_class):
+        free = claims.dead_lettered(free, work.now)
     elif cmd.error_class == retry.RATE_LIMIT:
         wait = retry.RATE_LIMIT_DELAY if after is None else after
         free = claims.retried_later(free, work.now + wait)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tenure.core import claims, commands
+from tenure.core.errors import LimitReached
 from tenure.core.landings import check_landing
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Landing, Task
@@ -20,19 +21,23 @@ if TYPE_CHECKING:
     from tenure.core.views import LandingView
 
 MOST_TOLD = 20  # earlier landings in one answer
+MOST = 1000  # landings under one claim
 
 
 def land(work: Work, cmd: commands.Land) -> Outcome:
     check_landing(cmd)
     hold = held(work, cmd.project, cmd.receipt)
     claim = hold.claim
-    mine = work.get(Landing, cmd.project, claim.id)
+    recorded = [row for row in of_task(work, hold.task) if row.generation == claim.generation]
+    if len(recorded) >= MOST:
+        raise LimitReached(f"{hold.task.key} has {MOST} landings under one claim", "release the task and claim it again")
     said = Landing(
-        project=cmd.project, id=claim.id, task=claim.task, generation=claim.generation, run=claim.run,
-        agent=claim.agent, branch=cmd.branch, old=cmd.old, new=cmd.new, at=work.now,
+        project=cmd.project, id=landing_id(claim.id, len(recorded) + 1), task=claim.task, generation=claim.generation,
+        run=claim.run, agent=claim.agent, branch=cmd.branch, old=cmd.old, new=cmd.new, at=work.now,
     )  # fmt: skip
-    again = mine is not None and (mine.branch, mine.old, mine.new) == (said.branch, said.old, said.new)
-    before = [view(row) for row in of_task(work, hold.task, MOST_TOLD) if not (again and row.id == claim.id)]
+    same = [row for row in recorded if (row.branch, row.old, row.new) == (said.branch, said.old, said.new)]
+    again = bool(same)
+    before = [view(row) for row in of_task(work, hold.task, MOST_TOLD) if row not in same]
     if again:
         task = keep_started(work, hold.task)
     else:
@@ -46,6 +51,11 @@ def land(work: Work, cmd: commands.Land) -> Outcome:
         outcome="OK", again=again, landings=tuple(before), state=task.state, generation=task.generation,
         lease_until=task.lease_until, directive=task.wanted or "continue",
     )  # fmt: skip
+
+
+def landing_id(claim: str, number: int) -> str:
+    """Each landing under a claim has a row of its own; ids sort as they were recorded."""
+    return claim if number == 1 else f"{claim}#{number:04}"
 
 
 def of_task(work: Work, task: Task, limit: int | None = None) -> list[Landing]:

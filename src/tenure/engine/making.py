@@ -346,19 +346,39 @@ def connect(work: Work, task: Task, needs: Task, edge: Edge) -> Task:
     if path is not None:
         raise Cycle("the dependency would close a circle: " + " → ".join([task.key, *path]))
     needs = work.put(replace(needs, dependents=needs.dependents + 1))
-    unmet = task.unmet + (not graph.is_met(edge, needs.state))
-    linked = replace(task, waits_on=task.waits_on + 1, unmet=unmet)
+    kept = _linked(work, replace(task, waits_on=task.waits_on + 1), needs, edge, {})
+    raise_height(work, needs, kept.height + 1)
+    return _judged(work, kept, needs, edge)
+
+
+def relink(work: Work, task: Task, needs: Task, edge: Edge, on_failure: str) -> Task:
+    """Have a failure of `needs` mean something else for the dependent; judged at once where it has failed already."""
+    counted = replace(task, unmet=task.unmet - (not graph.is_met(edge, needs.state)))
+    changed = replace(edge, on_failure=on_failure)
+    kept = _linked(work, counted, needs, changed, {"before": edge.on_failure})
+    return _judged(work, kept, needs, changed)
+
+
+def _linked(work: Work, task: Task, needs: Task, edge: Edge, details: dict[str, str]) -> Task:
+    """Keep the edge; it counts where it is not met."""
+    before = work.get(Task, task.project, task.id)
+    linked = replace(task, unmet=task.unmet + (not graph.is_met(edge, needs.state)))
     if task.state in (lifecycle.READY, lifecycle.PENDING):
         linked = replace(linked, state=claims.waiting_state(linked, work.now))
-    kept = work.record("task.linked", edge, task=linked, details={"needs": needs.key, "on_failure": edge.on_failure})
-    if kept.state == task.state and kept.unmet != task.unmet:
-        work.moved.append((task, kept))  # its part in the dag may have changed with the count
-    raise_height(work, needs, kept.height + 1)
+    kept = work.record(
+        "task.linked", edge, task=linked, details={"needs": needs.key, "on_failure": edge.on_failure, **details}
+    )
+    if before is not None and kept.state == before.state and kept.unmet != before.unmet:
+        work.moved.append((before, kept))  # its part in the dag may have changed with the count
+    return kept
+
+
+def _judged(work: Work, task: Task, needs: Task, edge: Edge) -> Task:
     spread(work)
     if graph.cascades(edge, needs.state):
-        kept = cancel_task(work, current(work, kept), cascade_reason(needs), f"{needs.key} is {needs.state}")
+        task = cancel_task(work, current(work, task), cascade_reason(needs), f"{needs.key} is {needs.state}")
         spread(work)
-    return current(work, kept)
+    return current(work, task)
 
 
 def path_between(work: Work, project: str, start: Task, goal: Task) -> list[str] | None:

@@ -191,7 +191,9 @@ def history(work: Work, project: str, name: str) -> list[v.HistoryEntry]:
     spent: dict[int, list[Usage]] = {}
     for row in spending.of_task(work, project, task.id):
         spent.setdefault(row.generation, []).append(row)
-    landed = {row.generation: landing.view(row) for row in landing.of_task(work, task)}
+    landed: dict[int, list[v.LandingView]] = {}
+    for row in landing.of_task(work, task):
+        landed.setdefault(row.generation, []).append(landing.view(row))
     verdicts = {row.claimed: validations.view(work, row, task) for row in validations.of_task(work, task)}
     put: dict[int, list[v.ArtifactView]] = {}
     for one in putting.of_task(work, task):
@@ -204,7 +206,8 @@ def history(work: Work, project: str, name: str) -> list[v.HistoryEntry]:
             "counted": c.counted, "result_accepted": c.result_accepted, "work_product_ref": c.work_product,
             "error_class": c.error_class, "error": c.error,
             "refused": [result_view(work, r, data=False) for r in refused.get(c.generation, ())],
-            "usage": spending.view(spent.get(c.generation, ())), "landing": landed.get(c.generation),
+            "usage": spending.view(spent.get(c.generation, ())), "landings": landed.get(c.generation, []),
+            "landing": next(iter(landed.get(c.generation, ())), None),
             "validation": verdicts.get(c.generation),
             "artifacts": put.get(c.generation, []),
         }

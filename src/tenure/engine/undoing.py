@@ -19,7 +19,7 @@ from tenure.engine import handing
 from tenure.engine.editing import PACKED, apply_changes
 from tenure.engine.effects import cancel_task, current, reopened, spread
 from tenure.engine.graphs import disconnect
-from tenure.engine.making import connect, may_wait
+from tenure.engine.making import connect, may_wait, relink
 from tenure.engine.naming import project_of, task_named
 from tenure.engine.operating import uncancel
 from tenure.engine.work import Handlers, Work
@@ -103,7 +103,11 @@ def _unedit(work: Work, task: Task, old: dict[str, object]) -> None:
 def _unlinked(work: Work, task: Task, event: Event) -> None:
     needs = task_named(work, task.project, event.details["needs"])
     edge = work.get(Edge, task.project, graph.edge_id(task.id, needs.id))
-    if edge is not None and may_wait(task):
+    if edge is None or not may_wait(task):
+        return
+    if "before" in event.details:  # the edge was there, and a failure meant something else
+        relink(work, task, needs, edge, event.details["before"])
+    else:
         disconnect(work, task, edge)
 
 

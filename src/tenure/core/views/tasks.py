@@ -200,6 +200,7 @@ class HistoryEntry(TypedDict):
     error: str | None
     refused: Sequence[RefusedView]
     usage: UsageView | None
-    landing: LandingView | None
+    landings: Sequence[LandingView]  # newest first
+    landing: LandingView | None  # the last of them
     validation: ValidationView | None
     artifacts: Sequence[ArtifactView]

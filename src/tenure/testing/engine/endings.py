@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tenure.core import commands as c
+from tenure.core import retry
 from tenure.core.commands import NewTask
-from tenure.core.records import RetryPolicy
+from tenure.core.records import DeadLetter, RetryPolicy
 from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import Scene
 
@@ -368,6 +369,22 @@ class Endings(Stage):
         hopeless = scene.add(retry=RetryPolicy(retry_on=("permanent",)))
         scene.fail(scene.take(hopeless), "permanent")
         assert scene.states(never, only, hopeless) == ["dead_lettered"] * 3
+
+    @pytest.mark.parametrize("error_class", retry.CLASSES)
+    def test_a_policy_speaks_for_every_class_also_where_the_attempt_is_given_back(
+        self, scene: Scene, error_class: str
+    ) -> None:
+        never = scene.add(retry=RetryPolicy(no_retry_on=(error_class,)))
+        failed = scene.fail(scene.take(never), error_class, message="no key")
+        assert (failed.state, scene.state(never)) == ("dead_lettered", "dead_lettered")
+        (letter,) = scene.rows(DeadLetter)
+        assert (letter.error_class, letter.error) == (error_class, "no key")
+        if error_class not in (retry.BUDGET, "permanent"):
+            other = "task" if error_class != "task" else "crash"
+            only = scene.add(retry=RetryPolicy(retry_on=(other,)))
+            assert scene.fail(scene.take(only, "bo"), error_class).state == "dead_lettered"
+            named = scene.add(retry=RetryPolicy(retry_on=(error_class,)))
+            assert scene.fail(scene.take(named, "cy"), error_class).state != "dead_lettered"
 
     def test_retry_after_takes_the_place_of_the_policys_delay(self, scene: Scene) -> None:
         key = scene.add()

@@ -172,6 +172,33 @@ class Graphs(Stage):
         scene.finish(a)
         assert scene.do(c.Link, task=b, needs=a).state == "ready"
 
+    def test_what_a_failure_means_can_be_changed_on_a_link_that_is_there(self, scene: Scene) -> None:
+        a, b = scene.add(max_attempts=1), scene.add()
+        scene.do(c.Link, task=b, needs=a)
+        changed = scene.do(c.Link, task=b, needs=a, on_failure="cancel")
+        assert (changed.outcome, changed.state) == ("UPDATED", "pending")
+        assert [edge.on_failure for edge in scene.rows(Edge)] == ["cancel"]
+        assert scene.events(kind="task.linked")[-1].details["before"] == "block"
+        assert scene.do(c.Link, task=b, needs=a, on_failure="cancel").outcome == "UNCHANGED"
+        assert scene.do(c.Undo, command_id=changed.command_id).outcome == "UPDATED"
+        assert [edge.on_failure for edge in scene.rows(Edge)] == ["block"]
+        scene.do(c.Link, task=b, needs=a, on_failure="cancel")
+        scene.bury(a)
+        assert scene.state(b) == "cancelled"
+
+    @pytest.mark.parametrize(("on_failure", "state"), [("cancel", "cancelled"), ("ignore", "ready")])
+    def test_a_link_changed_after_the_failure_is_judged_at_once(
+        self, scene: Scene, on_failure: str, state: str
+    ) -> None:
+        dead, b = scene.add(max_attempts=1), scene.add()
+        scene.do(c.Link, task=b, needs=dead)
+        scene.bury(dead)
+        changed = scene.do(c.Link, task=b, needs=dead, on_failure=on_failure)
+        assert (changed.outcome, changed.state, scene.state(b)) == ("UPDATED", state, state)
+        assert scene.do(c.Undo, command_id=changed.command_id).outcome == "UPDATED"
+        assert scene.state(b) == "pending"
+        assert [edge.on_failure for edge in scene.rows(Edge)] == ["block"]
+
     def test_a_held_or_finished_task_gets_no_new_dependency(self, scene: Scene) -> None:
         a, held, done = scene.add(), scene.add(), scene.add()
         scene.take(held)

@@ -61,13 +61,27 @@ class Landings(Stage):
         assert (again.outcome, again.again, told(again)) == ("OK", True, [])
         assert len(scene.events(kind="task.landing")) == 1
 
-    def test_the_last_landing_of_a_generation_wins_and_the_one_before_is_told(self, scene: Scene) -> None:
+    def test_every_landing_under_one_claim_keeps_its_own_record(self, scene: Scene) -> None:
         key = scene.add()
         receipt = scene.take(key)
         land(scene, receipt, 1, 2)
         assert told(land(scene, receipt, 3, 4, "release")) == [(1, "main", commit(1), commit(2))]
-        assert [(x["branch"], x["new"]) for x in shown(scene, key)["landings"]] == [("release", commit(4))]
-        assert len(scene.events(kind="task.landing")) == 2
+        for n in range(5, 14):
+            land(scene, receipt, n - 1, n)
+        pairs = [(x["branch"], x["new"]) for x in shown(scene, key)["landings"]]
+        assert pairs == [*(("main", commit(n)) for n in range(13, 4, -1)), ("release", commit(4)), ("main", commit(2))]
+        (claim,) = look(scene, reading.history, key)
+        assert [x["new"] for x in claim["landings"]] == [new for _, new in pairs]
+        assert claim["landing"] == claim["landings"][0]
+        assert len(scene.events(kind="task.landing")) == 11
+        assert land(scene, receipt, 1, 2).again  # whichever it was
+        scene.submit(receipt)
+
+    def test_landings_recorded_before_each_had_its_own_row_are_still_read(self, scene: Scene) -> None:
+        key = scene.add()
+        receipt = scene.take(key)
+        land(scene, receipt, 1, 2)
+        assert [row.id for row in scene.rows(Landing)] == [scene.last_claim(key).id]
 
     def test_every_earlier_generation_is_told_newest_first(self, scene: Scene) -> None:
         key = scene.add(max_attempts=10)
