@@ -85,6 +85,9 @@ SETTINGS: dict[str, Setting] = {
     "serve.jwt_prefix": Setting(
         str, "", "what stands before the claims `role`, `agent` and `projects`, as in `https://example.org/`"
     ),
+    "serve.store_wait": Setting(
+        float, 300.0, "seconds that `tenure serve` waits at its start for a PostgreSQL that is away; 0: none"
+    ),
     "serve.rate": Setting(float, 1000.0, "requests a second that each key or token may send; 0: as many as it likes"),
 }
 

@@ -10,6 +10,7 @@ from tenure.cli.frame import Run, arg, options
 from tenure.cli.printing import say
 
 if TYPE_CHECKING:
+    from tenure.client import Client
     from tenure.config import Value
     from tenure.mcp.http import McpApp
     from tenure.server.assembly import Assembly
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     arg("--port", type=int, metavar="N", help="on which port (7420)"),
     arg("--tls-cert", metavar="FILE", help="the certificate, for HTTPS"),
     arg("--tls-key", metavar="FILE", help="its private key"),
+    arg("--store-wait", type=float, metavar="SECONDS", help="how long to wait for a PostgreSQL that is away (300)"),
 )
 def serve(run: Run, given: Namespace) -> int:
     """Serve the store over HTTP: the API, the dashboard, MCP and metrics, until it is stopped.
@@ -30,14 +32,31 @@ def serve(run: Run, given: Namespace) -> int:
     from tenure.config import read_settings
     from tenure.server.serving import serve as serve_
 
-    flags = {f"serve.{name}": getattr(given, name) for name in ("host", "port", "tls_cert", "tls_key")}
+    flags = {f"serve.{name}": getattr(given, name) for name in ("host", "port", "tls_cert", "tls_key", "store_wait")}
     settings = read_settings(run.folder, run.environ, {"project": given.project, **flags})
     home = run.own_home
     return serve_(
-        run.client.engine, settings, lambda url: say(f"serving {home.shown} on {url}"),
+        _client(run, settings).engine, settings, lambda url: say(f"serving {home.shown} on {url}"),
         {"/mcp": lambda assembly: _mcp(assembly, settings)},
         [lambda info: validating_of(run, lambda text: info(text, part="validating"))],
     )  # fmt: skip
+
+
+def _client(run: Run, settings: Mapping[str, Value]) -> Client:
+    """The store's client; a server that is away for a moment is waited for."""
+    from tenure.server.logs import Log
+    from tenure.server.patience import ended_by_signals, opened
+    from tenure.stores.opening import may_come_back
+
+    log = Log(settings["serve.log_level"].value, settings["serve.log_file"].value)
+    try:
+        with ended_by_signals():
+            return opened(
+                lambda: run.client, lambda away: may_come_back(run.own_home.url, away),
+                settings["serve.store_wait"].value, log.warning,
+            )  # fmt: skip
+    finally:
+        log.close()
 
 
 def _mcp(assembly: Assembly, settings: Mapping[str, Value]) -> McpApp:

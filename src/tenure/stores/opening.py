@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from tenure.core.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from tenure.core.errors import StoreAway
     from tenure.stores.port import Clock, Store
 
 GROUP = "tenure.stores"
@@ -31,6 +32,15 @@ def open_store(url: str, *, clock: Clock | None = None, create: bool = True) -> 
     if scheme in ("postgres", "postgresql"):
         return _postgres(url, clock, create)
     return _of_third_party(scheme, url, clock)
+
+
+def may_come_back(url: str, away: StoreAway) -> bool:
+    """Whether a store that could not be opened is away for a moment: asked again it may be there."""
+    if url.partition("://")[0] not in ("postgres", "postgresql"):
+        return False
+    from tenure.stores.postgres.reaching import may_come_back
+
+    return may_come_back(url, away.message)
 
 
 def path_of(url: str) -> str | None:

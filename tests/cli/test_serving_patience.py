@@ -1,0 +1,85 @@
+"""`tenure serve` waits at its start for a PostgreSQL that is away, and for nothing else."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from tenure.core.errors import StoreAway
+from tenure.server.patience import LONGEST, opened
+from tests.cli.conftest import Tenure
+from tests.servers import processes
+from tests.servers.postgres import PostgresServer
+
+
+@pytest.fixture
+def server() -> Iterator[PostgresServer]:
+    """One that a test may stop."""
+    with PostgresServer() as server:
+        yield server
+
+
+
+def test_a_server_that_comes_back_is_waited_for(bare: Tenure, server: PostgresServer) -> None:
+    bare.environ["TENURE_URL"] = server.url
+    assert bare.process("init").code == 0
+    assert server.process is not None
+    processes.end(server.process)
+    with bare.start("serve", "--port", 0) as serving:
+        assert serving.stderr is not None
+        assert serving.stdout is not None
+        assert "the store is away; trying again" in serving.stderr.readline()
+        server.run()
+        assert serving.stdout.readline().startswith("serving ")
+        serving.send_signal(signal.SIGTERM)
+        assert serving.wait(60) == 0
+
+
+def test_a_signal_ends_the_waiting(bare: Tenure, server: PostgresServer) -> None:
+    bare.environ["TENURE_URL"] = server.url
+    assert server.process is not None
+    processes.end(server.process)
+    with bare.start("serve", "--port", 0) as serving:
+        assert serving.stderr is not None
+        assert "trying again" in serving.stderr.readline()
+        serving.send_signal(signal.SIGTERM)
+        assert serving.wait(60) == 0
+
+
+@pytest.mark.parametrize("url", ["postgresql://tenure@127.0.0.1:1/postgres", "postgresql://tenure@no.such.invalid/x"])
+def test_waiting_can_be_left_out_and_an_unknown_host_is_not_waited_for(bare: Tenure, url: str) -> None:
+    words = ["--store-wait", 0] if "127" in url else []
+    said = bare.process("serve", "--port", 0, *words, TENURE_URL=url)
+    assert said.code != 0
+    assert "trying again" not in said.err
+    assert "Traceback" not in said.err
+
+
+def test_a_server_that_answers_and_refuses_is_not_waited_for(bare: Tenure, postgres: PostgresServer) -> None:
+    for url in (postgres.database("no-such-database"), postgres.url.replace("tenure@", "nobody@")):
+        said = bare.process("serve", "--port", 0, TENURE_URL=url)
+        assert said.code != 0
+        assert "trying again" not in said.err
+        assert "does not exist" in said.err
+
+
+def test_pauses_grow_and_end_with_the_time_that_was_given() -> None:
+    now, pauses, told = [0.0], [], []
+
+    def away() -> None:
+        raise StoreAway("no answer")
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        now[0] += seconds
+
+    def tell(event: str, **more: object) -> None:
+        told.append(more["why"])
+
+    with pytest.raises(StoreAway):
+        opened(away, lambda _: True, 60.0, tell, pause=pause, monotonic=lambda: now[0])
+    assert pauses[:4] == [0.5, 1.0, 2.0, 4.0]
+    assert (max(pauses) <= LONGEST, sum(pauses)) == (True, 60.0)
+    assert told == ["no answer"] * len(pauses)
