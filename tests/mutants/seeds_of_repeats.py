@@ -76,4 +76,53 @@ REPEATS = (
         "landing_id(claim.id, len(recorded) + 1)",
         "claim.id",
     ),
+    Mutant(
+        "a holder's request is not kept with its claim",
+        "engine/requests.py",
+        "            work.put(_with_answer(claim, command, outcome))",
+        "            pass",
+    ),
+    Mutant(
+        "a zombie's reservation is granted again",
+        "engine/requests.py",
+        "    if isinstance(command, c.Reserve):\n        from tenure.engine.holding import held",
+        "    if False:\n        from tenure.engine.holding import held",
+    ),
+    Mutant(
+        "a reservation that ran out is granted again",
+        "engine/requests.py",
+        "    if isinstance(command, c.Reserve):\n        from tenure.engine.reserving",
+        "    if False:\n        from tenure.engine.reserving",
+    ),
+    Mutant(
+        "a request id serves any content",
+        "engine/requests.py",
+        "    if not is_same(kept, command):",
+        "    if False:",
+    ),
+    Mutant(
+        "an answer is told to whoever knows the request id",
+        "engine/requests.py",
+        "return claim if is_genuine(receipt, claim) else None",
+        "return claim",
+    ),
+    Mutant(
+        "a claim remembers all its requests",
+        "engine/requests.py",
+        "if len(kept) == MOST_ANSWERED or size > LARGEST_ANSWERED:",
+        "if False:",
+    ),
+    Mutant(
+        "digests of an earlier version never match",
+        "core/digests.py",
+        "kept == (digest_of(command) if kept.startswith(FORM) else _first_form(command))",
+        "kept == digest_of(command)",
+    ),
+    Mutant(
+        "defaults count in a digest",
+        "core/digests.py",
+        "            if item is not default and item != default",
+        "            if True",
+        ("tests/core/test_digests.py",),
+    ),
 )

@@ -152,6 +152,15 @@ class Brief(Row, frozen=True, kw_only=True):
     on_lost: str = "retry"
 
 
+class Answered(msgspec.Struct, frozen=True, kw_only=True):
+    """A request that the holder of a claim has sent, and the answer that it got."""
+
+    id: str
+    verb: str
+    digest: str
+    outcome: dict[str, Any]
+
+
 class Claim(Row, frozen=True, kw_only=True):
     """One row a generation: the lineage. Its id is `TASK_ID@GENERATION`."""
 
@@ -184,6 +193,7 @@ class Claim(Row, frozen=True, kw_only=True):
     funds: dict[str, int] | None = None  # while it lives: budget → what is left of what it reserved there
     request_id: str | None = None
     request_hash: str | None = None
+    requests: tuple[Answered, ...] = ()  # the last that its holder has sent with an id, oldest first
 
 
 class Result(Row, frozen=True, kw_only=True):
@@ -558,7 +568,7 @@ _COUNTS = frozenset({"status", "total", "live", "blocked", "completed", "cancell
 KINDS: dict[type[Row], Kind] = {
     Task: Kind("task", _STAMPED | _FROM_GRAPH | _RENEWALS | {"metered", "capped", "funded"}),
     Brief: Kind("brief"),
-    Claim: Kind("claim", frozenset({"nonce", "process", "funds"})),
+    Claim: Kind("claim", frozenset({"nonce", "process", "funds", "requests"})),
     Result: Kind("result"),
     Validation: Kind("validation", frozenset({"nonce", "lease", "until"})),
     Checkpoint: Kind("checkpoint"),

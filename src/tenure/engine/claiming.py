@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tenure.core import claims, commands, eligibility, inputs, lifecycle, priority, reservations, retry
 from tenure.core.eligibility import Profile
-from tenure.core.errors import InvalidInput, RequestIdReused
+from tenure.core.digests import digest_of
+from tenure.core.errors import InvalidInput
 from tenure.core.outcomes import Outcome
 from tenure.core.priority import Lane
 from tenure.core.processes import check_process, text_of
@@ -19,7 +20,7 @@ from tenure.engine.effects import brief_of, current_claim, spread
 from tenure.engine.lanes import Lanes
 from tenure.engine.models.routing import Cooling, route_for, told_of_model, tried, user_of
 from tenure.engine.naming import project_of, task_named
-from tenure.engine.requests import command_digest
+from tenure.engine.requests import check_same
 from tenure.engine.work import Handlers, Work
 from tenure.stores.port import Transaction
 
@@ -137,8 +138,8 @@ def sending(work: Work, cmd: commands.Claim | commands.ClaimNext) -> tuple[Sent,
     if cmd.request_id is None or work.has_none(Claim, cmd.project, "request_id", cmd.request_id):
         return sent, []
     found = work.find(Claim, {"project": cmd.project, "request_id": cmd.request_id}, order="acquired_at")
-    if found and found[0].request_hash != sent.digest:
-        raise RequestIdReused(f"request id {cmd.request_id[:80]!r} was used for another claim")
+    if found:
+        check_same(found[0].request_hash, _without_process(cmd), "claim")
     return sent, found
 
 
@@ -146,7 +147,12 @@ def sent_of(cmd: commands.Claim | commands.ClaimNext) -> Sent:
     process = None if cmd.process is None else text_of(check_process(cmd.process))
     if cmd.request_id is None:
         return Sent(process=process)
-    return Sent(cmd.request_id, command_digest(cmd if cmd.process is None else replace(cmd, process=None)), process)
+    return Sent(cmd.request_id, digest_of(_without_process(cmd)), process)
+
+
+def _without_process(cmd: commands.Claim | commands.ClaimNext) -> commands.Claim | commands.ClaimNext:
+    """A repeat may come from another process."""
+    return cmd if cmd.process is None else replace(cmd, process=None)
 
 
 def _granted_again(work: Work, claim: Claim, process: str | None) -> Outcome:

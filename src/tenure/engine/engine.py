@@ -218,7 +218,7 @@ class Engine:
             if work.is_unfinished:
                 work.is_unfinished = False
                 return Unfinished(lambda: outcome)
-            requests.remember(work, item, principal, outcome)
+            requests.remember(work, item, principal, outcome, told=work.bookmark()[1] > bookmark[1])
             return outcome
         except StoreError:
             raise

@@ -9,12 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tenure.core import commands, ids, inputs, keys, roles
-from tenure.core.errors import Ambiguous, InvalidInput, NotFound, RequestIdReused
+from tenure.core.digests import digest_of
+from tenure.core.errors import Ambiguous, InvalidInput, NotFound
 from tenure.core.filters import Present
 from tenure.core.outcomes import Outcome
 from tenure.core.records import ApiKey, replace
 from tenure.engine.naming import project_of
-from tenure.engine.requests import command_digest
+from tenure.engine.requests import check_same
 from tenure.engine.work import Handlers, Work
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def _check_wanted(work: Work, cmd: commands.CreateKey) -> None:
 
 
 def _digest(cmd: commands.Command) -> str | None:
-    return None if cmd.request_id is None else command_digest(cmd)
+    return None if cmd.request_id is None else digest_of(cmd)
 
 
 def _sent_before(work: Work, cmd: commands.CreateKey | commands.RotateKey) -> ApiKey | None:
@@ -126,10 +127,7 @@ def _sent_before(work: Work, cmd: commands.CreateKey | commands.RotateKey) -> Ap
     found = work.find(ApiKey, {"project": "", "request_id": cmd.request_id})
     if not found:
         return None
-    if found[0].request_hash != command_digest(cmd):
-        raise RequestIdReused(
-            f"request id {cmd.request_id[:80]!r} was used for another command", "take a new id for a new request"
-        )
+    check_same(found[0].request_hash, cmd)
     return key_named(work, found[0].id)
 
 

@@ -153,6 +153,11 @@ def _group(work: Work, project: str, receipt: Receipt) -> list[Reservation]:
     return rows
 
 
+def check_holds(work: Work, project: str, receipt: str) -> None:
+    """Refused where a reservation that stands alone is not held any more."""
+    _group(work, project, parse_receipt(receipt))
+
+
 def renew_reservation(work: Work, cmd: commands.RenewReservation) -> Outcome:
     project = project_of(work, cmd.project)
     rows = _group(work, cmd.project, parse_receipt(cmd.receipt))

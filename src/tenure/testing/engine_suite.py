@@ -7,6 +7,7 @@ class TestMine(EngineSuite):
 
 from __future__ import annotations
 
+from tenure.testing.engine.answered import AnsweredRequests
 from tenure.testing.engine.archive import Archive
 from tenure.testing.engine.artifacts import Artifacts
 from tenure.testing.engine.both_ways import BothWays
@@ -51,6 +52,7 @@ class EngineSuite(
     Landings,
     Artifacts,
     Repeats,
+    AnsweredRequests,
     Reservations,
     Graphs,
     Order,

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from tenure.core import commands, inputs, signatures, templates
 from tenure.core import triggers as rule
-from tenure.core.errors import InvalidInput, LimitReached, NotFound, RequestIdReused
+from tenure.core.digests import digest_of
+from tenure.core.errors import InvalidInput, LimitReached, NotFound
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Cursor, Trigger, replace
 from tenure.engine.naming import project_of
-from tenure.engine.requests import command_digest
+from tenure.engine.requests import check_same
 from tenure.engine.sources.hearing import values_of
 from tenure.engine.sources.producing import rehearse, shown, template_of
 from tenure.engine.sources.scheduling import check_source_name
@@ -92,7 +93,7 @@ def _keyed(
         if given is not None
         else signatures.new_key(form, work.chance.token(signatures.SECRET_BYTES))
     )
-    digest = None if cmd.request_id is None else command_digest(cmd)
+    digest = None if cmd.request_id is None else digest_of(cmd)
     row = replace(row, secret=key, request_id=cmd.request_id, request_hash=digest)
     return row, signatures.spelled(form, key)
 
@@ -101,10 +102,7 @@ def _is_repeat(row: Trigger, cmd: commands.SetTrigger | commands.RotateSecret) -
     """Whether this request has made the secret already: then it gets the same."""
     if cmd.request_id is None or row.request_id != cmd.request_id:
         return False
-    if row.request_hash != command_digest(cmd):
-        raise RequestIdReused(
-            f"request id {cmd.request_id[:80]!r} was used for another command", "take a new id for a new request"
-        )
+    check_same(row.request_hash, cmd)
     return True
 
 

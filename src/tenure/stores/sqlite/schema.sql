@@ -1,5 +1,5 @@
 -- 0001_initial da6b7d4e25e56e458c05ec4d915c6dd267e16121ca78d06c4057097a23196ee5 since 0.1.0
--- 0002_fence acc91ced57f574a7ee5e7087ec8a13192707916c6dbc8b3f71a79893fc140eeb since 0.2.0
+-- 0002_fence 925498f05d70c51e94260bc81bba341544c055b5507185eaedec0ae1a6a88e13 since 0.2.0
 
 -- table agent of agent
 CREATE TABLE agent (
@@ -226,7 +226,7 @@ CREATE TABLE claim (
     process TEXT,
     funds TEXT,
     request_id TEXT,
-    request_hash TEXT, metadata TEXT NOT NULL DEFAULT '{}',
+    request_hash TEXT, metadata TEXT NOT NULL DEFAULT '{}', requests TEXT NOT NULL DEFAULT '[]',
     PRIMARY KEY (tenant, project, id)
 ) STRICT, WITHOUT ROWID;
 

@@ -2,3 +2,4 @@
 -- since: 0.2.0
 
 ALTER TABLE claim ADD COLUMN "metadata" text COLLATE "C" NOT NULL DEFAULT '{}';
+ALTER TABLE claim ADD COLUMN "requests" text COLLATE "C" NOT NULL DEFAULT '[]';

@@ -2,3 +2,4 @@
 -- since: 0.2.0
 
 ALTER TABLE claim ADD COLUMN metadata TEXT NOT NULL DEFAULT '{}';
+ALTER TABLE claim ADD COLUMN requests TEXT NOT NULL DEFAULT '[]';

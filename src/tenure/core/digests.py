@@ -1,0 +1,104 @@
+"""What a request asks for, as a short text that is kept to know a repeat by.
+
+The text begins with the number of its form. The second form leaves out every field that has its default, so that a
+field which a later version adds changes nothing; rows of the first form have no number, and still match.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+
+from tenure.core.commands.base import Command
+
+FORM = "2:"
+_APART = frozenset({"request_id", "trace_id"})  # the name of the request itself, and who traces it
+_PLAIN = (str, int, bool, float, type(None))
+_ALWAYS = ("project", "request_id", "trace_id")
+
+
+def digest_of(command: Command) -> str:
+    return FORM + _hashed(msgspec.json.encode(_said(command), order="deterministic"))
+
+
+def is_same(kept: str | None, command: Command) -> bool:
+    """Whether the command is the one that the kept digest is of."""
+    if kept is None:
+        return False
+    return kept == (digest_of(command) if kept.startswith(FORM) else _first_form(command))
+
+
+def _hashed(encoded: bytes) -> str:
+    import hashlib  # a fifth of what a bare start costs, and seldom needed
+
+    return hashlib.sha256(encoded).hexdigest()[:32]
+
+
+def _said(value: Any) -> Any:
+    if isinstance(value, msgspec.Struct):
+        names, defaults, given, tag = _shape(type(value))
+        said = {
+            name: item if type(item) in _PLAIN else _said(item)
+            for name, default, item in zip(names, defaults, given(value), strict=True)
+            if item is not default and item != default
+        }
+        if tag is not None:
+            said["command"] = tag
+        return said
+    if isinstance(value, (tuple, list)):
+        return [_said(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _said(item) for key, item in value.items()}
+    return value
+
+
+@cache
+def _shape(kind: type[Any]) -> tuple[tuple[str, ...], tuple[Any, ...], Callable[[Any], tuple[Any, ...]], Any]:
+    fields = [(name, default) for name, default in _fields(kind) if name not in _APART]
+    names = tuple(name for name, _ in fields)
+    get = attrgetter(*names)
+    return (
+        names, tuple(default for _, default in fields), get if len(names) > 1 else lambda value: (get(value),),
+        kind.__struct_config__.tag,
+    )  # fmt: skip
+
+
+@cache
+def _fields(kind: type[Any]) -> tuple[tuple[str, Any], ...]:
+    """Names and defaults; what is required differs from all values."""
+    missing = object()
+    found = []
+    for field in msgspec.structs.fields(kind):
+        default = missing if field.required else field.default
+        if default is msgspec.NODEFAULT:
+            default = field.default_factory()
+        found.append((field.name, default))
+    return tuple(found)
+
+
+def _first_form(command: Command) -> str:
+    from tenure.core.commands.first_form import FIELDS
+
+    def as_then(value: Any) -> Any:
+        if isinstance(value, msgspec.Struct):
+            kind = type(value)
+            known = FIELDS.get(kind.__name__)
+            had = None if known is None else {*known.split(), *_ALWAYS}
+            said = {
+                name: as_then(getattr(value, name))
+                for name, default in _fields(kind)
+                if had is None or name in had or getattr(value, name) != default
+            }
+            tag = kind.__struct_config__.tag
+            return said if tag is None else {"command": tag, **said}
+        if isinstance(value, (tuple, list)):
+            return [as_then(item) for item in value]
+        if isinstance(value, dict):
+            return {key: as_then(item) for key, item in value.items()}
+        return value
+
+    return _hashed(msgspec.json.encode(as_then(msgspec.structs.replace(command, trace_id=None))))
