@@ -125,4 +125,16 @@ REPEATS = (
         "            if True",
         ("tests/core/test_digests.py",),
     ),
+    Mutant(
+        "the archive takes events that nobody has read",
+        "engine/readers.py",
+        "    if not cursors or not tasks:",
+        "    if True:",
+    ),
+    Mutant(
+        "the quickest reader decides what goes",
+        "engine/readers.py",
+        "min(cursor.sequence for cursor in cursors)",
+        "max(cursor.sequence for cursor in cursors)",
+    ),
 )

@@ -202,10 +202,15 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
         self._local("backup").store.backup(target)
 
     def archive_finished(self, *, older: float | None = None) -> Moved:
-        """Move finished tasks that nothing open can reach into the archive, those `older` than so many seconds."""
+        """Move finished tasks that nothing open can reach into the archive, those `older` than so many seconds.
+
+        Where nobody leads, triggers hear the rest of the log first; what some reader has not passed stays.
+        """
         engine = self._local("archive").engine
         from tenure.engine.archiving import move_all
+        from tenure.engine.coordinating import hear_alone
 
+        hear_alone(engine, self.project, f"archive-{self.session}")
         return move_all(engine, self.project, older=None if older is None else round(older * 1e6))
 
     def could_archive(self, *, older: float | None = None) -> int:

@@ -1,7 +1,8 @@
 """The mover: finished tasks that nothing open can reach become rows of the archive, and in time go from there too.
 
 A sweep like the others: anyone may run it, it is idempotent, takes about 500 rows a transaction and keeps an error on
-one task apart from the rest. No answer depends on it: see `recalling`.
+one task apart from the rest. No answer depends on it: see `recalling`. A task whose events some reader of the log has
+not passed stays: see `readers`.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from tenure.core.records import (
 )
 from tenure.engine.effects import dead_letter_id, descendants
 from tenure.engine.making import lower_height
+from tenure.engine.readers import unread_by_some
 from tenure.engine.totals import count, fold, stated, use_less
 from tenure.engine.work import OUR_FAULTS, Patch, Work
 
@@ -56,12 +58,14 @@ class Moved:
         self.tasks = 0
         self.pruned = 0
         self.bytes = 0  # of the documents as they are kept
+        self.held_back = 0  # tasks that stay since a reader has not passed all of their events
         self.failed: dict[str, str] = {}  # task → what went wrong
 
     def add(self, other: Moved) -> None:
         self.tasks += other.tasks
         self.pruned += other.pruned
         self.bytes += other.bytes
+        self.held_back += other.held_back
         self.failed |= other.failed
 
 
@@ -123,13 +127,17 @@ def _move_page(engine: Engine, project: str, state: str, place: str, older: int 
         moved = Moved()
         until = _until(work, project, older)
         page, last = _candidates(work, project, state, until, place)
-        leaving: dict[str, Task] = {}
+        going: list[list[Task]] = []
         for lineage in _lineages(work, page):
             try:
                 if not _stays(work, lineage, until):
-                    leaving |= {task.id: task for task in lineage}
+                    going.append(lineage)
             except OUR_FAULTS as error:
                 moved.failed[lineage[0].id] = f"{type(error).__name__}: {error}"
+        unread = unread_by_some(work, project, [task.id for lineage in going for task in lineage])
+        read = [lineage for lineage in going if unread.isdisjoint(task.id for task in lineage)]
+        moved.held_back += sum(map(len, going)) - sum(map(len, read))
+        leaving = {task.id: task for lineage in read for task in lineage}
         if leaving:
             _move(work, project, leaving, moved)
         return moved, last

@@ -37,6 +37,8 @@ from tenure.stores.port import Transaction
 T = TypeVar("T")
 STORE = ""  # the project of the leader's row: its write lock is what elections and leaders' writes share
 SECOND = 1_000_000
+BRIEFLY = 30.0  # seconds for which one leads that does a single thing
+MOST_ROUNDS = 100  # of hearing what hearing has made
 
 
 # --- duties -------------------------------------------------------------------------------------------------
@@ -168,3 +170,28 @@ def resign(engine: Engine, holder: str, term: int) -> Outcome:
     return engine.transact(
         (STORE,), lambda work: step_down(work, commands.StepDown(project=STORE, holder=holder, term=term))
     )
+
+
+def hear_alone(engine: Engine, project: str, holder: str) -> bool:
+    """Where nobody leads: make what the log asks for up to its end, as a leader for that long. False: somebody leads."""
+    if project not in firing.projects_with_news(engine, 0):
+        return True
+    outcome = stand(engine, holder, BRIEFLY, None, Cycles())
+    if not outcome.ok or outcome.term is None:
+        return False
+    term = outcome.term
+
+    def keep_up() -> None:
+        renewed = stand(engine, holder, BRIEFLY, term, Cycles())
+        if not renewed.ok:
+            raise Refused(renewed)
+
+    led = Led(engine, holder, term, keep_up)
+    try:
+        for _ in range(MOST_ROUNDS):
+            firing.hear(led, project)
+            if project not in firing.projects_with_news(engine, 0):
+                break
+    finally:
+        resign(engine, holder, term)
+    return True

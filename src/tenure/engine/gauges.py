@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from tenure.core import budgets, inputs, lifecycle, priority
 from tenure.core.filters import Present, Range
 from tenure.core.money import NANO
-from tenure.core.records import Agent, Budget, Project, Task, Track
+from tenure.core.records import Agent, Budget, Cursor, Project, Task, Track
+from tenure.engine.readers import holding_back
 from tenure.engine.work import Work
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ def _entry(work: Work, name: str, projects: Sequence[str]) -> GaugesView:
         "oldest_ready": _oldest_ready(work, projects) if states.get(lifecycle.READY) else 0.0,
         "agents": _agents(work, where),
         "budget": _budget(work, projects) if name != OTHER else None,
+        "readers": _readers(work, name) if name != OTHER else {},
     }
 
 
@@ -124,6 +126,15 @@ def _budget(work: Work, projects: Sequence[str]) -> MoneyView | None:
     }  # fmt: skip
 
 
+def _readers(work: Work, project: str) -> dict[str, float]:
+    """For how long each has held the archive back."""
+    behind = holding_back(work, project)
+    names = [cursor.id for cursor in work.tx.find(Cursor, {"project": project})]
+    return {
+        name: max(0, work.now - behind[name].time) / inputs.SECOND if name in behind else 0.0 for name in names
+    }  # fmt: skip
+
+
 def _number(work: Work, where: dict[str, Any]) -> int:
     return sum(work.tx.count(Agent, where, "project").values())
 
@@ -146,6 +157,7 @@ def _together(parts: Sequence[GaugesView]) -> GaugesView:
         "oldest_ready": max(part["oldest_ready"] for part in parts),
         "agents": agents,
         "budget": None,
+        "readers": {},
     }
 
 

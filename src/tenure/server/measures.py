@@ -107,6 +107,10 @@ STANDING: dict[str, Measure] = {
     "tenure_overdue_retries": Measure(
         GAUGE, SAME, WHERE, "retries that fell due and were not promoted yet, counted no further than 10,000"
     ),
+    "tenure_archive_held_back": Measure(
+        GAUGE, SAME, (*WHERE, "reader"), "seconds since the first event that a reader of the log has not passed: "
+        "what came later stays out of the archive; 0 where it has passed all"
+    ),
     "tenure_agents": Measure(GAUGE, SAME, (*WHERE, "status"), "agents heard of in the last day"),
     "tenure_budget_allocated": Measure(
         GAUGE, SAME, (*WHERE, "currency"), "what the project may spend in this period, in dollars or tokens"

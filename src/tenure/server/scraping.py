@@ -162,6 +162,8 @@ def _series(entry: GaugesView) -> Iterator[tuple[str, tuple[str, ...], float]]:
             yield "tenure_queue_depth", (state, tier), count
     for status, count in entry["agents"].items():
         yield "tenure_agents", (status,), count
+    for reader, seconds in entry["readers"].items():
+        yield "tenure_archive_held_back", (reader,), seconds
     money = entry["budget"]
     if money is not None:
         held = (money["currency"],)

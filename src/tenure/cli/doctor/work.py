@@ -15,6 +15,7 @@ from tenure.core.filters import Present, Range
 from tenure.core.priority import parse_lane
 from tenure.core.records import Agent, Edge, Leader, Project, Schedule, Task, Trigger
 from tenure.engine.leading import COORDINATOR
+from tenure.engine.readers import holding_back
 from tenure.engine.settling import Report, settle_due
 from tenure.engine.work import Work
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 PROMPT = 10 * SECOND  # within which an event for a lease that ran out is expected
 MOST_READ = 200  # rows of one kind
+LONG_BEHIND = 3600 * SECOND  # for which a reader of the log may be behind
 DAY = 24 * 3600 * SECOND
 
 
@@ -47,6 +49,7 @@ def work(patient: Patient) -> Iterator[Finding]:
         yield from _stops(rows, project)
         yield from _stuck(rows, project)
         yield from _sources(rows, project)
+        yield from _readers(rows, project)
     yield from _orphans(patient)
 
 
@@ -214,6 +217,19 @@ def _paused(rows: Work, project: str) -> Iterator[Finding]:
     if others:
         names = [f"{task.key} ({shorten(task.reason or '', 40)})" for task in others]
         yield note("stuck", f"paused: {first_of(names)}", f"`tenure resume {others[0].ref}` lets it go on")
+
+
+def _readers(rows: Work, project: str) -> Iterator[Finding]:
+    """Who holds the archive back: what a reader has not passed stays."""
+    for name, first in holding_back(rows, project).items():
+        silent = (rows.now - first.time) / 1e6
+        if silent * SECOND < LONG_BEHIND:
+            continue
+        yield warning(
+            "archive", f"the reader {name} has not passed the log's events of the last {lasting(silent)}: no task that "
+            "ended since goes into the archive",
+            "`tenure serve` or `tenure daemon` lets it go on; `tenure db archive` does so once",
+        )  # fmt: skip
 
 
 def _orphans(patient: Patient) -> Iterator[Finding]:

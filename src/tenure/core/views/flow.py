@@ -97,3 +97,7 @@ class GaugesView(TypedDict):
     oldest_ready: Annotated[float, Meta(description="seconds")]
     agents: Annotated[dict[str, int], Meta(description="status → how many agents")]
     budget: Annotated[MoneyView | None, Meta(description="the project's own; None where it has none")]
+    readers: Annotated[
+        dict[str, float],
+        Meta(description="reader of the log → seconds since the first event that it has not passed; 0: it has passed all"),
+    ]
