@@ -498,3 +498,41 @@ def test_a_result_goes_in_under_the_receipt_of_the_moment(
     *lost, last = [entry["result_accepted"] for entry in mia.history("A-001")]
     assert last is True
     assert set(lost) == {None}
+
+
+@pytest.mark.parametrize("graceful", [True, False], ids=["graceful", "now"])
+def test_a_terminated_worker_ends_and_takes_nothing_more(place: Place, mia: Client, graceful: bool) -> None:
+    mia.add("One", type="t")
+    worker = worker_at(place, agent="ann")
+    begun, let_go = threading.Event(), threading.Event()
+
+    @worker.task("t")
+    def work(ctx: Context) -> None:
+        begun.set()
+        assert let_go.wait(PATIENCE)
+        ctx.progress(99)
+
+    with running(worker) as thread:
+        assert begun.wait(PATIENCE)
+        mia.add("Two", type="t")
+        mia.terminate("ann", graceful=graceful, reason="enough")
+        let_go.set()
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+    assert [s["state"] for s in mia.states(["A-001", "A-002"])] == ["completed" if graceful else "ready", "ready"]
+    assert len(mia.history("A-001")) == 1
+    (ann,) = [a for a in mia.agents() if a["name"] == "ann"]
+    assert (ann["status"], ann["terminated_for"]) == ("offline", "enough")
+
+
+def test_an_idle_worker_that_is_terminated_ends_and_so_does_the_next_of_its_name(place: Place, mia: Client) -> None:
+    for _ in range(2):
+        worker = worker_at(place, agent="ann")
+        worker.task("t")(lambda ctx: None)
+        with running(worker) as thread:
+            until(mia, lambda: any(a["name"] == "ann" for a in mia.agents()))
+            mia.terminate("ann")
+            mia.add("Wake up", type="t")
+            thread.join(PATIENCE)
+            assert not thread.is_alive()
+    assert mia.status()["tasks"] == {"ready": 2}

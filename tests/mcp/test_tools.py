@@ -373,3 +373,18 @@ async def test_the_prompt_tells_the_working_loop(here: Connect) -> None:
             assert word in any_task.content.text
         with pytest.raises(Exception, match="no prompt"):
             await agent.client.get_prompt("play")
+
+
+async def test_an_agent_that_gets_nothing_more_is_not_told_to_claim_another(here: Connect, owner: Client) -> None:
+    owner.add("One")
+    async with here() as agent:
+        name = (await agent("claim"))["task"]["agent"]
+        owner.drain(name)
+        drained = await agent("claim")
+        assert drained.outcome == "DENIED_LIMIT"
+        assert "another" not in drained["next"]
+        owner.terminate(name, reason="enough")
+        ended = await agent("claim", task="A-001")
+        assert (ended.outcome, ended["directive"]) == ("DENIED_AGENT", "terminated")
+        assert "Claim nothing more" in ended["next"]
+        assert "another" not in ended["next"]

@@ -137,4 +137,47 @@ REPEATS = (
         "min(cursor.sequence for cursor in cursors)",
         "max(cursor.sequence for cursor in cursors)",
     ),
+    Mutant(
+        "a terminated agent claims by name",
+        "engine/claiming.py",
+        "        _denied_by_agent(asker)\n        or _denied_by_state",
+        "        None\n        or _denied_by_state",
+    ),
+    Mutant(
+        "a terminated agent claims the next best",
+        "engine/claiming.py",
+        "denial = _denied_by_agent(asker) or _denied_by_limit(work, asker)",
+        "denial = _denied_by_limit(work, asker)",
+    ),
+    Mutant(
+        "the short way knows no terminated agents",
+        "stores/postgres/hot.py",
+        "OR a.terminated_at IS NOT NULL ",
+        "",
+        ("tests/engine/test_on_postgres.py",),
+    ),
+    Mutant(
+        "an agent's own word lifts what an operator said",
+        "engine/people.py",
+        "last_seen=work.now, **_said_by_operators(before),",
+        "last_seen=work.now,",
+    ),
+    Mutant(
+        "a sign of life brings a terminated agent back",
+        "engine/people.py",
+        "    is_ended = agent.terminated_at is not None and agent.left_at is not None",
+        "    is_ended = False",
+    ),
+    Mutant(
+        "a terminated agent stays when its last claim ends",
+        "engine/effects.py",
+        "            _let_agent_go(work, before)",
+        "            pass",
+    ),
+    Mutant(
+        "a terminated agent ends before its last claim",
+        "engine/effects.py",
+        '    if work.find(Task, {"project": agent.project, "agent": agent.id}, limit=1):\n        return agent',
+        "    pass",
+    ),
 )

@@ -74,3 +74,30 @@ def test_sigterm_ends_agents_that_do_not_finish(stage: Stage) -> None:
     runner.ends(130)
     assert stage.state(key) == "ready"
     assert stage.nothing_left()
+
+
+def test_a_runner_whose_agent_is_terminated_ends_by_itself_and_says_so(stage: Stage) -> None:
+    first, second = stage.add("First", priority=1), stage.add("Second")
+    runner = stage.run("--name", "bot")
+    stage.started(first)
+
+    stage.client.terminate("bot-1", reason="enough")
+    stage.go()
+
+    assert "terminated by an operator: bot-1" in runner.ends(9)
+    assert stage.state(first) == "completed"
+    assert stage.client.history(second) == []
+    (agent,) = [a for a in stage.client.agents() if a["name"] == "bot-1"]
+    assert agent["status"] == "offline"
+
+
+def test_a_runner_whose_agent_is_ended_at_once_does_not_claim_the_task_again(stage: Stage) -> None:
+    key = stage.add("First")
+    runner = stage.run("--name", "bot")
+    stage.started(key)
+
+    stage.client.terminate("bot-1", graceful=False)
+
+    runner.ends(9)
+    assert [(g, reason) for g, reason, _ in stage.lineage(key)] == [(1, "SUPERSEDED")]
+    assert stage.nothing_left()

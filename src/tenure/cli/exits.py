@@ -12,6 +12,7 @@ EXITS: dict[int, str] = {
     6: "not the holder any more: stale, mismatched, expired, completed, cancelled, or no receipt",
     7: "denied: the state, a limit, a conflict or the role does not allow it",
     8: "invalid input or output, version conflict, too large",
+    9: "an operator has terminated this agent",
     10: "the store is away or has too much to do; nothing was done",
     11: "bad configuration",
     12: "not authorised",
@@ -21,6 +22,8 @@ EXITS: dict[int, str] = {
 }
 
 OF_KIND = {"ok": 0, "nothing": 3, "missing": 4, "held": 5, "stale": 6, "denied": 7, "invalid": 8}
+
+OF_OUTCOME = {"DENIED_AGENT": 9}  # where the kind says too little
 
 OF_ERROR = {
     "NO_STORE": 1,
@@ -66,3 +69,10 @@ OF_ERROR = {
     "BUG": 70,
     "OUTCOME_UNKNOWN": 75,
 }
+
+
+def exit_of(outcome: str) -> int:
+    """The exit code of an outcome's code."""
+    from tenure.core.outcomes import CODES
+
+    return OF_OUTCOME.get(outcome, OF_KIND[CODES[outcome].kind])

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from tenure.cli.exits import OF_ERROR, OF_KIND
+from tenure.cli.exits import OF_ERROR, exit_of
 from tenure.cli.verbs import ALIASES, GROUPS, VERBS
 from tenure.core.errors import TenureError
 
@@ -188,10 +188,9 @@ class Run:
 def answered(outcome: Outcome, text: str | Callable[[], str] = "", **more: Any) -> Answer:
     """An outcome as an answer: its one shape for --json, its kind as the exit code."""
     from tenure.client.wire import outcome_value
-    from tenure.core.outcomes import CODES
 
     return Answer(
-        {**outcome_value(outcome), **more}, text or (lambda: _said(outcome)), OF_KIND[CODES[outcome.outcome].kind]
+        {**outcome_value(outcome), **more}, text or (lambda: _said(outcome)), exit_of(outcome.outcome)
     )
 
 

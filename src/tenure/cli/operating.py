@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tenure.cli import looking
-from tenure.cli.exits import OF_ERROR, OF_KIND
+from tenure.cli.exits import OF_ERROR, exit_of
 from tenure.cli.frame import Answer, Run, Usage, answered, arg, options
 from tenure.cli.kinds import contents, json_value, seconds
 from tenure.cli.making import FIELDS, fields_of
@@ -18,7 +18,7 @@ from tenure.client.wire import outcome_value
 from tenure.core import commands as c
 from tenure.core.errors import TenureError
 from tenure.core.inputs import MOST_COMMANDS
-from tenure.core.outcomes import CODES, Outcome
+from tenure.core.outcomes import Outcome
 
 TASK = arg("task", help="which one: id, key, short key or an unambiguous beginning")
 TASKS = arg("tasks", nargs="*", metavar="TASK", help="which ones; or a filter below")
@@ -69,7 +69,7 @@ def _value(answer: Outcome | TenureError) -> dict[str, Any]:
 
 
 def _code(answer: Outcome | TenureError) -> int:
-    return OF_ERROR[answer.code] if isinstance(answer, TenureError) else OF_KIND[CODES[answer.outcome].kind]
+    return OF_ERROR[answer.code] if isinstance(answer, TenureError) else exit_of(answer.outcome)
 
 
 def _lines(names: list[str], answers: list[Outcome | TenureError], is_dry: bool) -> str:

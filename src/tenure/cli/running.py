@@ -157,6 +157,10 @@ def _answer(ground: Ground, chosen: Options, took: float) -> Answer:
         text += f"\n{chosen.cli.program} cannot {'sign in' if is_auth else 'work here'}: {ground.fatal.message}"
         text += "\n  sign it in, then start again" if is_auth else f"\n  see {ground.fatal.transcript}"
         code = 12 if is_auth else 11
+    elif ground.terminated:
+        value["terminated"] = list(ground.terminated)
+        text += f"\nterminated by an operator: {', '.join(ground.terminated)}"
+        code = 9
     elif ground.stopping.is_set():
         code = 130
     elif chosen.mode == ONCE and not ground.counts:

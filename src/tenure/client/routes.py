@@ -120,6 +120,7 @@ COMMANDS = (
     Route("POST", P + "/agents/{agent}/heartbeat", c.Heartbeat),
     Route("POST", P + "/agents/{agent}/drain", c.Drain),
     Route("POST", P + "/agents/{agent}/terminate", c.Terminate),
+    Route("POST", P + "/agents/{agent}/resume", c.ResumeAgent),
     Route("POST", P + "/agents/{agent}/read", c.Read),
     Route("POST", P + "/sessions/{session}/leave", c.Leave),
     Route("POST", P + "/messages", c.Send),

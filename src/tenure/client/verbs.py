@@ -342,8 +342,13 @@ class Verbs(Sources[Out, One, Dicts, Names]):
     def drain(self, agent: str | None = None) -> Out:
         return self.do(c.Drain(project=self.project, agent=agent or self.agent))
 
-    def terminate(self, agent: str, *, graceful: bool = True) -> Out:
-        return self.do(c.Terminate(project=self.project, agent=agent, graceful=graceful))
+    def terminate(self, agent: str, *, graceful: bool = True, reason: str = "") -> Out:
+        """End an agent: it claims nothing until `resume_agent`. Graceful: what it holds may finish."""
+        return self.do(c.Terminate(project=self.project, agent=agent, graceful=graceful, reason=reason))
+
+    def resume_agent(self, agent: str) -> Out:
+        """Let an agent claim again that was drained or terminated."""
+        return self.do(c.ResumeAgent(project=self.project, agent=agent))
 
     def leave(self, session: str | None = None) -> Out:
         return self.do(c.Leave(project=self.project, session=session or self.session))

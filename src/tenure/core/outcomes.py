@@ -42,6 +42,7 @@ CODES: dict[str, Code] = {
     "DENIED_CANCELLED": Code("denied", "the task is cancelled"),
     "DENIED_DEAD_LETTERED": Code("denied", "the task is a dead letter and waits for a person"),
     "DENIED_STATE": Code("denied", "the task's state does not allow this"),
+    "DENIED_AGENT": Code("denied", "an operator has terminated the agent"),
     "DENIED_LEADER": Code("held", "somebody else leads"),
     "NOT_FOUND": Code("missing", "no such task here"),
     "STALE_EPOCH": Code("stale", "the receipt is of an earlier epoch of the store"),
@@ -90,7 +91,7 @@ class Outcome(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults
     counts: dict[str, int] | None = None  # of NO_TASK: why nothing was offered
     unfinished: tuple[str, ...] | None = None  # what this session still holds
 
-    directive: str | None = None  # continue, warn, pause, cancel, abort
+    directive: str | None = None  # continue, warn, pause, cancel, abort, terminated
     directive_text: str | None = None
     mail: int | None = None
     current_generation: int | None = None

@@ -392,6 +392,8 @@ class Agent(Row, frozen=True, kw_only=True):
     tracks: tuple[str, ...] = ()
     max_concurrent_tasks: int | None = None
     draining: bool = False
+    terminated_at: int | None = None  # an operator ended it: it claims nothing until one lets it go on
+    terminated_for: str | None = None  # why, as the operator said
     left_at: int | None = None
     health: str = "ok"
     host: str | None = None

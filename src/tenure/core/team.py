@@ -15,9 +15,9 @@ HEALTH = ("ok", "degraded", "unresponsive")
 
 def status(agent: Agent, holds: int, now: int) -> str:
     """offline, draining, stale, active or idle. Stale says something of the agent, nothing of its claims."""
-    if agent.left_at is not None:
+    if agent.left_at is not None or (agent.terminated_at is not None and not holds):
         return "offline"
-    if agent.draining:
+    if agent.draining or agent.terminated_at is not None:
         return "draining"
     if is_stale(agent, now):
         return "stale"

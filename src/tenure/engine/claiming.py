@@ -74,7 +74,8 @@ def claim(work: Work, cmd: commands.Claim) -> Outcome:
     asker = Asker(work, cmd, sent)
     task = task_named(work, cmd.project, cmd.task)
     denial = (
-        _denied_by_state(work, task, asker)
+        _denied_by_agent(asker)
+        or _denied_by_state(work, task, asker)
         or _denied_by_line(task, asker)
         or _denied_by_offer(task, asker)
         or _denied_by_skill(task, asker)
@@ -94,7 +95,7 @@ def claim_next(work: Work, cmd: commands.ClaimNext) -> Outcome:
         raise InvalidInput(f"n {cmd.n}: from 1 to {MOST_AT_ONCE} tasks at once")
     inputs.check_list(cmd.capabilities or (), "capability")
     asker = Asker(work, cmd, sent)
-    denial = _denied_by_limit(work, asker)
+    denial = _denied_by_agent(asker) or _denied_by_limit(work, asker)
     if denial:
         return denial
     cooling = asker.agent.cool_until
@@ -211,6 +212,16 @@ def _denied_by_skill(task: Task, asker: Asker) -> Outcome | None:
     lack = eligibility.lacks_skill(asker.profile, eligibility.lane_of_task(task))
     message = f"{task.key} is not for agent {asker.agent.id}, which {lack.sentence}" if lack else ""
     return lack and Outcome(outcome="DENIED_CAPABILITY", state=task.state, message=message)
+
+
+def _denied_by_agent(asker: Asker) -> Outcome | None:
+    agent = asker.agent
+    if agent.terminated_at is None:
+        return None
+    return Outcome(
+        outcome="DENIED_AGENT", directive=people.TERMINATED, message=people.ended_text(agent),
+        hint=f"end here; a person can let it work again with `tenure agent resume {agent.id}`",
+    )  # fmt: skip
 
 
 def _denied_by_limit(work: Work, asker: Asker) -> Outcome | None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from tenure.core import claims, graph, lifecycle, retry
 from tenure.core.lifecycle import CANCELLED, COMPLETED, DEAD_LETTERED, HELD, PENDING, READY, RETRYING
-from tenure.core.records import Brief, Claim, Dag, DeadLetter, Edge, Reservation, Row, Task, replace
+from tenure.core.records import Agent, Brief, Claim, Dag, DeadLetter, Edge, Reservation, Row, Task, replace
 from tenure.engine.work import Work
 
 
@@ -37,6 +37,8 @@ def spread(work: Work) -> None:
             _tell_dependents(work, before, after)
         if after.guarded and before.state in HELD and after.state not in HELD:
             free_reservations(work, after)
+        if before.agent is not None and before.state in HELD and after.state not in HELD:
+            _let_agent_go(work, before)
         if before.funded and before.state in HELD and after.state not in HELD:
             from tenure.engine.budgets.budgeting import release  # few projects have budgets, and a start stays cheap
 
@@ -241,6 +243,31 @@ def _announce_retry(work: Work, task: Task) -> None:
             "attempt": now_is.attempts, "error_class": error.error_class if error else "lease_expired",
         },
     )  # fmt: skip
+
+
+# --- agents -------------------------------------------------------------------------------------------------
+
+
+def _let_agent_go(work: Work, held: Task) -> None:
+    """The end of an agent's last claim is its own end, where an operator has terminated it.
+
+    Settling looks only at agents that it has read: what it leaves is told by the sweep, and answers do not depend on it.
+    """
+    is_settling = work.instant != work.now
+    agent = (work.peek if is_settling else work.get)(Agent, held.project, held.agent or "")
+    if agent is not None and agent.terminated_at is not None:
+        end_agent(work, agent)
+
+
+def end_agent(work: Work, agent: Agent) -> Agent:
+    """A terminated agent that holds nothing any more is gone, and told so once."""
+    if agent.terminated_at is None or agent.left_at is not None:
+        return agent
+    if work.find(Task, {"project": agent.project, "agent": agent.id}, limit=1):
+        return agent
+    gone = replace(agent, left_at=work.now)
+    work.record("agent.terminated", gone, project=agent.project, agent=agent.id, message=agent.terminated_for or "")
+    return gone
 
 
 # --- reservations -------------------------------------------------------------------------------------------

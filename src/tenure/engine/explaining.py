@@ -79,7 +79,9 @@ def _who_could(work: Work, settings: Project, task: Task) -> list[CouldTake]:
             *eligibility.task_obstacles(profile, task, work.now, partial(cooling.waits, user=user_of(agent))),
         ]
         why_not = [o.sentence for o in obstacles]
-        if agent.draining:
+        if agent.terminated_at is not None:
+            why_not.append("was terminated by an operator")
+        elif agent.draining:
             why_not.append("is draining")
         if (agent.cool_until or 0) > work.now:
             why_not.append("cools off after failures of its own")

@@ -24,7 +24,7 @@ THEMES: dict[str, tuple[type[c.Command], ...]] = {
     ),
     "editing": (c.Edit,),
     "projects": (c.DefineProject, c.DefineTrack, c.StopLine, c.StartLine),
-    "people": (c.Register, c.Heartbeat, c.Drain, c.Terminate, c.Leave, c.Gone),
+    "people": (c.Register, c.Heartbeat, c.Drain, c.Terminate, c.ResumeAgent, c.Leave, c.Gone),
     "planning": (c.Plan,),
     "undoing": (c.Undo,),
     "mail": (c.Send, c.Read),

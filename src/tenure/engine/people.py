@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tenure.core import claims, commands, ids, inputs, lifecycle, roles, settle, team
 from tenure.core.errors import InvalidInput, LimitReached, NotFound, TooLarge
@@ -10,7 +10,7 @@ from tenure.core.filters import Present
 from tenure.core.outcomes import Outcome
 from tenure.core.processes import check_process, process_of, text_of
 from tenure.core.records import Agent, Claim, Message, Project, Row, Session, Task, replace
-from tenure.engine.effects import brief_of, current_claim, spread
+from tenure.engine.effects import brief_of, current_claim, end_agent, spread
 from tenure.engine.naming import project_of
 from tenure.engine.work import Handlers, Work
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tenure.core.views import AgentView
 
 MOST_PROCESSES = 1000  # told of in one command
+TERMINATED = "terminated"  # the directive of an agent that an operator has ended
 MOST_MAIL = 1000  # unread messages are counted no further
 
 
@@ -35,9 +36,10 @@ def known_agent(work: Work, project: str, name: str, type: str | None = None) ->
 
 
 def seen(work: Work, agent: Agent) -> Agent:
-    if agent.left_at is not None or agent.stale:
-        draining = agent.draining and agent.left_at is None  # silence alone does not end it
-        agent = replace(agent, left_at=None, stale=False, draining=draining, last_seen=work.now)
+    """What an operator has said of it stays: neither a drain nor an end is lifted by a sign of life."""
+    is_ended = agent.terminated_at is not None and agent.left_at is not None
+    if not is_ended and (agent.left_at is not None or agent.stale):
+        agent = replace(agent, left_at=None, stale=False, last_seen=work.now)
         work.record("agent.recovered", agent, project=agent.project, agent=agent.id)
     elif work.now - agent.last_seen >= team.PRESENCE:
         agent = work.put(replace(agent, last_seen=work.now))
@@ -114,7 +116,7 @@ def register(work: Work, cmd: commands.Register) -> Outcome:
         host=cmd.host, boot=cmd.boot, pid=cmd.pid, pid_start=cmd.pid_start,
         heartbeat=inputs.micros(cmd.heartbeat, "heartbeat", low=1, high=3600),
         stale_after=inputs.micros(cmd.stale_after, "stale_after", low=1, high=86400),
-        registered_at=before.registered_at if before else work.now, last_seen=work.now,
+        registered_at=before.registered_at if before else work.now, last_seen=work.now, **_said_by_operators(before),
         troubles=before.troubles if before else 0, cool_until=before.cool_until if before else None,
     )  # fmt: skip
     work.record("agent.updated" if before else "agent.registered", agent, project=cmd.project, agent=cmd.agent)
@@ -123,6 +125,17 @@ def register(work: Work, cmd: commands.Register) -> Outcome:
     return Outcome(
         outcome="UPDATED" if before else "CREATED", agent=agent_view(work, agent), command_id=work.command_id
     )
+
+
+def _said_by_operators(agent: Agent | None) -> dict[str, Any]:
+    """What stays when the agent tells anew what it is."""
+    if agent is None:
+        return {}
+    ended = agent.terminated_at
+    return {
+        "draining": agent.draining, "terminated_at": ended, "terminated_for": agent.terminated_for,
+        "left_at": agent.left_at if ended is not None else None,
+    }  # fmt: skip
 
 
 def heartbeat(work: Work, cmd: commands.Heartbeat) -> Outcome:
@@ -139,6 +152,11 @@ def heartbeat(work: Work, cmd: commands.Heartbeat) -> Outcome:
     )  # fmt: skip
     if cmd.session is not None:
         known_session(work, project, cmd.session, cmd.agent, None)
+    if agent.terminated_at is not None:
+        return Outcome(
+            outcome="OK", mail=unread(work, cmd.project, cmd.agent), directive=TERMINATED,
+            directive_text=ended_text(agent),
+        )  # fmt: skip
     wanted = {t.wanted for t in work.find(Task, {"project": cmd.project, "agent": cmd.agent})}
     return Outcome(
         outcome="OK", mail=unread(work, cmd.project, cmd.agent),
@@ -170,12 +188,36 @@ def drain(work: Work, cmd: commands.Drain) -> Outcome:
 def terminate(work: Work, cmd: commands.Terminate) -> Outcome:
     project_of(work, cmd.project)
     agent = _existing(work, cmd.project, cmd.agent)
-    if cmd.graceful:
-        return drain(work, commands.Drain(project=cmd.project, agent=cmd.agent))
-    freed = give_back(work, {"project": cmd.project, "agent": agent.id}, lifecycle.SUPERSEDED_BY, "task.recovered")
-    agent = replace(agent, draining=False, left_at=work.now)
-    work.record("agent.terminated", agent, project=cmd.project, agent=agent.id)
+    inputs.check_text(cmd.reason, "reason", 1000)
+    holding = {"project": cmd.project, "agent": agent.id}
+    if agent.terminated_at is not None and (cmd.graceful or not work.find(Task, holding, limit=1)):
+        return Outcome(outcome="UNCHANGED", agent=agent_view(work, agent))
+    agent = replace(
+        agent, terminated_at=agent.terminated_at or work.now, terminated_for=cmd.reason or agent.terminated_for
+    )
+    work.record(
+        "agent.terminating", agent, project=cmd.project, agent=agent.id, message=cmd.reason,
+        details={"graceful": cmd.graceful},
+    )  # fmt: skip
+    freed = () if cmd.graceful else give_back(work, holding, lifecycle.SUPERSEDED_BY, "task.recovered")
+    agent = end_agent(work, work.get(Agent, cmd.project, agent.id) or agent)
     return Outcome(outcome="UPDATED", changed=freed, agent=agent_view(work, agent), command_id=work.command_id)
+
+
+def resume(work: Work, cmd: commands.ResumeAgent) -> Outcome:
+    """Lift what operators have said of it: drain and terminate. It comes back with its next sign of life."""
+    project_of(work, cmd.project)
+    agent = _existing(work, cmd.project, cmd.agent)
+    if not agent.draining and agent.terminated_at is None:
+        return Outcome(outcome="UNCHANGED", agent=agent_view(work, agent))
+    agent = replace(agent, draining=False, terminated_at=None, terminated_for=None)
+    work.record("agent.resumed", agent, project=cmd.project, agent=agent.id)
+    return Outcome(outcome="UPDATED", agent=agent_view(work, agent), command_id=work.command_id)
+
+
+def ended_text(agent: Agent) -> str:
+    why = f": {agent.terminated_for}" if agent.terminated_for else ""
+    return f"agent {agent.id} was terminated by an operator{why}"
 
 
 def leave(work: Work, cmd: commands.Leave) -> Outcome:
@@ -191,7 +233,7 @@ def leave(work: Work, cmd: commands.Leave) -> Outcome:
     others = work.find(Session, {"project": cmd.project, "agent": session.agent, "ended_at": Present(False)})
     work.record("session.ended", *rows, project=cmd.project, agent=session.agent, session=session.id)
     agent = work.get(Agent, cmd.project, session.agent)
-    if agent is not None and all(s.id == session.id or _is_over(work, s) for s in others):
+    if agent is not None and agent.left_at is None and all(s.id == session.id or _is_over(work, s) for s in others):
         work.record("agent.left", replace(agent, left_at=work.now), project=cmd.project, agent=agent.id)
     return Outcome(outcome="OK", changed=freed, command_id=work.command_id)
 
@@ -242,7 +284,8 @@ def agent_view(work: Work, agent: Agent) -> AgentView:
         "capabilities": agent.capabilities, "models": agent.models, "tracks": agent.tracks, "region": agent.region,
         "max_concurrent_tasks": agent.max_concurrent_tasks, "health": agent.health,
         "tasks": tuple(t.key for t in held), "last_seen": agent.last_seen, "registered_at": agent.registered_at,
-        "cool_until": agent.cool_until, "host": agent.host, "pid": agent.pid,
+        "cool_until": agent.cool_until, "host": agent.host, "pid": agent.pid, "draining": agent.draining,
+        "terminated_at": agent.terminated_at, "terminated_for": agent.terminated_for,
     }  # fmt: skip
 
 
@@ -251,6 +294,7 @@ HANDLERS: Handlers = {
     commands.Heartbeat: heartbeat,
     commands.Drain: drain,
     commands.Terminate: terminate,
+    commands.ResumeAgent: resume,
     commands.Leave: leave,
     commands.Gone: gone,
 }

@@ -12,7 +12,7 @@ from tenure.core.filters import Present, Range
 from tenure.core.records import Agent, Project, Request, Reservation, Session, Task, replace
 from tenure.engine import archiving
 from tenure.engine.artifacts import retaining
-from tenure.engine.effects import release_reservations
+from tenure.engine.effects import end_agent, release_reservations
 from tenure.engine.requests import KEPT
 from tenure.engine.settling import PAGE, Report, settle_due
 from tenure.engine.work import Work
@@ -92,6 +92,9 @@ def projects(engine: Engine) -> list[str]:
 
 
 def _tidy(work: Work, project: str) -> None:
+    ending = {"project": project, "terminated_at": Present(), "left_at": Present(False)}
+    for agent in work.find(Agent, ending, limit=PAGE):
+        end_agent(work, agent)
     for agent in work.find(Agent, {"project": project, "stale": False, "left_at": Present(False)}):
         if team.is_stale(agent, work.now):
             work.record("agent.stale", replace(agent, stale=True), project=project, agent=agent.id, level="warning")

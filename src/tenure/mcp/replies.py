@@ -30,6 +30,7 @@ DIRECTIVES = {
     "warn": "Tell your progress, or the task is taken from you.",
     "pause": "Stop and save a checkpoint; finish with outcome=release if you still hold it.",
     "cancel": "Stop, and discard what you have for this task.",
+    "terminated": "Finish what you hold, then stop: an operator has ended this agent. Claim nothing more.",
     "abort": "Stop: this task is not yours any more. Change nothing further for it.",
 }
 

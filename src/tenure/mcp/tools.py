@@ -100,6 +100,10 @@ def _after_claim(outcome: Outcome) -> str:
         if outcome.unfinished:
             return f"Finish {', '.join(outcome.unfinished)}, which you hold: show what=held has the receipts."
         return "Claim with wait, or stop here."
+    if outcome.outcome == "DENIED_AGENT":
+        return ""  # its directive says it
+    if outcome.outcome == "DENIED_LIMIT" and outcome.state is None:  # it is the agent that gets nothing, not this task
+        return "Finish what you hold, if anything, and stop here: nothing more is given to you now."
     return "Claim another: leave task out."
 
 

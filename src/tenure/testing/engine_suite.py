@@ -34,6 +34,7 @@ from tenure.testing.engine.reservations import Reservations
 from tenure.testing.engine.schedules import Schedules
 from tenure.testing.engine.spending import Spending
 from tenure.testing.engine.team import Team
+from tenure.testing.engine.terminating import Terminating
 from tenure.testing.engine.timelines import Timelines
 from tenure.testing.engine.triggers import Triggers
 from tenure.testing.engine.undo import Undo
@@ -58,6 +59,7 @@ class EngineSuite(
     Graphs,
     Order,
     Team,
+    Terminating,
     Overview,
     Gauges,
     Processes,

@@ -78,6 +78,7 @@ class Ground:
         self.counts: Counter[str] = Counter()
         self.done: list[Done] = []
         self.fatal: Done | None = None  # why no agent of this kind can work here
+        self.terminated: list[str] = []  # agents that an operator has ended
         self.keeps_transcripts = True  # as artifacts; False where there is no place for those
         self.unknown: set[str] = set()  # models that claims named and the agent does not have: not asked for again
         self._say = say

@@ -111,6 +111,10 @@ class Slot(threading.Thread):
         return self._next
 
     def _is_over(self, outcome: Outcome) -> bool:
+        if outcome.outcome == "DENIED_AGENT":
+            self.ground.say(f"{self.agent}: {outcome.message}")
+            self.ground.terminated.append(self.agent)
+            return True
         if outcome.outcome != "NO_TASK":
             return self._is_drained()
         if self.options.mode == ONCE:

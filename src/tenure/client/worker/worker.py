@@ -32,6 +32,7 @@ log = logging.getLogger("tenure.worker")
 
 LEASE = 300.0
 PATIENCE = 60.0  # seconds of one long poll: after it the worker asks anew, should a wake-up have been missed
+DENIED = 1.0  # seconds until the worker asks again that was denied for what it is: drained, or at a limit
 SLOWEST = 15.0  # seconds between tries while the store is away
 GRACE = 10.0  # seconds that functions have to stop when the worker is told to stop now
 GLANCE = 0.2  # seconds between looks at what a signal has set
@@ -218,6 +219,12 @@ class Worker:
                 self._draining.wait(away)
                 continue
             request_id = self._chance.token(16).hex()
+            if outcome.outcome == "DENIED_AGENT":
+                log.warning("%s: this worker ends", outcome.message)
+                self.stop()
+                return
+            if not outcome.ok and outcome.outcome != "NO_TASK":
+                self._draining.wait(DENIED)
             for granted in outcome.claims or ((outcome,) if outcome.receipt else ()):
                 self._begin(granted, keeper, loop)
             if until_empty and is_idle and not outcome.ok:

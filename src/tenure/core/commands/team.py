@@ -44,10 +44,17 @@ class Drain(Command, frozen=True, kw_only=True, tag="drain"):
 
 
 class Terminate(Command, frozen=True, kw_only=True, tag="terminate"):
-    """Graceful: drain, what it holds goes on. Otherwise its claims end now."""
+    """End an agent: it claims nothing until it is resumed. Graceful: what it holds goes on. Otherwise its claims end now."""
 
     agent: str
     graceful: bool = True
+    reason: str = ""
+
+
+class ResumeAgent(Command, frozen=True, kw_only=True, tag="resume_agent"):
+    """Let an agent claim again that was drained or terminated."""
+
+    agent: str
 
 
 class Leave(Command, frozen=True, kw_only=True, tag="leave"):

@@ -29,6 +29,9 @@ class AgentView(TypedDict):
     cool_until: Instant | None
     host: str | None
     pid: int | None
+    draining: bool
+    terminated_at: Instant | None
+    terminated_for: str | None
 
 
 # `from` is no name for a field of a class.

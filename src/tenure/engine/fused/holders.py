@@ -17,7 +17,7 @@ from tenure.core.outcomes import Outcome
 from tenure.core.receipts import Receipt, parse_receipt
 from tenure.core.records import Agent, Claim, Project, Result, Session, Task, replace
 from tenure.engine import handing, people
-from tenure.engine.effects import spread
+from tenure.engine.effects import end_agent, spread
 from tenure.engine.fused.runs import Allowed, Done, Run, may_be_last, members
 from tenure.engine.work import OUR_FAULTS, Later, Work
 from tenure.stores.fused import Completed, Completion, Fused, Renewal, Renewed
@@ -213,7 +213,9 @@ def _signs_of_life(work: Work, given: Iterable[Given], held: dict[Place, Complet
         if agent is not None:
             known = people.seen(work, agent)
             if succeeded and known.troubles:
-                work.put(retry.agent_succeeded(known))
+                known = work.put(retry.agent_succeeded(known))
+            if succeeded:
+                end_agent(work, known)
     for project, name in sessions:
         session = work.get(Session, project, name)
         if session is not None:

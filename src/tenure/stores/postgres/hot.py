@@ -183,7 +183,7 @@ _STILL_CLAIMED = """c.ctid = f.claimed_at
 _HOLDER = """{s}claim AS c
         LEFT JOIN {s}agent AS a ON a.tenant = c.tenant AND a.project = c.project AND a.id = c.agent
         LEFT JOIN {s}session AS s ON s.tenant = c.tenant AND s.project = c.project AND s.id = c.session"""
-_ODD = "a.stale OR a.left_at IS NOT NULL OR a.troubles > 0"
+_ODD = "a.stale OR a.left_at IS NOT NULL OR a.terminated_at IS NOT NULL OR a.troubles > 0"
 _SIGNS = f"a.last_seen AS agent_seen, {_ODD} AS agent_is_odd, s.last_activity AS session_seen"
 
 _COMPLETE = (

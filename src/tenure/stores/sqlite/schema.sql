@@ -1,5 +1,5 @@
 -- 0001_initial da6b7d4e25e56e458c05ec4d915c6dd267e16121ca78d06c4057097a23196ee5 since 0.1.0
--- 0002_fence 925498f05d70c51e94260bc81bba341544c055b5507185eaedec0ae1a6a88e13 since 0.2.0
+-- 0002_fence 038744ed53f78de8b1f6cddc0fad13d0d1c3fa4ac8943dabb4622899dbcf45cc since 0.2.0
 
 -- table agent of agent
 CREATE TABLE agent (
@@ -28,7 +28,7 @@ CREATE TABLE agent (
     cpu_percent INTEGER,
     step TEXT,
     troubles INTEGER NOT NULL,
-    cool_until INTEGER,
+    cool_until INTEGER, terminated_at INTEGER, terminated_for TEXT,
     PRIMARY KEY (tenant, project, id)
 ) STRICT, WITHOUT ROWID;
 

@@ -86,7 +86,7 @@ class Team(Stage):
     def test_a_draining_agent_that_was_silent_still_drains(self, scene: Scene) -> None:
         scene.add()
         scene.do(c.Register, agent="ann", stale_after=60)
-        scene.do(c.Terminate, agent="ann", graceful=True)
+        scene.do(c.Drain, agent="ann")
         scene.pass_time(seconds=90)
         scene.engine.sweep()
         assert scene.next("ann").outcome == "DENIED_LIMIT"
@@ -122,13 +122,6 @@ class Team(Stage):
             began = scene.row(Agent, "ann").registered_at
             assert scene.row(Agent, "ann").last_seen == began + seen * 1_000_000
             assert scene.row(Session, "s-ann").last_activity == began + seen * 1_000_000
-
-    def test_a_terminated_agent_is_offline_until_it_is_heard_of_again(self, scene: Scene) -> None:
-        scene.take(scene.add(), "ann")
-        gone = scene.do(c.Terminate, agent="ann", graceful=False)
-        assert (gone.agent or {})["status"] == "offline"
-        assert scene.next("ann").outcome == "GRANTED"
-        assert kinds_of(scene, "ann")[-1] == "agent.recovered"
 
     def test_an_unknown_agent_cannot_be_drained(self, scene: Scene) -> None:
         for kind in (c.Drain, c.Terminate):
