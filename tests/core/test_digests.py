@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 import msgspec
 import pytest
@@ -46,13 +47,23 @@ def test_neither_the_request_id_nor_the_trace_counts_and_all_else_does() -> None
     assert digest_of(same) == digest_of(one)  # the order of an object's members says nothing
 
 
+def as_then(value: Any) -> Any:
+    """As the first version encoded it: a retry policy had no words but ours."""
+    if isinstance(value, dict):
+        return {
+            name: {word: item[word] for word in FIELDS["RetryPolicy"].split()} if name == "retry" else as_then(item)
+            for name, item in value.items()
+        }
+    return [as_then(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
 @pytest.mark.parametrize("kind", roles.NEEDS, ids=lambda kind: kind.__name__)
 def test_what_an_earlier_version_kept_still_matches(kind: type[Command]) -> None:
     command = msgspec.structs.replace(some_command(kind, "A-001"), request_id="r")
     known = {*FIELDS.get(kind.__name__, "").split(), "project", "request_id", "trace_id"}
     if not known.issuperset(kind.__struct_fields__):
         return  # a command or a field that there was not: its first digest is of the second form
-    first = hashlib.sha256(msgspec.json.encode(command)).hexdigest()[:32]
+    first = hashlib.sha256(msgspec.json.encode(as_then(msgspec.to_builtins(command)))).hexdigest()[:32]
     assert is_same(first, command)
     assert is_same(first, msgspec.structs.replace(command, trace_id="other"))
     assert not is_same(first, msgspec.structs.replace(command, project="elsewhere"))

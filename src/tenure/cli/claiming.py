@@ -7,7 +7,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
 from tenure.cli.frame import Answer, Run, answered, arg, options
-from tenure.cli.kinds import seconds
+from tenure.cli.kinds import pair, seconds
 from tenure.core.commands import Process
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ def filters_of(given: Namespace) -> dict[str, Any]:
     arg("--lease", type=seconds, metavar="SECONDS", help="how long the claim is good for, unless renewed (or 30m, 2h)"),
     arg("--wait", type=seconds, default=0.0, metavar="SECONDS", help="stay that long for a task to be ready"),
     arg("-n", type=int, default=1, metavar="N", help="take up to N tasks"),
+    arg("--meta", action="append", default=[], type=pair, metavar="NAME=VALUE", help="said of the claim, for its history"),
     arg("--request-id", metavar="ID", help="sent again with the same id, the answer is the same"),
     *FILTERS,
 )
@@ -63,6 +64,7 @@ def _ask(run: Run, given: Namespace, process: Process | None, wait: float = 0.0)
     lease = given.lease if given.lease is not None else run.setting("lease")
     return run.client.claim(
         given.task, lease=lease, n=given.n, wait=wait, request_id=given.request_id, process=process,
+        metadata=dict(given.meta),
         agent_type=run.who.type if run.who.role == "agent" else None, **filters_of(given),
     )  # fmt: skip
 

@@ -20,6 +20,14 @@ def seconds(text: str) -> float:
         raise ArgumentTypeError(f"{text!r} is no duration; as in 90, 90s, 15m, 2h, 3d") from None
 
 
+def pair(text: str) -> tuple[str, str]:
+    """`name=value`."""
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    return name, value
+
+
 def instant(text: str) -> int:
     """An instant in microseconds: `2026-03-01T12:00Z`, a date, or a duration from now (`2h`, `3d`)."""
     import time

@@ -132,6 +132,7 @@ class Verbs(Sources[Out, One, Dicts, Names]):
         process: Process | None = None,
         agent_type: str | None = None,
         request_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
         **filters: Any,
     ) -> Out:
         """Claim a task by name, or the best that this agent may take; `wait` stays that many seconds for one.
@@ -142,6 +143,7 @@ class Verbs(Sources[Out, One, Dicts, Names]):
         who: dict[str, Any] = {
             "project": self.project, "agent": self.agent, "session": self.session, "user": self.user, "lease": lease,
             "process": process, "agent_type": agent_type, "request_id": request_id,
+            "metadata": dict(metadata or {}),
         }  # fmt: skip
         if task is not None:
             return self.do(c.Claim(**who, task=task))

@@ -6,7 +6,7 @@ rows read in the transaction that applies it: epoch, generation, nonce, then the
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tenure.core import lifecycle
 from tenure.core.lifecycle import (
@@ -34,9 +34,11 @@ def claim_id(task: str, generation: int) -> str:
     return f"{task}@{generation}"
 
 
-def work_product(task: Task, generation: int, digest: str) -> str:
-    """How an accepted result is referred to."""
-    return f"wp-{task.key}-gen{generation}-{digest[:6]}"
+def work_product(task: Task, generation: int, result: str) -> str:
+    """How an accepted result is referred to; the last six digits are of the result's id."""
+    import hashlib  # as in receipts
+
+    return f"wp-{task.key}-gen{generation}-{hashlib.sha256(result.encode()).hexdigest()[:6]}"
 
 
 def is_held(task: Task) -> bool:
@@ -79,6 +81,7 @@ def granted(
     process: str | None = None,
     request_id: str | None = None,
     request_hash: str | None = None,
+    metadata: dict[str, Any] | None = None,
 ) -> tuple[Task, Claim]:
     """The task held, and the new claim. The attempt counts here, so that a crash counts.
 
@@ -139,6 +142,7 @@ def granted(
         process=process,
         request_id=request_id,
         request_hash=request_hash,
+        metadata=metadata or {},
     )
     return held, claim
 

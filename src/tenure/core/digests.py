@@ -86,13 +86,10 @@ def _first_form(command: Command) -> str:
     def as_then(value: Any) -> Any:
         if isinstance(value, msgspec.Struct):
             kind = type(value)
-            known = FIELDS.get(kind.__name__)
-            had = None if known is None else {*known.split(), *_ALWAYS}
-            said = {
-                name: as_then(getattr(value, name))
-                for name, default in _fields(kind)
-                if had is None or name in had or getattr(value, name) != default
-            }
+            known = next((FIELDS[one.__name__] for one in kind.__mro__ if one.__name__ in FIELDS), None)
+            had = [name for name in (*_ALWAYS, *(known or "").split()) if hasattr(value, name)]
+            more = [n for n, default in _fields(kind) if n not in had and (known is None or getattr(value, n) != default)]
+            said = {name: as_then(getattr(value, name)) for name in (*had, *more)}
             tag = kind.__struct_config__.tag
             return said if tag is None else {"command": tag, **said}
         if isinstance(value, (tuple, list)):

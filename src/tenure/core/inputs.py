@@ -28,6 +28,7 @@ LARGEST_BATCH = 8 * KIB * KIB
 LARGEST_PLAN = 10_000
 LARGEST_RESULT = KIB * KIB
 LARGEST_CHECKPOINT = 64 * KIB
+LARGEST_CLAIM_METADATA = 4 * KIB
 LARGEST_DESCRIPTION = 64 * KIB
 LARGEST_SPEC = 256 * KIB
 LARGEST_TEXT = 64 * KIB  # of a message, note, question or error
@@ -261,7 +262,9 @@ def check_limits(limits: Mapping[str, int]) -> dict[str, int]:
     return dict(limits)
 
 
-def check_retry(policy: RetryPolicy) -> RetryPolicy:
+def check_retry(said: RetryPolicy) -> RetryPolicy:
+    """The policy in our own words."""
+    policy = retry.in_our_words(said)
     check_choice(policy.strategy, retry.STRATEGIES, "retry.strategy")
     for name in ("initial_delay", "cap"):
         if not 0 <= getattr(policy, name) <= LONGEST_LEASE:
@@ -426,4 +429,5 @@ def check_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
     except msgspec.ValidationError as error:
         raise InvalidInput(f"edit: {error}") from None
     check_new_task(probe)
-    return {name: getattr(probe, name) for name in changes}
+    values = {name: getattr(probe, name) for name in changes}
+    return values | ({"retry": check_retry(probe.retry)} if "retry" in values else {})

@@ -138,6 +138,15 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     no_retry_on: tuple[str, ...] = ()
 
 
+class RetryWords(RetryPolicy, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A policy as it may be said: also in the words of other queues. It is kept and shown as a RetryPolicy."""
+
+    jitter: float | bool = 0.5  # true: as usual; false: none
+    initial_delay_sec: float | None = None
+    backoff_multiplier: float | None = None
+    max_delay_sec: float | None = None
+
+
 class Brief(Row, frozen=True, kw_only=True):
     """The wide row: what was asked for. Its id is the task's."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from tenure.core.errors import InvalidInput
 from tenure.core.records import Agent, Claim, Model, RetryPolicy, Task, replace
 
 SECOND = 1_000_000
@@ -28,6 +29,29 @@ RELEASE_COOL_OFF = 5 * MINUTE
 LONGEST_COOL_OFF = 30 * MINUTE
 RATE_LIMIT_DELAY = MINUTE
 FALLBACK_AFTER = 2  # failed attempts until the fallback models take over
+
+
+# Words of other queues, and ours for the same.
+ALIASES = {"initial_delay_sec": "initial_delay", "backoff_multiplier": "multiplier", "max_delay_sec": "cap"}
+CLASS_ALIASES = {"cancelled": PERMANENT}  # nothing that was cancelled is tried again
+
+
+def in_our_words(said: RetryPolicy) -> RetryPolicy:
+    """The policy as it is kept; raises where it says one thing in two ways."""
+    usual = RetryPolicy()
+    values: dict[str, Any] = {name: getattr(said, name) for name in RetryPolicy.__struct_fields__}
+    for alias, name in ALIASES.items():
+        value = getattr(said, alias, None)
+        if value is None:
+            continue
+        if values[name] not in (value, getattr(usual, name)):
+            raise InvalidInput(f"retry: {alias} and {name} say the same, and differ", f"give {name} alone")
+        values[name] = value
+    if isinstance(said.jitter, bool):
+        values["jitter"] = usual.jitter if said.jitter else 0.0
+    for name in ("retry_on", "no_retry_on"):
+        values[name] = tuple(dict.fromkeys(CLASS_ALIASES.get(kind, kind) for kind in values[name]))
+    return RetryPolicy(**values)
 
 
 def delay(policy: RetryPolicy, attempt: int, fraction: float) -> int:

@@ -52,6 +52,8 @@ class Asker:
         self.user = people.user_of(work, cmd.user)
         self.session = people.known_session(work, self.project, cmd.session, cmd.agent, self.user)
         self.sent = sent or Sent()
+        inputs.check_size(cmd.metadata, "metadata", inputs.LARGEST_CLAIM_METADATA)
+        self.metadata = cmd.metadata
 
     @cached_property
     def profile(self) -> Profile:
@@ -451,7 +453,7 @@ def _grant(work: Work, task: Task, asker: Asker) -> Outcome:
     held, new = claims.granted(
         task, last, agent=asker.agent.id, session=asker.session.id, user=asker.user, lease=asker.lease, now=work.now,
         nonce=work.chance.token(NONCE_BYTES), epoch=work.epoch, process=asker.sent.process, request_id=asker.sent.id,
-        request_hash=asker.sent.digest,
+        request_hash=asker.sent.digest, metadata=asker.metadata,
     )  # fmt: skip
     new = _with_model(work, task, new, asker)
     reserved = _reserve(work, held, asker) if task.guarded else ()

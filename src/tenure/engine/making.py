@@ -320,7 +320,7 @@ class Builder:
             project=self.project.id, id=made.task.id, title=new.title,
             description=pack(self.work, self.project.id, new.description), metadata=new.metadata,
             spec=pack(self.work, self.project.id, new.spec), constraints=new.constraints, output=new.output,
-            retry=new.retry, touches=new.touches, on_lost=new.on_lost,
+            retry=inputs.check_retry(new.retry), touches=new.touches, on_lost=new.on_lost,
         )  # fmt: skip
 
 

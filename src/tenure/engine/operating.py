@@ -257,9 +257,10 @@ def adopt(work: Work, cmd: commands.Adopt) -> Outcome:
         return denied(task, "adopt")
     kept = _kept_result(work, task, cmd.result)
     claim = work.get(Claim, task.project, claims.claim_id(task.id, kept.generation))
-    product = claims.work_product(task, kept.generation, kept.digest)
+    id = work.new_id("result")
+    product = claims.work_product(task, kept.generation, id)
     own = replace(
-        kept, id=work.new_id("result"), run=task.run, accepted=True, reason="ADOPTED", work_product=product,
+        kept, id=id, run=task.run, accepted=True, reason="ADOPTED", work_product=product,
         work_lost=False, submitted_at=work.now, request_id=None,
     )  # fmt: skip
     rows = [own, *resolved(work, task, "adopt", cmd.note), *_unchecked(work, task)]

@@ -203,7 +203,7 @@ def history(work: Work, project: str, name: str) -> list[v.HistoryEntry]:
             "generation": c.generation, "run": c.run, "attempt": c.attempt, "session": c.session, "agent": c.agent,
             "user": c.user, "acquired_at": c.acquired_at, "released_at": c.released_at, "state": c.state,
             "release_reason": c.reason, "renewals": task.renewals if c.state == "active" else c.renewals,
-            "counted": c.counted, "result_accepted": c.result_accepted, "work_product_ref": c.work_product,
+            "metadata": c.metadata, "counted": c.counted, "result_accepted": c.result_accepted, "work_product_ref": c.work_product,
             "error_class": c.error_class, "error": c.error,
             "refused": [result_view(work, r, data=False) for r in refused.get(c.generation, ())],
             "usage": spending.view(spent.get(c.generation, ())), "landings": landed.get(c.generation, []),

@@ -64,9 +64,11 @@ def told(work: Work, hold: Hold, said: Sequence[Totals], answer: Outcome) -> Out
         from tenure.engine.models.estimating import metered  # a start stays cheap
 
         metered(work, hold)
-    models = {one.model for one in spent}
-    is_late = hold.refusal is not None and any(r.late and r.model in models for r in rows)
-    return replace(answer, usage=view(rows), late=is_late or None)
+    is_stale = hold.refusal is not None
+    if is_stale and answer.ok and answer.again:  # the accepted result once more: only what it adds is late
+        models = {one.model for one in spent}
+        is_stale = any(r.late and r.model in models for r in rows)
+    return replace(answer, usage=view(rows), late=is_stale or None)
 
 
 def _book(work: Work, hold: Hold, spent: Sequence[Spent]) -> list[Usage]:

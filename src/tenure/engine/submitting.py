@@ -78,7 +78,7 @@ def accepted(work: Work, hold: Hold, cmd: commands.Submit, encoded: bytes, diges
 
 def accept(work: Work, free: Task, over: Claim, result: Result, *rows: Row, **details: Any) -> Outcome:
     """The result counts: at once, or by a verdict. Task and claim are as they are after the hold; `rows` go along."""
-    product = claims.work_product(free, over.generation, result.digest)
+    product = claims.work_product(free, over.generation, result.id)
     result = replace(result, accepted=True, reason="ACCEPTED", work_product=product)
     agent = work.get(Agent, free.project, over.agent)
     if agent is not None and agent.troubles:

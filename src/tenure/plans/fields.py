@@ -10,7 +10,7 @@ import msgspec
 from tenure.core import inputs
 from tenure.core.commands import Add, Dependency, NewTask
 from tenure.core.errors import TenureError
-from tenure.core.records import RetryPolicy
+from tenure.core.records import RetryWords
 from tenure.plans.nodes import Fault, Findings, Mapping, Node, Place, Scalar, Sequence, is_unset, plain
 from tenure.plans.times import SECOND, parse_duration, parse_instant
 
@@ -71,6 +71,12 @@ def number(node: Node, name: str) -> float:
     return node.value
 
 
+def number_or_truth(node: Node, name: str) -> float | bool:
+    if isinstance(node, Scalar) and isinstance(node.value, (int, float)):
+        return node.value
+    raise expected(node, name, "a number, true or false")
+
+
 def flag(node: Node, name: str) -> bool:
     if not isinstance(node, Scalar) or type(node.value) is not bool:
         raise expected(node, name, "true or false")
@@ -116,12 +122,13 @@ def seconds(node: Node, name: str) -> int | float:
 
 
 _RETRY: dict[str, Callable[[Node, str], Any]] = {
-    "strategy": text, "initial_delay": seconds, "multiplier": number, "cap": seconds, "jitter": number,
+    "strategy": text, "initial_delay": seconds, "multiplier": number, "cap": seconds, "jitter": number_or_truth,
+    "initial_delay_sec": seconds, "backoff_multiplier": number, "max_delay_sec": seconds,
     "retry_on": texts, "no_retry_on": texts,
 }  # fmt: skip
 
 
-def retry(node: Node, name: str) -> RetryPolicy:
+def retry(node: Node, name: str) -> RetryWords:
     if not isinstance(node, Mapping):
         raise expected(node, name, "a mapping")
     values = {}
@@ -129,7 +136,7 @@ def retry(node: Node, name: str) -> RetryPolicy:
         if key not in _RETRY:
             raise unknown_key(place, key, _RETRY, f"{name}.")
         values[key] = _RETRY[key](value, f"{name}.{key}")
-    return RetryPolicy(**values)
+    return RetryWords(**values)
 
 
 def unknown_key(place: Place, key: str, known: Any, prefix: str = "") -> Wrong:

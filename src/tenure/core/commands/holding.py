@@ -29,6 +29,7 @@ class Claim(Command, frozen=True, kw_only=True, tag="claim"):
     user: str | None = None
     process: Process | None = None  # whose end proves the holder gone; none where the receipt will be handed on
     agent_type: str | None = None  # claude, codex …: for an agent that was not heard of before
+    metadata: dict[str, Any] = {}  # what the claimer says of itself: kept with the claim, shown in its history
 
 
 class ClaimNext(Command, frozen=True, kw_only=True, tag="claim_next"):
@@ -46,6 +47,7 @@ class ClaimNext(Command, frozen=True, kw_only=True, tag="claim_next"):
     types: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     region: str | None = None
+    metadata: dict[str, Any] = {}
 
 
 class Renew(Command, frozen=True, kw_only=True, tag="renew"):

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from tenure.core.commands.base import Command
-from tenure.core.records import RetryPolicy
+from tenure.core.records import RetryWords
+
+if TYPE_CHECKING:  # either may be given; what comes as JSON may use the words of both
+    from tenure.core.records import RetryPolicy as Retry
+else:
+    Retry = RetryWords
 
 
 class Dependency(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -36,7 +41,7 @@ class NewTask(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     depends_on: tuple[Dependency | str, ...] = ()
     parent: str | None = None
     max_attempts: int = 3
-    retry: RetryPolicy = RetryPolicy()
+    retry: Retry = RetryWords()
     touches: tuple[str, ...] = ()
     on_lost: str = "retry"
     idempotency_key: str | None = None

@@ -193,6 +193,7 @@ class HistoryEntry(TypedDict):
     state: Annotated[str, Meta(extra_json_schema={"enum": ["active", "released", "expired", "superseded", "error"]})]
     release_reason: str | None
     renewals: int
+    metadata: Annotated[dict[str, Any], Meta(description="what the claimer said of itself")]
     counted: bool
     result_accepted: bool | None
     work_product_ref: str | None

@@ -30,7 +30,7 @@ from tenure.stores.fused import TOLD, TOLD_OF_BRIEF, Fused, Grant, Granted, Know
 
 def ready(command: commands.ClaimNext) -> claiming.Sent | None:
     """What of a claim is known before the transaction; None where it must be decided."""
-    if command.tags or not 1 <= command.n <= claiming.MOST_AT_ONCE:
+    if command.tags or command.metadata or not 1 <= command.n <= claiming.MOST_AT_ONCE:
         return None
     try:
         inputs.check_list(command.capabilities or (), "capability")

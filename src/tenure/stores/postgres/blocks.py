@@ -177,9 +177,11 @@ def _completed(
     told: dict[str, Any], user: str | None, _: str | None, __: str | None, said: str, facts: str, ___: str | None,
 ) -> _Words:  # fmt: skip
     now, task, generation = told["time"], told["task"], told["generation"]
-    run, acquired_at, renewals, starts = map(int, facts.split(","))
+    *counted, product_tail = facts.split(",") if facts.count(",") > 3 else [*facts.split(","), ""]
+    run, acquired_at, renewals, starts = map(int, counted)
     given: dict[str, Any] = msgspec.json.decode(said)
-    product = product_of(told["key"], generation, given["digest"])
+    # results that were told of before have six digits of what was handed in, not of their id
+    product = f"wp-{told['key']}-gen{generation}-{product_tail or given['digest'][:6]}"
     moved = {
         "state": "completed", "agent": None, "session": None, "claimed_at": None, "claim_epoch": None, "percent": 100,
         "work_product": product, "completed_at": now, "updated_at": now, "version": told["version"],
@@ -206,10 +208,6 @@ def _completed(
 def _said(row: dict[str, Any]) -> dict[str, Any]:
     """Without what is not there: a patch says nothing of a default."""
     return {name: value for name, value in row.items() if value is not None}
-
-
-def product_of(key: str, generation: int, digest: str) -> str:
-    return f"wp-{key}-gen{generation}-{digest[:6]}"
 
 
 _WORDS: dict[str, Callable[..., _Words]] = {CLAIMED: _claimed, COMPLETED: _completed}

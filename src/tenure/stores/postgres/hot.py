@@ -39,7 +39,7 @@ SELECT g.n, a.last_seen, s.last_activity, a.capabilities, a.tracks, a.region, a.
     ) AS first JOIN {s}task_base AS b ON b.tenant = $1 AND b.project = $2 AND b.id = first.id)
 FROM unnest($3::text[], $4::text[], $5::text[]) WITH ORDINALITY AS g (agent, session, request, n)
     JOIN {s}agent AS a ON a.tenant = $1 AND a.project = $2 AND a.id = g.agent
-    JOIN {s}session AS s ON s.tenant = $1 AND s.project = $2 AND s.id = g.session
+    JOIN {s}session AS s ON s.tenant = $1 AND s.project = $2 AND s.id = g.session AND s.agent = g.agent
 WHERE NOT ({odd} OR a.draining OR a.max_concurrent_tasks IS NOT NULL OR a.cool_until IS NOT NULL
         OR s.ended_at IS NOT NULL)
     AND (SELECT true FROM {s}claim WHERE tenant = $1 AND project = $2 AND request_id = g.request LIMIT 1) IS NULL
@@ -190,7 +190,8 @@ _COMPLETE = (
     """{drawn}found AS (
     SELECT g.*, b.id, t.ctid AS held_at, c.ctid AS claimed_at, b.key, b.track, t.state AS was, t.renewals,
         t.started_at, t.version + 1 AS next, b.dependents, b.children, b.dag, c.run, c.agent, c.session, c."user",
-        c.acquired_at, {signs}, 'wp-' || b.key || '-gen' || t.generation || '-' || left(g.digest, 6) AS product,
+        c.acquired_at, {signs}, 'wp-' || b.key || '-gen' || t.generation || '-'
+            || left(encode(sha256(convert_to(g.result, 'UTF8')), 'hex'), 6) AS product,
         {at} AS at
     FROM unnest($5::text[], $6::bigint[], $7::bytea[], $8::text[], $9::text[], $10::text[], $11::bigint[], $12::text[],
                 $13::text[], $14::text[], $15::text[], $16::text[], $17::text[], $18::text[], $19::text[])
@@ -232,7 +233,8 @@ _OF_RESULT = _Telling(
      "request_id": "NULL", "request_hash": "NULL", "said": "$19"},
     {"id": "event", "task": "id", "version": "next", "user": "by_user", "previous_state": "was",
      "causation_id": "command", "claimer": '"user"', "request_id": "NULL::text", "request_hash": "NULL::text",
-     "facts": "run || ',' || acquired_at || ',' || renewals || ',' || (started_at IS NULL)::int"},
+     "facts": "run || ',' || acquired_at || ',' || renewals || ',' || (started_at IS NULL)::int || ',' "
+     "|| right(product, 6)"},
 )  # fmt: skip
 
 # The first renewal of a claim is the start of the work, and told of.

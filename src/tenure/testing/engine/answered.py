@@ -11,8 +11,10 @@ import pytest
 from tenure.core import commands as c
 from tenure.core import digests
 from tenure.core.commands import Command, NewTask, Principal
-from tenure.core.errors import RequestIdReused
+from tenure.core.errors import RequestIdReused, TooLarge
+from tenure.core.inputs import LARGEST_CLAIM_METADATA
 from tenure.core.records import Request, Reservation, Task, replace
+from tenure.engine import reading
 from tenure.engine.requests import LARGEST_ANSWERED, MOST_ANSWERED
 from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import AGENT, PROJECT, Scene, code_of
@@ -203,6 +205,51 @@ class AnsweredRequests(Stage):
         scene.pass_time(seconds=61)
         scene.take(key, "bo")
         assert scene.do(c.Renew, receipt=receipt, request_id="r1").outcome == "STALE_GENERATION"
+
+    # --- what is kept of a claim and a result ---------------------------------------------------------------------
+
+    def test_what_a_claimer_says_of_itself_is_in_the_history(self, scene: Scene) -> None:
+        said = {"ticket": "T-7", "host": {"name": "ci"}}
+        scene.add()
+        first = scene.next("ann", metadata=said, request_id="r1")
+        assert scene.next("ann", metadata=said, request_id="r1").receipt == first.receipt
+        with pytest.raises(RequestIdReused):
+            scene.next("ann", metadata={"ticket": "T-8"}, request_id="r1")
+        key = str((first.task or {})["key"])
+        with scene.engine.reading((PROJECT,)) as work:
+            assert [entry["metadata"] for entry in reading.history(work, PROJECT, key)] == [said]
+        with pytest.raises(TooLarge, match="metadata"):
+            scene.claim(scene.add(), metadata={"text": "x" * LARGEST_CLAIM_METADATA})
+
+    def test_every_result_has_a_work_product_of_its_own(self, scene: Scene) -> None:
+        products = []
+        for data in (None, None, "same", "same"):
+            answer = scene.submit(scene.take(scene.add()), data)
+            assert answer.work_product is not None
+            products.append(answer.work_product[-6:])
+        assert len(set(products)) == 4
+        assert all(set(tail) <= set("0123456789abcdef") for tail in products)
+
+    def test_usage_of_a_stale_holder_that_adds_nothing_is_late_all_the_same(self, scene: Scene) -> None:
+        key = scene.add()
+        receipt = scene.take(key, lease=60)
+        assert scene.do(c.Usage, receipt=receipt, model="opus", fresh=10).late is None
+        scene.pass_time(seconds=61)
+        scene.take(key, "bo")
+        for fresh in (0, 10, 11):
+            assert scene.do(c.Usage, receipt=receipt, model="opus", fresh=fresh).late is True
+
+    @pytest.mark.parametrize("tasks", [0, 1])
+    def test_a_claim_in_anothers_session_is_refused_whether_or_not_there_is_work(
+        self, scene: Scene, tasks: int
+    ) -> None:
+        for agent in ("ann", "bo"):
+            scene.do(c.Register, agent=agent, session=f"s-{agent}")
+        for _ in range(tasks):
+            scene.add()
+        ann = Principal(role="agent", agent="ann", is_proven=True)
+        answer = scene.try_to(c.ClaimNext, agent="ann", session="s-bo", by=ann)
+        assert code_of(answer) == "NOT_ALLOWED"
 
     # --- digests --------------------------------------------------------------------------------------------------
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from tenure.core import commands as c
 from tenure.core import retry
 from tenure.core.commands import NewTask
-from tenure.core.records import DeadLetter, RetryPolicy
+from tenure.core.errors import InvalidInput
+from tenure.core.records import Brief, DeadLetter, RetryPolicy, RetryWords, replace
 from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import Scene
 
@@ -369,6 +371,21 @@ class Endings(Stage):
         hopeless = scene.add(retry=RetryPolicy(retry_on=("permanent",)))
         scene.fail(scene.take(hopeless), "permanent")
         assert scene.states(never, only, hopeless) == ["dead_lettered"] * 3
+
+    def test_a_policy_in_the_words_of_other_queues_is_kept_in_ours(self, scene: Scene) -> None:
+        said = {
+            "initial_delay_sec": 5, "backoff_multiplier": 3, "max_delay_sec": 60, "jitter": False,
+            "no_retry_on": ["cancelled", "permanent"],
+        }  # fmt: skip
+        ours = RetryPolicy(initial_delay=5, multiplier=3, cap=60, jitter=0.0, no_retry_on=("permanent",))
+        key = scene.add(retry=msgspec.convert(said, RetryWords))
+        edited = scene.add()
+        scene.do(c.Edit, task=edited, changes={"retry": {**said, "jitter": True}})
+        assert scene.row(Brief, scene.task(key).id).retry == ours
+        assert scene.row(Brief, scene.task(edited).id).retry == replace(ours, jitter=0.5)
+        assert scene.fail(scene.take(key)).retry_at == scene.now + 5_000_000
+        with pytest.raises(InvalidInput, match="initial_delay_sec and initial_delay"):
+            scene.do(c.Edit, task=edited, changes={"retry": {"initial_delay": 7, "initial_delay_sec": 8}})
 
     @pytest.mark.parametrize("error_class", retry.CLASSES)
     def test_a_policy_speaks_for_every_class_also_where_the_attempt_is_given_back(
