@@ -21,7 +21,6 @@ def server() -> Iterator[PostgresServer]:
         yield server
 
 
-
 def test_a_server_that_comes_back_is_waited_for(bare: Tenure, server: PostgresServer) -> None:
     bare.environ["TENURE_URL"] = server.url
     assert bare.process("init").code == 0

@@ -36,7 +36,14 @@ def filters_of(given: Namespace) -> dict[str, Any]:
     arg("--lease", type=seconds, metavar="SECONDS", help="how long the claim is good for, unless renewed (or 30m, 2h)"),
     arg("--wait", type=seconds, default=0.0, metavar="SECONDS", help="stay that long for a task to be ready"),
     arg("-n", type=int, default=1, metavar="N", help="take up to N tasks"),
-    arg("--meta", action="append", default=[], type=pair, metavar="NAME=VALUE", help="said of the claim, for its history"),
+    arg(
+        "--meta",
+        action="append",
+        default=[],
+        type=pair,
+        metavar="NAME=VALUE",
+        help="said of the claim, for its history",
+    ),
     arg("--request-id", metavar="ID", help="sent again with the same id, the answer is the same"),
     *FILTERS,
 )

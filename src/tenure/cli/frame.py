@@ -189,9 +189,7 @@ def answered(outcome: Outcome, text: str | Callable[[], str] = "", **more: Any) 
     """An outcome as an answer: its one shape for --json, its kind as the exit code."""
     from tenure.client.wire import outcome_value
 
-    return Answer(
-        {**outcome_value(outcome), **more}, text or (lambda: _said(outcome)), exit_of(outcome.outcome)
-    )
+    return Answer({**outcome_value(outcome), **more}, text or (lambda: _said(outcome)), exit_of(outcome.outcome))
 
 
 def _said(outcome: Outcome) -> str:

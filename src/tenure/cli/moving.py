@@ -36,7 +36,13 @@ def archive(run: Run, given: Namespace) -> Answer:
         count = run.client.could_archive(older=given.older_than)
         return Answer({"would_move": count, "dry_run": True}, f"{counted(count, 'task')} would be moved")
     moved = run.client.archive_finished(older=given.older_than)
-    value = {"moved": moved.tasks, "bytes": moved.bytes, "pruned": moved.pruned, "failed": moved.failed, "held_back": moved.held_back}
+    value = {
+        "moved": moved.tasks,
+        "bytes": moved.bytes,
+        "pruned": moved.pruned,
+        "failed": moved.failed,
+        "held_back": moved.held_back,
+    }
     lines = [f"{counted(moved.tasks, 'task')} moved into the archive, {moved.bytes} bytes"]
     if moved.pruned:
         lines.append(f"{counted(moved.pruned, 'task')} gone from it, since history_retention is over")

@@ -57,7 +57,7 @@ def _said(value: Any) -> Any:
 
 
 @cache
-def _shape(kind: type[Any]) -> tuple[tuple[str, ...], tuple[Any, ...], Callable[[Any], tuple[Any, ...]], Any]:
+def _shape(kind: Any) -> tuple[tuple[str, ...], tuple[Any, ...], Callable[[Any], tuple[Any, ...]], Any]:
     fields = [(name, default) for name, default in _fields(kind) if name not in _APART]
     names = tuple(name for name, _ in fields)
     get = attrgetter(*names)
@@ -68,7 +68,7 @@ def _shape(kind: type[Any]) -> tuple[tuple[str, ...], tuple[Any, ...], Callable[
 
 
 @cache
-def _fields(kind: type[Any]) -> tuple[tuple[str, Any], ...]:
+def _fields(kind: Any) -> tuple[tuple[str, Any], ...]:
     """Names and defaults; what is required differs from all values."""
     missing = object()
     found = []
@@ -88,7 +88,9 @@ def _first_form(command: Command) -> str:
             kind = type(value)
             known = next((FIELDS[one.__name__] for one in kind.__mro__ if one.__name__ in FIELDS), None)
             had = [name for name in (*_ALWAYS, *(known or "").split()) if hasattr(value, name)]
-            more = [n for n, default in _fields(kind) if n not in had and (known is None or getattr(value, n) != default)]
+            more = [
+                n for n, default in _fields(kind) if n not in had and (known is None or getattr(value, n) != default)
+            ]
             said = {name: as_then(getattr(value, name)) for name in (*had, *more)}
             tag = kind.__struct_config__.tag
             return said if tag is None else {"command": tag, **said}

@@ -25,7 +25,8 @@ NEEDS: dict[type[Command], str] = {
     **dict.fromkeys(
         (
             c.Plan, c.Link, c.Unlink, c.Publish, c.Pause, c.Resume, c.Answer, c.Cancel, c.Retry, c.Reset, c.Adopt,
-            c.Archive, c.Edit, c.Assign, c.Reassign, c.Recover, c.Abort, c.Note, c.Undo, c.Drain, c.Terminate, c.ResumeAgent,
+            c.Archive, c.Edit, c.Assign, c.Reassign, c.Recover, c.Abort, c.Note, c.Undo, c.Drain, c.Terminate,
+            c.ResumeAgent,
         ),
         "member",
     ),

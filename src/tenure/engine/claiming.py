@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tenure.core import claims, commands, eligibility, inputs, lifecycle, priority, reservations, retry
-from tenure.core.eligibility import Profile
 from tenure.core.digests import digest_of
+from tenure.core.eligibility import Profile
 from tenure.core.errors import InvalidInput
 from tenure.core.outcomes import Outcome
 from tenure.core.priority import Lane

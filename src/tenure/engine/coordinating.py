@@ -173,7 +173,7 @@ def resign(engine: Engine, holder: str, term: int) -> Outcome:
 
 
 def hear_alone(engine: Engine, project: str, holder: str) -> bool:
-    """Where nobody leads: make what the log asks for up to its end, as a leader for that long. False: somebody leads."""
+    """Where nobody leads: make what the log asks for up to its end, as a leader for that long. False: one leads."""
     if project not in firing.projects_with_news(engine, 0):
         return True
     outcome = stand(engine, holder, BRIEFLY, None, Cycles())

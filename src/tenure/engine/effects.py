@@ -251,7 +251,7 @@ def _announce_retry(work: Work, task: Task) -> None:
 def _let_agent_go(work: Work, held: Task) -> None:
     """The end of an agent's last claim is its own end, where an operator has terminated it.
 
-    Settling looks only at agents that it has read: what it leaves is told by the sweep, and answers do not depend on it.
+    Settling looks only at agents that it has read: the sweep tells of the others, and no answer depends on that.
     """
     is_settling = work.instant != work.now
     agent = (work.peek if is_settling else work.get)(Agent, held.project, held.agent or "")

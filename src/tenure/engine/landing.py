@@ -30,7 +30,9 @@ def land(work: Work, cmd: commands.Land) -> Outcome:
     claim = hold.claim
     recorded = [row for row in of_task(work, hold.task) if row.generation == claim.generation]
     if len(recorded) >= MOST:
-        raise LimitReached(f"{hold.task.key} has {MOST} landings under one claim", "release the task and claim it again")
+        raise LimitReached(
+            f"{hold.task.key} has {MOST} landings under one claim", "release the task and claim it again"
+        )
     said = Landing(
         project=cmd.project, id=landing_id(claim.id, len(recorded) + 1), task=claim.task, generation=claim.generation,
         run=claim.run, agent=claim.agent, branch=cmd.branch, old=cmd.old, new=cmd.new, at=work.now,

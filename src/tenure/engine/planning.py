@@ -176,7 +176,7 @@ def _differences(
     brief = brief_of(work, task)
     changes = {}
     for name in _COMPARED:
-        value = inputs.check_retry(new.retry) if name == "retry" else getattr(new, name)
+        value: Any = inputs.check_retry(new.retry) if name == "retry" else getattr(new, name)
         comparable = priority.parse_priority(value) if name == "priority" else msgspec.to_builtins(value)
         if comparable != msgspec.to_builtins(current_value(work, task, brief, name)):
             changes[name] = value

@@ -192,8 +192,8 @@ def history(work: Work, project: str, name: str) -> list[v.HistoryEntry]:
     for row in spending.of_task(work, project, task.id):
         spent.setdefault(row.generation, []).append(row)
     landed: dict[int, list[v.LandingView]] = {}
-    for row in landing.of_task(work, task):
-        landed.setdefault(row.generation, []).append(landing.view(row))
+    for said in landing.of_task(work, task):
+        landed.setdefault(said.generation, []).append(landing.view(said))
     verdicts = {row.claimed: validations.view(work, row, task) for row in validations.of_task(work, task)}
     put: dict[int, list[v.ArtifactView]] = {}
     for one in putting.of_task(work, task):
@@ -203,7 +203,8 @@ def history(work: Work, project: str, name: str) -> list[v.HistoryEntry]:
             "generation": c.generation, "run": c.run, "attempt": c.attempt, "session": c.session, "agent": c.agent,
             "user": c.user, "acquired_at": c.acquired_at, "released_at": c.released_at, "state": c.state,
             "release_reason": c.reason, "renewals": task.renewals if c.state == "active" else c.renewals,
-            "metadata": c.metadata, "counted": c.counted, "result_accepted": c.result_accepted, "work_product_ref": c.work_product,
+            "metadata": c.metadata,
+            "counted": c.counted, "result_accepted": c.result_accepted, "work_product_ref": c.work_product,
             "error_class": c.error_class, "error": c.error,
             "refused": [result_view(work, r, data=False) for r in refused.get(c.generation, ())],
             "usage": spending.view(spent.get(c.generation, ())), "landings": landed.get(c.generation, []),

@@ -47,7 +47,7 @@ class Rows:
     def peek(self, kind: type[R], project: str, id: str) -> R | None:
         """The row, if it was read already."""
         row = self._rows.get((kind, project, id), UNREAD)
-        return None if row is UNREAD else row  # type: ignore[return-value]  # the key's kind is the row's
+        return None if row is UNREAD else row
 
     def get_many(self, kind: type[R], project: str, wanted: Iterable[str]) -> dict[str, R]:
         """The rows that exist, by id, with one look at the store for those not read yet."""

@@ -26,8 +26,8 @@ from tenure.testing.engine.order import Order
 from tenure.testing.engine.overview import Overview
 from tenure.testing.engine.processes import Processes
 from tenure.testing.engine.reach import Reach
-from tenure.testing.engine.recalling import Recalling
 from tenure.testing.engine.readers import LogReaders
+from tenure.testing.engine.recalling import Recalling
 from tenure.testing.engine.receipts import Receipts
 from tenure.testing.engine.repeats import Repeats
 from tenure.testing.engine.reservations import Reservations

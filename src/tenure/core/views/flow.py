@@ -99,5 +99,7 @@ class GaugesView(TypedDict):
     budget: Annotated[MoneyView | None, Meta(description="the project's own; None where it has none")]
     readers: Annotated[
         dict[str, float],
-        Meta(description="reader of the log → seconds since the first event that it has not passed; 0: it has passed all"),
+        Meta(
+            description="reader of the log → seconds since the first event that it has not passed; 0: it has passed all"
+        ),
     ]

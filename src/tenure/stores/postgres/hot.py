@@ -169,9 +169,9 @@ _HOLDS = """
         AND c.nonce = g.nonce
 """
 
-# The address (`ctid`) finds the row that was seen at no cost. A server may have waited there for another writer, and not
-# every minor version looks at the address again afterwards, so what was found is asked once more of the newer row: each
-# of these writes changes one of the columns.
+# The address (`ctid`) finds the row that was seen at no cost. A server may have waited there for another writer, and
+# not every minor version looks at the address again afterwards, so what was found is asked once more of the newer row:
+# each of these writes changes one of the columns.
 _STILL_HELD = """t.ctid = f.held_at
         AND t.tenant = $1 AND t.project = $4 AND t.id = f.id AND t.generation = f.generation AND t.claim_epoch = $3
         AND t.state = f.was AND t.renewals = f.renewals AND t.plain"""

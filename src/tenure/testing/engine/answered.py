@@ -37,8 +37,9 @@ VERBS: dict[str, tuple[type[Command], dict[str, Any]]] = {
 }
 OTHER: dict[type[Command], dict[str, Any]] = {
     c.Progress: {"percent": 6}, c.Checkpoint: {"data": {}}, c.Usage: {"model": "opus", "fresh": 11},
-    c.Land: {"branch": "main", "old": "a" * 40, "new": "c" * 40}, c.Fail: {"message": "other"}, c.Ask: {"question": "How?"},
-    c.Release: {"reason": "other"}, c.Spawn: {"tasks": (NewTask(title="other"),)}, c.Submit: {"data": {"a": 2}},
+    c.Land: {"branch": "main", "old": "a" * 40, "new": "c" * 40}, c.Fail: {"message": "other"},
+    c.Ask: {"question": "How?"}, c.Release: {"reason": "other"}, c.Spawn: {"tasks": (NewTask(title="other"),)},
+    c.Submit: {"data": {"a": 2}},
 }  # fmt: skip
 
 
@@ -76,9 +77,7 @@ SINCE: dict[str, Callable[[Scene, str], object]] = {
 class AnsweredRequests(Stage):
     @pytest.mark.parametrize("since", SINCE)
     @pytest.mark.parametrize("verb", VERBS)
-    def test_a_request_sent_again_has_one_effect_and_the_same_answer(
-        self, scene: Scene, verb: str, since: str
-    ) -> None:
+    def test_a_request_sent_again_has_one_effect_and_the_same_answer(self, scene: Scene, verb: str, since: str) -> None:
         kind, fields = VERBS[verb]
         key = scene.add(max_attempts=20)
         receipt = scene.take(key)
@@ -128,6 +127,7 @@ class AnsweredRequests(Stage):
     def test_what_a_claim_remembers_stays_small_however_much_was_answered(self, scene: Scene) -> None:
         key = scene.add()
         receipt = scene.take(key)
+        tasks: tuple[NewTask, ...] = ()
         for n in range(5):
             tasks = tuple(NewTask(title=f"{'long ' * 48}{n}-{k}", name=f"{n}-{k}") for k in range(40))
             scene.do(c.Spawn, receipt=receipt, tasks=tasks, request_id=f"r{n}")
@@ -178,7 +178,8 @@ class AnsweredRequests(Stage):
     def test_a_zombies_repeated_reserve_is_refused(self, scene: Scene) -> None:
         key = scene.add()
         receipt = scene.take(key, lease=60)
-        ask = {"receipt": receipt, "patterns": ("env:x",), "agent": "ann", "session": "s-ann", "request_id": "r1"}
+        ask: dict[str, Any] = {"receipt": receipt, "patterns": ("env:x",), "agent": "ann", "session": "s-ann"}
+        ask["request_id"] = "r1"
         first = scene.do(c.Reserve, **ask)
         again = scene.do(c.Reserve, **ask)
         assert (first.outcome, again.outcome, again.again) == ("GRANTED", "GRANTED", True)
@@ -189,7 +190,8 @@ class AnsweredRequests(Stage):
         assert scene.rows(Reservation) == []
 
     def test_a_reservation_that_ran_out_is_not_granted_again_by_its_request(self, scene: Scene) -> None:
-        ask = {"patterns": ("env:x",), "agent": "ann", "session": "s-ann", "lease": 60, "request_id": "r1"}
+        ask: dict[str, Any] = {"patterns": ("env:x",), "agent": "ann", "session": "s-ann", "lease": 60}
+        ask["request_id"] = "r1"
         first = scene.do(c.Reserve, **ask)
         again = scene.do(c.Reserve, **ask)
         assert (again.outcome, again.again, again.receipt) == ("GRANTED", True, first.receipt)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tenure.core import commands as c
@@ -74,7 +76,7 @@ class Terminating(Stage):
         key = scene.add()
         receipt = scene.take(key, "ann")
         scene.do(c.Terminate, agent="ann")
-        ends = {
+        ends: dict[str, tuple[type[c.Command], dict[str, Any]]] = {
             "fail": (c.Fail, {"receipt": receipt}), "release": (c.Release, {"receipt": receipt}),
             "recover": (c.Recover, {"task": key}), "cancel": (c.Cancel, {"task": key}),
             "ask": (c.Ask, {"receipt": receipt, "question": "Why?"}), "wait": (c.Wait, {"receipt": receipt}),
