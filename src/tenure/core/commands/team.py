@@ -44,7 +44,7 @@ class Drain(Command, frozen=True, kw_only=True, tag="drain"):
 
 
 class Terminate(Command, frozen=True, kw_only=True, tag="terminate"):
-    """End an agent: it claims nothing until it is resumed. Graceful: what it holds may finish; else its claims end now."""
+    """End an agent: it claims nothing until it is resumed. Graceful: what it holds may finish."""
 
     agent: str
     graceful: bool = True
