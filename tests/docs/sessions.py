@@ -74,6 +74,7 @@ def even(text: str, folder: Path) -> str:
     text = text.replace(str(folder.resolve()), "/home/ann/shop").replace(str(folder), "/home/ann/shop")
     text = re.sub(r"(@\d+):[0-9A-Z]{20,}", r"\1:K3F9…", text)
     text = re.sub(r"\b(cmd|task|result|dag|msg)_[0-9A-HJKMNP-TV-Z]{26}", r"\1_01…", text)
+    text = re.sub(r"\bwp-([\w-]+)-[0-9a-f]{6}\b", r"wp-\1-9c4e1d", text)
     text = re.sub(r"\b\d\d:\d\d:\d\d\b", "12:00:00", text)
     text = re.sub(r"\([\d.]+ s\) +", "(1 s)  ", text)
     text = re.sub(r"held +ended by", "held" + " " * 23 + "ended by", text)

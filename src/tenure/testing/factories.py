@@ -232,6 +232,7 @@ def comparable(answer: Answer) -> Any:
 
 
 _ID = re.compile(r"\b(cmd|dag|hold|msg|result|task)_[0-9A-Z]{26}")
+PRODUCT = re.compile(r"\b(wp-[^ ]+-gen[0-9]+)-[0-9a-f]{6}\b")
 _BY_CHANCE = {"receipt", "command_id", "id", "dag", "result", "parent"}
 
 
@@ -240,7 +241,7 @@ def _without_chance(value: Any) -> Any:
         return {k: _without_chance(v) for k, v in value.items() if k not in _BY_CHANCE}
     if isinstance(value, (list, tuple)):
         return [_without_chance(v) for v in value]
-    return _ID.sub(r"\1_…", value) if isinstance(value, str) else value
+    return PRODUCT.sub(r"\1-…", _ID.sub(r"\1_…", value)) if isinstance(value, str) else value
 
 
 __all__ = ["AGENT", "MEMBER", "OWNER", "PROJECT", "Dice", "Scene", "claim_id", "code_of", "comparable", "forged"]

@@ -27,7 +27,7 @@ from tenure.stores.port import FUSED, Store
 from tenure.testing.clock import FakeClock
 from tenure.testing.engine.histories import play, play_in_batches
 from tenure.testing.engine.stage import Stage
-from tenure.testing.factories import OWNER, PROJECT, Scene, code_of, comparable
+from tenure.testing.factories import OWNER, PRODUCT, PROJECT, Scene, code_of, comparable
 from tenure.testing.suites.store_setting import needs
 
 _ID = re.compile(r"\b(cmd|dag|evt|hold|msg|result|task)_[0-9A-Z]{26}")
@@ -96,7 +96,7 @@ def _without_chance(value: Any) -> Any:
         return {k: _without_chance(v) for k, v in sorted(value.items()) if k not in _BY_CHANCE}
     if isinstance(value, (list, tuple)):
         return [_without_chance(v) for v in value]
-    return _ID.sub(r"\1_…", value) if isinstance(value, str) else value
+    return PRODUCT.sub(r"\1-…", _ID.sub(r"\1_…", value)) if isinstance(value, str) else value
 
 
 class BothWays(Stage):
