@@ -10,7 +10,8 @@ import msgspec
 from tenure.core import inputs
 from tenure.core.commands import Add, Dependency, NewTask
 from tenure.core.errors import TenureError
-from tenure.core.records import RetryWords
+from tenure.core.records import RetryPolicy, RetryWords
+from tenure.core.retry import in_our_words
 from tenure.plans.nodes import Fault, Findings, Mapping, Node, Place, Scalar, Sequence, is_unset, plain
 from tenure.plans.times import SECOND, parse_duration, parse_instant
 
@@ -128,7 +129,7 @@ _RETRY: dict[str, Callable[[Node, str], Any]] = {
 }  # fmt: skip
 
 
-def retry(node: Node, name: str) -> RetryWords:
+def retry(node: Node, name: str) -> RetryPolicy:
     if not isinstance(node, Mapping):
         raise expected(node, name, "a mapping")
     values = {}
@@ -136,7 +137,10 @@ def retry(node: Node, name: str) -> RetryWords:
         if key not in _RETRY:
             raise unknown_key(place, key, _RETRY, f"{name}.")
         values[key] = _RETRY[key](value, f"{name}.{key}")
-    return RetryWords(**values)
+    try:
+        return in_our_words(RetryWords(**values))
+    except TenureError as error:
+        raise Wrong(node.place, "INVALID", error.message, error.hint) from None
 
 
 def unknown_key(place: Place, key: str, known: Any, prefix: str = "") -> Wrong:
