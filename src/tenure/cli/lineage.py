@@ -116,8 +116,10 @@ def _under(claim: Mapping[str, Any], now: int, *, is_narrow: bool) -> list[str]:
     verdict = claim.get("validation")
     if verdict:
         said.append(f"└ {verdict_line(verdict)}")
-    for landing in claim.get("landings") or [one for one in [claim.get("landing")] if one]:
-        said.append(f"└ was about to land {landing['new'][:12]} on {plain(landing['branch'])}")
+    said += [
+        f"└ was about to land {landing['new'][:12]} on {plain(landing['branch'])}"
+        for landing in reversed(claim.get("landings") or ())
+    ]
     for result in claim["refused"]:
         why = style(f"refused: {result['reason']}", "red")
         who = f"from {plain(result['agent'])} with generation {result['generation']}"
