@@ -7,6 +7,7 @@ from tests.mutants.seeds_of_artifacts import ARTIFACTS
 from tests.mutants.seeds_of_budgets import BUDGETS
 from tests.mutants.seeds_of_models import MODELS
 from tests.mutants.seeds_of_moving import MOVING
+from tests.mutants.seeds_of_place import PLACE
 from tests.mutants.seeds_of_sharing import SHARING
 from tests.mutants.seeds_of_signing_in import SIGNING_IN
 from tests.mutants.seeds_of_sources import SOURCES
@@ -476,6 +477,7 @@ MUTANTS = (
     *BUDGETS,
     *MODELS,
     *MOVING,
+    *PLACE,
     *SHARING,
     *SIGNING_IN,
     *SOURCES,

@@ -43,6 +43,11 @@ def store(patient: Patient) -> Iterator[Finding]:
                 "store", f"the log beside the store has {os.path.getsize(log) // MEGABYTE} MB: a reader keeps it open",
                 "end commands that have been reading for long; it shrinks by itself then",
             )  # fmt: skip
+        if os.path.exists(f"{log}.1.aside"):
+            yield note(
+                "store", f"a backup was copied over the store; the log that lay beside it is {log}.1.aside",
+                "it has what the store before had not yet in its file; delete it when that is not needed",
+            )  # fmt: skip
 
 
 def clock(patient: Patient) -> Iterator[Finding]:

@@ -10,6 +10,24 @@ from tenure.core.errors import Bug, Conflict, InvalidInput, OutcomeUnknown, Stor
 BAD_VALUES = (UnicodeEncodeError, OverflowError, TypeError)
 
 
+class Moved(StoreAway):
+    """The store's file, or one beside it, is no longer what was opened. Nothing was written."""
+
+    def __init__(self, change: str) -> None:
+        super().__init__(
+            f"{change} while this process had the store open; nothing was written",
+            "Put it back, or restore a backup with `tenure db restore`. What is finished is kept and sent then.",
+        )
+        self.change = change
+
+
+def moved_at_commit(change: str) -> OutcomeUnknown:
+    return OutcomeUnknown(
+        f"{change} while this was written; the change may be lost with it",
+        "Put it back, or restore a backup with `tenure db restore`; then send it again with the same request id.",
+    )
+
+
 def translated(error: apsw.Error, path: str) -> TenureError:
     """What a failed statement means. The transaction is rolled back, so nothing was done."""
     if isinstance(error, apsw.ConstraintError):

@@ -16,8 +16,8 @@ from tenure.core.records import KINDS, Row, Task
 from tenure.stores.port import Change, Head
 from tenure.stores.sql.clauses import Dialect
 from tenure.stores.sql.statements import Statement, event_table, table_of
-from tenure.stores.sqlite.connections import Link
-from tenure.stores.sqlite.failures import BAD_VALUES, at_commit, bad_value, translated
+from tenure.stores.sqlite.connections import Connections, Link
+from tenure.stores.sqlite.failures import BAD_VALUES, Moved, at_commit, bad_value, moved_at_commit, translated
 
 if TYPE_CHECKING:
     from tenure.stores.sqlite.store import Sqlite
@@ -79,13 +79,15 @@ SET_PLACE = "UPDATE meta SET place = ?"
 class SqliteTransaction:
     """Fulfils the port. Once a save or append has failed it cannot commit, whatever the caller catches."""
 
-    __slots__ = ("_failed", "_last", "_link", "_store", "_tenant", "_write", "epoch", "now")
+    __slots__ = ("_connections", "_ended", "_failed", "_last", "_link", "_store", "_tenant", "_write", "epoch", "now")
 
     now: int
     epoch: str
 
-    def __init__(self, store: Sqlite, tenant: str, write: bool) -> None:
+    def __init__(self, store: Sqlite, connections: Connections, tenant: str, write: bool) -> None:
         self._store = store
+        self._connections = connections
+        self._ended: str | None = None  # the epoch before, where this one begins another
         self._tenant = tenant
         self._write = write
         self._link: Link = _ENDED
@@ -98,11 +100,13 @@ class SqliteTransaction:
             store.turn.acquire(store.patience, store.monotonic)
         link = None
         try:
-            link = store.connections.take()
+            link = self._connections.take()
             now = store.clock()  # a reader's snapshot is not older than its time: no lease looks over that was renewed
             link.execute("BEGIN IMMEDIATE" if self._write else "BEGIN")
             if self._write:
                 now = store.clock()  # with the lock in hand, however long it took
+            if (change := self._connections.change()) is not None:
+                raise Moved(change)
             ((self.epoch, schema, last),) = link.execute(HEAD).fetchall()
             if schema != store.schema:
                 raise SchemaMismatch(
@@ -114,6 +118,8 @@ class SqliteTransaction:
                 self._end(link, "ROLLBACK")
             if self._write:
                 store.turn.release()
+            if isinstance(error, Moved):
+                store.lose(self._connections, error.change)
             if isinstance(error, apsw.Error):
                 raise translated(error, store.path) from error
             raise
@@ -138,14 +144,17 @@ class SqliteTransaction:
                     if isinstance(failure, apsw.Error):
                         raise at_commit(failure, store.path) from failure
                     raise
-                store.connections.give(link)
+                self._connections.give(link)
+                if (change := self._connections.change()) is not None:  # it may have gone to a file without a name
+                    store.lose(self._connections, change)
+                    raise moved_at_commit(change)
         finally:
             if self._write:
                 store.turn.release()
         if kind is None and self._failed is not None:
             raise self._failed
         if good and self._last:
-            store.announce(self._last)
+            store.announce(self._last, self.epoch, self._ended)
 
     def load(self, kind: type[R], keys: Collection[tuple[str, str]]) -> list[R]:
         table = table_of(kind, DIALECT)
@@ -282,6 +291,7 @@ class SqliteTransaction:
     def set_epoch(self, epoch: str) -> None:
         self._must_write()
         self._read((SET_EPOCH, [epoch]))
+        self._ended = self._ended or self.epoch
         self.epoch = epoch
 
     def move_to(self, place: str) -> None:
@@ -327,7 +337,7 @@ class SqliteTransaction:
         except apsw.Error:
             link.close()
         else:
-            self._store.connections.give(link)
+            self._connections.give(link)
 
 
 def _grouped(kind: type[Row], by: str, pairs: Iterable[tuple[Any, ...]]) -> dict[Any, Any]:
