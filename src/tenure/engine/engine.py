@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from tenure.core import commands, inputs, roles
 from tenure.core.commands import OWNER, Command, Principal
-from tenure.core.errors import Bug, Conflict, InvalidInput, StoreError, TenureError, TooLarge
+from tenure.core.errors import Bug, ClockJump, Conflict, InvalidInput, StoreError, TenureError, TooLarge
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Project
 from tenure.engine import requests
@@ -24,6 +24,7 @@ from tenure.stores.port import FUSED, Store, Transaction
 
 if TYPE_CHECKING:
     from tenure.artifacts.port import Artifacts
+    from tenure.engine.clocks import Accepted
     from tenure.engine.trials import Trial, Trials
 
 Answer = Outcome | TenureError
@@ -139,7 +140,7 @@ class Engine:
             answers = self.trials.run(given, lambda trial: attempt(trial=trial)) if self.trials else attempt()
         except TenureError as error:
             # What fails before the first command was looked at is about none of them.
-            if len(batch) == 1 or not error.definite or not has_begun:
+            if len(batch) == 1 or not error.definite or not has_begun or isinstance(error, ClockJump):
                 return [error] * len(batch)
             # The store refused the whole: find the command it stumbles over, so that its neighbours are served.
             half = len(batch) // 2
@@ -346,6 +347,12 @@ class Engine:
         from tenure.engine.epochs import begin_epoch
 
         return begin_epoch(self, why)
+
+    def accept_clock(self) -> Accepted:
+        """Take the host's clock as right, and put right what was written while it was ahead."""
+        from tenure.engine.clocks import accept_clock
+
+        return accept_clock(self)
 
     def _enter_copy(self) -> None:
         if self.store.is_copy:

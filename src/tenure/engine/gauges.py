@@ -57,6 +57,7 @@ def _entry(work: Work, name: str, projects: Sequence[str]) -> GaugesView:
         "overdue": work.tx.tally(Task, fallen_due, MOST_OVERDUE),
         "overdue_retries": work.tx.tally(Task, {**fallen_due, "state": lifecycle.RETRYING}, MOST_OVERDUE),
         "oldest_ready": _oldest_ready(work, projects) if states.get(lifecycle.READY) else 0.0,
+        "clock_behind": work.tx.behind / 1e6,
         "agents": _agents(work, where),
         "budget": _budget(work, projects) if name != OTHER else None,
     }
@@ -144,6 +145,7 @@ def _together(parts: Sequence[GaugesView]) -> GaugesView:
         "overdue": sum(part["overdue"] for part in parts),
         "overdue_retries": sum(part["overdue_retries"] for part in parts),
         "oldest_ready": max(part["oldest_ready"] for part in parts),
+        "clock_behind": max(part["clock_behind"] for part in parts),
         "agents": agents,
         "budget": None,
     }

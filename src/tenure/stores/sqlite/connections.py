@@ -8,7 +8,7 @@ from typing import Any
 import apsw
 
 from tenure.core.errors import StoreAway
-from tenure.stores.sqlite.failures import Moved, translated
+from tenure.stores.sqlite.failures import moved, translated
 from tenure.stores.sqlite.place import change_of, files_of, names_of
 
 _STATEMENTS = 256  # an update has as many texts as there are sets of changed columns
@@ -101,7 +101,7 @@ class Connections:
         except IndexError:
             # First the look: to connect where the log was removed would make a new one.
             if (change := self.change()) is not None:
-                raise Moved(change) from None
+                raise moved(change) from None
             link = connect(self._path, self._patience)
         if self._files is None:
             link.all("PRAGMA schema_version")  # whoever reads has all three open, and makes what is missing
@@ -109,7 +109,7 @@ class Connections:
                 self._files = files_of(self._path)
             except OSError as error:
                 link.close()
-                raise Moved(f"{error.filename} was removed") from error
+                raise moved(f"{error.filename} was removed") from error
         return link
 
     def change(self) -> str | None:

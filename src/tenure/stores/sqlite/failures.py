@@ -13,12 +13,16 @@ BAD_VALUES = (UnicodeEncodeError, OverflowError, TypeError)
 class Moved(StoreAway):
     """The store's file, or one beside it, is no longer what was opened. Nothing was written."""
 
-    def __init__(self, change: str) -> None:
-        super().__init__(
-            f"{change} while this process had the store open; nothing was written",
-            "Put it back, or restore a backup with `tenure db restore`. What is finished is kept and sent then.",
-        )
-        self.change = change
+    change = ""  # which, and what happened to it
+
+
+def moved(change: str) -> Moved:
+    error = Moved(
+        f"{change} while this process had the store open; nothing was written",
+        "Put it back, or restore a backup with `tenure db restore`. What is finished is kept and sent then.",
+    )
+    error.change = change
+    return error
 
 
 def moved_at_commit(change: str) -> OutcomeUnknown:

@@ -1,5 +1,5 @@
 -- 0001_initial da6b7d4e25e56e458c05ec4d915c6dd267e16121ca78d06c4057097a23196ee5 since 0.1.0
--- 0002_fence acc91ced57f574a7ee5e7087ec8a13192707916c6dbc8b3f71a79893fc140eeb since 0.2.0
+-- 0002_fence a1dfcffef241e21e78d1fb8b979fe95b7c15cf9daad60eb3ca05d84686eed323 since 0.2.0
 
 -- table agent of agent
 CREATE TABLE agent (
@@ -441,7 +441,7 @@ CREATE TABLE meta (
     epoch TEXT NOT NULL,
     schema INTEGER NOT NULL,
     place TEXT NOT NULL
-) STRICT;
+, boot TEXT NOT NULL DEFAULT '', clock_offset INTEGER NOT NULL DEFAULT 0, ahead_at INTEGER, ahead_uptime INTEGER) STRICT;
 
 -- table migration of migration
 CREATE TABLE migration (

@@ -14,10 +14,11 @@ import apsw
 
 from tenure.core.errors import InvalidInput, StoreAway, StoreCorrupt
 from tenure.core.records import KINDS
-from tenure.stores.port import BACKUP, DURABLE, PROCESSES, WAKE_UPS, Clock
+from tenure.stores.clocks import reader_of
+from tenure.stores.port import BACKUP, DURABLE, HOST_CLOCK, PROCESSES, WAKE_UPS, Clock
 from tenure.stores.sqlite import place, schema
 from tenure.stores.sqlite.connections import Connections, Link, connect
-from tenure.stores.sqlite.failures import Moved, translated
+from tenure.stores.sqlite.failures import moved, translated
 from tenure.stores.sqlite.lock import TurnLock
 from tenure.stores.sqlite.noting import EVERY, note, noted
 from tenure.stores.sqlite.transaction import SqliteTransaction
@@ -37,7 +38,7 @@ _opened: Counter[tuple[int, str]] = Counter()
 class Sqlite:
     """Fulfils the port with one file. Opening makes it unless `create` is False."""
 
-    features = frozenset({DURABLE, PROCESSES, WAKE_UPS, BACKUP})
+    features = frozenset({DURABLE, PROCESSES, WAKE_UPS, BACKUP, HOST_CLOCK})
 
     def __init__(
         self,
@@ -54,7 +55,7 @@ class Sqlite:
         """`patience`: seconds to wait for the turn to write. `mounts`: a table like /proc/self/mounts, for tests."""
         self.path = os.path.realpath(path)  # one name for all, or links would lead to other lock files
         self.url = f"sqlite://{self.path}"
-        self.clock = clock or _host_clock
+        self.clock = reader_of(clock)
         self.patience = patience
         self.monotonic = monotonic
         self.written = threading.Condition()
@@ -137,7 +138,7 @@ class Sqlite:
             if self._lost is None:
                 return  # another thread was first
             if not os.path.exists(self.path):
-                raise Moved(change)
+                raise moved(change)
             self.turn.close()  # its files may be gone too
             seen = {self._seen_epoch: self._seen}
             self._open(False, seen)
@@ -303,7 +304,7 @@ class Sqlite:
             place.make_private(draft, anew=True)
             link = connect(draft, self.patience, wal=False)
             try:
-                schema.make(link, self._random(4).hex(), place.place_of(draft), self.clock())
+                schema.make(link, self._random(4).hex(), place.place_of(draft), self.clock().wall)
                 link.all("PRAGMA journal_mode = WAL")
                 link.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
             finally:
@@ -322,7 +323,7 @@ class Sqlite:
             found = schema.look(link, self.path)  # another process may have been first
             if found is None:
                 self._back_up_beside(link)
-                schema.upgrade(link, self.clock())
+                schema.upgrade(link, self.clock().wall)
                 found = schema.look(link, self.path)
         finally:
             self.turn.release()
@@ -347,11 +348,11 @@ class Sqlite:
     def _use(self, ask: Callable[[Link], T]) -> T:
         """What `ask` gives, of a link to the file that lies at the path."""
         connections = self._ready()
+        if (change := connections.change()) is not None:
+            self.lose(connections, change)
+            raise moved(change)
         link = connections.take()
         try:
-            if (change := connections.change()) is not None:
-                self.lose(connections, change)
-                raise Moved(change)
             return ask(link)
         except apsw.Error as error:
             raise translated(error, self.path) from error
@@ -374,7 +375,3 @@ def copy_into(link: Link, path: str) -> None:
     finally:
         target.close()
     place.sync_folder(path)
-
-
-def _host_clock() -> int:
-    return time.time_ns() // 1000
