@@ -19,12 +19,17 @@ def user_state(environ: Mapping[str, str]) -> str:
     return os.path.join(environ.get("XDG_STATE_HOME") or os.path.join(home, ".local", "state"), "tenure")
 
 
+def user_states(environ: Mapping[str, str]) -> tuple[str, str]:
+    """Where a user's state may lie, the preferred folder first. Readers look in both."""
+    return user_state(environ), _sandbox_state(environ)
+
+
 def store_states(environ: Mapping[str, str], url: str) -> tuple[str, ...]:
     """Where the state that belongs to one store may lie, the preferred folder first. Readers look in all of them."""
     import hashlib  # a fifth of what a bare start costs: only commands that look up a receipt pay for it
 
     name = os.path.join("stores", hashlib.sha256(url.encode()).hexdigest()[:16])
-    return tuple(os.path.join(base, name) for base in (user_state(environ), _sandbox_state(environ)))
+    return tuple(os.path.join(base, name) for base in user_states(environ))
 
 
 def writable_store_state(environ: Mapping[str, str], url: str) -> str:

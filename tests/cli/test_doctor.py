@@ -280,7 +280,7 @@ def test_many_of_a_kind_are_counted(shop: Shop, examine: Callable[..., Findings]
 
 
 def test_finished_work_that_was_not_handed_in_is_found(tenure: Tenure, examine: Callable[..., Findings]) -> None:
-    box = Outbox(str(tenure.folder / ".tenure"))
+    box = Outbox(str(tenure.folder / ".tenure"), str(tenure.folder / ".tenure" / "tenure.db"), tenure.environ)
     path = box.put(Finished(what="submit", project="default", key="A-001-x", receipt="A-001@1:X"))
     assert the(examine(), "was not handed in yet: A-001-x")["level"] == "warning"
     box.refused(path)

@@ -48,12 +48,11 @@ def test_neither_the_request_id_nor_the_trace_counts_and_all_else_does() -> None
 
 
 def as_then(value: Any) -> Any:
-    """As the first version encoded it: a retry policy had no words but ours."""
+    """As the first version encoded it: retry policies and new tasks had only the fields of that time."""
     if isinstance(value, dict):
-        return {
-            name: {word: item[word] for word in FIELDS["RetryPolicy"].split()} if name == "retry" else as_then(item)
-            for name, item in value.items()
-        }
+        kind = "NewTask" if "touches" in value else "RetryPolicy" if "multiplier" in value else None
+        names = FIELDS[kind].split() if kind else value
+        return {name: as_then(value[name]) for name in names}
     return [as_then(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 

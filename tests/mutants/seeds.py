@@ -7,6 +7,7 @@ from tests.mutants.seeds_of_artifacts import ARTIFACTS
 from tests.mutants.seeds_of_budgets import BUDGETS
 from tests.mutants.seeds_of_models import MODELS
 from tests.mutants.seeds_of_moving import MOVING
+from tests.mutants.seeds_of_place import PLACE
 from tests.mutants.seeds_of_repeats import REPEATS
 from tests.mutants.seeds_of_sharing import SHARING
 from tests.mutants.seeds_of_signing_in import SIGNING_IN
@@ -478,6 +479,7 @@ MUTANTS = (
     *MODELS,
     *MOVING,
     *REPEATS,
+    *PLACE,
     *SHARING,
     *SIGNING_IN,
     *SOURCES,

@@ -95,10 +95,11 @@ class Proof:
     def _start(self) -> None:
         words = ["run", "-n", str(self.agents), "--lease", str(LEASE), "--grace", "1", "--name", "scripted"]
         words += ["--agent", f"{sys.executable} {AGENT} {self.folder / 'executions'} {self.work}"]
+        environ = {**os.environ, "PROOF_MARK": self.mark, "TENURE_STATE": str(self.folder / "state")}
         with (self.folder / "log").open("ab") as log:
             self.runner = subprocess.Popen(
                 [sys.executable, "-P", "-m", "tenure", *words], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log,
-                stderr=log, env={**os.environ, "PROOF_MARK": self.mark}, start_new_session=True,
+                stderr=log, env=environ, start_new_session=True,
             )  # fmt: skip
 
     def _left(self) -> set[int]:
@@ -131,7 +132,7 @@ class Proof:
 
     def _wrong(self) -> list[str]:
         wrong = [f"process {pid} is left" for pid in self._left()]
-        wrong += [f"left in the outbox: {p.name}" for p in (self.folder / ".tenure").glob("outbox/*")]
+        wrong += [f"left in the outbox: {p.name}" for p in self.folder.glob("state/stores/*/outbox/*")]
         wrong += self.client.verify()
         for key in self.needs:
             wrong += [f"{key}: {what}" for what in self._wrong_with(key)]

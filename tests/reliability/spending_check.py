@@ -173,7 +173,9 @@ def _ground(proof: Proof) -> Iterator[str]:
 
     yield from _differs("processes that are left", marked(f"PROOF_MARK={proof.mark}"), [])
     proof.tenure("db", "check", **(proof.place.behind if proof.place else {}))
-    yield from (f"left in the outbox: {path.name}" for path in proof.work.glob(".tenure/outbox/*"))
+    yield from (
+        f"left in the outbox: {path.name}" for path in proof.work.parent.glob(".local/state/tenure/stores/*/outbox/*")
+    )
 
 
 # --- telling ------------------------------------------------------------------------------------------------

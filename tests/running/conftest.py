@@ -17,6 +17,7 @@ import pytest
 
 from tenure.agents.known import KNOWN
 from tenure.agents.running.keeping import marked
+from tenure.agents.running.outbox import Outbox
 from tenure.client import Client
 
 AGENT = Path(__file__).with_name("scripted.py")
@@ -52,8 +53,9 @@ class Runs:
     def says(self, text: str) -> None:
         until(lambda: text in self.log, f"{text!r} in the log, which is\n{self.log}")
 
-    def ends(self, code: int = 0, seconds: float = 60.0) -> str:
-        assert self.popen.wait(seconds) == code, self.log
+    def ends(self, code: int | None = 0, seconds: float = 60.0) -> str:
+        """What it said by its end; `code` None: whatever it ended with."""
+        assert self.popen.wait(seconds) == code or code is None, self.log
         return self.log
 
     def kill(self, number: int = signal.SIGKILL) -> None:
@@ -78,6 +80,7 @@ class Stage:
         self.mark = uuid.uuid4().hex
         self.environ = environ | {"TEST_MARK": self.mark}
         self.runs: list[Runs] = []
+        self.box = Outbox(str(self.home), str(self.home / "tenure.db"), self.environ)
 
     # --- telling ---
 
@@ -149,7 +152,7 @@ class Stage:
         return [(c["generation"], c["release_reason"], c["result_accepted"]) for c in self.client.history(key)]
 
     def outbox(self) -> list[str]:
-        folder = self.home / "outbox"
+        folder = Path(self.box.folder)
         return sorted(p.name for p in folder.iterdir()) if folder.exists() else []
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from tenure.agents import processes
 from tenure.agents.running.keeping import described
-from tenure.agents.running.outbox import Finished, Outbox, flush
+from tenure.agents.running.outbox import Finished
 from tenure.client import Client
 from tenure.core.commands import Totals
 from tests.running.conftest import Stage, until
@@ -48,7 +48,7 @@ def test_a_result_waits_for_the_store_to_come_back(stage: Stage) -> None:
     with store_away_for(runner.pid):
         stage.go()
         stuck(stage, key)
-        file = stage.home / "outbox" / stage.outbox()[0]
+        file = Path(stage.box.folder) / stage.outbox()[0]
         assert file.stat().st_mode & 0o777 == 0o600
         assert json.loads(file.read_text())["data"] == {"made": key}
         assert stage.state(key) == "running"
@@ -85,7 +85,7 @@ def test_a_result_from_the_outbox_is_refused_where_another_has_taken_over(stage:
         stage.go()
         stuck(stage, key)
         runner.kill(signal.SIGKILL)
-    kept = stage.home / "outbox" / stage.outbox()[0]
+    kept = Path(stage.box.folder) / stage.outbox()[0]
     aside = kept.rename(stage.folder / "aside")
     stage.run("--once").ends()
     aside.rename(kept)
@@ -112,7 +112,7 @@ def test_interrupted_twice_the_runner_leaves_the_result_in_the_outbox(stage: Sta
         runner.kill(signal.SIGINT)
         assert "1 kept" in runner.ends(130)
 
-    (sent,) = flush(stage.client, str(stage.home))
+    (sent,) = stage.box.flush(stage.client)
     assert sent.outcome is not None
     assert sent.outcome.outcome == "ACCEPTED"
     assert stage.state(key) == "completed"
@@ -132,7 +132,7 @@ def test_a_runner_goes_on_when_the_store_is_back(stage: Stage) -> None:
 
 def test_without_room_for_an_outbox_the_store_is_asked_all_the_same(stage: Stage) -> None:
     key = stage.add("No room")
-    (stage.home / "outbox").write_text("in the way")
+    Path(stage.box.folder).write_text("in the way")
     stage.go()
 
     log = stage.run("--once").ends()
@@ -151,7 +151,7 @@ def finished(client: Client, key: str, **fields: object) -> Finished:
 
 
 def test_what_a_living_runner_sees_to_is_left_to_it(stage: Stage) -> None:
-    box, key = Outbox(str(stage.home)), stage.add("Mine")
+    box, key = stage.box, stage.add("Mine")
     box.put(finished(stage.client, key, data=1, process=described(os.getpid())))
     assert box.flush(stage.client) == []
     box.put(finished(stage.client, stage.add("Orphan"), data=2))
@@ -160,7 +160,7 @@ def test_what_a_living_runner_sees_to_is_left_to_it(stage: Stage) -> None:
 
 
 def test_sent_twice_it_counts_once(stage: Stage) -> None:
-    box, key = Outbox(str(stage.home)), stage.add("Twice")
+    box, key = stage.box, stage.add("Twice")
     item = finished(stage.client, key, data=1, usage=(Totals(model="m1", fresh=10, cost_usd="0.5"),))
     for again in (False, True):
         box.put(item)
@@ -172,7 +172,7 @@ def test_sent_twice_it_counts_once(stage: Stage) -> None:
 
 @pytest.mark.parametrize("what", ["fail", "release"])
 def test_a_failure_and_a_release_come_with_what_was_spent(stage: Stage, what: str) -> None:
-    box, key = Outbox(str(stage.home)), stage.add("Spent")
+    box, key = stage.box, stage.add("Spent")
     totals = (Totals(model="m1", output=7),)
     box.put(finished(stage.client, key, what=what, message="no", error_class="environment", usage=totals))
     (sent,) = box.flush(stage.client)
@@ -183,7 +183,7 @@ def test_a_failure_and_a_release_come_with_what_was_spent(stage: Stage, what: st
 
 
 def test_what_the_store_will_never_take_is_put_aside_and_not_lost(stage: Stage) -> None:
-    box = Outbox(str(stage.home))
+    box = stage.box
     box.put(finished(stage.client, stage.add("Odd"), summary="x" * (1 << 20)))
     (sent,) = box.flush(stage.client)
     assert sent.outcome is None
@@ -192,7 +192,7 @@ def test_what_the_store_will_never_take_is_put_aside_and_not_lost(stage: Stage) 
 
 
 def test_what_a_killed_writer_left_half_done_is_taken_away(stage: Stage) -> None:
-    box = Outbox(str(stage.home))
+    box = stage.box
     Path(box.folder).mkdir()
     for name in ("a.json.4194000.new", f"b.json.{os.getpid()}.new"):  # no process has the first number
         (Path(box.folder) / name).write_text('{"what": "sub')
@@ -201,9 +201,36 @@ def test_what_a_killed_writer_left_half_done_is_taken_away(stage: Stage) -> None
 
 
 def test_half_a_file_and_other_peoples_files_are_left_alone(stage: Stage) -> None:
-    box = Outbox(str(stage.home))
+    box = stage.box
     Path(box.folder).mkdir()
     for name in ("half.json", "half.json.new", "notes.txt"):
         (Path(box.folder) / name).write_text('{"what": "sub')
     assert box.flush(stage.client) == []
     assert stage.outbox() == ["half.json", "half.json.new", "notes.txt"]
+
+
+def test_what_an_earlier_version_left_beside_the_store_is_sent_too(stage: Stage) -> None:
+    key = stage.add("From before")
+    path = Path(stage.box.put(finished(stage.client, key, data=1)))
+    (stage.home / "outbox").mkdir()
+    path.rename(stage.home / "outbox" / path.name)
+    (sent,) = stage.box.flush(stage.client)
+    assert sent.outcome is not None
+    assert sent.outcome.outcome == "ACCEPTED"
+    assert list((stage.home / "outbox").iterdir()) == []
+
+
+@pytest.mark.parametrize("project", ["default", "elsewhere"])
+def test_a_result_of_another_store_stays_in_the_outbox(stage: Stage, tmp_path: Path, project: str) -> None:
+    key = stage.add("Of the store before")
+    stage.box.put(finished(stage.client, key, data=1))
+    with Client(str(tmp_path / "other.db"), project, create=True) as other:
+        other.init()
+        other.add("Another task under the same key")
+        (sent,) = stage.box.flush(other)
+        assert sent.outcome is None or sent.outcome.outcome == "STALE_EPOCH"
+        assert len(stage.outbox()) == 1
+    (sent,) = stage.box.flush(stage.client)  # the right store is back
+    assert sent.outcome is not None
+    assert sent.outcome.outcome == "ACCEPTED"
+    assert stage.outbox() == []

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tenure.cli.frame import Answer, Run, answered, arg, options
-from tenure.cli.kinds import instant
+from tenure.cli.kinds import at, instant
 from tenure.cli.words import lasting, moment, plain, style, table
 from tenure.client.wire import plain as wire
 
@@ -32,9 +32,10 @@ SCOPE = arg("scope", nargs="?", default="project", help="tenant, project, dag:ID
 )
 def set_(run: Run, given: Namespace) -> Answer:
     """Make a budget or change it; what is left out stays as it is. Raising one resumes the tasks that it paused."""
+    begins_at, ends_at = (at(when, run.client.now) for when in (given.begins_at, given.ends_at))
     outcome = run.client.set_budget(
         given.scope, usd=given.usd, tokens=given.tokens, default_estimate=given.default_estimate, period=given.period,
-        zone=given.zone, begins_at=given.begins_at, ends_at=given.ends_at, throttle=given.throttle,
+        zone=given.zone, begins_at=begins_at, ends_at=ends_at, throttle=given.throttle,
     )  # fmt: skip
     resumed = f"\n  goes on: {', '.join(outcome.changed)}" if outcome.changed else ""
     text = line(outcome.budget) + resumed if outcome.budget and outcome.ok else ""

@@ -55,6 +55,7 @@ OF_ERROR = {
     "OVERLOADED": 10,
     "STORE_AWAY": 10,
     "STORE_ERROR": 10,
+    "CLOCK_JUMP": 10,
     "CONFLICT": 10,
     "SCHEMA_MISMATCH": 10,
     "STORE_CORRUPT": 10,

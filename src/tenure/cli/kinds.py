@@ -28,18 +28,26 @@ def pair(text: str) -> tuple[str, str]:
     return name, value
 
 
-def instant(text: str) -> int:
-    """An instant in microseconds: `2026-03-01T12:00Z`, a date, or a duration from now (`2h`, `3d`)."""
-    import time
+class In(float):
+    """Seconds from the store's now: this host's clock may be another."""
+
+
+def instant(text: str) -> int | In:
+    """An instant in microseconds: `2026-03-01T12:00Z`, a date; or how long it is until then (`2h`, `3d`)."""
     from datetime import datetime
 
     if text[:1].isdigit() and text[-1:] in UNITS:
-        return round((time.time() + seconds(text)) * 1e6)
+        return In(seconds(text))
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
         raise ArgumentTypeError(f"{text!r} is no instant; as in 2026-03-01T12:00Z, 2026-03-01, 2h or 3d") from None
     return round(at.astimezone().timestamp() * 1e6)  # without a zone: the user's own
+
+
+def at(when: int | In | None, now: Callable[[], int]) -> int | None:
+    """The instant, by the store's `now` where it was said from there."""
+    return now() + round(when * 1e6) if isinstance(when, In) else when
 
 
 def json_value(text: str) -> Any:

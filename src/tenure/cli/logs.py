@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tenure.cli.frame import Answer, Run, Usage, arg, options, reader_left
-from tenure.cli.kinds import instant, seconds
+from tenure.cli.kinds import at, instant, seconds
 from tenure.cli.printing import say, say_json
 from tenure.cli.words import clock, plain, style
 from tenure.client.wire import plain as wire
@@ -39,7 +39,7 @@ def log(run: Run, given: Namespace) -> Answer | int:
     if given.level:
         where["level"] = LEVELS[LEVELS.index(given.level) :]
     if given.since is not None:
-        where["since"] = given.since
+        where["since"] = at(given.since, run.client.now)
     events = run.client.log(limit=given.limit, **where)
     if not given.follow:
         return Answer(wire(events), lambda: "\n".join(line(event) for event in events) or "no events")

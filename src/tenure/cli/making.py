@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tenure.cli.frame import Answer, Run, answered, arg, options
-from tenure.cli.kinds import contents, contract, instant, json_value, priority
+from tenure.cli.kinds import In, contents, contract, instant, json_value, priority
 from tenure.core.commands import Dependency, NewTask
 from tenure.core.errors import InvalidInput
 
@@ -33,13 +33,19 @@ FIELDS = (
 def fields_of(given: Namespace) -> dict[str, Any]:
     """The fields that were given, by the names of NewTask."""
     fields: dict[str, Any] = {
-        "description": given.description, "priority": given.priority, "deadline": given.deadline, "spec": given.spec,
+        "description": given.description, "priority": given.priority, "spec": given.spec,
         "metadata": given.metadata, "max_attempts": given.max_attempts,
         "tags": given.tag and tuple(given.tag), "touches": given.touches and tuple(given.touches),
         "constraints": given.cap and {"required_capabilities": list(given.cap)},
         "output": given.validate,
+        **_when("deadline", given.deadline),
     }  # fmt: skip
     return {name: value for name, value in fields.items() if value is not None}
+
+
+def _when(name: str, when: int | In | None) -> dict[str, Any]:
+    """A duration goes as one: the store says from when it counts."""
+    return {f"{name}_in": float(when)} if isinstance(when, In) else {name: when}
 
 
 @options(
@@ -65,7 +71,9 @@ def add(run: Run, given: Namespace) -> Answer:
     fields = fields_of(given)
     if given.context:
         fields["spec"] = {**fields.get("spec", {}), "context_refs": given.context}
-    for name in ("track", "parent", "type", "not_before"):
+    if given.not_before is not None:
+        fields |= _when("not_before", given.not_before)
+    for name in ("track", "parent", "type"):
         if getattr(given, name) is not None:
             fields[name] = getattr(given, name)
     said = {

@@ -152,6 +152,8 @@ def abort(run: Run, given: Namespace) -> Answer:
 def edit(run: Run, given: Namespace) -> Answer:
     """Change a task. What is asked for (spec, constraints, touches) changes under a holder only with --supersede."""
     changes = fields_of(given)
+    if "deadline_in" in changes:
+        changes["deadline"] = run.client.now() + round(changes.pop("deadline_in") * 1e6)
     if given.title is not None:
         changes["title"] = given.title
     for pair in given.set:

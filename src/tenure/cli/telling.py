@@ -46,6 +46,7 @@ TOLD: dict[str, str] = {
     "task.released": "{who} gives {task} back",
     "task.aborted": "{who}'s claim on {task} is ended: it hung",
     "task.epoch_ended": "a new epoch ends {who}'s claim on {task}",
+    "task.clock_ended": "{who}'s claim on {task} ends: it was made while the clock was ahead",
     "task.warned": "{who} is asked for a sign of life on {task}",
     "task.drain_requested": "{who} is asked to pause {task}",
     "task.paused": "{task} is paused",
@@ -113,6 +114,7 @@ TOLD: dict[str, str] = {
     "archive.returned": "tasks come back from the archive",
     "archive.pruned": "tasks are gone from the archive for good",
     "epoch.started": "a new epoch: older receipts are void",
+    "clock.accepted": "the clock was put right: times that were set ahead moved back",
     "command.undone": "{who} undoes a command",
 }
 # Signs of life and their like, which would drown the rest in a short view.

@@ -1,4 +1,4 @@
-"""`config`, `daemon`, `db upgrade|backup|check|new-epoch`: the store and the settings themselves."""
+"""`config`, `daemon`, `db upgrade|backup|check|clock|new-epoch`: the store and the settings themselves."""
 
 from __future__ import annotations
 
@@ -94,12 +94,52 @@ def check(run: Run, given: Namespace) -> Answer:
     return Answer({"ok": not wrong, "findings": wrong}, "\n".join(wrong) or "all is well", 10 if wrong else 0)
 
 
-@options(arg("-m", "--reason", required=True, metavar="TEXT", help="why; it stands in the log"))
-def new_epoch(run: Run, given: Namespace) -> Answer:
-    """End every live claim and void all receipts, as after a restore: what was handed out since is of another line."""
+@options(arg("--accept", action="store_true", help="the clock is right now: go on with it"))
+def clock(run: Run, given: Namespace) -> Answer:
+    """How this host's clock stands to the store's time, and the way on after one that was wrong.
+
+    The store's time never goes back by itself: after a clock that was ahead it goes on from the last event. With
+    --accept it is the host's again. Times that were set ahead move back by as much, and claims that were made ahead end
+    with their attempts given back.
+    """
+    from tenure.cli.words import lasting
+
+    if given.accept:
+        _as_owner(run, "db clock --accept")
+        back, ended = run.client.accept_clock()
+        said = "the clock is accepted" + (f"; the store's time went back by {lasting(back / 1e6)}" if back else "")
+        lines = [said, *(f"  {key}: its claim ended, no attempt is lost" for key in ended)]
+        return Answer({"back": back / 1e6, "ended": ended}, "\n".join(lines))
+    state = run.client.clock()
+    value = {"now": state.now, "behind": state.behind / 1e6, "jump": state.jump / 1e6, "host": state.is_host}
+    whose = "this host's clock" if state.is_host else "the server's clock"
+    if state.jump:
+        said = (
+            f"{whose} jumped {lasting(state.jump / 1e6)} ahead: nothing is written. Set it right; "
+            "if it is right now, `tenure db clock --accept`"
+        )
+    elif state.behind and state.is_host:
+        said = (
+            f"{whose} is {lasting(state.behind / 1e6)} behind the store's time, which goes on from the last event. "
+            "If the clock is right, `tenure db clock --accept`"
+        )
+    elif state.behind:
+        said = f"{whose} is {lasting(state.behind / 1e6)} behind the last event: the store's time waits for it"
+    else:
+        said = f"{whose} is the store's time"
+    return Answer(value, said)
+
+
+def _as_owner(run: Run, verb: str) -> None:
     if run.who.role != "owner":
         from tenure.core.errors import NotAllowed
 
-        raise NotAllowed("db new-epoch: needs the role owner", "ask a person to do it")
+        raise NotAllowed(f"{verb}: needs the role owner", "ask a person to do it")
+
+
+@options(arg("-m", "--reason", required=True, metavar="TEXT", help="why; it stands in the log"))
+def new_epoch(run: Run, given: Namespace) -> Answer:
+    """End every live claim and void all receipts, as after a restore: what was handed out since is of another line."""
+    _as_owner(run, "db new-epoch")
     epoch = run.client.new_epoch(given.reason)
     return Answer({"epoch": epoch}, f"epoch {epoch}: every receipt so far is void; tasks can be claimed anew")

@@ -141,6 +141,7 @@ UPKEEP = {
     "db copy": Listed("moving:copy", "move a project to another store"),
     "db archive": Listed("moving:archive", "put finished tasks away"),
     "db check": Listed("upkeep:check", "look for damage"),
+    "db clock": Listed("upkeep:clock", "how the clock stands; go on after one that was wrong"),
     "db new-epoch": Listed("upkeep:new_epoch", "void every receipt, after a restore"),
     "key create": Listed("keys:create", "make a key to sign in to a server with"),
     "key list": Listed("keys:list_", "the keys, without their secrets"),

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tenure.core.queries import Query
     from tenure.engine import Chance, Engine
     from tenure.engine.archiving import Moved
+    from tenure.engine.clocks import Accepted, ClockState
     from tenure.engine.gathering import Gatherer
     from tenure.stores.port import Clock, Store
 
@@ -219,6 +220,16 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
         from tenure.engine.archiving import could_move
 
         return could_move(engine, self.project, older=None if older is None else round(older * 1e6))
+
+    def clock(self) -> ClockState:
+        """How the clock stands to the store's time; nothing is written."""
+        from tenure.engine.clocks import clock_state
+
+        return clock_state(self._local("clock").engine)
+
+    def accept_clock(self) -> Accepted:
+        """Take the host's clock as right, and put right what was written while it was ahead."""
+        return self._local("accept_clock").engine.accept_clock()
 
     def new_epoch(self, why: str) -> str:
         """End every live claim and void all receipts handed out so far."""

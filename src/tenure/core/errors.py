@@ -17,6 +17,7 @@
     ├── StoreError              the store could not do its part
     │   ├── Conflict            rows changed under the batch; the engine runs it again
     │   ├── StoreAway           cannot be reached or opened; nothing was done
+    │   ├── ClockJump           the host's clock jumped ahead; nothing was done
     │   ├── OutcomeUnknown      the answer to a commit was lost: send again with the same request id
     │   ├── SchemaMismatch      the file is not what this version made
     │   └── StoreCorrupt        the integrity check failed
@@ -107,6 +108,10 @@ class Conflict(StoreError):
 
 class StoreAway(StoreError):
     code = "STORE_AWAY"
+
+
+class ClockJump(StoreError):
+    code = "CLOCK_JUMP"
 
 
 class OutcomeUnknown(StoreError):

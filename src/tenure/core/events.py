@@ -52,6 +52,7 @@ KINDS: dict[str, str] = {
     "task.released": "the holder gave it back",
     "task.aborted": "the claim was ended: hung or over its time",
     "task.epoch_ended": "the claim was ended by a new store epoch",
+    "task.clock_ended": "the claim was ended: it was made while the clock was ahead",
     "task.warned": "the holder is asked for a sign of life",
     "task.drain_requested": "the holder is asked to pause",
     "task.paused": "it waits for a person",
@@ -118,6 +119,7 @@ KINDS: dict[str, str] = {
     "key.rotated": "an API key got a new secret; the one before is good for a while longer, or not at all",
     "key.revoked": "an API key was made void",
     "epoch.started": "the store began a new epoch; older receipts are void",
+    "clock.accepted": "a person took the host's clock as right: the only event that may be earlier than the one before",
     "command.undone": "the opposite of an earlier command was written",
 }
 

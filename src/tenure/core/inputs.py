@@ -316,6 +316,11 @@ def check_new_task(new: NewTask) -> NewTask:
         priority.parse_boost(new.boost)
     check_instant(new.deadline, "deadline")
     check_instant(new.not_before, "not_before")
+    for name in ("deadline", "not_before"):
+        if (seconds := getattr(new, f"{name}_in")) is not None:
+            micros(seconds, f"{name}_in")
+            if getattr(new, name) is not None:
+                raise InvalidInput(f"{name} and {name}_in: only one of them can be said", f"leave {name}_in out")
     _check_key(new)
     if not 1 <= new.max_attempts <= MOST_ATTEMPTS:
         raise InvalidInput(f"max_attempts {new.max_attempts}: from 1 to {MOST_ATTEMPTS}")

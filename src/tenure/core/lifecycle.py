@@ -103,7 +103,7 @@ WAITING_BY = Ending("WAITING", "released", False, False, "waits for subtasks")
 CANCELLED_BY = Ending("CANCELLED", "released", True, False, "cancel")
 ABORTED_BY = Ending("SUPERSEDED", "superseded", True, False, "hung, or over max_duration: abort")
 SUPERSEDED_BY = Ending("SUPERSEDED", "superseded", False, False, "recover, reassign, edit or adopt with supersede")
-ERROR_BY = Ending("ERROR", "error", False, False, "new epoch; spawn failed")
+ERROR_BY = Ending("ERROR", "error", False, False, "new epoch; spawn failed; claimed by a clock that was ahead")
 
 ENDINGS = (
     COMPLETED_BY, SUBMITTED_BY, FAILED_COUNTING, FAILED_GIVEN_BACK, EXPIRED_BY, RELEASED_BY, PAUSED_BY, WAITING_BY,

@@ -38,7 +38,9 @@ _NOT_OURS = {  # of a task that is made many times
     "key": "keys are never used again",
     "idempotency_key": "what makes it is its key",
     "deadline": "say `deadline_in`, which counts from the tick or event",
+    "deadline_in": "say it of the template, beside its tasks",
     "not_before": "leave it out: the tick or event says when",
+    "not_before_in": "leave it out: the tick or event says when",
 }
 
 

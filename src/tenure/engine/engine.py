@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from tenure.core import commands, inputs, roles
 from tenure.core.commands import OWNER, Command, Principal
-from tenure.core.errors import Bug, Conflict, InvalidInput, StoreError, TenureError, TooLarge
+from tenure.core.errors import Bug, ClockJump, Conflict, InvalidInput, StoreError, TenureError, TooLarge
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Project
 from tenure.engine import requests
@@ -23,6 +24,7 @@ from tenure.stores.port import FUSED, Store, Transaction
 
 if TYPE_CHECKING:
     from tenure.artifacts.port import Artifacts
+    from tenure.engine.clocks import Accepted
     from tenure.engine.trials import Trial, Trials
 
 Answer = Outcome | TenureError
@@ -73,8 +75,8 @@ class Engine:
         self._fuses = fused and FUSED in store.features
         self._reaching: set[str] = set()  # projects whose transactions were found to write to the store's own rows too
         self.trials = _trials() if self._fuses else None
-        if store.is_copy:
-            self.new_epoch("the store was found at another place than at its last opening")
+        self._of_copies = threading.Lock()  # whoever begins a copy's epoch
+        self._enter_copy()
 
     # --- commands ---
 
@@ -138,7 +140,7 @@ class Engine:
             answers = self.trials.run(given, lambda trial: attempt(trial=trial)) if self.trials else attempt()
         except TenureError as error:
             # What fails before the first command was looked at is about none of them.
-            if len(batch) == 1 or not error.definite or not has_begun:
+            if len(batch) == 1 or not error.definite or not has_begun or isinstance(error, ClockJump):
                 return [error] * len(batch)
             # The store refused the whole: find the command it stumbles over, so that its neighbours are served.
             half = len(batch) // 2
@@ -272,11 +274,13 @@ class Engine:
         ahead: Callable[[Transaction], object] | None = None,
         evidence: Evidence | None = None,
         trial: Trial | None = None,
+        founding: bool = False,
     ) -> T:
         """Run `decide` in one write transaction, after settling what is due; run it again where rows changed.
 
         `ahead` asks what will be asked, for stores that like to know. What `decide` lacks is found out when the
-        transaction has ended, with nothing written; then it is run again.
+        transaction has ended, with nothing written; then it is run again. Only who is `founding` an epoch writes to a
+        copy that has none of its own yet: a store may turn out to be one whenever it had to be opened again.
         """
         tried = rounds = 0
         shares, is_bold = trial or (False, False)
@@ -285,6 +289,8 @@ class Engine:
         while True:
             try:
                 with self.store.begin(self.tenant, write=True) as tx:
+                    if self.store.is_copy and not founding:
+                        raise _Copied
                     tx.lock("share" if shares else "write", locked)  # before `now` is read: who was first is earlier
                     tx.lock("claim", claiming)
                     if ahead is not None:
@@ -301,6 +307,8 @@ class Engine:
                     answer = decide(work)
                     work.save(last=True)
                 return answer
+            except _Copied:
+                self._enter_copy()
             except Reach as more:
                 locked = sorted({*locked, *more.projects})
                 if more.is_lasting:
@@ -340,6 +348,20 @@ class Engine:
 
         return begin_epoch(self, why)
 
+    def accept_clock(self) -> Accepted:
+        """Take the host's clock as right, and put right what was written while it was ahead."""
+        from tenure.engine.clocks import accept_clock
+
+        return accept_clock(self)
+
+    def _enter_copy(self) -> None:
+        if self.store.is_copy:
+            with self._of_copies:
+                if self.store.is_copy:  # no other thread was first
+                    self.new_epoch(
+                        "the store is a copy: another file than at its last opening, or an older state of it"
+                    )
+
     def verify(self, *, with_replay: bool = True) -> list[str]:
         """What is wrong with the store as a whole; empty when every promise holds. Reads everything."""
         from tenure.engine.verifying import verify
@@ -349,12 +371,17 @@ class Engine:
     @contextmanager
     def reading(self, projects: Sequence[str] = (), *, follows: bool = False) -> Iterator[Work]:
         """Rows brought up to `now` for a look; nothing is written. `follows`: who asks goes on in the log from it."""
+        self._enter_copy()
         with self.store.begin(self.tenant, write=False) as tx:
             if follows:
                 tx.lock("log", ())
             work = self._work(tx)
             settle_due(work, projects, Report())
             yield work
+
+
+class _Copied(Exception):
+    """The store is a copy that has no epoch of its own yet."""
 
 
 def _trials() -> Trials:

@@ -24,7 +24,7 @@ def begin_epoch(engine: Engine, why: str) -> str:
     """Put a new epoch in force and end every live claim; the epoch's id."""
 
     # a lease that was over before the epoch has expired, whether or not a sweep has said so
-    epoch: str = engine.transact(projects(engine), lambda work: put_in_force(work, why))
+    epoch: str = engine.transact(projects(engine), lambda work: put_in_force(work, why), founding=True)
     engine.store.settled_here()
     return epoch
 

@@ -148,7 +148,8 @@ class Builder:
             idempotency_key=new.idempotency_key, state=lifecycle.CREATED,
             priority=priority.parse_priority(new.priority),
             boost=self.project.boost if new.boost is None else priority.parse_boost(new.boost),
-            deadline=new.deadline, not_before=new.not_before, tags=tuple(dict.fromkeys(new.tags)),
+            deadline=_at(new.deadline, new.deadline_in, now), tags=tuple(dict.fromkeys(new.tags)),
+            not_before=_at(new.not_before, new.not_before_in, now),
             max_attempts=new.max_attempts, created_by=self.created_by, trace_id=work.trace_id, created_at=now,
             updated_at=now,
         )  # fmt: skip
@@ -439,3 +440,7 @@ def check_plan_size(count: int) -> None:
         raise TooLarge(f"a plan of {count} tasks; at most {inputs.LARGEST_PLAN} at once", "split it into several plans")
     if count == 0:
         raise InvalidInput("a plan without tasks")
+
+
+def _at(instant: int | None, seconds: float | None, now: int) -> int | None:
+    return instant if seconds is None else now + inputs.micros(seconds, "a time from now")

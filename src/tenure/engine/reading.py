@@ -366,6 +366,7 @@ _MEMORY = {
     "task.reassigned": "claim_lost",
     "task.recovered": "claim_lost",
     "task.epoch_ended": "claim_lost",
+    "task.clock_ended": "claim_lost",
     "task.cancelled": "claim_lost",
     "task.paused": "claim_released",
     "task.question": "claim_released",

@@ -101,6 +101,9 @@ STANDING: dict[str, Measure] = {
     "tenure_oldest_ready_seconds": Measure(
         GAUGE, SAME, WHERE, "how long the longest waiting has been ready, of the hundred made first"
     ),
+    "tenure_clock_behind_seconds": Measure(
+        GAUGE, SAME, WHERE, "how far the clock is behind the store's time, which never goes back by itself"
+    ),
     "tenure_overdue_tasks": Measure(
         GAUGE, SAME, WHERE, "tasks that fell due and were not settled yet, counted no further than 10,000"
     ),

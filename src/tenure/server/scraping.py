@@ -154,6 +154,7 @@ def _series(entry: GaugesView) -> Iterator[tuple[str, tuple[str, ...], float]]:
     yield "tenure_active_claims", (), sum(states.get(state, 0) for state in lifecycle.HELD)
     yield "tenure_completed_tasks", (), entry["completed"]
     yield "tenure_oldest_ready_seconds", (), entry["oldest_ready"]
+    yield "tenure_clock_behind_seconds", (), entry["clock_behind"]
     yield "tenure_overdue_tasks", (), entry["overdue"]
     yield "tenure_overdue_retries", (), entry["overdue_retries"]
     yield "tenure_stale_agents", (), entry["agents"]["stale"]

@@ -16,11 +16,13 @@ from typing import Any, Self, TypeVar
 
 import msgspec
 
+from tenure.core.clock import Kept, accepted, refusal, told
 from tenure.core.errors import Bug, Conflict, InvalidInput, StoreAway, StoreError
 from tenure.core.events import Event
 from tenure.core.filters import Contains, Prefix, Present, Where, matches, sums_of
 from tenure.core.records import KINDS, Row, Task, replace
-from tenure.stores.port import EVENT_UNIQUE, UNIQUE, Change, Clock, Head, Unique
+from tenure.stores.clocks import reader_of
+from tenure.stores.port import EVENT_UNIQUE, HOST_CLOCK, UNIQUE, Change, Clock, Head, Unique
 from tenure.stores.sql.codec import JSON, columns_of
 
 R = TypeVar("R", bound=Row)
@@ -32,7 +34,7 @@ _PATIENCE = 30.0
 class Memory:
     """Fulfils the port with dicts."""
 
-    features: frozenset[str] = frozenset()
+    features: frozenset[str] = frozenset({HOST_CLOCK})
     is_copy = False
 
     def __init__(
@@ -45,7 +47,8 @@ class Memory:
         pause: Callable[[threading.Condition, float], object] = threading.Condition.wait,
     ) -> None:
         self.url = url
-        self.clock = clock or _host_clock
+        self.clock = reader_of(clock)
+        self.kept = Kept()  # of its writers' clocks
         self.epoch = random(4).hex()
         self.rows: dict[type[Row], dict[_Key, Row]] = {kind: {} for kind in KINDS}
         self.taken: set[tuple[Any, ...]] = set()  # unique values in use
@@ -91,6 +94,8 @@ class MemoryTransaction:
 
     now: int
     epoch: str
+    behind: int
+    jump: int
 
     def __init__(self, store: Memory, write: bool) -> None:
         self._store = store
@@ -102,8 +107,12 @@ class MemoryTransaction:
     def __enter__(self) -> MemoryTransaction:
         if not self._store.lock.acquire(timeout=_PATIENCE):
             raise StoreAway(f"another transaction has held the store for {_PATIENCE:.0f} s")
-        last = self._store.log[-1].time if self._store.log else 0
-        self.now = max(self._store.clock(), last)
+        last = self._store.log[-1].time if self._store.log else None
+        at = self._store.clock()
+        self.now, kept, self.jump = told(self._store.kept, at, last)
+        self.behind = max(0, self.now - at.wall)
+        if self._write and not self.jump:
+            self._keep(kept)
         self.epoch = self._store.epoch
         return self
 
@@ -243,12 +252,27 @@ class MemoryTransaction:
         self._undo.append(lambda: setattr(self._store, "epoch", old))
         self.epoch = self._store.epoch = epoch
 
+    def accept_clock(self) -> int:
+        self.jump = 0
+        self._must_write()
+        at = self._store.clock()
+        self._keep(accepted(at))
+        before, self.now = self.now, at.wall
+        return max(0, before - at.wall)
+
+    def _keep(self, kept: Kept) -> None:
+        old, self._store.kept = self._store.kept, kept
+        self._undo.append(lambda: setattr(self._store, "kept", old))
+
     def _rows(self, kind: type[R]) -> dict[_Key, R]:
         return self._store.rows[kind]  # type: ignore[return-value]  # keyed by the kind of its rows
 
     def _must_write(self) -> None:
         if not self._write:
             raise Bug("a reading transaction cannot write")
+        if self.jump:
+            self._failed = refusal(self.jump, self._store.url)
+            raise self._failed
 
     def _apply(self, before: Row | None, after: Row | None) -> None:
         row = after or before
@@ -308,7 +332,3 @@ def _check(struct: type[msgspec.Struct], where: Where, *sorting: str) -> None:
             raise InvalidInput(f"{field}: a list, and only a list, can be asked what it contains")
         if isinstance(wanted, Prefix) and columns[field].type != "str":
             raise InvalidInput(f"{field} is not a text: it has no beginning")
-
-
-def _host_clock() -> int:
-    return time.time_ns() // 1000

@@ -28,6 +28,7 @@ WAKE_UPS = "wake_ups"  # `wait` returns early when another process has written
 BACKUP = "backup"  # `backup` copies it while it is used
 WRITERS = "writers"  # write transactions run at the same time, at least in different projects
 TENANTS = "tenants"  # more than the tenant `local`
+HOST_CLOCK = "host_clock"  # its time is its host's, or a clock's that is handed in: `accept_clock` puts it right
 FUSED = "fused"  # its transactions claim, renew and complete plain tasks in one statement: see `fused`
 
 
@@ -79,6 +80,14 @@ class Transaction(Protocol):
 
     @property
     def epoch(self) -> str: ...
+
+    @property
+    def behind(self) -> int:
+        """By how many microseconds the clock is behind `now`."""
+
+    @property
+    def jump(self) -> int:
+        """By how many microseconds the clock has jumped ahead; 0 where it has not."""
 
     def load(self, kind: type[R], keys: Collection[tuple[str, str]]) -> list[R]:
         """The rows of those (project, id), locked until the end in a write transaction; unknown ones are left out."""
@@ -165,6 +174,12 @@ class Transaction(Protocol):
     def set_epoch(self, epoch: str) -> None:
         """Put a new epoch in force from this transaction on."""
 
+    def accept_clock(self) -> int:
+        """Take the host's clock as right from here on: `now` is what it says, and by how much that is earlier.
+
+        0 where it is not earlier. Raises InvalidInput where the time is not the host's.
+        """
+
 
 class Store(Protocol):
     """A place where state lives. Safe to use from several threads."""
@@ -177,7 +192,8 @@ class Store(Protocol):
         """A transaction that commits when the block ends well and leaves no trace when it does not.
 
         A write transaction sees no other's changes after it began. Raises StoreAway where it cannot begin, and
-        OutcomeUnknown where the commit may or may not have happened.
+        OutcomeUnknown where the commit may or may not have happened. Where the clock has jumped ahead, `now` leaves
+        that out, and whatever writes raises ClockJump; `accept_clock` goes before.
         """
 
     def mark(self) -> int:

@@ -13,6 +13,7 @@ from tenure.testing.engine.artifacts import Artifacts
 from tenure.testing.engine.both_ways import BothWays
 from tenure.testing.engine.budget_checks import BudgetChecks
 from tenure.testing.engine.budgets import Budgets
+from tenure.testing.engine.clocks import Clocks
 from tenure.testing.engine.coordinators import Coordinators
 from tenure.testing.engine.deliveries import Deliveries
 from tenure.testing.engine.endings import Endings
@@ -68,6 +69,7 @@ class EngineSuite(
     Reach,
     Undo,
     Upkeep,
+    Clocks,
     Coordinators,
     Schedules,
     Triggers,

@@ -56,6 +56,7 @@ class Steered:
         return [
             GaugesView(
                 project="p", depth=depth, completed=7, overdue=3, overdue_retries=2, oldest_ready=12.5,
+                clock_behind=1.5,
                 agents={"active": 1, "idle": 2, "stale": 3, "draining": 0, "offline": 0},
                 budget={"currency": "usd", "allocated": 10.0, "spent": 2.5, "reserved": 1.0},
             )
@@ -79,6 +80,7 @@ def test_the_store_is_told_in_the_promised_words() -> None:
     assert told["tenure_queue_depth", "p", "ready", "high"] == 2
     assert told["tenure_queue_depth", "p", "paused", "low"] == 1
     assert told["tenure_oldest_ready_seconds", "p"] == 12.5
+    assert told["tenure_clock_behind_seconds", "p"] == 1.5
     assert told["tenure_overdue_retries", "p"] == 2
     assert told["tenure_agents", "p", "idle"] == 2
     assert told["tenure_stale_agents", "p"] == 3

@@ -71,7 +71,7 @@ class Done(NamedTuple):
 class Ground:
     def __init__(self, options: Options, say: Callable[[str], None]) -> None:
         self.options = options
-        self.outbox = Outbox(options.home.folder)
+        self.outbox = Outbox(options.home.folder, options.home.url, options.environ)
         self.process = described(os.getpid())
         self.draining = threading.Event()  # no new claims
         self.stopping = threading.Event()  # agents are ended too

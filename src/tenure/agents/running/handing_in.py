@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 from tenure.agents.running.ground import Done
 from tenure.agents.running.keeping import Ended
-from tenure.agents.running.outbox import Finished, send
+from tenure.agents.running.outbox import Finished, is_unknown, send
 from tenure.agents.running.reading import Failure, Reading
 from tenure.agents.running.results import is_checked_later, is_judged, said
-from tenure.core.errors import InvalidInput, StoreError, TenureError
+from tenure.core.errors import InvalidInput, NotFound, StoreError, TenureError
 from tenure.core.money import parse_usd, usd_text
 from tenure.core.outcomes import Outcome
 from tenure.core.records import replace
@@ -202,8 +202,8 @@ def _fail(work: Work, failure: Failure) -> Done:
 
 def _told(work: Work, outcome: Outcome | None, what: str, failure: Failure | None = None) -> Done:
     if outcome is None:
-        work.say(f"{work.key}: the store is away; what is finished is kept in {work.ground.outbox.folder}")
-        return _done(work, "kept", "the store is away", failure)
+        work.say(f"{work.key}: what is finished is kept in the outbox; `tenure run` hands it in when it starts")
+        return _done(work, "kept", "the store has not answered", failure)
     if not outcome.ok:
         work.say(f"{work.key}: refused: {outcome.message}" + (f"; {outcome.hint}" if outcome.hint else ""))
         return _done(work, "refused", outcome.message, failure)
@@ -248,11 +248,17 @@ def _hand_in(work: Work, **fields: Any) -> Outcome | None:
             try:
                 outcome = send(work.client, finished)
                 work.spending.told(work.usage())
+                if is_unknown(finished, outcome):
+                    work.say(f"{work.key}: this store does not know the claim: it is another store")
+                    return None
                 outbox.answered(path)
                 return outcome
             except StoreError as error:
                 if wait == 0.1:
                     work.say(f"{work.key}: cannot be handed in yet: {error.message}")
+            except NotFound as error:
+                work.say(f"{work.key}: {error.message}: it is another store")
+                return None
             except InvalidInput:
                 outbox.refused(path)
                 raise

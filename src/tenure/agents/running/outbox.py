@@ -1,16 +1,19 @@
-"""Finished work that the store has not answered yet: `.tenure/outbox/`, one file a claim.
+"""Finished work that the store has not answered yet: `outbox/` in the user's state folder, one file a claim.
+
+It lies there and not beside the store, since whatever takes the store away must not take the results with it. Files
+that an earlier version left in `.tenure/outbox` are found and sent too.
 
 It is written, and synced, before the first try, and removed after a definite answer. So a result survives a store
 that is away, a runner that is killed, and a host that goes down; it is sent later with the receipt of its own
 generation. If another has taken over meanwhile, the store refuses it and keeps it as refused: the file has done its
-part then too.
+part then too. A store that has never heard of the claim is another store: the file stays.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -21,8 +24,9 @@ from tenure.agents.running.transcripts import private
 from tenure.client import Client
 from tenure.core import commands as c
 from tenure.core.commands import Process, Totals
-from tenure.core.errors import StoreError, TenureError
+from tenure.core.errors import NotFound, StoreError, TenureError
 from tenure.core.outcomes import Outcome
+from tenure.user_state import store_states, writable_store_state
 
 
 class Finished(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -82,21 +86,29 @@ def send(client: Client, finished: Finished) -> Outcome:
 
 
 class Outbox:
-    def __init__(self, home: str) -> None:
-        self.folder = os.path.join(home, "outbox")
+    def __init__(self, home: str, url: str, environ: Mapping[str, str]) -> None:
+        """`home` is the store's `.tenure`, `url` how the store is found."""
+        self._url, self._environ = url, environ
+        self._folders = [os.path.join(base, "outbox") for base in (*store_states(environ, url), home)]
+
+    @property
+    def folder(self) -> str:
+        """Where new files go. Raises OSError where there is no room for them."""
+        return os.path.join(writable_store_state(self._environ, self._url), "outbox")
 
     def put(self, finished: Finished) -> str:
         """Keep it, so that it outlives this process; the path of its file."""
-        os.makedirs(self.folder, mode=0o700, exist_ok=True)
+        place = self.folder
+        os.makedirs(place, mode=0o700, exist_ok=True)
         name = hashlib.sha256(f"{finished.project}\0{finished.receipt}".encode()).hexdigest()[:32]
-        path = os.path.join(self.folder, name + ".json")
+        path = os.path.join(place, name + ".json")
         new = f"{path}.{os.getpid()}.new"
         with open(private(new), "wb") as file:
             file.write(msgspec.json.encode(finished))
             file.flush()
             os.fsync(file.fileno())
         os.replace(new, path)
-        folder = os.open(self.folder, os.O_RDONLY)
+        folder = os.open(place, os.O_RDONLY)
         try:
             os.fsync(folder)
         finally:
@@ -115,9 +127,8 @@ class Outbox:
 
     def waiting(self) -> Iterator[tuple[str, Finished]]:
         """What lies there, of every project. A file that is not ours is left alone."""
-        for name in self._names():
-            path = os.path.join(self.folder, name)
-            if name.endswith(".json"):
+        for path in self._paths():
+            if path.endswith(".json"):
                 try:
                     with open(path, "rb") as file:
                         yield path, msgspec.json.decode(file.read(), type=Finished)
@@ -126,17 +137,20 @@ class Outbox:
 
     def _sweep(self) -> None:
         """Take away what a writer was killed over: half a file, of which nobody has heard."""
-        for name in self._names():
-            writer = name.removesuffix(".new").rpartition(".")[2]
-            if name.endswith(".new") and writer.isdigit() and processes.look_up(int(writer)) is None:
+        for path in self._paths():
+            writer = path.removesuffix(".new").rpartition(".")[2]
+            if path.endswith(".new") and writer.isdigit() and processes.look_up(int(writer)) is None:
                 with suppress(FileNotFoundError):
-                    os.unlink(os.path.join(self.folder, name))
+                    os.unlink(path)
 
-    def _names(self) -> list[str]:
-        try:
-            return sorted(os.listdir(self.folder))
-        except OSError:  # nothing was ever put there, or nothing can be
-            return []
+    def aside(self) -> list[str]:
+        """The files that the store would not even look at."""
+        return [path for path in self._paths() if path.endswith(".refused")]
+
+    def _paths(self) -> Iterator[str]:
+        for folder in self._folders:
+            with suppress(OSError):  # nothing was ever put there, or nothing can be
+                yield from [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
 
     def flush(self, client: Client) -> list[Sent]:
         """Send what lies there and nobody sees to. Stops, and keeps the rest, where the store gives no answer."""
@@ -146,14 +160,24 @@ class Outbox:
             if _is_seen_to(finished.process):
                 continue
             try:
-                sent.append(Sent(finished, send(client, finished), None))
-                self.answered(path)
+                outcome = send(client, finished)
+                sent.append(Sent(finished, outcome, None))
+                if not is_unknown(finished, outcome):
+                    self.answered(path)
             except StoreError:
                 break
+            except NotFound as error:  # the project: it is another store
+                sent.append(Sent(finished, None, error))
             except TenureError as error:
                 self.refused(path)
                 sent.append(Sent(finished, None, error))
         return sent
+
+
+def is_unknown(finished: Finished, outcome: Outcome) -> bool:
+    """Has the store never heard of the claim, and so kept nothing of the result? Then it is another store."""
+    is_result = finished.what in ("submit", "land")
+    return is_result and outcome.outcome in ("STALE_EPOCH", "NOT_FOUND") and not outcome.work_lost
 
 
 def _is_seen_to(process: Process | None) -> bool:
@@ -161,8 +185,3 @@ def _is_seen_to(process: Process | None) -> bool:
     if process is None or (process.host, process.boot) != (processes.host(), processes.boot_id()):
         return False
     return not processes.has_ended(process.pid, process.start)
-
-
-def flush(client: Client, home: str) -> list[Sent]:
-    """Send finished work that was left in the outbox of `home`; for any command that has a client open."""
-    return Outbox(home).flush(client)

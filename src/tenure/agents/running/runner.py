@@ -10,10 +10,11 @@ from typing import Any
 from tenure.agents.examining import tools_for
 from tenure.agents.gone import tell_of_gone
 from tenure.agents.running.ground import Ground, Options
+from tenure.agents.running.outbox import is_unknown
 from tenure.agents.running.slot import Slot, speaking
 from tenure.agents.validating import Validating
 from tenure.client import Client
-from tenure.core.errors import StoreError
+from tenure.core.errors import NotFound, StoreError
 
 GLANCE = 0.1  # seconds between looks at signals and slots
 LOOK = 1.0  # at the tasks that are held: a cancelled one must not cost a whole lease
@@ -35,6 +36,7 @@ class Runner:
         self._interrupts = 0
         self._is_terminated = False
         self._due: dict[str, float] = {}
+        self._unknown: set[str] = set()  # receipts in the outbox that another store must have given
 
     # --- signals: only remembered here, since a handler may run anywhere ---
 
@@ -126,7 +128,11 @@ class Runner:
     def _send_outbox(self) -> None:
         for sent in self.ground.outbox.flush(self.client):
             finished = sent.finished
-            if sent.outcome is None:
+            if isinstance(sent.error, NotFound) or (sent.outcome is not None and is_unknown(finished, sent.outcome)):
+                if finished.receipt not in self._unknown:
+                    self._unknown.add(finished.receipt)
+                    self.ground.say(f"{finished.key}: kept in the outbox: this store does not know its claim")
+            elif sent.outcome is None:
                 why = sent.error.message if sent.error else ""
                 self.ground.say(f"{finished.key}: the store will not take what was kept in the outbox: {why}")
             elif sent.outcome.ok:

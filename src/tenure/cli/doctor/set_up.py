@@ -22,18 +22,18 @@ MOST_SESSIONS = 2000
 def outbox(patient: Patient) -> Iterator[Finding]:
     from tenure.agents.running.outbox import Outbox
 
-    box = Outbox(patient.home.folder)
-    waiting = [finished.key for _, finished in box.waiting()]
-    aside = [name for name in _names(box.folder) if name.endswith(".refused")]
+    box = Outbox(patient.home.folder, patient.home.url, patient.run.environ)
+    found = list(box.waiting())
+    waiting, aside = [finished.key for _, finished in found], box.aside()
     if waiting:
         yield warning(
             "outbox", f"finished work was not handed in yet: {first_of(sorted(set(waiting)))}",
-            f"`tenure run` hands it in when it starts; until then it is kept in {box.folder}",
+            f"`tenure run` hands it in when it starts; until then it is kept in {os.path.dirname(found[0][0])}",
         )  # fmt: skip
     if aside:
         yield warning(
             "outbox", f"{counted(len(aside), 'finished piece')} of work could not be taken by the store",
-            f"look at {os.path.join(box.folder, aside[0])}: it has the result and the receipt to hand it in with",
+            f"look at {aside[0]}: it has the result and the receipt to hand it in with",
         )  # fmt: skip
     if not waiting and not aside:
         yield ok("outbox", "nothing waits to be handed in")

@@ -43,23 +43,36 @@ def store(patient: Patient) -> Iterator[Finding]:
                 "store", f"the log beside the store has {os.path.getsize(log) // MEGABYTE} MB: a reader keeps it open",
                 "end commands that have been reading for long; it shrinks by itself then",
             )  # fmt: skip
+        if os.path.exists(f"{log}.1.aside"):
+            yield note(
+                "store", f"a backup was copied over the store; the log that lay beside it is {log}.1.aside",
+                "it has what the store before had not yet in its file; delete it when that is not needed",
+            )  # fmt: skip
 
 
 def clock(patient: Patient) -> Iterator[Finding]:
-    """The store's time never goes back; a host's clock that did makes it stand still, and leases longer."""
+    """The store's time never goes back by itself, and a clock that jumps ahead is refused."""
     if patient.client is None or patient.client.is_remote:
         return  # a server's time is its host's affair
-    with patient.client.store.begin(patient.client.engine.tenant, write=False) as tx:
-        last = tx.events({}, limit=1, last=True)
-        host = time.time_ns() // 1000
-    behind = last[0].time - host if last else 0
-    if host < SILLY:
+    state = patient.client.clock()
+    whose = "this host's clock" if state.is_host else "the server's clock"
+    if time.time_ns() // 1000 < SILLY:
         yield error("clock", f"this host believes it is {time.strftime('%Y-%m-%d')}", "have its clock set")
-    elif behind > TOLERATED:
+    elif state.jump:
+        yield error(
+            "clock", f"{whose} jumped {lasting(state.jump / 1e6)} ahead: every write is refused (CLOCK_JUMP)",
+            "have the clock set right (chrony, ntp); if it is right now, `tenure db clock --accept`",
+        )  # fmt: skip
+    elif state.behind > TOLERATED and state.is_host:
         yield warning(
-            "clock", f"this host's clock is {lasting(behind / 1e6)} behind the last event: the store's time stands "
-            "still until then, and leases last longer",
-            "have the clock set right (chrony, ntp); the store goes on by itself",
+            "clock", f"{whose} is {lasting(state.behind / 1e6)} behind the store's time, which goes on without it",
+            "have the clock set right (chrony, ntp); if it is right now, `tenure db clock --accept`",
+        )  # fmt: skip
+    elif state.behind > TOLERATED:
+        yield warning(
+            "clock", f"{whose} is {lasting(state.behind / 1e6)} behind the last event: the store's time stands still "
+            "until then, and leases last longer",
+            "have the server's clock set right (chrony, ntp); the store goes on by itself",
         )  # fmt: skip
     else:
         yield ok("clock", "not behind the last event")

@@ -37,7 +37,9 @@ class NewTask(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     priority: int | str = 50
     boost: float | None = None  # points a minute; None: the project's
     deadline: int | None = None
+    deadline_in: float | None = None  # seconds from the store's now, in place of `deadline`
     not_before: int | None = None
+    not_before_in: float | None = None  # as `deadline_in`
     depends_on: tuple[Dependency | str, ...] = ()
     parent: str | None = None
     max_attempts: int = 3

@@ -95,6 +95,7 @@ class GaugesView(TypedDict):
     overdue: int
     overdue_retries: int
     oldest_ready: Annotated[float, Meta(description="seconds")]
+    clock_behind: Annotated[float, Meta(description="seconds that the clock is behind the store's time")]
     agents: Annotated[dict[str, int], Meta(description="status → how many agents")]
     budget: Annotated[MoneyView | None, Meta(description="the project's own; None where it has none")]
     readers: Annotated[

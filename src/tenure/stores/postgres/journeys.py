@@ -57,6 +57,7 @@ class Journeys:
         self._along: list[Answer] = []  # what that gave, once it is committed
         self._last: tuple[int, int] | None = None  # of the last event: sequence and transaction
         self._now = 0
+        self._behind = 0  # by how much the server's clock is
         self._is_due: dict[str, bool] = {}  # is something due in the projects that it began with?
         self._epoch = ""
         self._noting: list[Statement] | None = None  # while `expect` finds out what will be asked
@@ -90,6 +91,15 @@ class Journeys:
     def now(self) -> int:
         self._enter(())
         return self._now
+
+    @property
+    def behind(self) -> int:
+        self._enter(())
+        return self._behind
+
+    @property
+    def jump(self) -> int:
+        return 0  # the server's clock is all there is
 
     @property
     def epoch(self) -> str:
@@ -177,6 +187,7 @@ class Journeys:
         else:
             now = store.clock() if self._write else given
         self._now = now if last is None or now > last else last
+        self._behind = self._now - now
         self._began = True
         self._held.update(projects)
         return answers[len(start) :]

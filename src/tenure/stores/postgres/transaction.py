@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tenure.core.errors import Conflict, TenureError
+from tenure.core.errors import Conflict, InvalidInput, TenureError
 from tenure.core.events import Event
 from tenure.core.filters import Where
 from tenure.core.records import Agent, Claim, Row, Session, Task
@@ -298,6 +298,12 @@ class PostgresTransaction(Journeys):
             self._to_claim.update(dict.fromkeys(projects if name == "claim" else ()))
         elif self._write:
             self._enter(projects)
+
+    def accept_clock(self) -> int:
+        raise InvalidInput(
+            f"{self._store.url}: its time is the server's, and goes on when that has caught up with the last event",
+            "Have the server's clock set right.",
+        )
 
     def set_epoch(self, epoch: str) -> None:
         """Waits for every writer of the store, since each of them has read the epoch that ends here."""

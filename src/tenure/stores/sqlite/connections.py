@@ -8,7 +8,8 @@ from typing import Any
 import apsw
 
 from tenure.core.errors import StoreAway
-from tenure.stores.sqlite.failures import translated
+from tenure.stores.sqlite.failures import moved, translated
+from tenure.stores.sqlite.place import change_of, files_of, names_of
 
 _STATEMENTS = 256  # an update has as many texts as there are sets of changed columns
 
@@ -78,13 +79,19 @@ def connect(path: str, patience: float, *, wal: bool = True) -> Link:
 
 
 class Connections:
-    """Idle links, the last used on top. Appending to and popping from a list are atomic."""
+    """Idle links to one file, the last used on top. Appending to and popping from a list are atomic.
+
+    The file is known by device and inode from the first link on: `change` says whether it and the two beside it still
+    lie at their names. What is written to one that does not is lost with it.
+    """
 
     def __init__(self, path: str, patience: float) -> None:
         self._path = path
         self._patience = patience
         self._idle: list[Link] = []
         self._closed = False
+        self._names = names_of(path)
+        self._files: tuple[tuple[int, int], ...] | None = None
 
     def take(self) -> Link:
         if self._closed:
@@ -92,7 +99,22 @@ class Connections:
         try:
             return self._idle.pop()
         except IndexError:
-            return connect(self._path, self._patience)
+            # First the look: to connect where the log was removed would make a new one.
+            if (change := self.change()) is not None:
+                raise moved(change) from None
+            link = connect(self._path, self._patience)
+        if self._files is None:
+            link.all("PRAGMA schema_version")  # whoever reads has all three open, and makes what is missing
+            try:
+                self._files = files_of(self._path)
+            except OSError as error:
+                link.close()
+                raise moved(f"{error.filename} was removed") from error
+        return link
+
+    def change(self) -> str | None:
+        """What happened to the files since the first link was opened; None where they are as they were."""
+        return None if self._files is None else change_of(self._names, self._files)
 
     def give(self, link: Link) -> None:
         if self._closed:

@@ -10,6 +10,28 @@ from tenure.core.errors import Bug, Conflict, InvalidInput, OutcomeUnknown, Stor
 BAD_VALUES = (UnicodeEncodeError, OverflowError, TypeError)
 
 
+class Moved(StoreAway):
+    """The store's file, or one beside it, is no longer what was opened. Nothing was written."""
+
+    change = ""  # which, and what happened to it
+
+
+def moved(change: str) -> Moved:
+    error = Moved(
+        f"{change} while this process had the store open; nothing was written",
+        "Put it back, or restore a backup with `tenure db restore`. What is finished is kept and sent then.",
+    )
+    error.change = change
+    return error
+
+
+def moved_at_commit(change: str) -> OutcomeUnknown:
+    return OutcomeUnknown(
+        f"{change} while this was written; the change may be lost with it",
+        "Put it back, or restore a backup with `tenure db restore`; then send it again with the same request id.",
+    )
+
+
 def translated(error: apsw.Error, path: str) -> TenureError:
     """What a failed statement means. The transaction is rolled back, so nothing was done."""
     if isinstance(error, apsw.ConstraintError):

@@ -1,13 +1,16 @@
 """The file itself: what file system it lies on, who may read it, and whether it is still where it was."""
-# ruff: noqa: PTH101, PTH102, PTH103, PTH108, PTH112, PTH116, PTH120, PTH123 - pathlib costs every command 7 ms at its start
+# ruff: noqa: PTH101, PTH102, PTH103, PTH104, PTH108, PTH112, PTH116, PTH120, PTH123 - pathlib costs every command 7 ms at its start
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sys
 from contextlib import suppress
 
 from tenure.core.errors import StoreAway
+
+_IN_USE = 128  # the byte of `-shm` that SQLite has locked while a connection is open
 
 MOUNTS = "/proc/self/mounts"
 
@@ -88,6 +91,60 @@ def place_of(path: str) -> str:
     """Device and inode: a moved file keeps them, a copied one does not."""
     found = os.stat(path)
     return f"{found.st_dev}:{found.st_ino}"
+
+
+def files_of(path: str) -> tuple[tuple[int, int], ...]:
+    """Device and inode of the database and the two files beside it. Raises OSError where one is missing."""
+    found = [os.stat(name) for name in names_of(path)]
+    return tuple((file.st_dev, file.st_ino) for file in found)
+
+
+def names_of(path: str) -> tuple[str, str, str]:
+    return path, f"{path}-wal", f"{path}-shm"
+
+
+def change_of(names: tuple[str, ...], files: tuple[tuple[int, int], ...]) -> str | None:
+    """Which of the files is no longer at its name, in words; None where each of them is."""
+    for name, known in zip(names, files, strict=True):
+        try:
+            found = os.stat(name)
+        except FileNotFoundError:
+            return f"{name} was removed"
+        except OSError as error:
+            return f"{name} cannot be reached any more: {error.strerror}"
+        if (found.st_dev, found.st_ino) != known:
+            return f"{name} was replaced by another file"
+    return None
+
+
+def is_one_file(path: str) -> bool:
+    """Was it written without a log, as backups are? Our own process must not have it open: see `is_shared`."""
+    with open(path, "rb") as file:
+        return file.read(20)[18:] == b"\x01\x01"
+
+
+def put_aside(path: str) -> None:
+    """Give the file a name that nothing has."""
+    number = 1
+    while os.path.lexists(f"{path}.{number}.aside"):
+        number += 1
+    os.rename(path, f"{path}.{number}.aside")
+
+
+def is_shared(index: str) -> bool:
+    """Has another process the store open, by the lock it then holds on the index beside it (`-shm`)?
+
+    Our own process must not have it open: to close the file here would let go of its locks.
+    """
+    handle = os.open(index, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _IN_USE)
+    except OSError:
+        return True
+    else:
+        return False
+    finally:
+        os.close(handle)
 
 
 def sync_folder(path: str) -> None:

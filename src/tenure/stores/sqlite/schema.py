@@ -32,6 +32,7 @@ SET_SCHEMA = "UPDATE meta SET schema = ?"
 class Found(NamedTuple):
     """What an opened file says of itself."""
 
+    epoch: str
     schema: int
     place: str
 
@@ -56,7 +57,7 @@ def look(link: Link, path: str) -> Found | None:
         return None
     if len(meta) != 1 or meta[0][1] != len(steps):
         raise StoreCorrupt(f"{path}: its table meta does not say what schema it has")
-    return Found(meta[0][1], meta[0][2])
+    return Found(*meta[0])
 
 
 def _as_migrated(steps: list[tuple[Any, ...]], objects: list[tuple[Any, ...]], path: str) -> bool:

@@ -1,5 +1,5 @@
 -- 0001_initial da6b7d4e25e56e458c05ec4d915c6dd267e16121ca78d06c4057097a23196ee5 since 0.1.0
--- 0002_fence 038744ed53f78de8b1f6cddc0fad13d0d1c3fa4ac8943dabb4622899dbcf45cc since 0.2.0
+-- 0002_fence 4ac6e45fb67b7dfe0f0db0b0f112310fae2b7e75225a8e7a8a3a2fdafec8e425 since 0.2.0
 
 -- table agent of agent
 CREATE TABLE agent (
@@ -441,7 +441,7 @@ CREATE TABLE meta (
     epoch TEXT NOT NULL,
     schema INTEGER NOT NULL,
     place TEXT NOT NULL
-) STRICT;
+, boot TEXT NOT NULL DEFAULT '', clock_offset INTEGER NOT NULL DEFAULT 0, ahead_at INTEGER, ahead_uptime INTEGER) STRICT;
 
 -- table migration of migration
 CREATE TABLE migration (

@@ -7,21 +7,26 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import apsw
 
 from tenure.core.errors import InvalidInput, StoreAway, StoreCorrupt
 from tenure.core.records import KINDS
-from tenure.stores.port import BACKUP, DURABLE, PROCESSES, WAKE_UPS, Clock
+from tenure.stores.clocks import reader_of
+from tenure.stores.port import BACKUP, DURABLE, HOST_CLOCK, PROCESSES, WAKE_UPS, Clock
 from tenure.stores.sqlite import place, schema
 from tenure.stores.sqlite.connections import Connections, Link, connect
-from tenure.stores.sqlite.failures import translated
+from tenure.stores.sqlite.failures import moved, translated
 from tenure.stores.sqlite.lock import TurnLock
+from tenure.stores.sqlite.noting import EVERY, note, noted
 from tenure.stores.sqlite.transaction import SqliteTransaction
 
+T = TypeVar("T")
+
 LAST = "SELECT max(sequence) FROM event"
+COPIED = "copy"  # stands in a backup where a store has its device and inode
 POLL = 0.02  # seconds between looks for what other processes wrote
 LONG_LOG = 128 * 4096  # bytes of log beyond which whoever closes clears it
 
@@ -33,7 +38,7 @@ _opened: Counter[tuple[int, str]] = Counter()
 class Sqlite:
     """Fulfils the port with one file. Opening makes it unless `create` is False."""
 
-    features = frozenset({DURABLE, PROCESSES, WAKE_UPS, BACKUP})
+    features = frozenset({DURABLE, PROCESSES, WAKE_UPS, BACKUP, HOST_CLOCK})
 
     def __init__(
         self,
@@ -50,36 +55,31 @@ class Sqlite:
         """`patience`: seconds to wait for the turn to write. `mounts`: a table like /proc/self/mounts, for tests."""
         self.path = os.path.realpath(path)  # one name for all, or links would lead to other lock files
         self.url = f"sqlite://{self.path}"
-        self.clock = clock or _host_clock
+        self.clock = reader_of(clock)
         self.patience = patience
         self.monotonic = monotonic
         self.written = threading.Condition()
         self._pause = pause
         self._random = random
-        self._seen = 0  # the last sequence that this process has committed
+        self._seen = 0  # the last sequence that this process has committed, and in which epoch
+        self._seen_epoch = ""
+        self._noted = 0  # of that, what the user's state folder says
+        self._noted_at = monotonic()
+        self._lost: str | None = None  # what happened to the file, once it is not used any more
+        self._opening = threading.Lock()
         self._process = os.getpid()
         if any(path == self.path and process != self._process for process, path in _opened):
             raise self._forked()
         place.refuse_network(self.path, mounts)
         self.turn = TurnLock(self.path + ".lock")
-        self.connections = Connections(self.path, self.patience)
-        try:
-            self._open(create)
-        except apsw.Error as error:
-            self.connections.close()
-            raise translated(error, self.path) from error
-        except BaseException:
-            self.connections.close()
-            raise
+        self._open(create)
         _opened[self._process, self.path] += 1
         self._closed = False
 
     def begin(self, tenant: str, *, write: bool) -> SqliteTransaction:
         if tenant != "local":
             raise InvalidInput(f"tenant {tenant!r}: an SQLite store keeps only the tenant 'local'")
-        if self._process != os.getpid():
-            raise self._forked()
-        return SqliteTransaction(self, tenant, write)
+        return SqliteTransaction(self, self._ready(), tenant, write)
 
     def mark(self) -> int:
         ((last,),) = self._read(LAST)
@@ -97,11 +97,57 @@ class Sqlite:
                     self._pause(self.written, min(left, POLL))
         return True
 
-    def announce(self, sequence: int) -> None:
-        """Wake those in this process who wait for events up to `sequence`, now committed."""
+    def announce(self, sequence: int, epoch: str, ended: str | None = None) -> None:
+        """Wake those in this process who wait for events up to `sequence`, now committed; `ended` is the epoch before.
+
+        Nobody announces what was not committed, or committed to a file that is gone.
+        """
         with self.written:
-            self._seen = max(self._seen, sequence)
+            self._seen, self._seen_epoch = max(self._seen, sequence), epoch
             self.written.notify_all()
+        if ended is not None:
+            note(self._place, {ended: sequence, epoch: sequence}, os.environ)
+        elif self.monotonic() - self._noted_at >= EVERY:
+            self._note()
+
+    def _note(self) -> None:
+        self._noted_at = self.monotonic()
+        if self._seen > self._noted:
+            self._noted = self._seen
+            note(self._place, {self._seen_epoch: self._seen}, os.environ)
+
+    def lose(self, connections: Connections, change: str) -> None:
+        """The files are not those that were opened: these connections serve nobody any more."""
+        connections.close()
+        if self.connections is connections:
+            self._lost = change
+
+    def _ready(self) -> Connections:
+        if self._process != os.getpid():
+            raise self._forked()
+        if self._lost is not None:
+            self._open_again(self._lost)
+        return self.connections
+
+    def _open_again(self, change: str) -> None:
+        """Open what lies at the path now as any store is opened; raises Moved or StoreAway all the same.
+
+        So whoever asks again meets a store that has said whether it is a copy, and an engine that has heard it.
+        """
+        with self._opening:
+            if self._lost is None:
+                return  # another thread was first
+            if not os.path.exists(self.path):
+                raise moved(change)
+            self.turn.close()  # its files may be gone too
+            seen = {self._seen_epoch: self._seen}
+            self._open(False, seen)
+            self._seen = self._noted = 0
+            self._lost = None
+        raise StoreAway(
+            f"{change} while this process had the store open; nothing was written",
+            f"{self.path} was opened again: send it again.",
+        )
 
     def settled_here(self) -> None:
         with self.begin("local", write=True) as transaction:
@@ -109,7 +155,7 @@ class Sqlite:
         self.is_copy = False
 
     def backup(self, target: str) -> None:
-        """In one step, so that writers, who go on, cannot make it begin again."""
+        """In one step, so that writers, who go on, cannot make it begin again. The copy says that it is one."""
         path = os.path.realpath(target)
         try:
             place.make_private(path)
@@ -117,16 +163,11 @@ class Sqlite:
             raise InvalidInput(f"{target} exists already; a backup goes to a new file") from None
         except OSError as error:
             raise StoreAway(f"{target}: cannot be made: {error.strerror}") from error
-        link = self.connections.take()
         try:
-            copy_into(link, path)
-        except BaseException as error:
+            self._use(lambda link: copy_into(link, path))
+        except BaseException:
             os.unlink(path)  # ours, and half done
-            if isinstance(error, apsw.Error):
-                raise translated(error, path) from error
             raise
-        finally:
-            self.connections.give(link)
 
     def check(self) -> list[str]:
         from tenure.stores.sql.orphans import orphans  # here: no other verb needs it
@@ -152,7 +193,9 @@ class Sqlite:
         if self._closed or self._process != os.getpid():
             return
         self._closed = True
-        self._clear_log()
+        self._note()
+        if self._lost is None:
+            self._clear_log()
         self.connections.close()
         self.turn.close()
         _opened[self._process, self.path] -= 1
@@ -181,7 +224,8 @@ class Sqlite:
             "Start processes with spawn, or close the store before forking.",
         )
 
-    def _open(self, create: bool) -> None:
+    def _open(self, create: bool, seen: Mapping[str, int] | None = None) -> None:
+        """`seen`: the last sequence of an epoch that this process knows of, where it has had a store here before."""
         try:
             empty = os.stat(self.path).st_size == 0
         except FileNotFoundError:
@@ -193,15 +237,55 @@ class Sqlite:
         else:
             if empty:  # we never leave one behind: it was cut off
                 raise StoreCorrupt(f"{self.path} is empty", "It was left as it is. Restore a backup.")
-        link = self.connections.take()
+            self._look_at_log()
+        connections = Connections(self.path, self.patience)
         try:
+            link = connections.take()
             found = schema.look(link, self.path) or self._upgrade(link)
-        except BaseException:
-            link.close()
+            ((last,),) = link.all(LAST)
+            here = place.place_of(self.path)
+            known = max(kept.get(found.epoch, 0) for kept in (noted(here, os.environ), seen or {}))
+        except BaseException as error:
+            connections.close()
+            if isinstance(error, apsw.Error):
+                raise translated(error, self.path) from error
             raise
-        self.connections.give(link)
-        self.schema = found.schema
-        self.is_copy = found.place != place.place_of(self.path)
+        connections.give(link)
+        self.schema, self._place = found.schema, here
+        self.is_copy = found.place != here or (last or 0) < known
+        self.connections = connections
+
+    def _look_at_log(self) -> None:
+        """Before the file is opened: is the log beside it its own?
+
+        Removed while others have the store open: their shared index speaks of pages of the log that they have, and
+        with a new log these would be read as damage. Left of a file that a backup was copied over: it would be read
+        into the backup, so it goes aside.
+        """
+        _, log, index = place.names_of(self.path)
+        is_open_here = (self._process, self.path) in _opened
+        try:
+            is_foreign = os.stat(log).st_size > 0 and not is_open_here and place.is_one_file(self.path)
+        except FileNotFoundError:
+            if os.path.exists(index) and (is_open_here or place.is_shared(index)):
+                raise StoreAway(
+                    f"{log} was removed while a process had the store open",
+                    "End what uses it (tenure run, serve, daemon, mcp, workers), then open it again; what only the log "
+                    "had is lost. `tenure db restore` puts a backup in its place.",
+                ) from None
+            return
+        if not is_foreign:
+            return
+        self.turn.acquire(self.patience, self.monotonic)
+        try:
+            if os.path.exists(index) and place.is_shared(index):
+                raise StoreAway(
+                    f"a backup was copied over {self.path} while a process had the store open",
+                    "End what uses it (tenure run, serve, daemon, mcp, workers), then open it again.",
+                )
+            place.put_aside(log)
+        finally:
+            self.turn.release()
 
     def _make(self) -> None:
         """A whole new store under another name, then moved to its own: nobody ever meets half of one."""
@@ -220,7 +304,7 @@ class Sqlite:
             place.make_private(draft, anew=True)
             link = connect(draft, self.patience, wal=False)
             try:
-                schema.make(link, self._random(4).hex(), place.place_of(draft), self.clock())
+                schema.make(link, self._random(4).hex(), place.place_of(draft), self.clock().wall)
                 link.all("PRAGMA journal_mode = WAL")
                 link.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
             finally:
@@ -239,7 +323,7 @@ class Sqlite:
             found = schema.look(link, self.path)  # another process may have been first
             if found is None:
                 self._back_up_beside(link)
-                schema.upgrade(link, self.clock())
+                schema.upgrade(link, self.clock().wall)
                 found = schema.look(link, self.path)
         finally:
             self.turn.release()
@@ -259,28 +343,35 @@ class Sqlite:
         copy_into(link, target)
 
     def _read(self, text: str) -> list[tuple[Any, ...]]:
-        if self._process != os.getpid():
-            raise self._forked()
-        link = self.connections.take()
+        return self._use(lambda link: link.all(text))
+
+    def _use(self, ask: Callable[[Link], T]) -> T:
+        """What `ask` gives, of a link to the file that lies at the path."""
+        connections = self._ready()
+        if (change := connections.change()) is not None:
+            self.lose(connections, change)
+            raise moved(change)
+        link = connections.take()
         try:
-            return link.all(text)
+            return ask(link)
         except apsw.Error as error:
             raise translated(error, self.path) from error
         finally:
-            self.connections.give(link)
+            connections.give(link)
 
 
 def copy_into(link: Link, path: str) -> None:
-    """One moment of the database, as a database without a log beside it, synced, at an empty file."""
+    """One moment of the database, as a database without a log beside it, synced, at an empty file.
+
+    It says of itself that it is a copy, so that it begins a new epoch when it is opened as a store, wherever it lies.
+    """
     target = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
     try:
         with target.backup("main", link.connection, "main") as copying:
             while not copying.done:
                 copying.step(-1)
+        target.execute("PRAGMA journal_mode = DELETE").fetchall()  # so that no log can be taken for its own
+        target.execute("UPDATE meta SET place = ?", (COPIED,)).fetchall()
     finally:
         target.close()
     place.sync_folder(path)
-
-
-def _host_clock() -> int:
-    return time.time_ns() // 1000

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 import apsw
 import msgspec
 
+from tenure.core.clock import Kept, accepted, refusal, told
 from tenure.core.errors import Bug, Conflict, SchemaMismatch, StoreCorrupt, TenureError
 from tenure.core.events import Event
 from tenure.core.filters import Where
@@ -16,8 +17,8 @@ from tenure.core.records import KINDS, Row, Task
 from tenure.stores.port import Change, Head
 from tenure.stores.sql.clauses import Dialect
 from tenure.stores.sql.statements import Statement, event_table, table_of
-from tenure.stores.sqlite.connections import Link
-from tenure.stores.sqlite.failures import BAD_VALUES, at_commit, bad_value, translated
+from tenure.stores.sqlite.connections import Connections, Link
+from tenure.stores.sqlite.failures import BAD_VALUES, Moved, at_commit, bad_value, moved, moved_at_commit, translated
 
 if TYPE_CHECKING:
     from tenure.stores.sqlite.store import Sqlite
@@ -33,7 +34,8 @@ DIALECT = Dialect(
 
 # Read under the write lock, so that neither the epoch nor the last event can change before the commit.
 HEAD = """
-SELECT epoch, schema, (SELECT time FROM event ORDER BY sequence DESC LIMIT 1) FROM meta
+SELECT epoch, schema, (SELECT time FROM event ORDER BY sequence DESC LIMIT 1),
+    boot, clock_offset, ahead_at, ahead_uptime FROM meta
 """
 
 # A loose index scan: one step in task_ready from each lane's first task to the next lane's, however many wait behind.
@@ -73,19 +75,37 @@ SELECT project FROM found WHERE project IS NOT NULL
 """
 NEXT_DUE = "SELECT min(due_at) FROM task WHERE tenant = ? AND project = ? AND due_at IS NOT NULL"
 SET_EPOCH = "UPDATE meta SET epoch = ?"
+SET_CLOCK = "UPDATE meta SET boot = ?, clock_offset = ?, ahead_at = ?, ahead_uptime = ?"
 SET_PLACE = "UPDATE meta SET place = ?"
 
 
 class SqliteTransaction:
     """Fulfils the port. Once a save or append has failed it cannot commit, whatever the caller catches."""
 
-    __slots__ = ("_failed", "_last", "_link", "_store", "_tenant", "_write", "epoch", "now")
+    __slots__ = (
+        "_connections",
+        "_ended",
+        "_failed",
+        "_last",
+        "_link",
+        "_store",
+        "_tenant",
+        "_write",
+        "behind",
+        "epoch",
+        "jump",
+        "now",
+    )
 
     now: int
     epoch: str
+    behind: int
+    jump: int
 
-    def __init__(self, store: Sqlite, tenant: str, write: bool) -> None:
+    def __init__(self, store: Sqlite, connections: Connections, tenant: str, write: bool) -> None:
         self._store = store
+        self._connections = connections
+        self._ended: str | None = None  # the epoch before, where this one begins another
         self._tenant = tenant
         self._write = write
         self._link: Link = _ENDED
@@ -98,26 +118,34 @@ class SqliteTransaction:
             store.turn.acquire(store.patience, store.monotonic)
         link = None
         try:
-            link = store.connections.take()
-            now = store.clock()  # a reader's snapshot is not older than its time: no lease looks over that was renewed
+            link = self._connections.take()
+            at = store.clock()  # a reader's snapshot is not older than its time: no lease looks over that was renewed
             link.execute("BEGIN IMMEDIATE" if self._write else "BEGIN")
             if self._write:
-                now = store.clock()  # with the lock in hand, however long it took
-            ((self.epoch, schema, last),) = link.execute(HEAD).fetchall()
+                at = store.clock()  # with the lock in hand, however long it took
+            if (change := self._connections.change()) is not None:
+                raise moved(change)
+            ((self.epoch, schema, last, *known),) = link.execute(HEAD).fetchall()
             if schema != store.schema:
                 raise SchemaMismatch(
                     f"{store.path} was brought to schema {schema} while this process ran with {store.schema}",
                     "Start it again with the newer version.",
                 )
+            kept = Kept(*known)
+            self.now, after, self.jump = told(kept, at, last)
+            self.behind = max(0, self.now - at.wall)
+            if self._write and after != kept and not self.jump:
+                link.execute(SET_CLOCK, after)
         except BaseException as error:
             if link is not None:
                 self._end(link, "ROLLBACK")
             if self._write:
                 store.turn.release()
+            if isinstance(error, Moved):
+                store.lose(self._connections, error.change)
             if isinstance(error, apsw.Error):
                 raise translated(error, store.path) from error
             raise
-        self.now = now if last is None or now > last else last
         self._link = link
         return self
 
@@ -138,14 +166,17 @@ class SqliteTransaction:
                     if isinstance(failure, apsw.Error):
                         raise at_commit(failure, store.path) from failure
                     raise
-                store.connections.give(link)
+                self._connections.give(link)
+                if (change := self._connections.change()) is not None:  # it may have gone to a file without a name
+                    store.lose(self._connections, change)
+                    raise moved_at_commit(change)
         finally:
             if self._write:
                 store.turn.release()
         if kind is None and self._failed is not None:
             raise self._failed
         if good and self._last:
-            store.announce(self._last)
+            store.announce(self._last, self.epoch, self._ended)
 
     def load(self, kind: type[R], keys: Collection[tuple[str, str]]) -> list[R]:
         table = table_of(kind, DIALECT)
@@ -282,7 +313,16 @@ class SqliteTransaction:
     def set_epoch(self, epoch: str) -> None:
         self._must_write()
         self._read((SET_EPOCH, [epoch]))
+        self._ended = self._ended or self.epoch
         self.epoch = epoch
+
+    def accept_clock(self) -> int:
+        self.jump = 0
+        self._must_write()
+        at = self._store.clock()
+        self._read((SET_CLOCK, [*accepted(at)]))
+        before, self.now = self.now, at.wall
+        return max(0, before - at.wall)
 
     def move_to(self, place: str) -> None:
         """Record where the file lies."""
@@ -306,6 +346,9 @@ class SqliteTransaction:
     def _must_write(self) -> None:
         if not self._write:
             raise Bug("a reading transaction cannot write")
+        if self.jump:
+            error = refusal(self.jump, self._store.path)
+            self._fail(error, None)
 
     def _refuse(self, error: Exception) -> NoReturn:
         if isinstance(error, TenureError):
@@ -327,7 +370,7 @@ class SqliteTransaction:
         except apsw.Error:
             link.close()
         else:
-            self._store.connections.give(link)
+            self._connections.give(link)
 
 
 def _grouped(kind: type[Row], by: str, pairs: Iterable[tuple[Any, ...]]) -> dict[Any, Any]:

@@ -26,6 +26,12 @@ def read(scene: Scene, most: int = 100) -> list[GaugesView]:
 
 
 class Gauges(Stage):
+    def test_a_clock_that_went_back_is_told_by_how_much(self, scene: Scene) -> None:
+        scene.add()
+        assert read(scene)[0]["clock_behind"] == 0
+        scene.clock.jump(-90)
+        assert read(scene)[0]["clock_behind"] == 90
+
     def test_each_open_task_is_counted_in_its_state_and_tier(self, scene: Scene) -> None:
         scene.plan(new("a", priority="high"), new("b", "a"), new("c"), new("d", priority=5))
         scene.add("held", priority="low")

@@ -1,0 +1,144 @@
+"""The store's time, of a host's clock that may be wrong: `now` never goes back, and a jump ahead is refused.
+
+A host's clock is set by people and programs; how long the machine has been running is not. Their difference is kept
+with the store: a writer of the same boot for whom it has grown by more than `MOST_AHEAD` has a clock that jumped. So a
+store that nobody used for a month is not taken for one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from tenure.core import lifecycle
+from tenure.core.errors import ClockJump
+from tenure.core.records import (
+    Agent,
+    ApiKey,
+    Leader,
+    Model,
+    Reservation,
+    Row,
+    Session,
+    Task,
+    Trigger,
+    Validation,
+    replace,
+)
+
+SECOND = 1_000_000
+MOST_AHEAD = 600 * SECOND
+DRIFT = 60 * SECOND  # a clock that was put forward by less is followed without a word
+
+
+class Reading(NamedTuple):
+    """What a host's clocks say at one moment, in microseconds."""
+
+    wall: int
+    uptime: int = 0
+    boot: str = ""  # another after each start of the machine; empty: the uptime is not known
+
+    @property
+    def offset(self) -> int:
+        return self.wall - self.uptime
+
+
+class Kept(NamedTuple):
+    """What a store keeps of its writers' clocks."""
+
+    boot: str = ""
+    offset: int = 0  # wall clock less uptime, in that boot
+    ahead_at: int | None = None  # while the last event is ahead: its time when that was first seen
+    ahead_uptime: int | None = None  # and the uptime then
+
+
+class Told(NamedTuple):
+    """The store's time, what it shall keep, and by how much the clock has jumped ahead (0: it has not)."""
+
+    now: int
+    kept: Kept
+    jump: int = 0
+
+
+def told(kept: Kept, at: Reading, last: int | None) -> Told:
+    """The time for a transaction; `last` is the last event's. Where there is a jump nothing may be written.
+
+    A clock that is behind the last event is followed from there by what the uptime has advanced since that was seen.
+    """
+    if not at.boot:
+        return Told(at.wall if last is None else max(at.wall, last), kept)
+    if kept.boot != at.boot:
+        kept = Kept(at.boot, at.offset)
+    ahead = at.offset - kept.offset
+    if ahead > MOST_AHEAD:
+        now = kept.offset + at.uptime  # what it would be without the jump
+        return Told(now if last is None else max(now, last), kept, ahead)
+    if ahead > DRIFT:
+        kept = kept._replace(offset=at.offset)
+    if last is None or at.wall >= last:
+        return Told(at.wall, kept._replace(ahead_at=None, ahead_uptime=None))
+    if kept.ahead_at is None or kept.ahead_uptime is None:
+        if last - at.wall >= SECOND:  # less than that comes and goes
+            kept = kept._replace(ahead_at=last, ahead_uptime=at.uptime)
+        return Told(last, kept)
+    return Told(max(last, kept.ahead_at + max(0, at.uptime - kept.ahead_uptime)), kept)
+
+
+def accepted(at: Reading) -> Kept:
+    """What is kept once a person has said that the clock is right."""
+    return Kept(at.boot, at.offset) if at.boot else Kept()
+
+
+def refusal(jump: int, where: str) -> ClockJump:
+    return ClockJump(
+        f"{where}: this host's clock is {jump // SECOND} s ahead of the clock that the store was last written by; "
+        "nothing was written",
+        "Have the clock set right. `tenure db clock` says how it stands, and how to go on if it is right now.",
+    )
+
+
+# --- putting right what was written ahead ---------------------------------------------------------------------
+
+_OF_TASKS = (
+    "retry_at", "lease_until", "presented_at", "progress_at", "done_by", "warned_at", "resume_at", "offer_until",
+    "created_at", "updated_at", "ready_at", "started_at", "failed_at", "dead_lettered_at",
+)  # fmt: skip
+_BY_PEOPLE = ("not_before", "deadline")  # dates, unless the task was made while the clock was ahead
+_OF_OTHERS: dict[type[Row], tuple[str, ...]] = {
+    Agent: ("last_seen", "cool_until"),
+    Leader: ("elected_at", "until"),
+    Model: ("cool_until",),
+    Reservation: ("created_at", "until"),
+    Session: ("last_activity",),
+    Trigger: ("told_at",),
+    Validation: ("taken_at", "until", "retry_at"),
+}
+MOVED: tuple[type[Row], ...] = (Task, ApiKey, *_OF_OTHERS)  # kinds of rows with instants that move back
+
+
+def moved_back(row: Any, now: int, back: int) -> Any:
+    """The row with what was set while the clock was ahead moved back by the jump; the same row where nothing was.
+
+    `now` is the time that was accepted: what lies behind it and was written ahead goes `back`, but never before `now`
+    where it is something to come.
+    """
+    if isinstance(row, Task):
+        if row.updated_at <= now or row.state in lifecycle.FINISHED:
+            return row
+        names = _OF_TASKS + (_BY_PEOPLE if row.created_at > now else ())
+        cool_offs = {agent: until - back if until > now else until for agent, until in row.cool_offs.items()}
+        return replace(row, cool_offs=cool_offs, **_moved(row, names, now, back))
+    if isinstance(row, ApiKey):
+        return replace(row, **_moved(row, ("expires_at",), now, back)) if row.created_at > now else row
+    fields = _moved(row, _OF_OTHERS[type(row)], now, back)
+    if isinstance(row, Leader) and any(tick > now for tick in row.ticks.values()):
+        fields["ticks"] = {duty: min(tick, now) for duty, tick in row.ticks.items()}
+    return replace(row, **fields) if fields else row
+
+
+def _moved(row: Any, names: tuple[str, ...], now: int, back: int) -> dict[str, Any]:
+    return {name: at - back for name in names if (at := getattr(row, name)) is not None and at > now}
+
+
+def is_made_ahead(task: Task, now: int) -> bool:
+    """Is it held by a claim that was made while the clock was ahead?"""
+    return task.state in lifecycle.HELD and task.claimed_at is not None and task.claimed_at > now
