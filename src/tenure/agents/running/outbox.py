@@ -96,11 +96,8 @@ class Outbox:
             file.flush()
             os.fsync(file.fileno())
         os.replace(new, path)
-        folder = os.open(self.folder, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        for folder in (self.folder, os.path.dirname(self.folder)):  # the second: the first may be new
+            _sync(folder)
         return path
 
     def answered(self, path: str) -> None:
@@ -154,6 +151,15 @@ class Outbox:
                 self.refused(path)
                 sent.append(Sent(finished, None, error))
         return sent
+
+
+def _sync(folder: str) -> None:
+    """Make a new name in the folder last through a power cut."""
+    handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _is_seen_to(process: Process | None) -> bool:

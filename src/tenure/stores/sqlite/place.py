@@ -58,16 +58,19 @@ def filesystem_of(path: str, mounts: str) -> str:
 
 
 def make_folder(path: str) -> None:
-    """The folder of `path`, private when we make it."""
-    folder = os.path.dirname(path)
-    if os.path.isdir(folder):
-        return
+    """The folder of `path`, private when we make it. New folders survive a power cut."""
+    folder = above = os.path.dirname(path)
+    missing: list[str] = []
+    while not os.path.isdir(above):
+        missing.append(above)
+        above = os.path.dirname(above)
     try:
-        os.makedirs(os.path.dirname(folder), exist_ok=True)
-        os.mkdir(folder, 0o700)
-        os.chmod(folder, 0o700)  # whatever the umask
-    except FileExistsError:
-        pass
+        for new in reversed(missing):
+            with suppress(FileExistsError):
+                os.mkdir(new, 0o700 if new == folder else 0o777)
+                if new == folder:
+                    os.chmod(new, 0o700)  # whatever the umask
+            sync_folder(new)
     except OSError as error:
         raise StoreAway(f"{folder}: cannot be made: {error.strerror}") from error
 
@@ -88,6 +91,12 @@ def place_of(path: str) -> str:
     """Device and inode: a moved file keeps them, a copied one does not."""
     found = os.stat(path)
     return f"{found.st_dev}:{found.st_ino}"
+
+
+def sync_new(path: str) -> None:
+    """Make a new file last through a power cut, and its folder: another process may have made that without a sync."""
+    sync_folder(path)
+    sync_folder(os.path.dirname(path))
 
 
 def sync_folder(path: str) -> None:

@@ -226,7 +226,7 @@ class Sqlite:
             finally:
                 link.close()
             os.rename(draft, self.path)
-            place.sync_folder(self.path)
+            place.sync_new(self.path)
         except OSError as error:
             raise StoreAway(f"{self.path}: cannot be made: {error.strerror}") from error
         finally:
@@ -250,13 +250,16 @@ class Sqlite:
     def _back_up_beside(self, link: Link) -> None:
         ((number,),) = link.all("SELECT schema FROM meta")
         target = f"{self.path}.schema-{number:04d}.backup"
+        if os.path.exists(target):
+            return  # of an upgrade that was cut off later: the older one is the better one
+        draft = f"{target}.new"  # one that was cut off here must not pass for a backup
         try:
-            place.make_private(target)
-        except FileExistsError:
-            return  # of an upgrade that was cut off: the older one is the better one
+            place.make_private(draft, anew=True)
+            copy_into(link, draft)
+            os.rename(draft, target)
+            place.sync_folder(target)
         except OSError as error:
             raise StoreAway(f"{target}: cannot be made: {error.strerror}") from error
-        copy_into(link, target)
 
     def _read(self, text: str) -> list[tuple[Any, ...]]:
         if self._process != os.getpid():
