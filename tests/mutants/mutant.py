@@ -13,3 +13,4 @@ class Mutant(NamedTuple):
     old: str
     new: str
     noticed_by: tuple[str, ...] = ENGINE
+    first: tuple[str, ...] = ()  # tests that catch it soonest: they are run before the rest of their file

@@ -115,17 +115,14 @@ def test_a_writer_that_is_interrupted_while_it_waits_gives_up_its_turn(path: Pat
         pass
     files = other.turn._files
     assert files is not None
-    granted = files._granted
 
-    class Interrupted:
-        def acquire(self, blocking: bool = True, timeout: float | None = None) -> bool:
-            if blocking:
-                raise KeyboardInterrupt
-            return granted.acquire(blocking=False)
+    is_granted = files._is_granted
 
-        release = granted.release
+    def interrupted() -> bool:
+        files._is_granted = is_granted  # type: ignore[method-assign]
+        raise KeyboardInterrupt
 
-    files._granted = Interrupted()  # type: ignore[assignment]
+    files._is_granted = interrupted  # type: ignore[method-assign]
     with store.begin("local", write=True), pytest.raises(KeyboardInterrupt):
         other.begin("local", write=True).__enter__()
     for who in (store, other, store):
@@ -144,14 +141,98 @@ def test_writers_get_on_without_the_side_files(store: Sqlite, path: Path) -> Non
     assert len(stored(store, Agent)) == 4
 
 
-def test_a_foreign_lock_on_the_turn_holds_writers_but_not_readers(store: Sqlite, path: Path) -> None:
-    impatient = Sqlite(str(path), patience=0.05)
+def test_a_queue_that_does_not_move_is_passed_by_while_the_lock_is_free(store: Sqlite, path: Path) -> None:
+    """Whoever is at its head may be stopped; the store must not be closed by that."""
+    other = Sqlite(str(path), patience=30)
     with path.with_name("store.db.turn").open("w") as turn:
         fcntl.flock(turn, fcntl.LOCK_EX)
-        with pytest.raises(StoreAway):
-            add(impatient, row_of(Agent, project="p", id="bo"))
-        assert stored(impatient, Agent) == {}
-    add(impatient, row_of(Agent, project="p", id="bo"))
+        for number in range(2):
+            add(other, row_of(Agent, project="p", id=str(number)))
+        with other.begin("local", write=True), pytest.raises(StoreAway):
+            add(Sqlite(str(path), patience=0.05), row_of(Agent, project="p", id="bo"))
+    add(store, row_of(Agent, project="p", id="ann"))
+    add(other, row_of(Agent, project="p", id="cy"))
+    assert {id for _, id in stored(store, Agent)} == {"0", "1", "ann", "cy"}
+
+
+HOLDS = """
+import sys
+from tenure.stores.sqlite import Sqlite
+store = Sqlite(sys.argv[1])
+with store.begin("local", write=True):
+    print("holds", flush=True)
+    sys.stdin.readline()
+print("gave", flush=True)
+sys.stdin.readline()
+"""
+
+
+@pytest.fixture
+def holder(path: Path, store: Sqlite) -> Iterator[subprocess.Popen[str]]:
+    """A process in the middle of a transaction that writes; it goes on with a line of input."""
+    command = [sys.executable, "-c", HOLDS, str(path)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "holds\n"
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def stop(process: subprocess.Popen[str]) -> None:
+    process.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
+
+
+def test_the_error_names_the_process_that_holds_the_lock(holder: subprocess.Popen[str], path: Path) -> None:
+    with pytest.raises(StoreAway, match=rf"write lock within 0.05 s \(held by process {holder.pid}\)"):
+        add(Sqlite(str(path), patience=0.05), row_of(Agent, project="p", id="bo"))
+
+
+def test_a_stopped_writer_is_named_and_others_get_in_when_it_goes_on(
+    holder: subprocess.Popen[str], path: Path
+) -> None:
+    other = Sqlite(str(path), patience=0.05)
+    stop(holder)
+    threads = None
+    for _ in range(4):
+        with pytest.raises(StoreAway, match=rf"\(held by process {holder.pid}, stopped\)") as caught:
+            add(other, row_of(Agent, project="p", id="bo"))
+        assert str(holder.pid) in (caught.value.hint or "")
+        threads = threads or threading.active_count()
+        assert threading.active_count() == threads, "each try left a thread behind"
+        assert stored(other, Agent) == {}, "readers are not held up"
+    holder.send_signal(signal.SIGCONT)
+    assert holder.stdin is not None
+    assert holder.stdout is not None
+    holder.stdin.write("\n")
+    holder.stdin.flush()
+    assert holder.stdout.readline() == "gave\n"
+    add(other, row_of(Agent, project="p", id="bo"))
+
+
+def test_others_get_in_when_a_stopped_writer_is_killed(holder: subprocess.Popen[str], path: Path) -> None:
+    other = Sqlite(str(path), patience=0.05)
+    stop(holder)
+    with pytest.raises(StoreAway, match="stopped"):
+        add(other, row_of(Agent, project="p", id="bo"))
+    holder.kill()
+    holder.wait()
+    add(other, row_of(Agent, project="p", id="bo"))
+    assert set(stored(other, Agent)) == {("p", "bo")}
+
+
+def test_a_process_that_only_had_the_lock_before_is_not_named(store: Sqlite, path: Path) -> None:
+    """Its pid may be another's by now: the start time tells."""
+    lock = path.with_name("store.db.lock")
+    add(store, row_of(Agent, project="p", id="bo"))
+    assert lock.read_text().split()[0] == str(os.getpid())
+    with lock.open("r+") as file:
+        file.write(f"{os.getpid()} 1".rjust(39) + "\n")
+        file.flush()
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(StoreAway, match=r"write lock within 0.05 s$"):
+            add(Sqlite(str(path), patience=0.05), row_of(Agent, project="p", id="bo"))
 
 
 TAKES_TURNS = """
