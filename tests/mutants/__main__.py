@@ -142,7 +142,9 @@ def main(argv: list[str]) -> int:
             print(f"{'caught ' if tried.is_caught else 'MISSED '} {tried.mutant.name}  ({tried.seconds:.0f} s)")
             for tests, notice in tried.notices.items():
                 print(f"          {notice.split('::', 1)[-1] if notice else 'NOT NOTICED'}  [{tests}]", flush=True)
-    print(f"\n{len(mutants) - len(missed)} of {len(mutants)} mutants caught, of {len(MUTANTS)} in all; part {given.part}")
+    print(
+        f"\n{len(mutants) - len(missed)} of {len(mutants)} mutants caught, of {len(MUTANTS)} in all; part {given.part}"
+    )
     for name in missed:
         print(f"MISSED  {name}")
     return 1 if missed else 0
