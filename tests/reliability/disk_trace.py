@@ -5,6 +5,8 @@ without a line in the product that exists for a test. Writes to shared memory (`
 that file is built again.
 """
 
+# ruff: noqa: PTH100, PTH118 - paths of a trace, which need not exist
+
 from __future__ import annotations
 
 import os

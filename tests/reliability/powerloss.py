@@ -4,8 +4,8 @@ One process makes a store and works with it while strace records each change of 
 are built for each moment before and after a sync or a change of names: what was not synced is dropped, kept, torn,
 reordered or mixed sector by sector. The normal store opens each image. Its rows must be exactly those after the last
 acknowledged step, or those after the step that was under way; backups, artifacts and the outbox must have what they
-acknowledged; a command that was under way is sent again and must get its one answer. A second recording is the upgrade of a
-store that the first release filled. With `--no-sync` the disk ignores syncs, and losses must be found.
+acknowledged; a command that was under way is sent again and must get its one answer. A second recording is the upgrade
+of a store that the first release filled. With `--no-sync` the disk ignores syncs, and losses must be found.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from typing import Any
 import apsw
 import pytest
 
-from tenure.core.errors import Bug, InvalidInput, OutcomeUnknown, StoreAway
+from tenure.core.errors import Bug, InvalidInput, OutcomeUnknown, StoreAway, StoreCorrupt
 from tenure.core.records import Agent, Task
 from tenure.stores.port import Change
 from tenure.stores.sqlite import Sqlite
@@ -189,9 +189,7 @@ def test_the_error_names_the_process_that_holds_the_lock(holder: subprocess.Pope
         add(Sqlite(str(path), patience=0.05), row_of(Agent, project="p", id="bo"))
 
 
-def test_a_stopped_writer_is_named_and_others_get_in_when_it_goes_on(
-    holder: subprocess.Popen[str], path: Path
-) -> None:
+def test_a_stopped_writer_is_named_and_others_get_in_when_it_goes_on(holder: subprocess.Popen[str], path: Path) -> None:
     other = Sqlite(str(path), patience=0.05)
     stop(holder)
     threads = None
@@ -430,12 +428,14 @@ print(sorted(key[1] for key in stored(store, Agent)), store.check())
     assert rows == "['after', 'before'] []"
 
 
-def test_every_kind_of_failure_has_a_name() -> None:
+def test_every_kind_of_failure_has_a_name(tmp_path: Path) -> None:
+    damaged = tmp_path / "store.db"
+    damaged.write_bytes(b"not a database " * 500)
     for name in dir(apsw):
         error = getattr(apsw, name)
         if isinstance(error, type) and issubclass(error, apsw.Error):
-            assert translated(error("x"), "store.db").definite is True
-            assert at_commit(error("x"), "store.db").definite is (name != "IOError")
+            assert translated(error("x"), str(damaged)).definite is True
+            assert at_commit(error("x"), str(damaged)).definite is (name != "IOError")
 
 
 def test_waiting_looks_again_and_again_until_its_time_is_over(path: Path) -> None:
@@ -487,3 +487,31 @@ def test_importing_the_store_brings_nothing_heavy() -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p and "site-packages" not in p)}
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
     assert ran.stdout.strip() == "[]"
+
+
+def test_corruption_is_reported_only_where_the_file_is_damaged(store: Sqlite, path: Path, tmp_path: Path) -> None:
+    """SQLite calls a read that the disk failed corruption too."""
+    add(store, row_of(Agent, project="p", id="bo"))
+    passing = translated(apsw.CorruptError("x"), str(path))
+    assert isinstance(passing, StoreAway)
+    assert "sound" in passing.message
+    assert isinstance(at_commit(apsw.CorruptError("x"), str(path)), OutcomeUnknown)
+    store.backup(str(tmp_path / "copy.db"))
+    content = bytearray((tmp_path / "copy.db").read_bytes())
+    content[4096 * 3 : 4096 * 4] = b"\xff" * 4096
+    (tmp_path / "copy.db").write_bytes(content)
+    assert isinstance(translated(apsw.CorruptError("x"), str(tmp_path / "copy.db")), StoreCorrupt)
+    assert isinstance(at_commit(apsw.CorruptError("x"), str(tmp_path / "copy.db")), StoreCorrupt)
+    add(store, row_of(Agent, project="p", id="cy"))  # the locks of this process are still its own
+    assert len(stored(store, Agent)) == 2
+
+
+def test_a_connection_that_met_a_fault_is_not_used_again(store: Sqlite) -> None:
+    add(store, row_of(Agent, project="p", id="bo"))
+    link = store.connections.take()
+    link.execute("PRAGMA query_only = ON")  # as one that was opened while the disk was full
+    store.connections.give(link)
+    with pytest.raises(StoreAway):
+        add(store, row_of(Agent, project="p", id="cy"))
+    add(store, row_of(Agent, project="p", id="cy"))
+    assert set(stored(store, Agent)) == {("p", "bo"), ("p", "cy")}

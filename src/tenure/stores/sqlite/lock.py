@@ -7,10 +7,10 @@ The kernel lets go of both when a process dies.
 
 The lock file names its holder (pid and start time), so that an error can, also where that process was stopped.
 
-This is fairness only. If somebody deletes the side files, BEGIN IMMEDIATE still keeps writers apart. So a queue that does
-not move, because the process at its head was stopped, is passed by where the lock itself is free.
+This is fairness only. If somebody deletes the side files, BEGIN IMMEDIATE still keeps writers apart. So a queue that
+does not move, because the process at its head was stopped, is passed by where the lock itself is free.
 """
-# ruff: noqa: PTH123 - pathlib costs every command 7 ms at its start
+# ruff: noqa: PTH112, PTH123 - pathlib costs every command 7 ms at its start
 
 from __future__ import annotations
 

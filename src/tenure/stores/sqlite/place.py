@@ -1,5 +1,5 @@
 """The file itself: what file system it lies on, who may read it, and whether it is still where it was."""
-# ruff: noqa: PTH101, PTH102, PTH103, PTH108, PTH112, PTH116, PTH120, PTH123 - pathlib costs every command 7 ms at its start
+# ruff: noqa: PTH101, PTH102, PTH108, PTH112, PTH116, PTH120, PTH123 - pathlib costs every command 7 ms at its start
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def filesystem_of(path: str, mounts: str) -> str:
 
 
 def make_folder(path: str) -> None:
-    """The folder of `path`, private when we make it. New folders survive a power cut."""
+    """The folder of `path`, private when we make it. Those above it survive a power cut; for itself see `sync_new`."""
     folder = above = os.path.dirname(path)
     missing: list[str] = []
     while not os.path.isdir(above):
@@ -70,7 +70,8 @@ def make_folder(path: str) -> None:
                 os.mkdir(new, 0o700 if new == folder else 0o777)
                 if new == folder:
                     os.chmod(new, 0o700)  # whatever the umask
-            sync_folder(new)
+            if new != folder:
+                sync_folder(new)
     except OSError as error:
         raise StoreAway(f"{folder}: cannot be made: {error.strerror}") from error
 

@@ -8,6 +8,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import apsw
@@ -111,22 +112,21 @@ class Sqlite:
     def backup(self, target: str) -> None:
         """In one step, so that writers, who go on, cannot make it begin again."""
         path = os.path.realpath(target)
-        try:
-            place.make_private(path)
-        except FileExistsError:
-            raise InvalidInput(f"{target} exists already; a backup goes to a new file") from None
-        except OSError as error:
-            raise StoreAway(f"{target}: cannot be made: {error.strerror}") from error
+        if os.path.lexists(path):
+            raise InvalidInput(f"{target} exists already; a backup goes to a new file")
         link = self.connections.take()
         try:
-            copy_into(link, path)
+            copy_whole(link, path)
         except BaseException as error:
-            os.unlink(path)  # ours, and half done
+            link.close()
+            if isinstance(error, FileExistsError):
+                raise InvalidInput(f"{target} exists already; a backup goes to a new file") from None
+            if isinstance(error, OSError):
+                raise StoreAway(f"{target}: cannot be made: {error.strerror}") from error
             if isinstance(error, apsw.Error):
                 raise translated(error, path) from error
             raise
-        finally:
-            self.connections.give(link)
+        self.connections.give(link)
 
     def check(self) -> list[str]:
         from tenure.stores.sql.orphans import orphans  # here: no other verb needs it
@@ -252,12 +252,8 @@ class Sqlite:
         target = f"{self.path}.schema-{number:04d}.backup"
         if os.path.exists(target):
             return  # of an upgrade that was cut off later: the older one is the better one
-        draft = f"{target}.new"  # one that was cut off here must not pass for a backup
         try:
-            place.make_private(draft, anew=True)
-            copy_into(link, draft)
-            os.rename(draft, target)
-            place.sync_folder(target)
+            copy_whole(link, target)
         except OSError as error:
             raise StoreAway(f"{target}: cannot be made: {error.strerror}") from error
 
@@ -266,11 +262,30 @@ class Sqlite:
             raise self._forked()
         link = self.connections.take()
         try:
-            return link.all(text)
+            rows = link.all(text)
         except apsw.Error as error:
+            link.close()
             raise translated(error, self.path) from error
-        finally:
-            self.connections.give(link)
+        self.connections.give(link)
+        return rows
+
+
+def copy_whole(link: Link, target: str) -> None:
+    """As `copy_into`, at a name that nothing has, which a copy that was cut off never gets."""
+    draft = f"{target}.new"
+    place.make_private(draft, anew=True)
+    try:
+        copy_into(link, draft)
+        try:
+            os.link(draft, target)  # and not renamed: what another process has put there meanwhile stays
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without links
+            os.rename(draft, target)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(draft)
+    place.sync_folder(target)
 
 
 def copy_into(link: Link, path: str) -> None:
