@@ -46,7 +46,10 @@ def writable_store_state(environ: Mapping[str, str], url: str) -> str:
 
 
 def make_private_folder(path: str) -> None:
-    """Create the folder and its missing parents with mode 0700. Raises OSError where another user owns it."""
+    """Create the folder and its missing parents with mode 0700, to outlast a power cut.
+
+    Raises OSError where another user owns it.
+    """
     missing = []
     while not os.path.isdir(path):
         missing.append(path)
@@ -56,9 +59,18 @@ def make_private_folder(path: str) -> None:
             os.mkdir(folder, 0o700)
         except FileExistsError:
             continue
+        _sync(os.path.dirname(folder))
     owner = missing[0] if missing else path
     if os.stat(owner).st_uid != os.getuid():
         raise PermissionError(f"{owner} belongs to another user")
+
+
+def _sync(folder: str) -> None:
+    handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _sandbox_state(environ: Mapping[str, str]) -> str:

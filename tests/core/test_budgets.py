@@ -76,6 +76,14 @@ def test_a_new_period_forgets_what_was_spent_and_keeps_what_is_reserved(
     assert budgets.settled(after, NOW + later) is after
 
 
+def test_a_new_period_begins_without_the_throttle_and_the_alerts_of_the_last() -> None:
+    row = budgets.begun(budget(period="day", throttle=True), NOW)
+    assert row.until is not None
+    row = replace(row, next_claim_at=row.until + DAY, alerts={"50": NOW})
+    after = budgets.settled(row, row.until)
+    assert (after.next_claim_at, after.alerts) == (None, {})
+
+
 @given(later=st.lists(st.integers(0, 40 * DAY), min_size=2, max_size=2))
 def test_it_does_not_matter_who_looks_in_between(later: list[int]) -> None:
     row = budgets.begun(budget(period="week", consumed=5), NOW)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutant import ENGINE, Mutant
 from tests.mutants.seeds_of_artifacts import ARTIFACTS
 from tests.mutants.seeds_of_budgets import BUDGETS
+from tests.mutants.seeds_of_disks import DISKS
 from tests.mutants.seeds_of_models import MODELS
 from tests.mutants.seeds_of_moving import MOVING
 from tests.mutants.seeds_of_place import PLACE
@@ -476,6 +477,7 @@ MUTANTS = (
         GATHERING,
     ),
     *BUDGETS,
+    *DISKS,
     *MODELS,
     *MOVING,
     *REPEATS,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.mutants.mutant import Mutant
+from tests.mutants.mutant import Mutant, on_each
 
 BUDGETS = (
     Mutant(
@@ -89,5 +89,12 @@ BUDGETS = (
         "engine/budgets/allotting.py",
         "    return replace(project, funded=(TENANT, *funded))\n",
         "    return replace(project, funded=funded)\n",
+    ),
+    Mutant(
+        "a new period keeps the throttle of the last",
+        "core/budgets.py",
+        "        alerts={}, next_claim_at=None,\n",
+        "        alerts={},\n",
+        first=on_each("test_a_new_period_begins_without_the_throttle_of_the_last"),
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.mutants.mutant import Mutant
+from tests.mutants.mutant import Mutant, on_each
 
 SHARED = ("tests/stores/test_postgres_sharing.py",)
 SERVER = ("tests/stores/test_postgres_server.py",)
@@ -10,6 +10,8 @@ RACES = ("tests/stores/test_postgres_races.py",)
 SHORT_WAY = ("tests/engine/test_on_postgres.py",)
 JOURNEYS = "stores/postgres/journeys.py"
 HOT = "stores/postgres/hot.py"
+
+GUARDS = ("tests/stores/test_postgres_guards.py",)
 
 SHARING = (
     # --- locks
@@ -43,4 +45,14 @@ SHARING = (
            "end - max((0, *((end - floor + half) % (2 * half) - half for floor in floors)))", "end", SHARED),
     Mutant("a floor where the writer ends", "stores/postgres/queries.py", "({_DRAWN} & 2147483647)",
            "(({_DRAWN} + 1000) & 2147483647)", SHARED),
+    # --- guards that a second one hides
+    Mutant("fast path: no epoch check in the task", HOT, "t.generation = g.generation AND t.claim_epoch = $3\n",
+           "t.generation = g.generation\n", GUARDS),
+    Mutant("fast path: no epoch check in the claim", HOT, " AND c.epoch = $3\n", "\n", GUARDS),
+    Mutant("fast path: a grant without a lane", HOT, "t.plain AND t.lane IS NOT NULL", "t.plain", GUARDS),
+    Mutant("fast path: short renewals in funded projects", "engine/fused/holders.py",
+           "if project is None or project.funded:", "if project is None:", SHORT_WAY,
+           on_each("test_a_holder_from_before_the_budget_is_paused_too")),
+    Mutant("writers skip the shared lock of the epoch", "stores/postgres/queries.py",
+           "    pg_advisory_xact_lock_shared(?)\n", "    (?)::bigint\n", GUARDS),
 )  # fmt: skip

@@ -13,7 +13,7 @@ from typing import Any
 import apsw
 import pytest
 
-from tenure.core.errors import Bug, InvalidInput, OutcomeUnknown, StoreAway
+from tenure.core.errors import Bug, InvalidInput, OutcomeUnknown, StoreAway, StoreCorrupt
 from tenure.core.records import Agent, Task
 from tenure.stores.port import Change
 from tenure.stores.sqlite import Sqlite
@@ -115,17 +115,14 @@ def test_a_writer_that_is_interrupted_while_it_waits_gives_up_its_turn(path: Pat
         pass
     files = other.turn._files
     assert files is not None
-    granted = files._granted
 
-    class Interrupted:
-        def acquire(self, blocking: bool = True, timeout: float | None = None) -> bool:
-            if blocking:
-                raise KeyboardInterrupt
-            return granted.acquire(blocking=False)
+    is_granted = files._is_granted
 
-        release = granted.release
+    def interrupted() -> bool:
+        files._is_granted = is_granted  # type: ignore[method-assign]
+        raise KeyboardInterrupt
 
-    files._granted = Interrupted()  # type: ignore[assignment]
+    files._is_granted = interrupted  # type: ignore[method-assign]
     with store.begin("local", write=True), pytest.raises(KeyboardInterrupt):
         other.begin("local", write=True).__enter__()
     for who in (store, other, store):
@@ -144,14 +141,96 @@ def test_writers_get_on_without_the_side_files(store: Sqlite, path: Path) -> Non
     assert len(stored(store, Agent)) == 4
 
 
-def test_a_foreign_lock_on_the_turn_holds_writers_but_not_readers(store: Sqlite, path: Path) -> None:
-    impatient = Sqlite(str(path), patience=0.05)
+def test_a_queue_that_does_not_move_is_passed_by_while_the_lock_is_free(store: Sqlite, path: Path) -> None:
+    """Whoever is at its head may be stopped; the store must not be closed by that."""
+    other = Sqlite(str(path), patience=30)
     with path.with_name("store.db.turn").open("w") as turn:
         fcntl.flock(turn, fcntl.LOCK_EX)
-        with pytest.raises(StoreAway):
-            add(impatient, row_of(Agent, project="p", id="bo"))
-        assert stored(impatient, Agent) == {}
-    add(impatient, row_of(Agent, project="p", id="bo"))
+        for number in range(2):
+            add(other, row_of(Agent, project="p", id=str(number)))
+        with other.begin("local", write=True), pytest.raises(StoreAway):
+            add(Sqlite(str(path), patience=0.05), row_of(Agent, project="p", id="bo"))
+    add(store, row_of(Agent, project="p", id="ann"))
+    add(other, row_of(Agent, project="p", id="cy"))
+    assert {id for _, id in stored(store, Agent)} == {"0", "1", "ann", "cy"}
+
+
+HOLDS = """
+import sys
+from tenure.stores.sqlite import Sqlite
+store = Sqlite(sys.argv[1])
+with store.begin("local", write=True):
+    print("holds", flush=True)
+    sys.stdin.readline()
+print("gave", flush=True)
+sys.stdin.readline()
+"""
+
+
+@pytest.fixture
+def holder(path: Path, store: Sqlite) -> Iterator[subprocess.Popen[str]]:
+    """A process in the middle of a transaction that writes; it goes on with a line of input."""
+    command = [sys.executable, "-c", HOLDS, str(path)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "holds\n"
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def stop(process: subprocess.Popen[str]) -> None:
+    process.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
+
+
+def test_the_error_names_the_process_that_holds_the_lock(holder: subprocess.Popen[str], path: Path) -> None:
+    with pytest.raises(StoreAway, match=rf"write lock within 0.05 s \(held by process {holder.pid}\)"):
+        add(Sqlite(str(path), patience=0.05), row_of(Agent, project="p", id="bo"))
+
+
+def test_a_stopped_writer_is_named_and_others_get_in_when_it_goes_on(holder: subprocess.Popen[str], path: Path) -> None:
+    other = Sqlite(str(path), patience=0.05)
+    stop(holder)
+    threads = None
+    for _ in range(4):
+        with pytest.raises(StoreAway, match=rf"\(held by process {holder.pid}, stopped\)") as caught:
+            add(other, row_of(Agent, project="p", id="bo"))
+        assert str(holder.pid) in (caught.value.hint or "")
+        threads = threads or threading.active_count()
+        assert threading.active_count() == threads, "each try left a thread behind"
+        assert stored(other, Agent) == {}, "readers are not held up"
+    holder.send_signal(signal.SIGCONT)
+    assert holder.stdin is not None
+    assert holder.stdout is not None
+    holder.stdin.write("\n")
+    holder.stdin.flush()
+    assert holder.stdout.readline() == "gave\n"
+    add(other, row_of(Agent, project="p", id="bo"))
+
+
+def test_others_get_in_when_a_stopped_writer_is_killed(holder: subprocess.Popen[str], path: Path) -> None:
+    other = Sqlite(str(path), patience=0.05)
+    stop(holder)
+    with pytest.raises(StoreAway, match="stopped"):
+        add(other, row_of(Agent, project="p", id="bo"))
+    holder.kill()
+    holder.wait()
+    add(other, row_of(Agent, project="p", id="bo"))
+    assert set(stored(other, Agent)) == {("p", "bo")}
+
+
+def test_a_process_that_only_had_the_lock_before_is_not_named(store: Sqlite, path: Path) -> None:
+    """Its pid may be another's by now: the start time tells."""
+    lock = path.with_name("store.db.lock")
+    add(store, row_of(Agent, project="p", id="bo"))
+    assert lock.read_text().split()[0] == str(os.getpid())
+    with lock.open("r+") as file:
+        file.write(f"{os.getpid()} 1".rjust(39) + "\n")
+        file.flush()
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(StoreAway, match=r"write lock within 0.05 s$"):
+            add(Sqlite(str(path), patience=0.05), row_of(Agent, project="p", id="bo"))
 
 
 TAKES_TURNS = """
@@ -349,12 +428,14 @@ print(sorted(key[1] for key in stored(store, Agent)), store.check())
     assert rows == "['after', 'before'] []"
 
 
-def test_every_kind_of_failure_has_a_name() -> None:
+def test_every_kind_of_failure_has_a_name(tmp_path: Path) -> None:
+    damaged = tmp_path / "store.db"
+    damaged.write_bytes(b"not a database " * 500)
     for name in dir(apsw):
         error = getattr(apsw, name)
         if isinstance(error, type) and issubclass(error, apsw.Error):
-            assert translated(error("x"), "store.db").definite is True
-            assert at_commit(error("x"), "store.db").definite is (name != "IOError")
+            assert translated(error("x"), str(damaged)).definite is True
+            assert at_commit(error("x"), str(damaged)).definite is (name != "IOError")
 
 
 def test_waiting_looks_again_and_again_until_its_time_is_over(path: Path) -> None:
@@ -406,3 +487,31 @@ def test_importing_the_store_brings_nothing_heavy() -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p and "site-packages" not in p)}
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
     assert ran.stdout.strip() == "[]"
+
+
+def test_corruption_is_reported_only_where_the_file_is_damaged(store: Sqlite, path: Path, tmp_path: Path) -> None:
+    """SQLite calls a read that the disk failed corruption too."""
+    add(store, row_of(Agent, project="p", id="bo"))
+    passing = translated(apsw.CorruptError("x"), str(path))
+    assert isinstance(passing, StoreAway)
+    assert "sound" in passing.message
+    assert isinstance(at_commit(apsw.CorruptError("x"), str(path)), OutcomeUnknown)
+    store.backup(str(tmp_path / "copy.db"))
+    content = bytearray((tmp_path / "copy.db").read_bytes())
+    content[4096 * 3 : 4096 * 4] = b"\xff" * 4096
+    (tmp_path / "copy.db").write_bytes(content)
+    assert isinstance(translated(apsw.CorruptError("x"), str(tmp_path / "copy.db")), StoreCorrupt)
+    assert isinstance(at_commit(apsw.CorruptError("x"), str(tmp_path / "copy.db")), StoreCorrupt)
+    add(store, row_of(Agent, project="p", id="cy"))  # the locks of this process are still its own
+    assert len(stored(store, Agent)) == 2
+
+
+def test_a_connection_that_met_a_fault_is_not_used_again(store: Sqlite) -> None:
+    add(store, row_of(Agent, project="p", id="bo"))
+    link = store.connections.take()
+    link.execute("PRAGMA query_only = ON")  # as one that was opened while the disk was full
+    store.connections.give(link)
+    with pytest.raises(StoreAway):
+        add(store, row_of(Agent, project="p", id="cy"))
+    add(store, row_of(Agent, project="p", id="cy"))
+    assert set(stored(store, Agent)) == {("p", "bo"), ("p", "cy")}

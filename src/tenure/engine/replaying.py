@@ -7,7 +7,8 @@ again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from typing import Any
 
 import msgspec
@@ -21,57 +22,91 @@ _BY_TABLE = {kind.table: row for row, kind in KINDS.items()}
 # What stands in for a field that the log does not have.
 _UNKNOWN: dict[str, Any] = {"nonce": b"", "lease": 0, "until": 0, "last_seen": 0, "last_activity": 0}
 
-Tables = dict[type[Row], dict[tuple[str, str], Row]]
+Key = tuple[str, str]  # project and id
+Tables = Mapping[type[Row], Mapping[Key, Row]]
+Fields = MutableMapping[tuple[str, str, str], dict[str, Any]]  # table, project, id → values
 
 
-def replay(events: Iterable[Event], archived: Iterable[Archived] = ()) -> Tables:
-    """The rows that the events, in their order, leave behind.
+def replay(events: Iterable[Event], archived: Iterable[Archived] = (), fields: Fields | None = None) -> Tables:
+    """The rows that the events, in their order, leave behind; each is made when it is asked for.
 
-    Of `archived` tasks, whose events went with them, only what other rows are worked out from is taken.
+    Of `archived` tasks, whose events went with them, only what other rows are worked out from is taken. `fields`: an
+    empty mapping to keep the values in, where they shall not lie in memory.
     """
-    fields: dict[tuple[str, str, str], dict[str, Any]] = {}
+    fields = {} if fields is None else fields
     for event in events:
         for table, id, changes in event.patch:
             key = (table, event.project, id)
             if changes is None:
                 fields.pop(key, None)
             else:
-                fields.setdefault(key, {}).update(changes)
-    tables: Tables = {kind: {} for kind in KINDS}
-    for (table, project, id), values in fields.items():
-        kind = _BY_TABLE[table]
-        known = {f: v for f, v in _UNKNOWN.items() if f in kind.__struct_fields__ and f not in values}
-        row = converted({**known, "project": project, "id": id, **values}, kind)
-        tables[kind][project, id] = row
-    _work_out(tables, [row for row in archived if not row.out])
+                fields[key] = {**fields.get(key, {}), **changes}
+    keys: dict[str, dict[Key, None]] = {kind.table: {} for kind in KINDS.values()}
+    for table, project, id in fields:
+        keys[table][project, id] = None
+    tables = {row: _Replayed(row, kind.table, keys[kind.table], fields) for row, kind in KINDS.items()}
+    _work_out(tables, [(row.project, row.id, row.state, row.dag) for row in archived if not row.out])
     return tables
 
 
-def _work_out(tables: Tables, archived: Iterable[Archived]) -> None:
+class _Replayed(Mapping[Key, Row]):
+    """The rows of one kind."""
+
+    def __init__(self, kind: type[Row], table: str, keys: dict[Key, None], fields: Fields) -> None:
+        self._kind, self._table, self._keys, self._fields = kind, table, keys, fields
+        self.counts: dict[Key, dict[str, int]] = {}  # of a task, that follow from other rows
+        self.parts: dict[Key, Counter[str]] = {}  # of a dag
+
+    def __getitem__(self, key: Key) -> Row:
+        values = self._fields[self._table, *key]
+        known = {f: v for f, v in _UNKNOWN.items() if f in self._kind.__struct_fields__ and f not in values}
+        row = converted({**known, "project": key[0], "id": key[1], **values}, self._kind)
+        if key in self.counts:
+            row = msgspec.structs.replace(row, **self.counts[key])
+        if isinstance(row, Dag):
+            for part in self.parts.get(key, Counter()).elements():
+                row = graph.counted(row, None, part)
+        return row
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._keys
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+
+def _work_out(tables: dict[type[Row], _Replayed], archived: Sequence[tuple[str, str, str, str | None]]) -> None:
     """Counts that follow from edges, parents and states."""
-    tasks: dict[tuple[str, str], Any] = tables[Task]
-    states = {(row.project, row.id): row.state for row in archived} | {key: t.state for key, t in tasks.items()}
-    counts: dict[tuple[str, str], dict[str, int]] = {
+    tasks = tables[Task]
+    states = {(project, id): state for project, id, state, _ in archived}
+    counts: dict[Key, dict[str, int]] = {
         key: dict.fromkeys(("waits_on", "unmet", "dependents", "children"), 0) | {"lineage": 1} for key in tasks
     }
+    for (project, id), task in tasks.items():
+        assert isinstance(task, Task)
+        states[project, id] = task.state
+        if task.parent is not None:
+            counts[project, task.parent]["children"] += 1
+            counts[project, task.root or ""]["lineage"] += 1
     for (project, _), edge in tables[Edge].items():
         assert isinstance(edge, Edge)
         counts[project, edge.task]["waits_on"] += 1
         counts[project, edge.task]["unmet"] += not graph.is_met(edge, states[project, edge.needs])
         if (project, edge.needs) in counts:
             counts[project, edge.needs]["dependents"] += 1
+    tasks.counts = counts
+    parts: dict[Key, Counter[str]] = {key: Counter() for key in tables[Dag]}
     for (project, _), task in tasks.items():
-        if task.parent is not None:
-            counts[project, task.parent]["children"] += 1
-            counts[project, task.root]["lineage"] += 1
-    for key, task in tasks.items():
-        tasks[key] = msgspec.structs.replace(task, **counts[key])
-    parts = [(project, task.dag, graph.part(task)) for (project, _), task in tasks.items()]
-    parts += [(row.project, row.dag, row.state) for row in archived if row.dag is not None]
-    for project, id, part in parts:
-        dag = tables[Dag].get((project, id))
-        if isinstance(dag, Dag):
-            tables[Dag][project, id] = graph.counted(dag, None, part)
+        assert isinstance(task, Task)
+        if (project, task.dag) in parts:
+            parts[project, task.dag][graph.part(task)] += 1
+    for project, _, state, dag in archived:
+        if dag is not None and (project, dag) in parts:
+            parts[project, dag][state] += 1
+    tables[Dag].parts = parts
 
 
 def differences(replayed: Tables, stored: Tables) -> list[str]:

@@ -6,7 +6,7 @@ kept, and what a look at many values has shown (`learn_absent`, `learn_unique`) 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from tenure.core.filters import Where, matches, sums_of
@@ -19,6 +19,7 @@ R = TypeVar("R", bound=Row)
 Key = tuple[type[Row], str, str]
 UNREAD: Any = object()
 FOREVER = (1 << 62) - 1
+ROWS_A_PAGE = 500
 
 
 class Rows:
@@ -96,6 +97,17 @@ class Rows:
             mine = [r for r in mine if (place(r) < edge if falling else place(r) > edge)]
         found |= {(kind, row.project, row.id): row for row in mine}
         return sorted(found.values(), key=place, reverse=falling)[:limit]
+
+    def walk(self, kind: type[R]) -> Iterator[R]:
+        """Every row of the kind as it is by now, read in pages. None is remembered, as `find` would: see verifying."""
+        changed = self._changed.get(kind, {})
+        for project in self.tx.count(kind, {}, "project"):
+            after = None
+            while page := self.tx.find(kind, {"project": project}, after=after, limit=ROWS_A_PAGE):
+                yield from (row for row in page if (kind, row.project, row.id) not in changed)
+                after = (page[-1].id, page[-1].id)
+        mine = [self._rows[key] for key in changed]
+        yield from (row for row in mine if row is not None)  # type: ignore[misc]  # the key's kind is the row's
 
     def learn_absent(self, kind: type[Row], project: str, field: str, values: Collection[str]) -> None:
         """Find out at once which of these values no stored row has, so that `find` need not ask for each."""

@@ -108,11 +108,8 @@ class Outbox:
             file.flush()
             os.fsync(file.fileno())
         os.replace(new, path)
-        folder = os.open(place, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        for folder in (place, os.path.dirname(place)):  # the second: the first may be new
+            _sync(folder)
         return path
 
     def answered(self, path: str) -> None:
@@ -178,6 +175,15 @@ def is_unknown(finished: Finished, outcome: Outcome) -> bool:
     """Has the store never heard of the claim, and so kept nothing of the result? Then it is another store."""
     is_result = finished.what in ("submit", "land")
     return is_result and outcome.outcome in ("STALE_EPOCH", "NOT_FOUND") and not outcome.work_lost
+
+
+def _sync(folder: str) -> None:
+    """Make a new name in the folder last through a power cut."""
+    handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _is_seen_to(process: Process | None) -> bool:

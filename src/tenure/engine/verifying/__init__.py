@@ -1,7 +1,7 @@
 """Verify: every promise of the engine that can be asked of the rows, asked of all of them.
 
 Each function gives sentences about what is wrong; no sentence means the promise holds. Meant for `doctor --verify`
-and for the end of every test history; it reads whole tables.
+and for the end of every test history; it reads whole tables, in pages, and keeps them in a temporary file.
 """
 
 from __future__ import annotations
@@ -34,26 +34,29 @@ from tenure.core.records import (
 from tenure.engine.budgets.parking import MARK
 from tenure.engine.effects import dead_letter_id
 from tenure.engine.replaying import Tables, differences, replay
+from tenure.engine.rows import Rows
 from tenure.engine.totals import ARCHIVED
 from tenure.engine.upkeep import projects
 from tenure.engine.verifying.archive import archived_rows, kept, large_values
 from tenure.engine.verifying.artifacts import artifact_rows
 from tenure.engine.verifying.budgets import budget_rows
 from tenure.engine.verifying.sources import source_rows
+from tenure.engine.verifying.spilled import Spill, Spilled
 from tenure.engine.verifying.validations import validation_rows
 from tenure.engine.work import Work
 from tenure.stores.port import WRITERS
 
 if TYPE_CHECKING:
     from tenure.engine.engine import Engine
+    from tenure.stores.port import Transaction
 
-EVENTS_A_PAGE = 5_000
+EVENTS_A_PAGE = 1_000
 
 
 def verify(engine: Engine, *, with_replay: bool = True) -> list[str]:
     """What is wrong with the store as a whole; empty when every promise holds."""
-    with engine.reading(projects(engine)) as work:
-        rows: Tables = {kind: {(r.project, r.id): r for r in work.find(kind, {})} for kind in KINDS}
+    with engine.reading(projects(engine)) as work, Spill() as spill:
+        rows = _spilled(work, spill)
         found = [*_results(rows), *_claims(rows), *_limbo(rows, work), *_graph(rows), *_dags(rows), *_letters(rows)]
         found += [*_holds(rows), *_of_claims(rows), *_models_and_sizes(rows), *archived_rows(rows), *large_values(rows)]
         found += artifact_rows(rows)
@@ -63,12 +66,21 @@ def verify(engine: Engine, *, with_replay: bool = True) -> list[str]:
     return found
 
 
-def _of(rows: Tables, kind: type[Row]) -> list[Row]:
-    return list(rows[kind].values())
+def _spilled(rows: Rows, spill: Spill) -> Tables:
+    """All rows, read in pages. They are looked at many times, and lie in a file meanwhile."""
+    tables: dict[type[Row], Spilled[tuple[str, str], Row]] = {kind: Spilled(spill) for kind in KINDS}
+    for kind, table in tables.items():
+        for row in rows.walk(kind):
+            table[row.project, row.id] = row
+    return tables
 
 
-def _tasks(rows: Tables) -> list[Task]:
-    return [t for t in _of(rows, Task) if isinstance(t, Task)]
+def _of(rows: Tables, kind: type[Row]) -> Iterable[Row]:
+    return rows[kind].values()
+
+
+def _tasks(rows: Tables) -> Iterator[Task]:
+    return (t for t in _of(rows, Task) if isinstance(t, Task))
 
 
 def _results(rows: Tables) -> Iterator[str]:
@@ -84,12 +96,13 @@ def _results(rows: Tables) -> Iterator[str]:
 
 def _claims(rows: Tables) -> Iterator[str]:
     """Generations without gap, one nonce each, and one live claim exactly while the task is held."""
-    by_task: dict[tuple[str, str], list[Claim]] = {}
-    for claim in _of(rows, Claim):
+    by_task: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for key, claim in rows[Claim].items():
         assert isinstance(claim, Claim)
-        by_task.setdefault((claim.project, claim.task), []).append(claim)
+        by_task.setdefault((claim.project, claim.task), []).append(key)
     for task in _tasks(rows):
-        mine = sorted(by_task.get((task.project, task.id), ()), key=lambda c: c.generation)
+        found = (rows[Claim][key] for key in by_task.get((task.project, task.id), ()))
+        mine = sorted((c for c in found if isinstance(c, Claim)), key=lambda c: c.generation)
         if [c.generation for c in mine] != list(range(1, task.generation + 1)):
             yield f"{task.key}: generation {task.generation}, but claims {[c.generation for c in mine]}"
         if len({c.nonce for c in mine}) != len(mine):
@@ -130,8 +143,7 @@ def _limbo(rows: Tables, work: Work) -> Iterator[str]:
 
 def _graph(rows: Tables) -> Iterator[str]:
     """Counts of edges are right, nothing is claimable too early, and there is no circle."""
-    tasks = {(t.project, t.id): t for t in _tasks(rows)}
-    states = {(a.project, a.id): a.state for a in kept(rows)} | {key: task.state for key, task in tasks.items()}
+    states = {(a.project, a.id): a.state for a in kept(rows)} | {(t.project, t.id): t.state for t in _tasks(rows)}
     unmet: Counter[tuple[str, str]] = Counter()
     waits: Counter[tuple[str, str]] = Counter()
     dependents: Counter[tuple[str, str]] = Counter()
@@ -146,19 +158,22 @@ def _graph(rows: Tables) -> Iterator[str]:
         waits[edge.project, edge.task] += 1
         dependents[edge.project, edge.needs] += 1
         needs.setdefault(edge.task, []).append(edge.needs)
-    for key, task in tasks.items():
+    keys: dict[str, str] = {}
+    for task in _tasks(rows):
+        key = (task.project, task.id)
+        keys[task.id] = task.key
         counted = (task.unmet, task.waits_on, task.dependents)
         if counted != (unmet[key], waits[key], dependents[key]):
             yield f"{task.key}: counts {counted}, edges say {(unmet[key], waits[key], dependents[key])}"
         if task.state == lifecycle.READY and task.unmet:
             yield f"{task.key}: ready before its dependencies are met"
     try:
-        order = graph.check_acyclic(needs, {t.id: t.key for t in tasks.values()})
+        order = graph.check_acyclic(needs, keys)
     except Cycle as error:
         yield error.message
         return
     heights = graph.heights(order, needs)
-    for task in tasks.values():
+    for task in _tasks(rows):
         if task.height != heights.get(task.id, 0):
             yield f"{task.key}: the longest path below is {heights.get(task.id, 0)}, not {task.height}"
 
@@ -227,30 +242,41 @@ def _models_and_sizes(rows: Tables) -> Iterator[str]:
                 yield f"{row.id}: {len(row.finished)} finished tasks, some of them twice or too many"
 
 
-def _times(events: list[Event]) -> Iterator[str]:
-    """In a project no event is earlier than the one before, but where a person put the clock right."""
-    last: dict[str, int] = {}
-    for event in events:
-        if event.time < last.get(event.project, 0) and event.kind != "clock.accepted":
-            yield f"event {event.sequence} ({event.kind}) is earlier than the one before it"
-        last[event.project] = event.time
-
-
 def _replayed(engine: Engine) -> list[str]:
     """(task, version) without gap, and the log gives the tables back."""
-    with engine.store.begin(engine.tenant, write=False) as tx:
-        events = []
-        # One by one: across projects a store may hold back what others have not finished writing.
-        for project in ["", *(p.id for p in tx.find(Project, {}))]:
-            after = 0
-            while page := tx.events({"project": project}, after=after, limit=EVENTS_A_PAGE):
-                events += page
-                after = page[-1].sequence
-        stored: Tables = {kind: {(r.project, r.id): r for r in tx.find(kind, {})} for kind in KINDS}
-    found = []
-    archived = kept(stored)
-    # the log of a task that was brought back begins in the archive
-    versions = Counter({row.id: row.events for row in archived if row.out})
+    found: list[str] = []
+    with engine.store.begin(engine.tenant, write=False) as tx, Spill() as spill:
+        stored = _spilled(Rows(tx), spill)
+        archived = [msgspec.structs.replace(row, document=b"") for row in kept(stored)]
+        # the log of a task that was brought back begins in the archive
+        versions = Counter({row.id: row.events for row in archived if row.out})
+        try:
+            logged = _checked(_logged(tx), versions, found)
+            if WRITERS not in engine.store.features:  # with several writers sequences are not in the order of time
+                logged = _in_time(logged, found)
+            replayed = replay(logged, archived, Spilled(spill))
+            found += [
+                f"{t.key}: version {t.version}, {versions[t.id]} events"
+                for t in _tasks(stored)
+                if t.version != versions[t.id]
+            ]
+            return found + differences(replayed, stored)
+        except (msgspec.ValidationError, KeyError) as error:
+            return [*found, f"the log cannot be replayed: {error}"]
+
+
+def _logged(tx: Transaction) -> Iterator[Event]:
+    """One project after another: across projects a store may hold back what others have not finished writing."""
+    for project in ["", *(p.id for p in tx.find(Project, {}))]:
+        after = 0
+        while page := tx.events({"project": project}, after=after, limit=EVENTS_A_PAGE):
+            yield from page
+            after = page[-1].sequence
+
+
+def _checked(events: Iterable[Event], versions: Counter[str], found: list[str]) -> Iterator[Event]:
+    """The same events; what is wrong with them goes to `found`: gaps in versions, and terms that do not grow."""
+    last: dict[tuple[str, object], int] = {}
     for event in events:
         if event.task is not None:
             versions[event.task] += 1
@@ -258,24 +284,19 @@ def _replayed(engine: Engine) -> list[str]:
                 found.append(
                     f"{event.key}: event {event.sequence} has version {event.version}, not {versions[event.task]}"
                 )
-    found += [
-        f"{t.key}: version {t.version}, {versions[t.id]} events" for t in _tasks(stored) if t.version != versions[t.id]
-    ]
-    found += _terms(events)
-    if WRITERS not in engine.store.features:  # with several writers sequences are not in the order of time
-        found += _times(events)
-    try:
-        return found + differences(replay(events, archived), stored)
-    except (msgspec.ValidationError, KeyError) as error:
-        return [*found, f"the log cannot be replayed: {error}"]
-
-
-def _terms(events: Iterable[Event]) -> Iterator[str]:
-    """Every election has a higher term than the one before."""
-    last: dict[tuple[str, object], int] = {}
-    for event in events:
         if event.kind == "leader.elected":
             what, term = (event.project, event.details["for"]), event.details["term"]
             if term <= last.get(what, 0):
-                yield f"event {event.sequence}: term {term} of {what[1]} after term {last[what]}"
+                found.append(f"event {event.sequence}: term {term} of {what[1]} after term {last[what]}")
             last[what] = term
+        yield event
+
+
+def _in_time(events: Iterable[Event], found: list[str]) -> Iterator[Event]:
+    """In a project no event is earlier than the one before, except where a person corrected the clock."""
+    last: dict[str, int] = {}
+    for event in events:
+        if event.time < last.get(event.project, 0) and event.kind != "clock.accepted":
+            found.append(f"event {event.sequence} ({event.kind}) is earlier than the one before it")
+        last[event.project] = event.time
+        yield event

@@ -19,8 +19,8 @@ _SAME = (
 )  # fmt: skip
 
 
-def kept(rows: Tables) -> list[Archived]:
-    return [row for row in rows[Archived].values() if isinstance(row, Archived)]
+def kept(rows: Tables) -> Iterator[Archived]:
+    return (row for row in rows[Archived].values() if isinstance(row, Archived))
 
 
 def archived_rows(rows: Tables) -> Iterator[str]:

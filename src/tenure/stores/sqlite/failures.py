@@ -37,9 +37,7 @@ def translated(error: apsw.Error, path: str) -> TenureError:
     if isinstance(error, apsw.ConstraintError):
         return Conflict(f"{path}: {error}")
     if isinstance(error, apsw.CorruptError | apsw.NotADBError):
-        return StoreCorrupt(
-            f"{path}: {error}", "It was left as it is. Restore a backup, or take a copy before any attempt at repair."
-        )
+        return _damaged(error, path)
     if isinstance(error, apsw.BusyError | apsw.LockedError):
         return StoreAway(f"{path}: another program holds it locked")
     if isinstance(error, apsw.FullError):
@@ -53,6 +51,56 @@ def translated(error: apsw.Error, path: str) -> TenureError:
     return Bug(f"{path}: {type(error).__name__}: {error}")
 
 
+def is_spent(error: BaseException | None) -> bool:
+    """Must the connection be dropped? One that met a fault may stay read-only, or fail, when that is over."""
+    passing = apsw.BusyError | apsw.LockedError | apsw.ConstraintError | apsw.TooBigError
+    return isinstance(error, apsw.Error) and not isinstance(error, passing)
+
+
+def _damaged(error: apsw.Error, path: str) -> TenureError:
+    """SQLite reports a read that the disk failed (EIO) as corruption too, so the file is asked once more."""
+    try:
+        for name in (path, f"{path}-wal"):
+            _read_through(name)
+        if _is_sound(path):
+            return StoreAway(f"{path}: a read failed, and the file is sound; nothing was written", _AGAIN)
+    except (apsw.CorruptError, apsw.NotADBError):
+        pass
+    except apsw.Error as second:
+        return StoreAway(f"{path}: cannot be read: {second}; nothing was written", _AGAIN)
+    return StoreCorrupt(
+        f"{path}: {error}", "It was left as it is. Restore a backup, or take a copy before any attempt at repair."
+    )
+
+
+_AGAIN = "Send it again once the disk works; `tenure doctor --verify` checks all of it."
+
+
+def _read_through(name: str) -> None:
+    """Raises apsw.IOError where the disk cannot give some part.
+
+    By SQLite's own file: to close another descriptor of the file here would let go of SQLite's locks on it.
+    """
+    try:
+        file = apsw.VFSFile("", name, [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0])
+    except apsw.CantOpenError:
+        return  # there is no log
+    try:
+        size = file.xFileSize()
+        for start in range(0, size, 1 << 20):
+            file.xRead(min(1 << 20, size - start), start)
+    finally:
+        file.xClose()
+
+
+def _is_sound(path: str) -> bool:
+    connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        return connection.execute("PRAGMA integrity_check(1)").fetchall() == [("ok",)]
+    finally:
+        connection.close()
+
+
 def at_commit(error: apsw.Error, path: str) -> TenureError:
     """What a failed COMMIT means.
 
@@ -63,7 +111,10 @@ def at_commit(error: apsw.Error, path: str) -> TenureError:
         return OutcomeUnknown(
             f"{path}: {error} at commit; the change may or may not last", "Send it again with the same request id."
         )
-    return translated(error, path)
+    meant = translated(error, path)
+    if isinstance(error, apsw.CorruptError) and not isinstance(meant, StoreCorrupt):
+        return OutcomeUnknown(f"{meant.message} at commit", "Send it again with the same request id.")
+    return meant
 
 
 def bad_value(error: Exception) -> InvalidInput:

@@ -1,5 +1,5 @@
 """The file itself: what file system it lies on, who may read it, and whether it is still where it was."""
-# ruff: noqa: PTH101, PTH102, PTH103, PTH104, PTH108, PTH112, PTH116, PTH120, PTH123 - pathlib costs every command 7 ms at its start
+# ruff: noqa: PTH101, PTH102, PTH104, PTH108, PTH112, PTH116, PTH120, PTH123 - pathlib costs every command 7 ms at its start
 
 from __future__ import annotations
 
@@ -61,16 +61,20 @@ def filesystem_of(path: str, mounts: str) -> str:
 
 
 def make_folder(path: str) -> None:
-    """The folder of `path`, private when we make it."""
-    folder = os.path.dirname(path)
-    if os.path.isdir(folder):
-        return
+    """The folder of `path`, private when we make it. Those above it survive a power cut; for itself see `sync_new`."""
+    folder = above = os.path.dirname(path)
+    missing: list[str] = []
+    while not os.path.isdir(above):
+        missing.append(above)
+        above = os.path.dirname(above)
     try:
-        os.makedirs(os.path.dirname(folder), exist_ok=True)
-        os.mkdir(folder, 0o700)
-        os.chmod(folder, 0o700)  # whatever the umask
-    except FileExistsError:
-        pass
+        for new in reversed(missing):
+            with suppress(FileExistsError):
+                os.mkdir(new, 0o700 if new == folder else 0o777)
+                if new == folder:
+                    os.chmod(new, 0o700)  # whatever the umask
+            if new != folder:
+                sync_folder(new)
     except OSError as error:
         raise StoreAway(f"{folder}: cannot be made: {error.strerror}") from error
 
@@ -145,6 +149,12 @@ def is_shared(index: str) -> bool:
         return False
     finally:
         os.close(handle)
+
+
+def sync_new(path: str) -> None:
+    """Make a new file last through a power cut, and its folder: another process may have made that without a sync."""
+    sync_folder(path)
+    sync_folder(os.path.dirname(path))
 
 
 def sync_folder(path: str) -> None:

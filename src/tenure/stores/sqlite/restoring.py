@@ -66,10 +66,11 @@ def _copy_checked(backup: str, draft: str) -> None:
             copy_into(link, draft)
         finally:
             link.close()
-    except (apsw.CorruptError, apsw.NotADBError) as error:
-        raise StoreCorrupt(f"{backup} is no sound SQLite database: {error}", "Name another backup.") from error
     except apsw.Error as error:
-        raise translated(error, backup) from error
+        meant = translated(error, backup)
+        if isinstance(meant, StoreCorrupt):
+            raise StoreCorrupt(f"{backup} is not a sound SQLite database: {error}", "Name another backup.") from error
+        raise meant from error
 
 
 def _escaped(path: str) -> str:

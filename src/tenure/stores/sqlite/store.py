@@ -8,6 +8,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import apsw
@@ -157,17 +158,15 @@ class Sqlite:
     def backup(self, target: str) -> None:
         """In one step, so that writers, who go on, cannot make it begin again. The copy says that it is one."""
         path = os.path.realpath(target)
+        taken = InvalidInput(f"{target} exists already; a backup goes to a new file")
+        if os.path.lexists(path):
+            raise taken
         try:
-            place.make_private(path)
+            self._use(lambda link: copy_whole(link, path), path)
         except FileExistsError:
-            raise InvalidInput(f"{target} exists already; a backup goes to a new file") from None
+            raise taken from None
         except OSError as error:
             raise StoreAway(f"{target}: cannot be made: {error.strerror}") from error
-        try:
-            self._use(lambda link: copy_into(link, path))
-        except BaseException:
-            os.unlink(path)  # ours, and half done
-            raise
 
     def check(self) -> list[str]:
         from tenure.stores.sql.orphans import orphans  # here: no other verb needs it
@@ -239,6 +238,7 @@ class Sqlite:
                 raise StoreCorrupt(f"{self.path} is empty", "It was left as it is. Restore a backup.")
             self._look_at_log()
         connections = Connections(self.path, self.patience)
+        link = None
         try:
             link = connections.take()
             found = schema.look(link, self.path) or self._upgrade(link)
@@ -246,6 +246,8 @@ class Sqlite:
             here = place.place_of(self.path)
             known = max(kept.get(found.epoch, 0) for kept in (noted(here, os.environ), seen or {}))
         except BaseException as error:
+            if link is not None:
+                link.close()
             connections.close()
             if isinstance(error, apsw.Error):
                 raise translated(error, self.path) from error
@@ -310,9 +312,11 @@ class Sqlite:
             finally:
                 link.close()
             os.rename(draft, self.path)
-            place.sync_folder(self.path)
+            place.sync_new(self.path)
         except OSError as error:
             raise StoreAway(f"{self.path}: cannot be made: {error.strerror}") from error
+        except apsw.Error as error:
+            raise translated(error, self.path) from error
         finally:
             self.turn.release()
 
@@ -334,30 +338,50 @@ class Sqlite:
     def _back_up_beside(self, link: Link) -> None:
         ((number,),) = link.all("SELECT schema FROM meta")
         target = f"{self.path}.schema-{number:04d}.backup"
+        if os.path.exists(target):
+            return  # of an upgrade that was cut off later: the older one is the better one
         try:
-            place.make_private(target)
-        except FileExistsError:
-            return  # of an upgrade that was cut off: the older one is the better one
+            copy_whole(link, target)
         except OSError as error:
             raise StoreAway(f"{target}: cannot be made: {error.strerror}") from error
-        copy_into(link, target)
 
     def _read(self, text: str) -> list[tuple[Any, ...]]:
         return self._use(lambda link: link.all(text))
 
-    def _use(self, ask: Callable[[Link], T]) -> T:
-        """What `ask` gives, of a link to the file that lies at the path."""
+    def _use(self, ask: Callable[[Link], T], path: str | None = None) -> T:
+        """What `ask` gives, of a link to the file that lies at the path. An error names `path`, if one is given."""
         connections = self._ready()
         if (change := connections.change()) is not None:
             self.lose(connections, change)
             raise moved(change)
         link = connections.take()
         try:
-            return ask(link)
-        except apsw.Error as error:
-            raise translated(error, self.path) from error
-        finally:
-            connections.give(link)
+            answer = ask(link)
+        except BaseException as error:
+            link.close()  # one that met a fault may fail when that is over
+            if isinstance(error, apsw.Error):
+                raise translated(error, path or self.path) from error
+            raise
+        connections.give(link)
+        return answer
+
+
+def copy_whole(link: Link, target: str) -> None:
+    """As `copy_into`, at a name that nothing has, which a copy that was cut off never gets."""
+    draft = f"{target}.new"
+    place.make_private(draft, anew=True)
+    try:
+        copy_into(link, draft)
+        try:
+            os.link(draft, target)  # and not renamed: what another process has put there meanwhile stays
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without links
+            os.rename(draft, target)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(draft)
+    place.sync_folder(target)
 
 
 def copy_into(link: Link, path: str) -> None:

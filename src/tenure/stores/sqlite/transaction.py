@@ -18,7 +18,16 @@ from tenure.stores.port import Change, Head
 from tenure.stores.sql.clauses import Dialect
 from tenure.stores.sql.statements import Statement, event_table, table_of
 from tenure.stores.sqlite.connections import Connections, Link
-from tenure.stores.sqlite.failures import BAD_VALUES, Moved, at_commit, bad_value, moved, moved_at_commit, translated
+from tenure.stores.sqlite.failures import (
+    BAD_VALUES,
+    Moved,
+    at_commit,
+    bad_value,
+    is_spent,
+    moved,
+    moved_at_commit,
+    translated,
+)
 
 if TYPE_CHECKING:
     from tenure.stores.sqlite.store import Sqlite
@@ -138,7 +147,7 @@ class SqliteTransaction:
                 link.execute(SET_CLOCK, after)
         except BaseException as error:
             if link is not None:
-                self._end(link, "ROLLBACK")
+                self._end(link, "ROLLBACK", error)
             if self._write:
                 store.turn.release()
             if isinstance(error, Moved):
@@ -157,12 +166,12 @@ class SqliteTransaction:
         good = kind is None and self._failed is None
         try:
             if not self._write or not good:
-                self._end(link, "ROLLBACK")
+                self._end(link, "ROLLBACK", self._failed and self._failed.__cause__)
             else:
                 try:
                     link.execute("COMMIT")
                 except BaseException as failure:
-                    self._end(link, "ROLLBACK")
+                    self._end(link, "ROLLBACK", failure)
                     if isinstance(failure, apsw.Error):
                         raise at_commit(failure, store.path) from failure
                     raise
@@ -362,8 +371,11 @@ class SqliteTransaction:
         self._failed = error
         raise error from cause
 
-    def _end(self, link: Link, how: str) -> None:
-        """Give the connection back, or drop it where it cannot even roll back."""
+    def _end(self, link: Link, how: str, why: BaseException | None) -> None:
+        """Give the connection back, or drop it where it met a fault, or cannot even roll back."""
+        if is_spent(why):
+            link.close()
+            return
         try:
             if link.connection.in_transaction:
                 link.execute(how)

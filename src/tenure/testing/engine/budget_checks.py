@@ -17,6 +17,7 @@ from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import MEMBER, PROJECT, Scene, code_of
 
 HOUR = 3600 * 1_000_000
+DAY = 24 * HOUR
 
 
 def seen(scene: Scene, kind: type[q.Query], **fields: Any) -> Any:
@@ -73,6 +74,16 @@ class BudgetChecks(Stage):
         assert (answer.directive, answer.state) == ("pause", "paused")
         assert answer.outcome == ("NO_CLAIM" if verb == "renew" else "OK")
         assert scene.do(c.Renew, receipt=second).outcome == "NO_CLAIM"
+
+    def test_a_holder_from_before_the_budget_is_paused_too(self, scene: Scene) -> None:
+        """Its claim holds no reservation there, and its task carries no mark of the budget: the project does."""
+        earlier, later = scene.add(), scene.add()
+        receipt = scene.take(earlier, "bo")
+        set_budget(scene, usd="10", default_estimate="1")
+        spend(scene, scene.take(later), "11")
+        answer = scene.do(c.Renew, receipt=receipt)
+        assert (answer.outcome, answer.directive, answer.state) == ("NO_CLAIM", "pause", "paused")
+        assert scene.state(earlier) == "paused"
 
     def test_raising_the_budget_resumes_those_that_it_paused_and_no_others(self, scene: Scene) -> None:
         set_budget(scene, usd="1", default_estimate="0.1")
@@ -221,6 +232,22 @@ class BudgetChecks(Stage):
         assert nothing.counts["unaffordable"] == 1
         scene.clock.advance(seconds=(at - scene.now) / 1e6)
         assert scene.next("dee").outcome == "GRANTED"
+
+    def test_a_new_period_begins_without_the_throttle_of_the_last(self, scene: Scene) -> None:
+        """One that was worked out for a week may reach into the next day, once the budget is one of days."""
+        set_budget(scene, usd="20", default_estimate="1", throttle=True)
+        keys = [scene.add() for _ in range(3)]
+        receipt = scene.take(keys[0], lease=500_000.0)
+        midnight = -(-scene.now // DAY) * DAY
+        scene.clock.advance(seconds=(midnight - scene.now) / 1e6 - 600)
+        spend(scene, receipt, "6")
+        scene.take(keys[1], "bo")
+        scene.do(c.SetBudget, period="day")
+        row = scene.row(Budget, "project")
+        assert row.until == midnight < row.next_claim_at
+        assert scene.claim(keys[2], "cy").outcome == "DENIED_BUDGET"
+        scene.pass_time(seconds=600)
+        assert scene.claim(keys[2], "cy").outcome == "GRANTED"
 
     # --- what one task may cost -----------------------------------------------------------------------------------
 

@@ -154,6 +154,26 @@ class Undo(Stage):
         assert scene.do(c.Undo, command_id=cancelled.command_id).outcome == "UPDATED"
         assert scene.do(c.Undo, command_id=cancelled.command_id).outcome == "CANNOT_UNDO"
 
+    def test_an_undone_retry_that_was_edited_is_not_undone_by_half(self, scene: Scene) -> None:
+        """Its edit alone would have an opposite: the task would be edited again, and still be a dead letter."""
+        key = scene.add(max_attempts=1)
+        scene.bury(key)
+        retried = scene.do(c.Retry, task=key, changes={"title": "easier"}, note="again")
+        undone = scene.do(c.Undo, command_id=retried.command_id)
+        before = scene.tables()
+        assert scene.do(c.Undo, command_id=undone.command_id).outcome == "CANNOT_UNDO"
+        assert scene.tables() == before
+        assert scene.state(key) == "dead_lettered"
+
+    def test_undoing_a_plan_cancels_each_task_once(self, scene: Scene) -> None:
+        """To cancel the first cancels the second along: that one is in a final state when its own turn comes."""
+        tasks = (new("needs", "needed", on_failure="cancel"), new("needed"))
+        applied = scene.do(c.Plan, name="release", tasks=tasks)
+        keys = [str(task["key"]) for task in applied.tasks or ()]
+        assert scene.do(c.Undo, command_id=applied.command_id).outcome == "UPDATED"
+        assert scene.states(*keys) == ["cancelled", "cancelled"]
+        assert [scene.log(key).count("task.cancelled") for key in keys] == [1, 1]
+
     def test_what_has_no_opposite_is_not_undone(self, scene: Scene) -> None:
         key = scene.add()
         paused = scene.do(c.Pause, task=key)

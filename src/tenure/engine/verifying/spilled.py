@@ -1,0 +1,90 @@
+"""A mapping most of whose values lie in a temporary file, so that verifying a large store needs little memory.
+
+The first few thousand values stay as they are, so that a small store pays nothing. A value that is set again is
+appended to the file; what it was stays there until the end.
+"""
+
+from __future__ import annotations
+
+import pickle  # written and read by one process, in a file that has no name
+import tempfile
+from collections.abc import Iterator, MutableMapping
+from typing import IO, TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+IN_MEMORY = 10_000  # values of all mappings of a file
+_LENGTH = 32  # bits of a place that are its length
+
+
+class Spill:
+    """The file, for any number of mappings; closed with the block that opened it."""
+
+    def __init__(self) -> None:
+        self._file: IO[bytes] | None = None
+        self._end = 0
+        self.room = IN_MEMORY
+
+    def write(self, value: object) -> int:
+        """Its place."""
+        data = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+        if self._file is None:
+            self._file = tempfile.TemporaryFile(prefix="tenure-verify-")  # noqa: SIM115 - see __exit__
+        self._file.seek(self._end)
+        self._file.write(data)
+        place = self._end << _LENGTH | len(data)
+        self._end += len(data)
+        return place
+
+    def read(self, place: int) -> object:
+        assert self._file is not None
+        self._file.seek(place >> _LENGTH)
+        return pickle.loads(self._file.read(place & ((1 << _LENGTH) - 1)))  # noqa: S301 - our own, see above
+
+    def __enter__(self) -> Spill:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+class Spilled(MutableMapping[K, V]):
+    """Keys in memory, most values in the file."""
+
+    def __init__(self, spill: Spill) -> None:
+        self._spill = spill
+        self._near: dict[K, V] = {}
+        self._far: dict[K, int] = {}
+
+    def __getitem__(self, key: K) -> V:
+        if key in self._near:
+            return self._near[key]
+        return self._spill.read(self._far[key])  # type: ignore[return-value]  # what was set for it
+
+    def __setitem__(self, key: K, value: V) -> None:
+        if key in self._near:
+            self._near[key] = value
+        elif self._spill.room and key not in self._far:
+            self._spill.room -= 1
+            self._near[key] = value
+        else:
+            self._far[key] = self._spill.write(value)
+
+    def __delitem__(self, key: K) -> None:
+        if key in self._near:
+            del self._near[key]
+            self._spill.room += 1
+        else:
+            del self._far[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._near or key in self._far
+
+    def __iter__(self) -> Iterator[K]:
+        yield from self._near
+        yield from self._far
+
+    def __len__(self) -> int:
+        return len(self._near) + len(self._far)
