@@ -15,9 +15,11 @@ import msgspec
 from tenure.core import graph
 from tenure.core.decoding import converted
 from tenure.core.events import Event
+from tenure.core.former import TaskFields
 from tenure.core.records import KINDS, Archived, Dag, Edge, Row, Task
 
 _BY_TABLE = {kind.table: row for row, kind in KINDS.items()}
+TASK = KINDS[Task].table
 # What stands in for a field that the log does not have.
 _UNKNOWN: dict[str, Any] = {"nonce": b"", "lease": 0, "until": 0, "last_seen": 0, "last_activity": 0}
 
@@ -29,16 +31,20 @@ def replay(events: Iterable[Event], archived: Iterable[Archived] = ()) -> Tables
 
     Of `archived` tasks, whose events went with them, only what other rows are worked out from is taken.
     """
-    fields: dict[tuple[str, str, str], dict[str, Any]] = {}
+    fields: dict[tuple[str, str, str], Any] = {}
     for event in events:
         for table, id, changes in event.patch:
             key = (table, event.project, id)
             if changes is None:
                 fields.pop(key, None)
+            elif key in fields:
+                fields[key].update(changes)
             else:
-                fields.setdefault(key, {}).update(changes)
+                fields[key] = TaskFields() if table == TASK else {}
+                fields[key].update(changes)
     tables: Tables = {kind: {} for kind in KINDS}
-    for (table, project, id), values in fields.items():
+    for (table, project, id), folded in fields.items():
+        values = folded.values if table == TASK else folded
         kind = _BY_TABLE[table]
         known = {f: v for f, v in _UNKNOWN.items() if f in kind.__struct_fields__ and f not in values}
         row = converted({**known, "project": project, "id": id, **values}, kind)
