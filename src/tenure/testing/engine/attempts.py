@@ -19,7 +19,9 @@ FREE: dict[str, Callable[[Scene, str, str], object]] = {
     "wait": lambda scene, _, receipt: scene.do(c.Wait, receipt=receipt),
     "recover": lambda scene, key, _: scene.do(c.Recover, task=key),
     "reassign": lambda scene, key, _: scene.do(c.Reassign, task=key, agent="ann"),
-    "terminate": lambda scene, _, __: scene.do(c.Terminate, agent="ann", graceful=False),
+    "terminate": lambda scene, _, __: (
+        scene.do(c.Terminate, agent="ann", graceful=False), scene.do(c.ResumeAgent, agent="ann")
+    ),
     "edit": lambda scene, key, _: scene.do(c.Edit, task=key, changes={"spec": {"prompt": "x"}}, supersede=True),
     "cancel": lambda scene, key, _: scene.do(c.Undo, command_id=scene.do(c.Cancel, task=key).command_id),
 }  # fmt: skip
