@@ -267,6 +267,28 @@ def test_edits_with_a_version_lose_no_update(tenure: Tenure, add: Add) -> None:
     assert tenure("edit", "A-001", "--set", "bost=1").code == 8
 
 
+def test_a_holder_sees_a_changed_description_before_its_result_is_accepted(tenure: Tenure, add: Add) -> None:
+    add("One", "-d", "Paint it red.")
+    tenure("claim", "A-001")
+    assert tenure("edit", "A-001", "-d", "Paint it blue.").code == 0
+    told = tenure("renew", "A-001")
+    assert "+Paint it blue." in told.out
+    refused = tenure("done", "A-001", "-s", "red")
+    assert (refused.code, "CHANGED" in refused.out, "--seen 2" in refused.out) == (8, True, True)
+    assert tenure("done", "A-001", "-s", "blue", "--seen", "2").code == 0
+
+
+def test_a_resume_says_what_still_holds_a_task_back(tenure: Tenure, add: Add) -> None:
+    add("One")
+    tenure("claim", "A-001")
+    tenure("ask", "A-001", "Which?")
+    tenure("pause", "A-001", "-m", "later")
+    said = tenure("resume", "A-001", "--json").json
+    assert (said["outcome"], [pause["cause"] for pause in said["pauses"]]) == ("UPDATED", ["question"])
+    assert tenure("resume", "A-001", "--budget", "--json").json["outcome"] == "UNCHANGED"
+    assert tenure("answer", "A-001", "Both.", "--json").json["state"] == "ready"
+
+
 def test_pause_resume_reset_archive(tenure: Tenure, add: Add) -> None:
     add("One")
     assert tenure("pause", "A-001", "-m", "later").code == 0

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tenure import AsyncContext, Cancelled, Client, Context, Failure, NewTask, Permanent, RetryLater, Worker
-from tenure.core.commands import Command, Principal, Submit
+from tenure.core.commands import Command, Edit, Principal, Submit
 from tenure.core.errors import InvalidInput, StoreAway
 from tenure.core.outcomes import Outcome
 from tenure.core.receipts import parse_receipt
@@ -177,6 +177,28 @@ def test_a_function_that_waits_for_its_subtasks_is_called_again_with_what_they_m
     worker.close()
     assert calls == [1, 2]
     assert mia.show("A-001")["result"]["data"] == {"A-001-big::1": "Part 1", "A-001-big::2": "Part 2"}
+
+
+@pytest.mark.parametrize("looks", [True, False])
+def test_a_function_takes_notice_of_a_changed_description_or_is_run_again(
+    place: Place, mia: Client, looks: bool
+) -> None:
+    mia.add("Paint", type="t", description="red")
+    worker = worker_at(place)
+    saw: list[str | None] = []
+
+    def paint(ctx: Context) -> str:
+        mia.do(Edit(project="shop", task="A-001", changes={"description": "blue"}))
+        ctx.progress(50)
+        saw.append(ctx.change() if looks else None)
+        return "painted"
+
+    worker.task("t")(paint)
+    worker.run(until_empty=True)
+    worker.close()
+    assert ["+blue" in (diff or "") for diff in saw] == [looks]
+    shown = mia.show("A-001")
+    assert (shown["state"], shown["attempts"]) == (("completed", 1) if looks else ("ready", 0))
 
 
 def test_a_question_ends_the_function_until_it_is_answered(place: Place, mia: Client) -> None:

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure.core import claims
-from tenure.core.lifecycle import ENDINGS, HELD, STATES
+from tenure.core import claims, moves
+from tenure.core.lifecycle import ENDINGS, EXPIRED_BY, HELD, RELEASED_BY, STATES, Ending
 from tenure.core.receipts import Receipt
 from tenure.core.records import Claim, RetryPolicy, Task, replace
 from tenure.testing.samples import row_of
@@ -56,22 +56,32 @@ def test_a_receipt_writes_only_where_it_is_the_current_one(
 
 
 @given(
-    attempts=st.integers(0, 5), given_back=st.integers(0, 10), ending=st.sampled_from(ENDINGS), unmet=st.integers(0, 2)
+    attempts=st.integers(1, 5),
+    given_back=st.integers(0, 10),
+    ending=st.sampled_from(ENDINGS),
+    unmet=st.integers(0, 2),
+    failures=st.lists(st.sampled_from(["ann", "bo"]), max_size=3),
 )
-def test_ending_a_claim_frees_the_task_and_gives_back_once(
-    attempts: int, given_back: int, ending: object, unmet: int
+def test_the_end_of_a_claim_frees_the_task_and_decides_on_its_attempt(
+    attempts: int, given_back: int, ending: Ending, unmet: int, failures: list[str]
 ) -> None:
     task = task_in(
-        "running", attempts=attempts + 1, given_back=given_back, unmet=unmet, agent="ann", session="s", lease_until=9
-    )
-    free, over = claims.ended(task, claim_of(), ending, 5)  # type: ignore[arg-type]
-    back = not ending.counts and given_back < 10  # type: ignore[attr-defined]
-    assert (free.attempts, free.given_back) == (attempts + 1 - back, given_back + back)
-    assert over.counted == (not back)
+        "running", attempts=attempts, max_attempts=5, given_back=given_back, unmet=unmet, agent="ann", session="s",
+        lease_until=9, failures=tuple(failures),
+    )  # fmt: skip
+    free, over = claims.ended(task, claim_of(agent="ann"), ending, 5, retry=RetryPolicy())
+    back = ending.attempt == "free" or (ending.attempt == "given back" and given_back < 10)
+    assert (free.attempts, over.counted) == (attempts - back, not back)
+    assert free.given_back == given_back + (back and ending.attempt == "given back")
     assert (free.agent, free.session, free.lease_until, free.claim_epoch) == (None, None, None, None)
-    assert free.state == ("pending" if unmet else "ready")
     assert free.generation == task.generation
     assert (over.state != "active", over.released_at) == (True, 5)
+    fails = over.counted and ending.reason not in ("COMPLETED", "SUBMITTED")
+    is_failure = fails and ending.reason not in ("VOLUNTARY", "ERROR")
+    tried_by = [*failures, "ann"] if is_failure else failures
+    assert list(free.failures) == tried_by
+    is_last = fails and (attempts == 5 or (len(tried_by) >= 3 and len(set(tried_by)) == 2))
+    assert free.state == ("dead_lettered" if is_last else "pending" if unmet else "ready")
 
 
 @given(
@@ -119,21 +129,30 @@ def test_each_state_has_its_denial(state: str) -> None:
 def test_a_new_run_starts_over_and_the_generation_goes_on() -> None:
     task = task_in(
         "dead_lettered", run=2, attempts=3, given_back=4, troubled=("ann",), cool_offs={"ann": 9}, answerable=True,
-        work_product="wp", completed_at=5, dead_lettered_at=6, percent=90, step="x", retry_at=7,
+        work_product="wp", completed_at=5, dead_lettered_at=6, percent=90, step="x", retry_at=7, failures=("bo",),
     )  # fmt: skip
-    fresh = claims.new_run(task, 100)
+    fresh = moves.new_run(task, 100)
     kept = replace(
         task, run=3, attempts=0, given_back=0, troubled=(), cool_offs={}, answerable=False, work_product=None,
         completed_at=None, dead_lettered_at=None, percent=None, step=None, retry_at=None, state="ready",
+        failures=(), ready_at=100,
     )  # fmt: skip
     assert fresh == kept
 
 
-def test_after_the_last_attempt_there_is_a_dead_letter() -> None:
+def test_after_a_failure_it_is_tried_again_later_and_a_dead_letter_stays_one() -> None:
     policy = RetryPolicy(jitter=0.0)
-    again = claims.after_failure(task_in("ready", attempts=2, max_attempts=3), policy, "task", 50, 0.5)
+    again = claims.tried_again(task_in("ready", attempts=2, max_attempts=3), policy, 50, 0.5)
     assert (again.state, again.retry_at) == ("retrying", 50 + 20_000_000)
-    dead = claims.after_failure(task_in("ready", attempts=3, max_attempts=3), policy, "task", 50, 0.5)
-    assert (dead.state, dead.dead_lettered_at, dead.retry_at) == ("dead_lettered", 50, None)
-    told = claims.after_failure(task_in("ready", attempts=1, max_attempts=3), policy, "task", 50, 0.5, retry_after=7)
+    told = claims.tried_again(task_in("ready", attempts=1, max_attempts=3), policy, 50, 0.5, retry_after=7)
     assert told.retry_at == 57
+    dead = moves.dead_lettered(task_in("ready", attempts=3, max_attempts=3), 40)
+    assert claims.tried_again(dead, policy, 50, 0.5) is dead
+
+
+def test_an_attempt_that_a_session_takes_up_again_and_gives_back_is_no_failure() -> None:
+    held = task_in("running", attempts=1, failures=("ann",))
+    free, _ = claims.ended(held, claim_of(agent="ann", continues=True), RELEASED_BY, 5, retry=RetryPolicy())
+    assert (free.attempts, free.failures) == (0, ())
+    lost, _ = claims.ended(held, claim_of(agent="ann", continues=True), EXPIRED_BY, 5, retry=RetryPolicy())
+    assert (lost.attempts, lost.failures) == (1, ("ann",))

@@ -38,6 +38,7 @@ FOLLOWS = {
     ("pending", "dead_lettered"): "undo of retry",
     ("ready", "completed"): "undo of reset (submit has it too)",
     ("pending", "completed"): "undo of reset (adopt has it too)",
+    ("paused", "dead_lettered"): "a verdict against a result on which nobody could decide",
 }
 
 
@@ -70,25 +71,25 @@ def test_every_state_can_be_left_and_reached() -> None:
     assert {t for _, t in ALLOWED} == set(STATES)
 
 
-# reason, claim's state, the attempt counts, may still hand in
+# reason, claim's state, what becomes of the attempt, may still hand in
 ENDS = [
-    ("COMPLETED", "released", True, False),
-    ("SUBMITTED", "released", True, False),
-    ("FAILED", "error", True, False),
-    ("FAILED", "error", False, False),
-    ("EXPIRED", "expired", True, True),
-    ("VOLUNTARY", "released", False, False),
-    ("PAUSED", "released", False, True),
-    ("WAITING", "released", False, False),
-    ("CANCELLED", "released", True, False),  # the spec leaves the attempt open: the task is over
-    ("SUPERSEDED", "superseded", True, False),
-    ("SUPERSEDED", "superseded", False, False),
-    ("ERROR", "error", False, False),
+    ("COMPLETED", "released", "counts", False),
+    ("SUBMITTED", "released", "counts", False),
+    ("FAILED", "error", "counts", False),
+    ("FAILED", "error", "given back", False),
+    ("EXPIRED", "expired", "counts", True),
+    ("VOLUNTARY", "released", "given back", False),
+    ("PAUSED", "released", "free", True),
+    ("WAITING", "released", "free", False),
+    ("CANCELLED", "released", "free", False),  # the spec leaves it open: a person's verb, and it may be undone
+    ("SUPERSEDED", "superseded", "counts", False),
+    ("SUPERSEDED", "superseded", "free", False),
+    ("ERROR", "error", "given back", False),
 ]
 
 
 def test_the_table_of_endings_is_the_specs() -> None:
-    assert [(e.reason, e.state, e.counts, e.answerable) for e in ENDINGS] == ENDS
+    assert [(e.reason, e.state, e.attempt, e.answerable) for e in ENDINGS] == ENDS
     assert lifecycle.MOST_GIVEN_BACK == 10
 
 

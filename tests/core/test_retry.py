@@ -109,14 +109,13 @@ def test_cool_offs_that_are_over_are_forgotten() -> None:
     assert retry.cooled(task, "ann", 100, 50) == {"new": 101, "ann": 150}
 
 
-def test_poison_is_what_two_agents_failed() -> None:
-    def claim(agent: str, reason: str, counted: bool = True) -> Claim:
-        return replace(CLAIM, agent=agent, reason=reason, counted=counted)
-
-    assert not retry.is_poison([claim("ann", "FAILED"), claim("ann", "EXPIRED")])
-    assert retry.is_poison([claim("ann", "FAILED"), claim("bo", "EXPIRED")])
-    assert not retry.is_poison([claim("ann", "FAILED"), claim("bo", "VOLUNTARY", counted=False)])
-    assert not retry.is_poison([claim("ann", "FAILED"), claim("bo", "FAILED", counted=False)])
+def test_three_failures_by_two_agents_are_poison() -> None:
+    policy = RetryPolicy()
+    assert not retry.is_poison(policy, ("ann", "bo"))
+    assert not retry.is_poison(policy, ("ann", "ann", "ann", "ann"))
+    assert retry.is_poison(policy, ("ann", "ann", "bo"))
+    assert not retry.is_poison(RetryPolicy(poison=0), ("ann", "bo") * 5)
+    assert not retry.is_poison(RetryPolicy(poison=4), ("ann", "bo", "cy"))
 
 
 def test_the_fallbacks_take_over_after_two_attempts() -> None:

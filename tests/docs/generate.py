@@ -23,10 +23,7 @@ NOTICE = "<!-- Made from the code by `./x docs`; edit there. -->\n"
 
 def states() -> str:
     moves = [(ticked(m.sources), ticked(m.targets), m.by) for m in lifecycle.MOVES]
-    endings = [
-        (e.by, f"`{e.reason}`", e.state, "counts" if e.counts else "given back", "yes" if e.answerable else "")
-        for e in lifecycle.ENDINGS
-    ]
+    endings = [(e.by, f"`{e.reason}`", e.state, e.attempt, "yes" if e.answerable else "") for e in lifecycle.ENDINGS]
     arrows = sorted({(s, t) for s, t in lifecycle.ALLOWED if s not in ("cancelled",) and t not in ("cancelled",)})
     picture = "\n".join(f"    {s} --> {t}" for s, t in arrows)
     return (
@@ -39,6 +36,7 @@ def states() -> str:
         + "\n## How a claim ends\n\n"
         + table(("by", "reason", "claim", "attempt", "answerable"), endings)
         + f"\nAt most {lifecycle.MOST_GIVEN_BACK} attempts are given back in a run; later ones count.\n"
+        + "What is free never counts: it is bounded by `max_generations_per_task` alone.\n"
     )
 
 

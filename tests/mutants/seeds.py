@@ -7,6 +7,7 @@ from tests.mutants.seeds_of_artifacts import ARTIFACTS
 from tests.mutants.seeds_of_budgets import BUDGETS
 from tests.mutants.seeds_of_disks import DISKS
 from tests.mutants.seeds_of_models import MODELS
+from tests.mutants.seeds_of_moves import MOVES
 from tests.mutants.seeds_of_moving import MOVING
 from tests.mutants.seeds_of_place import PLACE
 from tests.mutants.seeds_of_repeats import REPEATS
@@ -60,9 +61,9 @@ MUTANTS = (
     ),
     Mutant(
         "attempts counted at failure",
-        "core/claims.py",
-        "attempts = task.attempts + (0 if continues else 1)",
-        "attempts = task.attempts",
+        "core/moves.py",
+        "attempts=task.attempts + counts",
+        "attempts=task.attempts",
     ),
     Mutant(
         "attempt given back twice",
@@ -73,20 +74,20 @@ MUTANTS = (
     Mutant(
         "attempts given back without end",
         "core/claims.py",
-        "not ending.counts and task.given_back < MOST_GIVEN_BACK",
-        "not ending.counts",
+        "(ending.attempt == GIVEN_BACK and task.given_back < MOST_GIVEN_BACK)",
+        "ending.attempt == GIVEN_BACK",
     ),
     Mutant(
         "a re-claim by the same session is a new attempt",
         "core/claims.py",
-        "(0 if continues else 1)",
-        "1",
+        "counts=not continues",
+        "counts=True",
     ),
     Mutant(
         "late result after modify_and_retry",
-        "core/claims.py",
-        "        retry_at=None,\n        answerable=False,\n        work_product=None,",
-        "        retry_at=None,\n        work_product=None,",
+        "core/moves.py",
+        "cool_offs={}, answerable=False,",
+        "cool_offs={},",
     ),
     Mutant(
         "late result after the next claim",
@@ -126,8 +127,8 @@ MUTANTS = (
     Mutant(
         "a sweep changes an answer",
         "core/settle.py",
-        "claims.retried_later(free, at + delay(brief.retry, free.attempts, fraction))",
-        "claims.retried_later(free, now + delay(brief.retry, free.attempts, fraction))",
+        "return _expired(task, claim, brief, first, fraction)",
+        "return _expired(task, claim, brief, now, fraction)",
     ),
     Mutant(
         "commands do not settle first",
@@ -479,6 +480,7 @@ MUTANTS = (
     *BUDGETS,
     *DISKS,
     *MODELS,
+    *MOVES,
     *MOVING,
     *REPEATS,
     *PLACE,

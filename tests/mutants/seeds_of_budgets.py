@@ -51,8 +51,8 @@ BUDGETS = (
     Mutant(
         "a budget resumes what a person paused",
         "engine/budgets/allotting.py",
-        " and claim.error_class == retry.BUDGET:",
-        ":",
+        "return pause.cause == causes.BUDGET and pause.source == id",
+        "return True",
     ),
     Mutant(
         "a removed budget gets back what it never gave",

@@ -54,9 +54,9 @@ REPEATS = (
     ),
     Mutant(
         "a class whose attempt is given back is retried whatever the policy says",
-        "engine/holding.py",
-        "    elif not retry.is_retried(brief_of(work, task).retry, cmd.error_class):",
-        "    elif False:",
+        "core/claims.py",
+        "if error_class is not None and retry is not None and not is_retried(retry, error_class):",
+        "if False:",
     ),
     Mutant(
         "a link that is there keeps what its failure means",

@@ -76,9 +76,9 @@ VALIDATION = (
     ),
     Mutant(
         "validation: a refused output is offered again though it was paused",
-        RULES,
-        "    if row.held_back is not None:",
-        "    if False:",
+        "core/moves.py",
+        "    if task.pauses:\n        return _moved(task, PAUSED, state_before=READY, **said)",
+        "    if False:\n        return _moved(task, PAUSED, state_before=READY, **said)",
     ),
     Mutant(
         "validation: invalid outputs without end",

@@ -86,27 +86,37 @@ class World(Fence):
         wanted = self._named(task)
         if wanted.state in ("created", *ENDED):
             return {"outcome": "DENIED_STATE"}
-        if wanted.state == "paused":
+        if wanted.state == "paused" and "person" in wanted.pauses:
             return {"outcome": "UNCHANGED"}
-        wanted.before = wanted.state
         if wanted.held:
-            self._end(wanted, "PAUSED", back=True)
-        wanted.state = "paused"
+            self._end(wanted, "PAUSED", free=True)
+        self._pause(wanted, "person")
         return {"outcome": "UPDATED", "state": "paused"}
 
     def resume(self, task: str) -> Answer:
         wanted = self._named(task)
         if wanted.state != "paused":
             return {"outcome": "DENIED_STATE"}
-        if wanted.before == "retrying" and (wanted.retry_at or 0) > self.now:
-            wanted.state = "retrying"
-        else:
-            self._open(wanted, self.now)
-        return {"outcome": "UPDATED", "state": wanted.state}
+        return self._lift(wanted, {"person", "lost"})
 
     def answer(self, task: str) -> Answer:
         wanted = self._named(task)
-        return self.resume(wanted.name)
+        if "question" not in wanted.pauses:
+            return {"outcome": "DENIED_STATE"}
+        return self._lift(wanted, {"question"})
+
+    def _lift(self, task: Task, causes: set[str]) -> Answer:
+        """Without these causes; it goes on when none is left."""
+        if not task.pauses & causes:
+            return {"outcome": "UNCHANGED", "state": "paused"}
+        task.pauses -= causes
+        if task.pauses:
+            pass
+        elif task.before == "retrying" and (task.retry_at or 0) > self.now:
+            task.state = "retrying"
+        else:
+            self._open(task, self.now)
+        return {"outcome": "UPDATED", "state": task.state}
 
     def cancel(self, task: str) -> Answer:
         wanted = self._named(task)
@@ -152,7 +162,7 @@ class World(Fence):
             return left
         for dependent in left:
             if dependent.held:
-                self._end(dependent, "SUPERSEDED", back=True)
+                self._end(dependent, "SUPERSEDED", free=True)
                 self._open(dependent, self.now)
             elif dependent.state == "completed":
                 self._reset(dependent, cascade)
@@ -167,7 +177,7 @@ class World(Fence):
         if not wanted.kept:
             raise Refused("NOT_FOUND")
         if wanted.held:
-            self._end(wanted, "SUPERSEDED", back=True)
+            self._end(wanted, "SUPERSEDED", free=True)
         claim, data = wanted.kept[-1]
         self._complete(wanted, claim, data)
         return {"outcome": "UPDATED", "state": "completed"}
@@ -189,7 +199,7 @@ class World(Fence):
         if spec and wanted.held:
             if not supersede:
                 return {"outcome": "DENIED_STATE"}
-            self._end(wanted, "SUPERSEDED", back=True)
+            self._end(wanted, "SUPERSEDED", free=True)
             self._open(wanted, self.now)
         if spec:
             wanted.answerable = False
@@ -211,7 +221,7 @@ class World(Fence):
         if not offerable or self.unmet(wanted) or wanted.not_before > self.now:
             return {"outcome": "DENIED_STATE"}
         if wanted.held:
-            self._end(wanted, "SUPERSEDED", back=True)
+            self._end(wanted, "SUPERSEDED", free=True)
             self._open(wanted, self.now)
         wanted.answerable = False
         self.agents.setdefault(agent, Agent())
@@ -222,7 +232,7 @@ class World(Fence):
         wanted = self._named(task)
         if not wanted.held:
             return {"outcome": "DENIED_STATE"}
-        self._end(wanted, "SUPERSEDED", back=True)
+        self._end(wanted, "SUPERSEDED", free=True)
         self._open(wanted, self.now)
         return {"outcome": "UPDATED", "state": wanted.state}
 

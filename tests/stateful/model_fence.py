@@ -63,7 +63,7 @@ class Fence(Ground):
         task.attempts += 0 if goes_on else 1
         task.claims.append(
             Claim(task.generation + 1, task.run, task.attempts, receipt, self.epoch, agent, session, self.now, lease,
-                  self.now + lease)
+                  self.now + lease, continues=bool(goes_on))
         )  # fmt: skip
         task.state, task.answerable, task.offer = "claimed", False, ("", 0)
         self.receipts[receipt] = (task.name, task.generation, receipt, self.epoch)
@@ -258,8 +258,8 @@ class Fence(Ground):
             return refusal
         agent = self.agents[claim.agent]
         if error_class == "budget_exceeded":
-            self._end(task, "PAUSED", back=True, by="budget")
-            task.state, task.before = "paused", "ready"
+            self._end(task, "PAUSED", free=True, by="budget")
+            self._pause(task, "budget")
             return {"outcome": "OK", "state": "paused"}
         self._end(task, "FAILED", by="fail")
         counts = error_class in COUNTING
@@ -298,8 +298,8 @@ class Fence(Ground):
         task, _, refusal = self._check(receipt, "ask")
         if refusal:
             return refusal
-        self._end(task, "PAUSED", back=True, by="ask")
-        task.state, task.before = "paused", "ready"
+        self._end(task, "PAUSED", free=True, by="ask")
+        self._pause(task, "question")
         return {"outcome": "OK", "state": "paused"}
 
     def wait(self, receipt: Receipt) -> Answer:
@@ -316,7 +316,7 @@ class Fence(Ground):
     def _wait(self, task: Task) -> Answer:
         self._check_may_wait(task)
         spawned = self._spawned(task)
-        self._end(task, "WAITING", back=True, by="wait")
+        self._end(task, "WAITING", free=True, by="wait")
         task.needs |= dict.fromkeys((child.name for child in spawned), "ignore")
         self._open(task, self.now)
         return {"outcome": "OK", "state": task.state}

@@ -64,12 +64,12 @@ class Ground:
             self._abort(task, at)
             return
         self._end(task, "EXPIRED")
-        if task.attempts >= task.max_attempts:
+        if self._is_last(task):
             self._dead_letter(task, at)
         elif task.on_lost == "back_off":
             task.state, task.retry_at = "retrying", at + self._delay(task)
         elif task.on_lost == "hold":
-            task.state, task.before = "paused", "ready"
+            self._pause(task, "lost")
         else:
             self._open(task, at)
 
@@ -88,11 +88,21 @@ class Ground:
     def _failed(self, task: Task, error_class: str, at: int, retry_after: int | None = None) -> None:
         """A counted attempt has failed: another follows after a delay, unless they are used up or not wanted."""
         allowed, never = task.retry.get("retry_on", ()), (*task.retry.get("no_retry_on", ()), "permanent")
-        if task.attempts >= task.max_attempts or error_class in never or (allowed and error_class not in allowed):
+        is_last = self._is_last(task)
+        if is_last or error_class in never or (allowed and error_class not in allowed):
             self._dead_letter(task, at)
         else:
             wait = self._delay(task) if retry_after is None else retry_after
             task.state, task.retry_at = "retrying", at + wait
+
+    @staticmethod
+    def _is_last(task: Task) -> bool:
+        """A counted attempt has failed: were there as many as there may be, or enough by two agents?"""
+        if not task.claims[-1].continues:
+            task.failures.append(task.claims[-1].agent)
+        poison = task.retry.get("poison", 3)
+        is_poison = 0 < poison <= len(task.failures) and len(set(task.failures)) > 1
+        return task.attempts >= task.max_attempts or is_poison
 
     def _delay(self, task: Task) -> int:
         policy = {"strategy": "exponential", "initial_delay": 10, "multiplier": 2.0, "cap": 300,
@@ -109,8 +119,12 @@ class Ground:
         self.epoch += 1
         for task in self.tasks.values():
             if task.held:
+                exhausted = task.given_back >= MOST_GIVEN_BACK and task.attempts >= task.max_attempts
                 self._end(task, "ERROR", back=True)
-                self._open(task, self.now)
+                if exhausted:
+                    self._dead_letter(task, self.now)
+                else:
+                    self._open(task, self.now)
             task.answerable = False
 
     # --- the graph ----------------------------------------------------------------------------------------
@@ -148,7 +162,7 @@ class Ground:
         """After a dependency has moved: who waited for nothing else is ready, who was ready may have to wait."""
         for task in self.tasks.values():
             if task.state == "ready" and self.unmet(task):
-                task.state = "pending"
+                task.state, task.offer = "pending", ("", 0)
             elif task.state == "pending" and not self.unmet(task) and task.not_before <= at:
                 self._open(task, at)
 
@@ -164,7 +178,7 @@ class Ground:
             return
         task.was = task.state
         if task.held:
-            self._end(task, "CANCELLED")
+            self._end(task, "CANCELLED", free=True)
         task.state, task.cancelled_by, task.answerable, task.offer = "cancelled", by, False, ("", 0)
         for other in [*self.descendants(task), *self.dependents(task, "cancel")]:
             self._cancel(other, at, by)
@@ -172,6 +186,7 @@ class Ground:
 
     def _complete(self, task: Task, claim: Claim, data: Any) -> None:
         task.state, task.answerable, task.retry_at, task.offer = "completed", False, None, ("", 0)
+        task.pauses = set()
         claim.accepted = True
         claim.accepted_data.append(data)
         self._look_again(self.now)
@@ -181,24 +196,40 @@ class Ground:
         task.archived = False
         task.attempts = task.given_back = 0
         task.answerable = False
-        task.troubled, task.cool_offs = set(), {}
+        task.troubled, task.cool_offs, task.failures = set(), {}, []
         self._open(task, self.now)
         self._look_again(self.now)
 
     # --- how claims end -------------------------------------------------------------------------------------------
 
-    def _end(self, task: Task, reason: str, *, back: bool = False, by: str | None = None) -> None:
+    @staticmethod
+    def _pause(task: Task, cause: str) -> None:
+        """One cause more; where it was before the first is where it goes on."""
+        if task.state != "paused":
+            task.before, task.state, task.offer = "ready" if task.held else task.state, "paused", ("", 0)
+        task.pauses.add(cause)
+
+    def _end(
+        self, task: Task, reason: str, *, back: bool = False, free: bool = False, by: str | None = None
+    ) -> None:  # fmt: skip
         claim = task.claims[-1]
         claim.reason, claim.by = reason, by
         task.answerable = reason in ("EXPIRED", "PAUSED")
         if back:
             self._give_back(task)
+        if free:
+            self._undo_attempt(task)
+
+    def _give_back(self, task: Task) -> None:
+        if task.given_back < MOST_GIVEN_BACK:
+            self._undo_attempt(task)
+            task.given_back += 1
 
     @staticmethod
-    def _give_back(task: Task) -> None:
-        if task.given_back < MOST_GIVEN_BACK:
-            task.attempts -= 1
-            task.given_back += 1
+    def _undo_attempt(task: Task) -> None:
+        task.attempts -= 1
+        if task.claims[-1].continues:
+            task.failures.pop()
 
     # --- names ---------------------------------------------------------------------------------------------
 

@@ -46,6 +46,7 @@ class Claim:
     accepted: bool | None = None
     accepted_data: list[Any] = field(default_factory=list)
     refused: int = 0
+    continues: bool = False  # the same attempt as its session's lost one
 
 
 @dataclass
@@ -77,6 +78,8 @@ class Task:
     run: int = 1
     attempts: int = 0
     given_back: int = 0
+    failures: list[str] = field(default_factory=list)  # agents of the counted failures of this run
+    pauses: set[str] = field(default_factory=set)  # what holds it back
     before: str | None = None  # of a paused one
     retry_at: int | None = None
     ready_at: int = 0

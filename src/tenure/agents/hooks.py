@@ -225,6 +225,8 @@ def _news(kept: Kept, outcome: str, directive: str | None, text: str | None) -> 
         return f"tenure: your generation {generation} of {kept.key} is stale: {_LOST[outcome]}."
     if directive == "pause":
         return f"tenure: {kept.key}: a person asks you to pause. Save a checkpoint, then `tenure release {ref}`."
+    if directive == "changed":
+        return f"tenure: {kept.key}: {text}. `tenure renew {ref}` shows the difference."
     if directive == "warn":
         return f"tenure: {kept.key}: {text or 'no sign of progress'}. Say `tenure progress` how far it is."
     return ""

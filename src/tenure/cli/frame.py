@@ -194,7 +194,11 @@ def answered(outcome: Outcome, text: str | Callable[[], str] = "", **more: Any) 
 
 def _said(outcome: Outcome) -> str:
     line = f"{outcome.outcome}: {outcome.message}" if outcome.message else outcome.outcome
-    return f"{line}\n  {outcome.hint}" if outcome.hint else line
+    line = f"{line}\n  {outcome.hint}" if outcome.hint else line
+    if outcome.brief is None:
+        return line
+    told = "" if outcome.outcome == "CHANGED" else f"\n  {outcome.directive_text or 'the description was changed'}"
+    return f"{line}{told}\n{outcome.diff}"
 
 
 # --- from words to an answer --------------------------------------------------------------------------------

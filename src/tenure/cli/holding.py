@@ -10,6 +10,7 @@ from tenure.cli.kinds import contents, json_value, percent, seconds
 
 TASK = arg("task", nargs="?", help="which one; may be left out while the session holds exactly one")
 RECEIPT = arg("--receipt", metavar="R", help="the receipt to present (else the one this session keeps)")
+SEEN = arg("--seen", type=int, metavar="N", help="you have read description N of the task (after CHANGED)")
 
 
 @options(
@@ -20,6 +21,7 @@ RECEIPT = arg("--receipt", metavar="R", help="the receipt to present (else the o
     arg("--commit", metavar="ID", help="the commit that holds the work; it must exist"),
     arg("--artifact", action="append", metavar="NAME", help="what goes along (may be repeated; else all of the task)"),
     arg("--no-wait", action="store_true", help="leave a check that takes longer to `run`, `daemon` or `serve`"),
+    SEEN,
     arg("--request-id", metavar="ID", help="sent again with the same id, the answer is the same"),
 )
 def done(run: Run, given: Namespace) -> Answer:
@@ -29,7 +31,9 @@ def done(run: Run, given: Namespace) -> Answer:
     """
     receipt = run.receipt(given)
     data = _checked(run, given)
-    outcome = run.client.submit(receipt, data, given.summary, given.request_id, artifacts=given.artifact)
+    outcome = run.client.submit(
+        receipt, data, given.summary, given.request_id, artifacts=given.artifact, seen=given.seen
+    )  # fmt: skip
     run.receipts.settle(receipt, outcome)
     if outcome.outcome == "VALIDATING" and not given.no_wait:
         from tenure.cli.validating import verdict_here  # most tasks ask for none
@@ -82,11 +86,11 @@ def release(run: Run, given: Namespace) -> Answer:
     return answered(run.receipts.settle(receipt, outcome, ends=True))
 
 
-@options(TASK, RECEIPT, arg("--lease", type=seconds, metavar="SECONDS", help="good for that long from now on"))
+@options(TASK, RECEIPT, arg("--lease", type=seconds, metavar="SECONDS", help="good for that long from now on"), SEEN)
 def renew(run: Run, given: Namespace) -> Answer:
     """Lengthen the lease. Every command that presents a receipt does that too."""
     receipt = run.receipt(given)
-    outcome = run.client.renew(receipt, given.lease)
+    outcome = run.client.renew(receipt, given.lease, seen=given.seen)
     return answered(run.receipts.settle(receipt, outcome))
 
 
@@ -103,6 +107,7 @@ def start(run: Run, given: Namespace) -> Answer:
     RECEIPT,
     arg("--percent", type=percent, metavar="N", help="how far, 0 to 100"),
     arg("--done-in", type=seconds, metavar="SECONDS", help="how long it will still take"),
+    SEEN,
 )
 def progress(run: Run, given: Namespace) -> Answer:
     """Say how far the work is. Renews the lease; the answer brings directives and tells of mail."""
@@ -111,7 +116,7 @@ def progress(run: Run, given: Namespace) -> Answer:
     given.task = given.words[0] if len(given.words) == 2 else None
     step = given.words[-1] if given.words else None
     receipt = run.receipt(given)
-    outcome = run.client.progress(receipt, given.percent, step, given.done_in)
+    outcome = run.client.progress(receipt, given.percent, step, given.done_in, seen=given.seen)
     return answered(run.receipts.settle(receipt, outcome))
 
 

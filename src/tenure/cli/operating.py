@@ -91,10 +91,10 @@ def pause(run: Run, given: Namespace) -> Answer:
     return in_bulk(run, given, lambda t: c.Pause(project=run.project, task=t, reason=given.reason, drain=given.drain))
 
 
-@options(*BULK)
+@options(*BULK, arg("--budget", action="store_true", help="also where a budget has paused it, whatever it has left"))
 def resume(run: Run, given: Namespace) -> Answer:
-    """Let paused tasks go on."""
-    return in_bulk(run, given, lambda t: c.Resume(project=run.project, task=t))
+    """Let paused tasks go on. What a budget, a question or a review holds back stays so, and the answer says it."""
+    return in_bulk(run, given, lambda t: c.Resume(project=run.project, task=t, budget=given.budget))
 
 
 @options(*BULK, REASON)

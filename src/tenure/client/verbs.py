@@ -150,16 +150,29 @@ class Verbs(Sources[Out, One, Dicts, Names]):
         command = c.ClaimNext(**who, n=n, **filters)
         return self.stay(command, wait) if wait > 0 else self.do(command)
 
-    def renew(self, receipt: str, lease: float | None = None, *, background: bool = False) -> Out:
-        return self.do(c.Renew(project=self.project, receipt=receipt, lease=lease, background=background))
+    def renew(
+        self, receipt: str, lease: float | None = None, *, background: bool = False, seen: int | None = None
+    ) -> Out:
+        """`seen` says up to which number you have read the task's description, after the directive `changed`."""
+        return self.do(c.Renew(project=self.project, receipt=receipt, lease=lease, background=background, seen=seen))
 
     def start(self, receipt: str) -> Out:
         return self.do(c.Start(project=self.project, receipt=receipt))
 
     def progress(
-        self, receipt: str, percent: int | None = None, step: str | None = None, done_in: float | None = None
+        self,
+        receipt: str,
+        percent: int | None = None,
+        step: str | None = None,
+        done_in: float | None = None,
+        *,
+        seen: int | None = None,
     ) -> Out:
-        return self.do(c.Progress(project=self.project, receipt=receipt, percent=percent, step=step, done_in=done_in))
+        return self.do(
+            c.Progress(
+                project=self.project, receipt=receipt, percent=percent, step=step, done_in=done_in, seen=seen
+            )
+        )  # fmt: skip
 
     def checkpoint(self, receipt: str, data: Mapping[str, Any]) -> Out:
         return self.do(c.Checkpoint(project=self.project, receipt=receipt, data=dict(data)))
@@ -199,16 +212,18 @@ class Verbs(Sources[Out, One, Dicts, Names]):
         lines: int | None = None,
         test_files: int = 0,
         artifacts: Iterable[str] | None = None,
+        seen: int | None = None,
     ) -> Out:
         """Hand in; `artifacts` names those of this claim that go along, else all that the task has in this run.
 
+        CHANGED means that the description is another by now: read `diff`, then submit with `seen` = `brief`.
         `lines` and `test_files` say what the work has changed, for projects that look at what it took.
         """
         return self.do(
             c.Submit(
                 project=self.project, receipt=receipt, data=data, summary=summary, request_id=request_id,
                 usage=tuple(usage), artifacts=None if artifacts is None else tuple(artifacts), lines=lines,
-                test_files=test_files,
+                test_files=test_files, seen=seen,
             )
         )  # fmt: skip
 
@@ -279,8 +294,9 @@ class Verbs(Sources[Out, One, Dicts, Names]):
     def pause(self, task: str, reason: str = "", *, drain: bool = False) -> Out:
         return self.do(c.Pause(project=self.project, task=task, reason=reason, drain=drain))
 
-    def resume(self, task: str) -> Out:
-        return self.do(c.Resume(project=self.project, task=task))
+    def resume(self, task: str, *, budget: bool = False) -> Out:
+        """Lift what persons have paused; with `budget` also what a budget has, whatever that has left."""
+        return self.do(c.Resume(project=self.project, task=task, budget=budget))
 
     def answer(self, task: str, text: str) -> Out:
         return self.do(c.Answer(project=self.project, task=task, text=text))

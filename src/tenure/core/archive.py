@@ -14,9 +14,9 @@ from typing import Any
 import msgspec
 from msgspec.structs import astuple
 
-from tenure.core import graph, lifecycle
+from tenure.core import former, graph, lifecycle
 from tenure.core.archive_words import WORDS
-from tenure.core.decoding import decoder_of
+from tenure.core.decoding import converted, decoder_of
 from tenure.core.events import Event
 from tenure.core.records import (
     KINDS,
@@ -116,7 +116,13 @@ def emptied(row: Archived) -> Archived:
 def rows_in(row: Archived) -> list[Row]:
     """The rows of the task, as they were when it went."""
     rows = _read(row).rows
-    return [decoder_of(_BY_TABLE[table]).decode(raw) for table, raws in rows.items() for raw in raws]
+    return [_row(_BY_TABLE[table], raw) for table, raws in rows.items() for raw in raws]
+
+
+def _row(kind: type[Row], raw: msgspec.Raw) -> Row:
+    if kind is Task:  # one that an earlier version has archived has other fields
+        return converted(former.task_of(msgspec.json.decode(raw)), Task)
+    return decoder_of(kind).decode(raw)
 
 
 def events_in(row: Archived) -> tuple[Event, ...]:

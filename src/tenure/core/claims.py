@@ -8,23 +8,24 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from tenure.core import lifecycle
+from tenure.core import lifecycle, moves
 from tenure.core.lifecycle import (
     ANSWERABLE,
     CANCELLED,
     COMPLETED,
     DEAD_LETTERED,
+    FREE,
+    GIVEN_BACK,
+    HANDED_IN,
     HELD,
     MOST_GIVEN_BACK,
     PAUSED,
-    PENDING,
     READY,
-    RETRYING,
     Ending,
 )  # fmt: skip
 from tenure.core.receipts import Receipt, is_genuine
 from tenure.core.records import Claim, LastError, RetryPolicy, Task, replace
-from tenure.core.retry import delay, is_retried
+from tenure.core.retry import MOST_FAILURES, delay, is_poison, is_retried
 
 MOST_NAMED = 3  # unfinished tasks that a session is reminded of with a claim
 LONGEST_UNATTENDED = 2 * 3600 * 1_000_000
@@ -94,43 +95,16 @@ def granted(
         and last.session == session
         and last.run == task.run
     )
-    attempts = task.attempts + (0 if continues else 1)
-    generation = task.generation + 1
-    held = replace(
-        task,
-        state=lifecycle.CLAIMED,
-        generation=generation,
-        attempts=attempts,
-        agent=agent,
-        session=session,
-        claimed_at=now,
-        lease=lease,
-        lease_until=now + lease,
-        presented_at=now,
-        claim_epoch=epoch,
-        answerable=False,
-        renewals=0,
-        retry_at=None,
-        offer_to=None,
-        offer_until=None,
-        percent=None,
-        step=None,
-        progress_at=None,
-        done_by=None,
-        warned_at=None,
-        reason=None,
-        state_before=None,
-        parked=None,
-        price=None,
-        resume_at=None,
-    )
+    held = moves.granted(
+        task, agent=agent, session=session, lease=lease, at=now, epoch=epoch, counts=not continues
+    )  # fmt: skip
     claim = Claim(
         project=task.project,
-        id=claim_id(task.id, generation),
+        id=claim_id(task.id, held.generation),
         task=task.id,
-        generation=generation,
+        generation=held.generation,
         run=task.run,
-        attempt=attempts,
+        attempt=held.attempts,
         nonce=nonce,
         epoch=epoch,
         agent=agent,
@@ -213,27 +187,17 @@ def renewed(task: Task, lease: int | None, now: int, *, background: bool = False
     )
 
 
+def lengthened(task: Task, now: int) -> Task:
+    """Any other command that presents the receipt lengthens the lease, and never shortens it."""
+    return replace(task, lease_until=max(task.lease_until or 0, now + (task.lease or 0)), presented_at=now)
+
+
 def presented(task: Task, now: int) -> Task:
-    """Any other command that presents the receipt lengthens the lease, never shortens it, and starts the work."""
-    return replace(
-        task, lease_until=max(task.lease_until or 0, now + (task.lease or 0)), presented_at=now, **started(task, now)
-    )
-
-
-def started(task: Task, now: int) -> dict[str, object]:
-    if task.state != lifecycle.CLAIMED:
-        return {}
-    return {"state": lifecycle.RUNNING, "started_at": now}
+    """And it starts the work."""
+    return moves.started(lengthened(task, now), now)
 
 
 # --- ending -------------------------------------------------------------------------------------------------
-
-
-def waiting_state(task: Task, now: int) -> str:
-    """Where a task goes that nobody holds and nothing delays."""
-    if task.unmet > 0 or (task.not_before is not None and task.not_before > now):
-        return PENDING
-    return READY
 
 
 def ended(
@@ -242,43 +206,25 @@ def ended(
     ending: Ending,
     at: int,
     *,
+    retry: RetryPolicy | None = None,
     error_class: str | None = None,
     error: str | None = None,
 ) -> tuple[Task, Claim]:
-    """Task and claim after the hold is over, at instant `at`; the task is where it waits for anybody.
+    """Task and claim after the hold is over, at instant `at`; `retry` is needed where the attempt may count.
 
-    An attempt that does not count is given back, at most ten times a run. The caller moves the task on from there
-    where the ending asks for another state. A task that was to be drained is paused, unless a person took it away.
+    The task is where it waits for anybody, and the caller moves it on from there where the ending asks for another
+    state; or, decided here for every verb, it is a dead letter, since this attempt was its last. One that was to be
+    drained is paused, unless a person took it away.
     """
-    back = not ending.counts and task.given_back < MOST_GIVEN_BACK
-    free = replace(
-        task,
-        attempts=task.attempts - back,
-        given_back=task.given_back + back,
-        agent=None,
-        session=None,
-        claimed_at=None,
-        lease=None,
-        lease_until=None,
-        claim_epoch=None,
-        presented_at=None,
-        renewals=0,
-        wanted=None,
-        done_by=None,
-        warned_at=None,
-        funded=False,
-        answerable=ending.answerable,
-    )
-    if task.wanted == "pause" and ending is not lifecycle.SUPERSEDED_BY:
-        free = replace(free, state=PAUSED, state_before=READY, reason="drained: paused when its holder let go")
-    else:
-        free = replace(free, state=waiting_state(free, at))
+    back = ending.attempt == FREE or (ending.attempt == GIVEN_BACK and task.given_back < MOST_GIVEN_BACK)
+    free = moves.freed(
+        task, at, attempts=task.attempts - back, given_back=task.given_back + (back and ending.attempt == GIVEN_BACK),
+        answerable=ending.answerable, drains=ending is not lifecycle.SUPERSEDED_BY,
+        rests=ending not in lifecycle.MOVED_ON,
+    )  # fmt: skip
     if error_class is not None:
-        free = replace(
-            free,
-            failed_at=at,
-            last_error=LastError(error_class=error_class, message=error or "", generation=claim.generation, at=at),
-        )
+        failure = LastError(error_class=error_class, message=error or "", generation=claim.generation, at=at)
+        free = replace(free, failed_at=at, last_error=failure)
     over = replace(
         claim,
         state=ending.state,
@@ -290,46 +236,37 @@ def ended(
         error_class=error_class,
         error=error,
     )
+    if back:
+        if claim.continues:  # the attempt is given back whole, with its earlier failure
+            free = replace(free, failures=free.failures[:-1])
+        if error_class is not None and retry is not None and not is_retried(retry, error_class):
+            free = moves.dead_lettered(free, at)
+    elif ending not in HANDED_IN:
+        assert retry is not None, ending.reason
+        is_failure = ending is not lifecycle.RELEASED_BY and ending is not lifecycle.ERROR_BY
+        free = counted(free, claim, retry, at, error_class, is_failure=is_failure)
     return free, over
 
 
-def after_failure(
-    task: Task, policy: RetryPolicy, error_class: str, at: int, fraction: float, retry_after: int | None = None
+def counted(
+    task: Task, claim: Claim, policy: RetryPolicy, at: int, error_class: str | None, *, is_failure: bool = True
 ) -> Task:
-    """A task whose counted attempt failed at `at`: on its way to another attempt, or a dead letter."""
-    if task.attempts >= task.max_attempts or not is_retried(policy, error_class):
-        return dead_lettered(task, at)
-    wait = delay(policy, task.attempts, fraction) if retry_after is None else retry_after
-    return retried_later(task, at + wait)
+    """A free task whose attempt counts and came to nothing: as it is, or a dead letter where it was the last.
+
+    The one place that decides it: attempts used up, a class that is not retried, or a poison pill.
+    """
+    if is_failure and not claim.continues:  # a claim that goes on with a lost one is the same attempt
+        task = replace(task, failures=(*task.failures, claim.agent)[-MOST_FAILURES:])
+    is_last = task.attempts >= task.max_attempts or is_poison(policy, task.failures)
+    if error_class is not None:
+        is_last = is_last or not is_retried(policy, error_class)
+    return moves.dead_lettered(task, at) if is_last else task
 
 
-def retried_later(task: Task, at: int) -> Task:
-    """A free task that waits until `at`; one that was drained stays paused and waits from there."""
-    if task.state == PAUSED:
-        return replace(task, state_before=RETRYING, retry_at=at)
-    return replace(task, state=RETRYING, retry_at=at)
-
-
-def dead_lettered(task: Task, at: int) -> Task:
-    return replace(task, state=DEAD_LETTERED, dead_lettered_at=at, retry_at=None)
-
-
-def new_run(task: Task, now: int) -> Task:
-    """Started over by a person: attempts begin at 0, the generation goes on, older receipts are not answerable."""
-    fresh = replace(
-        task,
-        run=task.run + 1,
-        attempts=0,
-        given_back=0,
-        troubled=(),
-        cool_offs={},
-        retry_at=None,
-        answerable=False,
-        work_product=None,
-        completed_at=None,
-        dead_lettered_at=None,
-        percent=None,
-        step=None,
-        archived_at=None,
-    )
-    return replace(fresh, state=waiting_state(fresh, now))
+def tried_again(
+    task: Task, policy: RetryPolicy, at: int, fraction: float, retry_after: int | None = None
+) -> Task:  # fmt: skip
+    """A task whose attempt failed, after the delay of its policy; a dead letter stays one."""
+    if task.state == DEAD_LETTERED:
+        return task
+    return moves.retrying(task, at + (delay(policy, task.attempts, fraction) if retry_after is None else retry_after))

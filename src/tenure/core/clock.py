@@ -99,7 +99,7 @@ def refusal(jump: int, where: str) -> ClockJump:
 # --- putting right what was written ahead ---------------------------------------------------------------------
 
 _OF_TASKS = (
-    "retry_at", "lease_until", "presented_at", "progress_at", "done_by", "warned_at", "resume_at", "offer_until",
+    "retry_at", "lease_until", "presented_at", "progress_at", "done_by", "warned_at", "offer_until",
     "created_at", "updated_at", "ready_at", "started_at", "failed_at", "dead_lettered_at",
 )  # fmt: skip
 _BY_PEOPLE = ("not_before", "deadline")  # dates, unless the task was made while the clock was ahead
@@ -126,7 +126,8 @@ def moved_back(row: Any, now: int, back: int) -> Any:
             return row
         names = _OF_TASKS + (_BY_PEOPLE if row.created_at > now else ())
         cool_offs = {agent: until - back if until > now else until for agent, until in row.cool_offs.items()}
-        return replace(row, cool_offs=cool_offs, **_moved(row, names, now, back))
+        pauses = tuple(replace(pause, **_moved(pause, ("at", "until"), now, back)) for pause in row.pauses)
+        return replace(row, cool_offs=cool_offs, pauses=pauses, **_moved(row, names, now, back))
     if isinstance(row, ApiKey):
         return replace(row, **_moved(row, ("expires_at",), now, back)) if row.created_at > now else row
     fields = _moved(row, _OF_OTHERS[type(row)], now, back)

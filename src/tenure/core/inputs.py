@@ -71,7 +71,7 @@ LIMITS = {
     "max_concurrent_claims": "claims held at once",
     "max_lease": "seconds of the longest lease",
     "min_lease": "seconds of the shortest lease",
-    "max_generations_per_task": "claims of one task",
+    "max_generations_per_task": "claims of one task in a run; 100 where it is not set",
     "max_result_size": "bytes of a result",
     "max_active_sessions": "sessions at once",
     "tokens_per_line": "tokens that a changed line should take; a result that took twice as many waits for a person",
@@ -273,6 +273,8 @@ def check_retry(said: RetryPolicy) -> RetryPolicy:
         raise InvalidInput(f"retry.multiplier {policy.multiplier}: from 1 to 100")
     if not (math.isfinite(policy.jitter) and 0 <= policy.jitter <= 1):
         raise InvalidInput(f"retry.jitter {policy.jitter}: from 0 to 1")
+    if not 0 <= policy.poison <= MOST_ATTEMPTS:
+        raise InvalidInput(f"retry.poison {policy.poison}: from 0 (off) to {MOST_ATTEMPTS}")
     for name in (*policy.retry_on, *policy.no_retry_on):
         check_choice(name, retry.CLASSES, "retry class")
     return policy
@@ -417,7 +419,8 @@ EDITABLE = {
     "boost": True, "max_attempts": True, "not_before": False, "retry": True, "on_lost": True, "type": False,
     "spec": False, "output": False, "constraints": False, "touches": False,
 }  # fmt: skip
-CLOSES_WINDOW = ("spec", "output")
+CLOSES_WINDOW = ("description", "spec", "output", "constraints", "touches")  # an old text's result is not late but void
+OF_THE_RESULT = ("description", "spec", "output")  # what a result that waits for its verdict was made for
 
 
 def check_changes(changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -60,8 +60,9 @@ MOVES: tuple[Move, ...] = (
     Move((VALIDATING,), (COMPLETED, RETRYING, DEAD_LETTERED), "verdict"),
     Move((VALIDATING,), (PENDING, READY), "edit with supersede: what is asked for is another"),
     Move((RETRYING,), (READY, PENDING), "due (pending where a dependency is unmet again)"),
-    Move((PENDING, READY, *HELD, RETRYING, VALIDATING), (PAUSED,), "pause, budget, question, on_lost: hold"),
-    Move((PAUSED,), (PENDING, READY, RETRYING, VALIDATING), "resume, answer, budget raised"),
+    Move((PENDING, READY, *HELD, RETRYING, VALIDATING), (PAUSED,), "a person, budget, question, review, drain, loss"),
+    Move((PAUSED,), (PENDING, READY, RETRYING, VALIDATING), "the last cause is gone: resume, answer, budget, time"),
+    Move((PAUSED,), (DEAD_LETTERED,), "a verdict against the result of a paused task"),
     Move((DEAD_LETTERED,), (PENDING, READY), "retry, modify_and_retry"),
     Move((PENDING, READY, RETRYING, PAUSED, DEAD_LETTERED), (COMPLETED,), "adopt"),
     Move((READY,), (DEAD_LETTERED,), "the limit of generations is reached"),
@@ -80,33 +81,43 @@ def check_move(key: str, source: str, target: str) -> None:
         raise Bug(f"{key}: no move from {source} to {target}")
 
 
+# What the end of a claim means for its attempt.
+COUNTS = "counts"
+GIVEN_BACK = "given back"  # at most MOST_GIVEN_BACK times a run; later ones count
+FREE = "free"  # never counts: only max_generations_per_task bounds it
+
+
 class Ending(NamedTuple):
-    """How a claim ends: the reason in the lineage, the claim's state, and whether the attempt counts."""
+    """How a claim ends: the reason in the lineage, the claim's state, what becomes of the attempt."""
 
     reason: str
     state: str
-    counts: bool
+    attempt: str
     answerable: bool
     by: str
 
 
-COMPLETED_BY = Ending("COMPLETED", "released", True, False, "submit accepted")
-SUBMITTED_BY = Ending("SUBMITTED", "released", True, False, "submit to a validator")
-FAILED_COUNTING = Ending("FAILED", "error", True, False, "fail: task, crash, timeout, invalid_output, permanent")
+COMPLETED_BY = Ending("COMPLETED", "released", COUNTS, False, "submit accepted")
+SUBMITTED_BY = Ending("SUBMITTED", "released", COUNTS, False, "submit to a validator")
+FAILED_COUNTING = Ending("FAILED", "error", COUNTS, False, "fail: task, crash, timeout, invalid_output, permanent")
 FAILED_GIVEN_BACK = Ending(
-    "FAILED", "error", False, False, "fail: environment, auth_failure, upstream_timeout, rate_limit"
+    "FAILED", "error", GIVEN_BACK, False, "fail: environment, auth_failure, upstream_timeout, rate_limit"
 )
-EXPIRED_BY = Ending("EXPIRED", "expired", True, True, "lease over; process proven gone")
-RELEASED_BY = Ending("VOLUNTARY", "released", False, False, "release")
-PAUSED_BY = Ending("PAUSED", "released", False, True, "pause, budget, question")
-WAITING_BY = Ending("WAITING", "released", False, False, "waits for subtasks")
-CANCELLED_BY = Ending("CANCELLED", "released", True, False, "cancel")
-ABORTED_BY = Ending("SUPERSEDED", "superseded", True, False, "hung, or over max_duration: abort")
-SUPERSEDED_BY = Ending("SUPERSEDED", "superseded", False, False, "recover, reassign, edit or adopt with supersede")
-ERROR_BY = Ending("ERROR", "error", False, False, "new epoch; spawn failed; claimed by a clock that was ahead")
+EXPIRED_BY = Ending("EXPIRED", "expired", COUNTS, True, "lease over; process proven gone")
+RELEASED_BY = Ending("VOLUNTARY", "released", GIVEN_BACK, False, "release, leave")
+PAUSED_BY = Ending("PAUSED", "released", FREE, True, "pause, budget, question")
+WAITING_BY = Ending("WAITING", "released", FREE, False, "waits for subtasks")
+CANCELLED_BY = Ending("CANCELLED", "released", FREE, False, "cancel")
+ABORTED_BY = Ending("SUPERSEDED", "superseded", COUNTS, False, "hung, or over max_duration: abort")
+SUPERSEDED_BY = Ending(
+    "SUPERSEDED", "superseded", FREE, False, "recover, reassign, terminate, edit or adopt with supersede"
+)
+ERROR_BY = Ending("ERROR", "error", GIVEN_BACK, False, "new epoch; spawn failed; claimed by a clock that was ahead")
 
 ENDINGS = (
     COMPLETED_BY, SUBMITTED_BY, FAILED_COUNTING, FAILED_GIVEN_BACK, EXPIRED_BY, RELEASED_BY, PAUSED_BY, WAITING_BY,
     CANCELLED_BY, ABORTED_BY, SUPERSEDED_BY, ERROR_BY,
 )  # fmt: skip
+HANDED_IN = (COMPLETED_BY, SUBMITTED_BY)  # these end no attempt without a result: none of them is the last
+MOVED_ON = (*HANDED_IN, FAILED_COUNTING, ABORTED_BY, PAUSED_BY, CANCELLED_BY)  # the task does not wait after these
 MOST_GIVEN_BACK = 10  # attempts given back in a run; later ones count

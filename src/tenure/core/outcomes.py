@@ -55,6 +55,7 @@ CODES: dict[str, Code] = {
     "TASK_ALREADY_COMPLETED": Code("stale", "the task has its accepted result"),
     "TASK_CANCELLED": Code("stale", "the task was cancelled"),
     "VERSION_CONFLICT": Code("invalid", "the task changed since that version"),
+    "CHANGED": Code("invalid", "the description was changed since the holder last saw it; the claim stays"),
     "INVALID_OUTPUT": Code("invalid", "the output is not what the task asked for"),
     "TEMPLATE_FAILED": Code("invalid", "what a trigger's template asks for cannot be made"),
     "CANNOT_UNDO": Code("denied", "the rows were changed since; nothing was done"),
@@ -91,8 +92,10 @@ class Outcome(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults
     counts: dict[str, int] | None = None  # of NO_TASK: why nothing was offered
     unfinished: tuple[str, ...] | None = None  # what this session still holds
 
-    directive: str | None = None  # continue, warn, pause, cancel, abort, terminated
+    directive: str | None = None  # continue, warn, changed, pause, cancel, abort, terminated
     directive_text: str | None = None
+    brief: int | None = None  # of a changed task: the number of its description
+    diff: str | None = None  # and what has changed in it since the holder last saw it
     mail: int | None = None
     current_generation: int | None = None
     work_lost: bool | None = None
@@ -118,6 +121,7 @@ class Outcome(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults
     schedule: Mapping[str, Any] | None = None
     trigger: Mapping[str, Any] | None = None
     secret: str | None = None  # the whole of a new or rotated key: shown this once
+    pauses: tuple[Mapping[str, Any], ...] | None = None  # what still holds the task back
     left: tuple[str, ...] | None = None  # what was reported and left alone
     changed: tuple[str, ...] | None = None
     missing: tuple[str, ...] | None = None  # tasks that a plan no longer names; context_refs that name nothing

@@ -13,7 +13,7 @@ from tenure.core.records import Task
 def is_plain(task: Task) -> bool:
     if task.checked or task.metered or task.artifacts:  # looked at first, learnt from, or more to hand on
         return False
-    if task.capped or task.funded:
+    if task.capped or task.funded or task.reserved or task.pauses or task.unseen_since is not None:
         return False
     if task.guarded or task.models or task.fallback_models or task.waits_on or task.wanted is not None:
         return False
@@ -37,6 +37,6 @@ def _is_fresh(task: Task) -> bool:
         and task.percent is None
         and task.step is None
         and task.progress_at is None
-        and task.reason is None
+        and task.cancelled is None
         and task.state_before is None
     )

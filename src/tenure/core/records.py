@@ -16,10 +16,15 @@ from msgspec.structs import replace
 
 from tenure.core.allotment import COUNTED, Budget
 from tenure.core.artifact_rows import Artifact, Content
+from tenure.core.causes import Cancelled, Pause, reason_of
+from tenure.core.model_rows import Finished, LikeTasks, Model
 from tenure.core.row import Row
 from tenure.core.sources import Cursor, Schedule, Trigger, Watch
 
-__all__ = ["KINDS", "Artifact", "Budget", "Content", "Cursor", "Kind", "Row", "Schedule", "Trigger", "Watch", "replace"]
+__all__ = [
+    "KINDS", "Artifact", "Budget", "Cancelled", "Content", "Cursor", "Finished", "Kind", "LikeTasks", "Model", "Pause",
+    "Row", "Schedule", "Trigger", "Watch", "replace",
+]  # fmt: skip
 
 
 class LastError(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,7 +54,8 @@ class Task(Row, frozen=True, kw_only=True):
 
     state: str
     state_before: str | None = None  # of a paused or cancelled task
-    reason: str | None = None  # why it is paused or cancelled
+    pauses: tuple[Pause, ...] = ()  # what holds it back; while held or validating: once it comes to rest
+    cancelled: Cancelled | None = None
     answers: tuple[dict[str, Any], ...] = ()  # what people have answered to its holders' questions
     run: int = 1
     generation: int = 0
@@ -59,6 +65,7 @@ class Task(Row, frozen=True, kw_only=True):
     retry_at: int | None = None
     last_error: LastError | None = None
     troubled: tuple[str, ...] = ()  # agents that met trouble of their own here, in this run
+    failures: tuple[str, ...] = ()  # agents of the counted failures of this run, oldest first
     cool_offs: dict[str, int] = {}  # agent → until when it is not offered this task
 
     priority: int = 50
@@ -76,6 +83,7 @@ class Task(Row, frozen=True, kw_only=True):
     guarded: bool = False  # has touches or needs: a claim takes reservations
     capped: bool = False  # it, or a task above it, has a budget of its own
     checked: bool = False  # its output contract names a validator
+    brief_number: int = 1  # grows by one with each new description
     models: tuple[str, ...] = ()
     fallback_models: tuple[str, ...] = ()
     metered: bool = False  # a holder has told what it spent: its end is learnt from
@@ -96,7 +104,8 @@ class Task(Row, frozen=True, kw_only=True):
     done_by: int | None = None  # estimated completion, as the holder said
     warned_at: int | None = None  # hung: when it was warned
     funded: bool = False  # its claim holds money of budgets
-    resume_at: int | None = None  # paused by a budget: when that begins anew
+    reserved: bool = False  # its claim has reservations
+    unseen_since: int | None = None  # the brief number that its holder last saw, while there is a newer one
     max_duration: int | None = None
     artifacts: int = 0  # put by its claims so far: most tasks have none, and nobody needs to look
 
@@ -125,6 +134,11 @@ class Task(Row, frozen=True, kw_only=True):
     due_at: int | None = None  # when settle next has something to do
     plain: bool = False  # a store may claim, renew and complete it by itself: see core/plain.py
 
+    @property
+    def reason(self) -> str | None:
+        """Why it is paused or cancelled, in one text for people."""
+        return reason_of(self.pauses, self.cancelled)
+
 
 class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Kept as it was said, its delays in seconds."""
@@ -136,6 +150,7 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     jitter: float = 0.5
     retry_on: tuple[str, ...] = ()  # empty: every class
     no_retry_on: tuple[str, ...] = ()
+    poison: int = 3  # so many counted failures by at least two agents are the last; 0: no such end
 
 
 class RetryWords(RetryPolicy, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -152,6 +167,7 @@ class Brief(Row, frozen=True, kw_only=True):
 
     title: str
     description: str | dict[str, str] = ""
+    seen: str | dict[str, str] | None = None  # the description that a holder saw last, while Task.unseen_since is set
     metadata: dict[str, Any] = {}
     spec: dict[str, Any] = {}  # prompt, context_refs, context
     constraints: dict[str, Any] = {}
@@ -250,7 +266,7 @@ class Validation(Row, frozen=True, kw_only=True):
     tries: int = 0  # takers since a person last let it go on
     retry_at: int | None = None  # undecided: not before then
     note: str | None = None  # why it is undecided so far
-    held_back: str | None = None  # the task was paused, or to be: why; it is again if the output is refused
+    held_back: str | None = None  # of rows from before 0.2: why the task is paused if the output is refused
     reasons: tuple[str, ...] = ()  # of the verdict
     details: dict[str, Any] = {}
     created_at: int
@@ -429,31 +445,6 @@ class Session(Row, frozen=True, kw_only=True):
     ended_at: int | None = None
 
 
-class Model(Row, frozen=True, kw_only=True):
-    """A model that was rate limited, by name; it goes with its next success."""
-
-    troubles: int = 0
-    cool_until: int | None = None
-    tried_by: str | None = None  # half-open: the claim that tries it; while that lives nobody else does
-
-
-class Finished(msgspec.Struct, frozen=True, kw_only=True):
-    """A task that came to its end, and what it took."""
-
-    task: str
-    estimate: int | None  # tokens that were expected before; None: nobody could say
-    tokens: int
-    cost: int | None  # nano-dollars; None: not known
-
-
-class LikeTasks(Row, frozen=True, kw_only=True):
-    """What the last tasks of one type and size took; its id is `TYPE|SIZE`. Rows of both are bounded."""
-
-    type: str
-    size: str  # as core/estimates.py names it
-    finished: tuple[Finished, ...] = ()  # oldest first
-
-
 class Message(Row, frozen=True, kw_only=True):
     """One row a recipient; its id is `MESSAGE_ID:RECIPIENT`."""
 
@@ -577,7 +568,7 @@ _RENEWALS = frozenset({"lease", "lease_until", "renewals", "presented_at"})
 _COUNTS = frozenset({"status", "total", "live", "blocked", "completed", "cancelled", "dead"})
 
 KINDS: dict[type[Row], Kind] = {
-    Task: Kind("task", _STAMPED | _FROM_GRAPH | _RENEWALS | {"metered", "capped", "funded"}),
+    Task: Kind("task", _STAMPED | _FROM_GRAPH | _RENEWALS | {"metered", "capped", "funded", "reserved"}),
     Brief: Kind("brief"),
     Claim: Kind("claim", frozenset({"nonce", "process", "funds", "requests"})),
     Result: Kind("result"),

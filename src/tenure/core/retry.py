@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tenure.core.errors import InvalidInput
@@ -18,16 +18,17 @@ PERMANENT = "permanent"  # no other attempt would fare better, whatever the poli
 AGENT_TROUBLE = ("environment", "auth_failure", "upstream_timeout")
 RATE_LIMIT = "rate_limit"
 BUDGET = "budget_exceeded"
-BUDGET_REASON = "budget "  # with what the reason of a task begins that a budget has paused
 CLASSES = (*COUNTING, *AGENT_TROUBLE, RATE_LIMIT, BUDGET)
 
 STRATEGIES = ("exponential", "fixed", "immediate")
+POISONED_AGENTS = 2  # so many different agents have to fail before it is the task's fault
 TROUBLED_AGENTS = 3  # so many different agents in trouble: it is the task's after all
 TROUBLES_IN_A_ROW = 3  # so many failures of its own cool an agent off
 AGENT_TASK_COOL_OFF = 10 * MINUTE
 RELEASE_COOL_OFF = 5 * MINUTE
 LONGEST_COOL_OFF = 30 * MINUTE
 RATE_LIMIT_DELAY = MINUTE
+MOST_FAILURES = 100  # of which a task keeps the agents
 FALLBACK_AFTER = 2  # failed attempts until the fallback models take over
 
 
@@ -138,7 +139,6 @@ def failure_history(claims: Iterable[Claim]) -> tuple[dict[str, Any], ...]:
     )
 
 
-def is_poison(claims: Iterable[Claim]) -> bool:
-    """At least two agents failed it."""
-    failed = [c for c in claims if c.reason in ("FAILED", "EXPIRED", "SUPERSEDED") or c.error_class == "invalid_output"]
-    return len({c.agent for c in failed if c.counted}) >= 2
+def is_poison(policy: RetryPolicy, failures: Sequence[str]) -> bool:
+    """So many counted failures of one run, by at least two agents, that no other attempt is worth it."""
+    return 0 < policy.poison <= len(failures) and len(set(failures)) >= POISONED_AGENTS

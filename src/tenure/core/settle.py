@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from tenure.core import claims, lifecycle, priority
-from tenure.core.lifecycle import ABORTED_BY, ERROR_BY, EXPIRED_BY, PAUSED, PENDING, READY, RETRYING
+from tenure.core import claims, lifecycle, moves, priority
+from tenure.core.causes import LOST, Pause
+from tenure.core.lifecycle import ABORTED_BY, DEAD_LETTERED, ERROR_BY, EXPIRED_BY, PAUSED, PENDING, READY, RETRYING
 from tenure.core.plain import is_plain
 from tenure.core.records import Brief, Claim, Task, replace
-from tenure.core.retry import BUDGET_REASON, delay
 
 MINUTE = 60_000_000
 HUNG_AFTER = 30 * MINUTE  # past the estimated completion: warn
@@ -43,7 +43,7 @@ def due_at(task: Task, now: int) -> int | None:
     elif task.state == READY:
         times += [task.offer_until, priority.next_urgency(task.deadline, now)]
     elif task.state == PAUSED:
-        times.append(resumes_at(task))
+        times.append(next_end(task))
     times.append(_missed_at(task))
     return min((t for t in times if t is not None), default=None)
 
@@ -64,10 +64,9 @@ def abort_at(task: Task) -> int | None:
     return min(times, default=None)
 
 
-def resumes_at(task: Task) -> int | None:
-    """When a task goes on by itself that a budget has paused: with the budget's next period."""
-    is_by_budget = task.state == PAUSED and (task.reason or "").startswith(BUDGET_REASON)
-    return task.resume_at if is_by_budget else None
+def next_end(task: Task) -> int | None:
+    """When the first cause that holds a paused task back ends by itself, as a budget's does with its next period."""
+    return min((pause.until for pause in task.pauses if pause.until is not None), default=None)
 
 
 def needs_claim(task: Task) -> bool:
@@ -95,27 +94,31 @@ def _settle_state(
 ) -> Settled | None:
     if task.state in lifecycle.HELD and claim is not None and brief is not None:
         if task.claim_epoch != epoch:
-            free, over = claims.ended(task, claim, ERROR_BY, now)
+            free, over = claims.ended(task, claim, ERROR_BY, now, retry=brief.retry)
             return Settled("task.epoch_ended", free, over, now, {})
         return _settle_held(task, claim, brief, now, fraction)
     if task.state == RETRYING and task.retry_at is not None and task.retry_at <= now:
         at = task.retry_at
-        waiting = replace(task, retry_at=None, state=claims.waiting_state(task, at))
-        return Settled("task.retry_due", _ready(waiting, at), None, at, {})
+        return Settled("task.retry_due", moves.waiting(task, at), None, at, {})
     if task.state == PENDING and task.unmet == 0 and (task.not_before is None or task.not_before <= now):
         at = task.not_before or now
-        return Settled("task.ready", _ready(replace(task, state=READY), at), None, at, {})
-    resumes = resumes_at(task)
-    if resumes is not None and resumes <= now:
-        state = claims.waiting_state(task, resumes)
-        waiting = replace(task, state=state, state_before=None, reason=None, resume_at=None)
-        return Settled("task.resumed", _ready(waiting, resumes), None, resumes, {})
+        return Settled("task.ready", moves.waiting(task, at), None, at, {})
+    end = next_end(task) if task.state == PAUSED else None
+    if end is not None and end <= now:
+        return _pause_over(task, end)
     if task.state == READY and task.offer_until is not None and task.offer_until <= now:
         at = task.offer_until
         return Settled(
             "task.offer_ended", replace(task, offer_to=None, offer_until=None), None, at, {"agent": task.offer_to}
         )
     return None
+
+
+def _pause_over(task: Task, at: int) -> Settled:
+    """The causes that end at this instant, and no others, are lifted."""
+    free = moves.lifted(task, lambda pause: pause.until == at, at)
+    details = {"lifted": [pause.cause for pause in task.pauses if pause.until == at]}
+    return Settled("task.resumed" if free.state != PAUSED else "task.pause_lifted", free, None, at, details)
 
 
 def _settle_held(task: Task, claim: Claim, brief: Brief, now: int, fraction: float) -> Settled | None:
@@ -146,27 +149,23 @@ def gone(task: Task, claim: Claim, brief: Brief, at: int, fraction: float) -> Se
 
 def _lost(task: Task, claim: Claim, brief: Brief, at: int, fraction: float, why: str) -> tuple[Task, Claim]:
     """Task and claim after a hold that ended without its holder's word; `on_lost` says where the task goes."""
-    free, over = claims.ended(task, claim, EXPIRED_BY, at)
-    if free.attempts >= free.max_attempts:
-        free = claims.dead_lettered(free, at)
-    elif brief.on_lost == "back_off":
-        free = claims.retried_later(free, at + delay(brief.retry, free.attempts, fraction))
-    elif brief.on_lost == "hold":
-        free = replace(free, state=PAUSED, state_before=task.state, reason=f"{why}; on_lost = hold")
-    return _ready(free, at), over
+    free, over = claims.ended(task, claim, EXPIRED_BY, at, retry=brief.retry)
+    if brief.on_lost == "back_off":
+        free = claims.tried_again(free, brief.retry, at, fraction)
+    elif brief.on_lost == "hold" and free.state != DEAD_LETTERED:
+        free = moves.paused(free, Pause(cause=LOST, reason=f"{why}; on_lost = hold", at=at))
+    return free, over
 
 
 def aborted(task: Task, claim: Claim, brief: Brief, at: int, fraction: float, why: str) -> Settled:
     """The claim is taken away and the attempt counts; what comes next is offered sooner, but never made critical."""
-    free, over = claims.ended(task, claim, ABORTED_BY, at, error_class="timeout", error=why)
-    free = claims.after_failure(free, brief.retry, "timeout", at, fraction)
+    free, over = claims.ended(
+        task, claim, ABORTED_BY, at, retry=brief.retry, error_class="timeout", error=why
+    )  # fmt: skip
+    free = claims.tried_again(free, brief.retry, at, fraction)
     if free.priority > priority.TIERS["high"][0]:
         free = replace(free, priority=max(priority.TIERS["high"][0], free.priority - RAISE_PRIORITY))
     return Settled("task.aborted", free, over, at, {"error_class": "timeout", "error": why})
-
-
-def _ready(task: Task, at: int) -> Task:
-    return replace(task, ready_at=at) if task.state == READY else task
 
 
 def stamp(task: Task, now: int) -> Task:

@@ -14,9 +14,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from tenure.core import claims, lifecycle
+from tenure.core import causes, claims, former, lifecycle, moves
 from tenure.core.errors import InvalidInput
-from tenure.core.lifecycle import MOST_GIVEN_BACK, PAUSED, READY, VALIDATING
+from tenure.core.lifecycle import VALIDATING
 from tenure.core.receipts import Receipt
 from tenure.core.records import Claim, LastError, RetryPolicy, Task, Validation, replace
 
@@ -163,10 +163,10 @@ def is_given_up(row: Validation) -> bool:
     return row.tries >= MOST_TRIES
 
 
-def paused(task: Task, row: Validation) -> Task:
+def paused(task: Task, row: Validation, at: int) -> Task:
     """Nobody could decide: a person has to see why. No attempt is taken from anybody."""
     why = f"{row.validator} could not be decided, {row.tries} times: {row.note or 'whoever tried gave no word'}"
-    return replace(task, state=PAUSED, state_before=VALIDATING, reason=why[:1000])
+    return moves.paused(task, causes.Pause(cause=causes.REVIEW, reason=why[:1000], at=at))
 
 
 def gone_on(row: Validation) -> Validation:
@@ -179,20 +179,16 @@ def refused(
 ) -> tuple[Task, Claim]:
     """Task and claim after a verdict against the output: a failed attempt, which was counted with the claim."""
     error = LastError(error_class=INVALID_OUTPUT, message=text, generation=claim.generation, at=at)
-    free = replace(task, state=READY, failed_at=at, last_error=error, percent=None)
-    if row.held_back is not None:
-        free = replace(free, state=PAUSED, state_before=READY, reason=row.held_back)
-    free = claims.after_failure(free, policy, INVALID_OUTPUT, at, fraction)
+    if row.held_back is not None and not task.pauses:
+        task = replace(task, pauses=former.pauses_of(row.held_back))
+    task = replace(task, pauses=tuple(pause for pause in task.pauses if pause.cause != causes.REVIEW))
+    free = moves.refused(task, at, error)
+    free = claims.counted(free, claim, policy, at, INVALID_OUTPUT)
+    free = claims.tried_again(free, policy, at, fraction)
     return free, replace(claim, result_accepted=False, error_class=INVALID_OUTPUT, error=text)
 
 
 def withdrawn(task: Task, claim: Claim, at: int) -> tuple[Task, Claim]:
-    """A person wants something else by now: the task waits for anybody, and the attempt is given back."""
-    back = claim.counted and task.given_back < MOST_GIVEN_BACK
-    free = replace(task, attempts=task.attempts - back, given_back=task.given_back + back, percent=None)
-    if task.state == PAUSED:
-        free = replace(free, state_before=READY)
-    else:
-        free = replace(free, state=claims.waiting_state(free, at))
-        free = replace(free, ready_at=at if free.state == READY else free.ready_at)
-    return free, replace(claim, counted=claim.counted and not back, result_accepted=False)
+    """A person wants something else by now: the task waits for anybody, and the attempt never counts."""
+    free = moves.withdrawn(task, at, attempts=task.attempts - claim.counted)
+    return free, replace(claim, counted=False, result_accepted=False)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tenure.core import claims, commands, eligibility, inputs, lifecycle, priority, reservations, retry
+from tenure.core import claims, commands, eligibility, inputs, lifecycle, moves, priority, reservations, retry
 from tenure.core.digests import digest_of
 from tenure.core.eligibility import Profile
 from tenure.core.errors import InvalidInput
@@ -16,7 +16,7 @@ from tenure.core.processes import check_process, text_of
 from tenure.core.receipts import NONCE_BYTES, receipt_of
 from tenure.core.records import Agent, Brief, Claim, LastError, Project, Reservation, Task, replace
 from tenure.engine import handing, people
-from tenure.engine.effects import brief_of, current_claim, spread
+from tenure.engine.effects import brief_of, current_claim, drop_left_over, living, spread
 from tenure.engine.lanes import Lanes
 from tenure.engine.models.routing import Cooling, route_for, told_of_model, tried, user_of
 from tenure.engine.naming import project_of, task_named
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tenure.core.views import TaskView
 
 MOST_AT_ONCE = 100
+MOST_GENERATIONS = 100  # claims of one task in a run, where the project sets no limit
 MOST_UNPAID = 500  # tasks that cannot be paid, looked at in one transaction
 COUNTED = 1000  # NO_TASK counts no further
 
@@ -193,7 +194,7 @@ def _denied_by_state(work: Work, task: Task, asker: Asker) -> Outcome | None:
 
 
 def _because(task: Task) -> str:
-    return f": {task.reason}" if task.reason and not task.reason.startswith(("cascade:", "parent:")) else ""
+    return f": {task.reason}" if task.reason else ""
 
 
 def _denied_by_line(task: Task, asker: Asker) -> Outcome | None:
@@ -255,12 +256,12 @@ def _denied_by_limit(work: Work, asker: Asker) -> Outcome | None:
 
 def _denied_by_generations(work: Work, task: Task, asker: Asker) -> Outcome | None:
     """A limit reached dead-letters the task, so that it does not wedge."""
-    most = asker.project.limits.get("max_generations_per_task")
-    if most is None or task.generation < most:
+    most = asker.project.limits.get("max_generations_per_task", MOST_GENERATIONS)
+    if task.generation < most or _claims_of_run(work, task, most) < most:
         return None
-    message = f"max_generations_per_task = {most} is reached"
+    message = f"claimed {most} times in this run without a result: max_generations_per_task = {most} is reached"
     error = LastError(error_class="limit", message=message, generation=task.generation, at=work.now)
-    dead = replace(claims.dead_lettered(task, work.now), last_error=error, failed_at=work.now)
+    dead = replace(moves.dead_lettered(task, work.now), last_error=error, failed_at=work.now)
     work.record("task.failed", task=dead, level="error", message=message)
     spread(work)
     return Outcome(
@@ -270,22 +271,26 @@ def _denied_by_generations(work: Work, task: Task, asker: Asker) -> Outcome | No
     )  # fmt: skip
 
 
+def _claims_of_run(work: Work, task: Task, most: int) -> int:
+    return work.tally(Claim, {"project": task.project, "task": task.id, "run": task.run}, most)
+
+
 def _patterns(brief: Brief) -> tuple[str, ...]:
     needs = brief.constraints.get("needs", ())
     return tuple(reservations.normalised(p) for p in (*brief.touches, *needs))
 
 
-def _in_the_way(work: Work, task: Task, session: str) -> Reservation | None:
+def in_the_way(work: Work, task: Task, session: str) -> Reservation | None:
+    """A reservation that keeps the task from being claimed in this session."""
     if not task.guarded:
         return None
-    held = work.find(Reservation, {"project": task.project})
-    return reservations.in_the_way(
-        _patterns(brief_of(work, task)), "exclusive", held, task=task.id, session=session, now=work.now
-    )
+    held = living(work, work.find(Reservation, {"project": task.project}))
+    patterns = _patterns(brief_of(work, task))
+    return reservations.in_the_way(patterns, "exclusive", held, task=task.id, session=session, now=work.now)
 
 
 def _denied_by_conflict(work: Work, task: Task, asker: Asker) -> Outcome | None:
-    other = _in_the_way(work, task, asker.session.id)
+    other = in_the_way(work, task, asker.session.id)
     if other is None:
         return None
     holder = work.get(Task, task.project, other.task) if other.task else None
@@ -366,7 +371,7 @@ class Search:
         """What takes a task out of the lanes: its generations are used up, another claim is in the way, or no money."""
         if _denied_by_generations(self.work, task, self.asker) is not None:
             return "limit"
-        other = _in_the_way(self.work, task, self.asker.session.id)
+        other = in_the_way(self.work, task, self.asker.session.id)
         if other is None:
             return "unaffordable" if _counts(task, self.asker) and self._cannot_pay(task) else None
         if other.task is not None:
@@ -457,6 +462,8 @@ def _grant(work: Work, task: Task, asker: Asker) -> Outcome:
     )  # fmt: skip
     new = _with_model(work, task, new, asker)
     reserved = _reserve(work, held, asker) if task.guarded else ()
+    if reserved:
+        held = replace(held, reserved=True)
     if _counts(task, asker):
         from tenure.engine.budgets.budgeting import reserve
 
@@ -484,6 +491,7 @@ def _with_model(work: Work, task: Task, claim: Claim, asker: Asker) -> Claim:
 
 
 def _reserve(work: Work, task: Task, asker: Asker) -> tuple[Reservation, ...]:
+    drop_left_over(work, task.project)
     return tuple(
         Reservation(
             project=task.project, id=work.new_id("hold"), pattern=pattern, task=task.id, generation=task.generation,

@@ -6,10 +6,11 @@ from typing import Any
 
 import msgspec
 
-from tenure.core import claims, commands, inputs, lifecycle, priority
+from tenure.core import claims, commands, inputs, lifecycle, moves, priority
+from tenure.core.errors import InvalidInput
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Brief, Task, replace
-from tenure.engine import handing
+from tenure.engine import briefs, handing
 from tenure.engine.checks import evidence
 from tenure.engine.effects import brief_of, current, current_claim, spread
 from tenure.engine.naming import project_of, task_named
@@ -31,7 +32,7 @@ def edit(work: Work, cmd: commands.Edit) -> Outcome:
     guarded = [name for name in changes if not inputs.EDITABLE[name]]
     rows: list[Any] = []
     before = task
-    closing = [name for name in changes if name in inputs.CLOSES_WINDOW]
+    closing = [name for name in changes if name in inputs.OF_THE_RESULT]
     if closing and _waits_for_verdict(work, task):
         from tenure.engine.checks.validating import withdraw  # few edits meet one
 
@@ -82,6 +83,7 @@ def _waits_for_verdict(work: Work, task: Task) -> bool:
 
 def apply_changes(work: Work, task: Task, changes: dict[str, Any]) -> tuple[Task, Brief, dict[str, Any]]:
     """Both rows with checked changes in them, and the old values as rows keep them: large ones by reference."""
+    _check_attempts(task, changes)
     brief = brief_of(work, task)
     old = {name: getattr(brief, name) if name in PACKED else current_value(work, task, brief, name) for name in changes}
     in_task: dict[str, Any] = {}
@@ -109,10 +111,20 @@ def apply_changes(work: Work, task: Task, changes: dict[str, Any]) -> tuple[Task
         from tenure.engine.budgets.caps import follow  # few edits concern it
 
         follow(work, task, before, brief)
-    task = inputs.constrained(replace(task, **in_task), brief)
+    task, brief = briefs.described(replace(task, **in_task), before, brief)
+    task = inputs.constrained(task, brief)
     if task.state in (lifecycle.READY, lifecycle.PENDING):
-        task = replace(task, state=claims.waiting_state(task, work.now))
+        task = moves.waiting(task, work.now)
     return task, brief, old
+
+
+def _check_attempts(task: Task, changes: dict[str, Any]) -> None:
+    """No task has used more attempts than it may."""
+    if changes.get("max_attempts", task.attempts) < task.attempts:
+        raise InvalidInput(
+            f"max_attempts {changes['max_attempts']}: {task.key} has used {task.attempts} attempts",
+            "cancel the task if it should not be tried again",
+        )
 
 
 def current_value(work: Work, task: Task, brief: Brief, name: str) -> Any:

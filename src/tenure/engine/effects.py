@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tenure.core import claims, graph, lifecycle, retry
-from tenure.core.lifecycle import CANCELLED, COMPLETED, DEAD_LETTERED, HELD, PENDING, READY, RETRYING
+from tenure.core import causes, claims, graph, lifecycle, moves, retry
+from tenure.core.causes import Cancelled
+from tenure.core.lifecycle import COMPLETED, DEAD_LETTERED, HELD, PENDING, READY, RETRYING
 from tenure.core.records import Agent, Brief, Claim, Dag, DeadLetter, Edge, Reservation, Row, Task, replace
 from tenure.engine.work import Work
 
@@ -35,7 +36,7 @@ def spread(work: Work) -> None:
             _announce_retry(work, after)
         if after.dependents:
             _tell_dependents(work, before, after)
-        if after.guarded and before.state in HELD and after.state not in HELD:
+        if before.reserved and before.state in HELD and after.state not in HELD:
             free_reservations(work, after)
         if before.agent is not None and before.state in HELD and after.state not in HELD:
             _let_agent_go(work, before)
@@ -106,18 +107,17 @@ def _tell_dependents(work: Work, before: Task, after: Task) -> None:
         if change:
             dependent = unmet_changed(work, dependent, change, after)
         if graph.cascades(edge, after.state) and dependent.state not in lifecycle.FINISHED:
-            cancel_task(work, dependent, cascade_reason(after), f"{after.key} is {after.state}")
+            cancel_task(work, dependent, cascade_of(after), f"{after.key} is {after.state}")
 
 
 def unmet_changed(work: Work, task: Task, change: int, because: Task) -> Task:
     """One dependency more or less to wait for; the task moves where that puts it."""
     updated = replace(task, unmet=task.unmet + change)
-    target = claims.waiting_state(updated, work.instant)
-    if updated.state == PENDING and target == READY:
-        updated = replace(updated, state=READY, ready_at=work.instant)
-        return work.record("task.ready", task=updated, details={"after": because.key})
-    if updated.state == READY and target == PENDING:
-        updated = replace(updated, state=PENDING)
+    if task.state in (PENDING, READY):
+        updated = moves.waiting(updated, work.instant)
+    if updated.state != task.state:
+        if updated.state == READY:
+            return work.record("task.ready", task=updated, details={"after": because.key})
         return work.record("task.pending", task=updated, details={"waits_for": because.key})
     updated = work.put(updated)
     work.moved.append((task, updated))  # its part in the dag may have changed with the count
@@ -127,14 +127,14 @@ def unmet_changed(work: Work, task: Task, change: int, because: Task) -> Task:
 # --- cancelling ---------------------------------------------------------------------------------------------
 
 
-def cascade_reason(source: Task) -> str:
-    """Why a dependent was cancelled; retrying the source finds its victims by it."""
-    return f"cascade:{source.id}"
+def cascade_of(source: Task) -> Cancelled:
+    """Why a dependent was cancelled; retrying the source finds what it cancelled by it."""
+    return Cancelled(cause=causes.CASCADE, source=source.id, reason=f"{source.key} is {source.state}")
 
 
-def parent_reason(parent: Task) -> str:
-    """Why a subtask was cancelled; bringing the parent back finds its subtasks by it."""
-    return f"parent:{parent.id}"
+def was_cancelled_by(task: Task, cause: str, source: Task) -> bool:
+    why = task.cancelled
+    return why is not None and (why.cause, why.source) == (cause, source.id)
 
 
 def descendants(work: Work, task: Task) -> Iterator[Task]:
@@ -145,32 +145,29 @@ def descendants(work: Work, task: Task) -> Iterator[Task]:
             yield from descendants(work, child)
 
 
-def cancel_task(work: Work, task: Task, reason: str, message: str) -> Task:
+def cancel_task(work: Work, task: Task, why: Cancelled, message: str) -> Task:
     """Cancel, whoever holds it; open subtasks go along, also those below a finished one."""
-    kept = _cancel_one(work, task, reason, message)
+    kept = _cancel_one(work, task, why, message)
     for child in list(descendants(work, task)):
         if child.state not in lifecycle.FINISHED:
-            _cancel_one(work, child, parent_reason(task), f"{task.key}, of which it is a subtask, was cancelled")
+            text = f"{task.key}, of which it is a subtask, was cancelled"
+            _cancel_one(work, child, Cancelled(cause=causes.PARENT, source=task.id, reason=text), text)
     return kept
 
 
-def _cancel_one(work: Work, task: Task, reason: str, message: str) -> Task:
+def _cancel_one(work: Work, task: Task, why: Cancelled, message: str) -> Task:
     ended, rows = task, resolved(work, task, "cancel", message)
     if claims.is_held(task):
         ended, over = claims.ended(task, current_claim(work, task), lifecycle.CANCELLED_BY, work.instant)
         rows.append(over)
-    ended = replace(
-        ended,
-        state=CANCELLED,
-        state_before=task.state,
-        reason=reason,
-        answerable=False,
-        offer_to=None,
-        offer_until=None,
-    )
+    why = replace(why, by=why.by or work.principal.name)
     return work.record(
-        "task.cancelled", *rows, task=ended, message=message, agent=task.agent, session=task.session,
-        details={"reason": reason, "before": {"state": task.state, "reason": task.reason}},
+        "task.cancelled", *rows, task=moves.cancelled(ended, why), message=message, agent=task.agent,
+        session=task.session,
+        details={
+            "cause": why.cause, "reason": why.reason, "before": {"state": task.state, "reason": task.reason},
+            **({"source": why.source} if why.source else {}),
+        },
     )  # fmt: skip
 
 
@@ -201,7 +198,7 @@ def _write_dead_letter(work: Work, task: Task) -> None:
         error_class=error.error_class if error else "lease_expired",
         error=error.message if error else "attempts used up without a result",
         history=retry.failure_history(tried),
-        poison_pill=retry.is_poison(tried),
+        poison_pill=retry.is_poison(brief_of(work, task).retry, task.failures),
         dead_lettered_at=task.dead_lettered_at or work.instant,
     )
     details: dict[str, Any] = {
@@ -279,6 +276,23 @@ def free_reservations(work: Work, task: Task) -> None:
     release_reservations(work, task.project, held)
     for parked in work.find(Task, {"project": task.project, "parked": task.id}):
         work.put(replace(parked, parked=None))
+
+
+def living(work: Work, rows: list[Reservation]) -> list[Reservation]:
+    """Without those of claims that are over. 0.1 left such rows behind; they keep nobody from anything."""
+    return [row for row in rows if row.task is None or _is_claimed(work, row)]
+
+
+def _is_claimed(work: Work, row: Reservation) -> bool:
+    task = work.get(Task, row.project, row.task or "")
+    return task is not None and claims.is_held(task) and task.generation == row.generation
+
+
+def drop_left_over(work: Work, project: str) -> None:
+    """Free what claims that are over have reserved."""
+    rows = work.find(Reservation, {"project": project})
+    alive = {row.id for row in living(work, rows)}
+    release_reservations(work, project, [row for row in rows if row.id not in alive])
 
 
 def release_reservations(work: Work, project: str, held: list[Reservation]) -> None:

@@ -45,11 +45,11 @@ def why(work: Work, project: str, name: str) -> WhyView:
         reasons.append("a draft: publish it")
     if task.offer_to is not None:
         reasons.append(f"held out to agent {task.offer_to}")
-    if task.capped or settings.funded:
-        reasons += _by_budget(work, settings, task)
+    reasons += _by_budget(work, settings, task)
     if task.parked is not None and not task.parked.startswith("$"):
         other = work.get(Task, project, task.parked)
         reasons.append(f"would overlap what {other.key if other else task.parked} holds")
+    reasons += _by_reservation(work, task)
     reasons += [
         f"the line is stopped for {s}: {r}" for s, r in settings.stopped.items() if s in eligibility.scopes_of(task, "")
     ]
@@ -60,8 +60,24 @@ def why(work: Work, project: str, name: str) -> WhyView:
     return said
 
 
+def _by_reservation(work: Work, task: Task) -> list[str]:
+    """What is reserved of what a ready task touches or needs, whoever would claim it."""
+    if task.state != lifecycle.READY or not task.guarded:
+        return []
+    from tenure.engine.claiming import in_the_way
+
+    other = in_the_way(work, task, "")
+    if other is None:
+        return []
+    holder = work.get(Task, task.project, other.task) if other.task else None
+    whose = f" for {holder.key}" if holder else ""
+    return [f"would overlap {other.pattern}, reserved by agent {other.agent}{whose}"]
+
+
 def _by_budget(work: Work, settings: Project, task: Task) -> list[str]:
     """What keeps a ready task from being paid, whoever would claim it."""
+    if not (task.capped or settings.funded):
+        return []
     from tenure.engine.budgets.budgeting import reason, short_of
 
     short = short_of(work, settings, task, "") if task.state == lifecycle.READY else None

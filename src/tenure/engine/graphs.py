@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenure.core import claims, commands, graph, ids, inputs, lifecycle
+from tenure.core import claims, commands, graph, ids, inputs, lifecycle, moves
 from tenure.core.errors import Cycle, InvalidInput, NotFound
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Edge, Row, Task, replace
@@ -69,7 +69,7 @@ def disconnect(work: Work, task: Task, edge: Edge) -> Task:
     work.put(replace(needs, dependents=needs.dependents - 1))
     free = replace(task, waits_on=task.waits_on - 1, unmet=task.unmet - (not graph.is_met(edge, needs.state)))
     if task.state != lifecycle.CREATED:
-        free = replace(free, state=claims.waiting_state(free, work.now))
+        free = moves.waiting(free, work.now)
     details = {"needs": needs.key, "on_failure": edge.on_failure}
     kept = work.record("task.unlinked", task=free, removed=[edge], details=details)
     if kept.state == task.state:
@@ -92,9 +92,7 @@ def publish(work: Work, cmd: commands.Publish) -> Outcome:
     published = []
     for draft in drafts:
         if draft.state == lifecycle.CREATED:
-            state = claims.waiting_state(draft, work.now)
-            ready = work.now if state == lifecycle.READY else None
-            work.record("task.published", task=replace(draft, state=state, ready_at=ready))
+            work.record("task.published", task=moves.waiting(draft, work.now))
             published.append(draft.key)
     spread(work)
     if not published:

@@ -10,6 +10,7 @@ import msgspec
 
 from tenure.core import lifecycle
 from tenure.core.bodies import REF, is_reference
+from tenure.core.causes import told
 from tenure.core.errors import Ambiguous
 from tenure.core.graph import is_met
 from tenure.core.priority import tier_of
@@ -49,8 +50,8 @@ def unpacked(work: Work, project: str, value: Any) -> Any:
 
 SHOWN = (
     "id", "key", "ref", "track", "type", "state", "dag", "parent", "run", "generation", "attempts", "max_attempts",
-    "priority", "tags", "agent", "session", "claimed_at", "lease_until", "percent", "step", "reason", "answers",
-    "retry_at",
+    "priority", "tags", "agent", "session", "claimed_at", "lease_until", "percent", "step", "reason", "pauses",
+    "cancelled", "answers", "retry_at",
     "deadline", "not_before", "offer_to", "offer_until", "work_product", "unmet", "created_by", "created_at",
     "updated_at", "ready_at", "started_at", "completed_at", "failed_at", "dead_lettered_at", "archived_at", "version",
 )  # fmt: skip
@@ -77,6 +78,10 @@ def view_of(shown: Iterable[Any], wanted: Iterable[Any], last_error: LastError |
     title, description, spec, *others = wanted
     view: Any = {"title": title}
     view |= {name: value for name, value in zip(SHOWN, shown, strict=True) if value is not None and value != ()}
+    if "pauses" in view:
+        view["pauses"] = tuple(told(pause) for pause in view["pauses"])
+    if "cancelled" in view:
+        view["cancelled"] = told(view["cancelled"])
     view["tier"] = tier_of(view["priority"])
     if description:
         view["description"] = description

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from tenure.core import claims, commands, inputs, lifecycle, retry, roles
+from tenure.core import causes, claims, commands, inputs, lifecycle, moves, retry, roles
 from tenure.core.claims import Verdict
 from tenure.core.errors import InvalidInput
 from tenure.core.outcomes import CODES, Outcome
 from tenure.core.receipts import Receipt, parse_receipt
 from tenure.core.records import Agent, Checkpoint, Claim, Project, Session, Task, replace
-from tenure.engine import handing, people
+from tenure.engine import briefs, handing, people
 from tenure.engine.effects import brief_of, spread
 from tenure.engine.naming import project_of, task_by_ref
 from tenure.engine.work import Handlers, Refused, Work
@@ -118,13 +118,12 @@ def done_before(hold: Hold, reason: str, error_class: str | None = None) -> Outc
 def renew(work: Work, cmd: commands.Renew) -> Outcome:
     hold = held(work, cmd.project, cmd.receipt)
     lease = None if cmd.lease is None else inputs.lease_of(cmd.lease, hold.project)
-    task = _started(work, claims.renewed(hold.task, lease, work.now, background=cmd.background), hold.task)
-    directive = task.wanted or "continue"
+    before = briefs.acknowledged(work, hold.task, cmd.seen)
+    task = _started(work, claims.renewed(before, lease, work.now, background=cmd.background))
     answer = Outcome(
         outcome="RENEWED", lease_until=task.lease_until, lease=((task.lease_until or 0) - work.now) / inputs.SECOND,
-        generation=task.generation, state=task.state, directive=directive,
-        directive_text="no sign of progress past the estimated completion" if directive == "warn" else None,
-        mail=people.unread(work, cmd.project, hold.claim.agent),
+        generation=task.generation, state=task.state, mail=people.unread(work, cmd.project, hold.claim.agent),
+        **briefs.directive(work, task),
     )  # fmt: skip
     return _by_budget(work, hold, answer)
 
@@ -138,25 +137,28 @@ def _by_budget(work: Work, hold: Hold, answer: Outcome) -> Outcome:
     return checked(work, hold, answer)
 
 
-def _started(work: Work, task: Task, before: Task) -> Task:
+def _started(work: Work, task: Task) -> Task:
     """Keep the task; the first write of a holder is the start of its work, and an event."""
-    changes = claims.started(before, work.now)
-    if not changes:
+    begun = moves.started(task, work.now)
+    if begun is task:
         return work.put(task)
-    kept = work.record("task.started", task=replace(task, **changes))
+    kept = work.record("task.started", task=begun)
     spread(work)
     return kept
 
 
 def keep_started(work: Work, task: Task) -> Task:
     """Keep a task whose holder has just presented its receipt."""
-    return _started(work, claims.presented(task, work.now), task)
+    return _started(work, claims.lengthened(task, work.now))
 
 
 def start(work: Work, cmd: commands.Start) -> Outcome:
     hold = held(work, cmd.project, cmd.receipt)
     task = keep_started(work, hold.task)
-    return Outcome(outcome="OK", state=task.state, generation=task.generation, lease_until=task.lease_until)
+    return Outcome(
+        outcome="OK", state=task.state, generation=task.generation, lease_until=task.lease_until,
+        **briefs.news(work, task),
+    )  # fmt: skip
 
 
 def progress(work: Work, cmd: commands.Progress) -> Outcome:
@@ -164,7 +166,7 @@ def progress(work: Work, cmd: commands.Progress) -> Outcome:
         raise InvalidInput(f"percent {cmd.percent}: from 0 to 100")
     inputs.check_text(cmd.step or "", "step", 1000)
     hold = held(work, cmd.project, cmd.receipt)
-    task = claims.presented(hold.task, work.now)
+    task = claims.presented(briefs.acknowledged(work, hold.task, cmd.seen), work.now)
     done_by = task.done_by
     if cmd.done_in is not None:
         done_by = work.now + inputs.micros(cmd.done_in, "done_in")
@@ -180,7 +182,7 @@ def progress(work: Work, cmd: commands.Progress) -> Outcome:
     spread(work)
     answer = Outcome(
         outcome="OK", state=kept.state, generation=kept.generation, lease_until=kept.lease_until,
-        directive=kept.wanted or "continue",
+        **briefs.directive(work, kept),
     )  # fmt: skip
     return _by_budget(work, hold, answer)
 
@@ -199,7 +201,10 @@ def checkpoint(work: Work, cmd: commands.Checkpoint) -> Outcome:
         generation=hold.claim.generation,
     )  # fmt: skip
     spread(work)
-    return Outcome(outcome="OK", state=after.state, generation=hold.claim.generation, lease_until=after.lease_until)
+    return Outcome(
+        outcome="OK", state=after.state, generation=hold.claim.generation, lease_until=after.lease_until,
+        **briefs.news(work, after),
+    )  # fmt: skip
 
 
 # --- giving up ----------------------------------------------------------------------------------------------
@@ -213,33 +218,34 @@ def fail(work: Work, cmd: commands.Fail) -> Outcome:
     if cmd.error_class == retry.BUDGET:
         if hold.refusal is not None:
             return done_before(hold, "PAUSED", retry.BUDGET) or hold.refusal
-        if retry.BUDGET in brief_of(work, hold.task).retry.no_retry_on:
+        policy = brief_of(work, hold.task).retry
+        if retry.BUDGET in policy.no_retry_on:
             free, over = claims.ended(
-                hold.task, hold.claim, lifecycle.FAILED_GIVEN_BACK, work.now, error_class=retry.BUDGET,
+                hold.task, hold.claim, lifecycle.FAILED_GIVEN_BACK, work.now, retry=policy, error_class=retry.BUDGET,
                 error=cmd.message,
             )  # fmt: skip
-            dead = claims.dead_lettered(free, work.now)
-            return _gave_up(work, hold, "task.failed", dead, over, cmd.message, error_class=retry.BUDGET)
-        return _pause_held(work, hold, "budget exceeded", cmd.message, "task.paused", retry.BUDGET)
+            return _gave_up(work, hold, "task.failed", free, over, cmd.message, error_class=retry.BUDGET)
+        return _pause_held(work, hold, causes.BUDGET, "budget exceeded", cmd.message, "task.paused", retry.BUDGET)
     if hold.refusal is not None:
         return done_before(hold, "FAILED") or hold.refusal
     task, claim = hold.task, hold.claim
     trouble = cmd.error_class not in retry.COUNTING
     counts = not trouble or retry.counts_after_all(task, claim.agent)
     ending = lifecycle.FAILED_COUNTING if counts else lifecycle.FAILED_GIVEN_BACK
-    free, over = claims.ended(task, claim, ending, work.now, error_class=cmd.error_class, error=cmd.message)
+    policy = brief_of(work, task).retry
+    free, over = claims.ended(
+        task, claim, ending, work.now, retry=policy, error_class=cmd.error_class, error=cmd.message
+    )  # fmt: skip
     if trouble:
         free = replace(free, troubled=tuple(dict.fromkeys((*task.troubled, claim.agent))))
         _cool_down(work, hold, cmd, after)
     if over.counted:
-        free = claims.after_failure(
-            free, brief_of(work, task).retry, cmd.error_class, work.now, work.chance.fraction(), after
-        )
-    elif not retry.is_retried(brief_of(work, task).retry, cmd.error_class):
-        free = claims.dead_lettered(free, work.now)
+        free = claims.tried_again(free, policy, work.now, work.chance.fraction(), after)
+    elif free.state == lifecycle.DEAD_LETTERED:
+        pass
     elif cmd.error_class == retry.RATE_LIMIT:
         wait = retry.RATE_LIMIT_DELAY if after is None else after
-        free = claims.retried_later(free, work.now + wait)
+        free = moves.retrying(free, work.now + wait)
     else:
         free = replace(free, cool_offs=retry.cooled(task, claim.agent, work.now, retry.AGENT_TASK_COOL_OFF))
     return _gave_up(work, hold, "task.failed", free, over, cmd.message, error_class=cmd.error_class)
@@ -266,10 +272,8 @@ def release(work: Work, cmd: commands.Release) -> Outcome:
     if hold.refusal is not None:
         return done_before(hold, "VOLUNTARY") or hold.refusal
     task, claim = hold.task, hold.claim
-    free, over = claims.ended(task, claim, lifecycle.RELEASED_BY, work.now)
+    free, over = claims.ended(task, claim, lifecycle.RELEASED_BY, work.now, retry=brief_of(work, task).retry)
     free = replace(free, cool_offs=retry.cooled(task, claim.agent, work.now, retry.RELEASE_COOL_OFF))
-    if over.counted and free.attempts >= free.max_attempts:  # given back ten times before: it would go on for ever
-        free = claims.dead_lettered(free, work.now)
     return _gave_up(work, hold, "task.released", free, over, cmd.reason)
 
 
@@ -291,13 +295,17 @@ def ask(work: Work, cmd: commands.Ask) -> Outcome:
     hold = judged(work, cmd.project, cmd.receipt)
     if hold.refusal is not None:
         return done_before(hold, "PAUSED", QUESTION) or hold.refusal
-    return _pause_held(work, hold, f"question: {cmd.question[:200]}", cmd.question, "task.question", QUESTION)
+    reason = f"question: {cmd.question[:200]}"
+    return _pause_held(work, hold, causes.QUESTION, reason, cmd.question, "task.question", QUESTION)
 
 
-def _pause_held(work: Work, hold: Hold, reason: str, message: str, kind: str, error_class: str) -> Outcome:
+def _pause_held(
+    work: Work, hold: Hold, cause: str, reason: str, message: str, kind: str, error_class: str
+) -> Outcome:  # fmt: skip
     free, over = claims.ended(hold.task, hold.claim, lifecycle.PAUSED_BY, work.now)
     over = replace(over, error_class=error_class, error=message)
-    free = replace(free, state=lifecycle.PAUSED, state_before=hold.task.state, reason=reason)
+    pause = causes.Pause(cause=cause, reason=reason, at=work.now, by=f"agent:{hold.claim.agent}")
+    free = moves.paused(free, pause)
     return _gave_up(work, hold, kind, free, over, message)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from tenure.core import claims, graph, ids, inputs, lifecycle, priority
+from tenure.core import claims, graph, ids, inputs, lifecycle, moves, priority
 from tenure.core.commands import Dependency, NewTask
 from tenure.core.errors import Cycle, InvalidInput, LimitReached, TooLarge
 from tenure.core.outcomes import Outcome
@@ -17,7 +17,7 @@ from tenure.core.ranges import has_number
 from tenure.core.records import Brief, Dag, Edge, Project, Row, Task, Track, replace
 from tenure.engine import handing
 from tenure.engine.checks import evidence
-from tenure.engine.effects import cancel_task, cascade_reason, current, spread
+from tenure.engine.effects import cancel_task, cascade_of, current, spread
 from tenure.engine.naming import find_task, task_by_ref, task_named, tasks_by_idempotency
 from tenure.engine.work import Refused, Work
 
@@ -282,8 +282,7 @@ class Builder:
                 unmet=unmet, dependents=pointed.get(made.task.id, 0),
             )  # fmt: skip
             if not made.new.draft:
-                state = claims.waiting_state(task, work.now)
-                task = replace(task, state=state, ready_at=work.now if state == lifecycle.READY else None)
+                task = moves.waiting(task, work.now)
             cap: list[Row] = []
             if "max_cost_usd" in brief.constraints:
                 from tenure.engine.budgets.caps import new_cap  # few tasks have one, and a start stays cheap
@@ -303,7 +302,7 @@ class Builder:
         for task, because in doomed:
             now_is = current(work, task)
             if now_is.state not in lifecycle.FINISHED:
-                cancel_task(work, now_is, cascade_reason(because), f"{because.key} is {because.state}")
+                cancel_task(work, now_is, cascade_of(because), f"{because.key} is {because.state}")
         spread(work)
         return {id(m.new): current(work, m.task) for m in self.made.values()}
 
@@ -365,7 +364,7 @@ def _linked(work: Work, task: Task, needs: Task, edge: Edge, details: dict[str, 
     before = work.get(Task, task.project, task.id)
     linked = replace(task, unmet=task.unmet + (not graph.is_met(edge, needs.state)))
     if task.state in (lifecycle.READY, lifecycle.PENDING):
-        linked = replace(linked, state=claims.waiting_state(linked, work.now))
+        linked = moves.waiting(linked, work.now)
     kept = work.record(
         "task.linked", edge, task=linked, details={"needs": needs.key, "on_failure": edge.on_failure, **details}
     )
@@ -377,7 +376,7 @@ def _linked(work: Work, task: Task, needs: Task, edge: Edge, details: dict[str, 
 def _judged(work: Work, task: Task, needs: Task, edge: Edge) -> Task:
     spread(work)
     if graph.cascades(edge, needs.state):
-        task = cancel_task(work, current(work, task), cascade_reason(needs), f"{needs.key} is {needs.state}")
+        task = cancel_task(work, current(work, task), cascade_of(needs), f"{needs.key} is {needs.state}")
         spread(work)
     return current(work, task)
 

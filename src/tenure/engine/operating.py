@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from tenure.core import claims, commands, inputs, lifecycle, settle
+from tenure.core import causes, claims, commands, inputs, lifecycle, moves, settle
+from tenure.core.causes import Cancelled, Pause
 from tenure.core.errors import NotFound
 from tenure.core.lifecycle import CANCELLED, COMPLETED, DEAD_LETTERED, FINISHED, PAUSED, READY, RETRYING, Ending
 from tenure.core.outcomes import Outcome
@@ -13,14 +15,13 @@ from tenure.engine.editing import apply_changes
 from tenure.engine.effects import (
     brief_of,
     cancel_task,
-    cascade_reason,
     current,
     current_claim,
     descendants,
-    parent_reason,
     reopened,
     resolved,
     spread,
+    was_cancelled_by,
 )  # fmt: skip
 from tenure.engine.naming import project_of, task_named
 from tenure.engine.people import known_agent
@@ -53,12 +54,14 @@ def updated(work: Work, task: Task, **more: Any) -> Outcome:
     )  # fmt: skip
 
 
-def end_held(work: Work, task: Task, ending: Ending, kind: str, message: str = "", **changes: Any) -> Task:
+def end_held(
+    work: Work, task: Task, ending: Ending, kind: str, message: str = "", pause: Pause | None = None
+) -> Task:  # fmt: skip
     """End the live claim by a person's word; the holder's next command is refused."""
     free, over = claims.ended(task, current_claim(work, task), ending, work.now)
-    kept = work.record(
-        kind, over, task=replace(free, **changes), message=message, agent=task.agent, session=task.session
-    )
+    if pause is not None:
+        free = moves.paused(free, pause)
+    kept = work.record(kind, over, task=free, message=message, agent=task.agent, session=task.session)
     spread(work)
     return current(work, kept)
 
@@ -67,59 +70,83 @@ def end_held(work: Work, task: Task, ending: Ending, kind: str, message: str = "
 
 
 def pause(work: Work, cmd: commands.Pause) -> Outcome:
+    """One cause more that holds the task back, whatever else does."""
     inputs.check_text(cmd.reason, "reason", 1000)
     task = named(work, cmd)
-    if task.state == PAUSED:
-        return unchanged(task)
     if task.state in (lifecycle.CREATED, *lifecycle.ENDED):
         return denied(task, "pause")
+    is_held = claims.is_held(task)
+    cause = causes.DRAIN if is_held and cmd.drain else causes.PERSON
+    if any(one.cause == cause for one in task.pauses) and (task.state == PAUSED or cause == causes.DRAIN):
+        return unchanged(task)
     reason = cmd.reason or f"paused by {work.principal.name}"
-    if claims.is_held(task):
-        if cmd.drain:
-            work.record("task.drain_requested", task=replace(task, wanted="pause"), message=reason)
-            return updated(work, task)
-        task = end_held(
-            work, task, lifecycle.PAUSED_BY, "task.paused", reason, state=PAUSED, state_before=task.state, reason=reason
-        )
-        return updated(work, task)
-    work.record("task.paused", task=replace(task, state=PAUSED, state_before=task.state, reason=reason), message=reason)
-    spread(work)
+    new = Pause(cause=cause, reason=reason, at=work.now, by=work.principal.name)
+    if cause == causes.DRAIN:
+        draining = replace(task, wanted="pause", pauses=causes.with_pause(task.pauses, new))
+        work.record("task.drain_requested", task=draining, message=reason)
+    elif is_held:
+        task = end_held(work, task, lifecycle.PAUSED_BY, "task.paused", reason, new)
+    else:
+        work.record("task.paused", task=moves.paused(task, new), message=reason, details={"cause": cause})
+        spread(work)
     return updated(work, task)
 
 
 def resume(work: Work, cmd: commands.Resume) -> Outcome:
+    """Lift what persons have a say in; a review alone is also theirs. A drain is taken back while its holder works."""
     task = named(work, cmd)
-    if task.state != PAUSED:
+    if task.state != PAUSED and not task.pauses:
         return denied(task, "resume")
-    return updated(work, resumed(work, task, "task.resumed", ""))
+    found = {one.cause for one in task.pauses}
+    over = found & {*causes.OWN, *((causes.BUDGET,) if cmd.budget else ())}
+    if not over and found == {causes.REVIEW}:
+        over = found
+    if not over:
+        return replace(unchanged(task), **_remaining(task))
+    kept = lift(work, task, lambda one: one.cause in over, "task.resumed", "")
+    return replace(updated(work, kept), **_remaining(kept))
+
+
+_WAYS = {
+    causes.BUDGET: "raise the budget, or resume with --budget",
+    causes.QUESTION: "answer the question",
+    causes.REVIEW: "approve or reject the result, or resume once more",
+}
+
+
+def _remaining(task: Task) -> dict[str, Any]:
+    """What still holds the task back, for the answer of a verb that lifted something else."""
+    if task.state != PAUSED:
+        return {}
+    ways = dict.fromkeys(_WAYS[one.cause] for one in task.pauses if one.cause in _WAYS)
+    return {
+        "message": f"{task.key} is still paused: {task.reason}", "hint": "; ".join(ways) or None,
+        "pauses": tuple(causes.told(one) for one in task.pauses),
+    }  # fmt: skip
 
 
 def answer(work: Work, cmd: commands.Answer) -> Outcome:
     inputs.check_text(cmd.text, "answer", required=True)
     task = named(work, cmd)
-    if task.state != PAUSED:
-        return denied(task, "answer")
-    said = {"question": task.reason, "answer": cmd.text, "by": work.principal.name, "at": work.now}
+    asked = next((one for one in task.pauses if one.cause == causes.QUESTION), None)
+    if task.state != PAUSED or asked is None:
+        return replace(denied(task, "answer"), message=f"{task.key} is {task.state} and has no open question")
+    said = {"question": asked.reason, "answer": cmd.text, "by": work.principal.name, "at": work.now}
     task = replace(task, answers=(*task.answers[-MOST_ANSWERS + 1 :], said))
-    return updated(work, resumed(work, task, "task.answered", cmd.text))
+    kept = lift(work, task, lambda one: one.cause == causes.QUESTION, "task.answered", cmd.text)
+    return replace(updated(work, kept), **_remaining(kept))
 
 
-def resumed(work: Work, task: Task, kind: str, message: str) -> Task:
-    """A paused task goes on from where it was."""
-    rows: list[Row] = []
-    if task.state_before == lifecycle.VALIDATING:
-        state = lifecycle.VALIDATING
-        rows = _gone_on(work, task)
-    elif task.state_before == RETRYING and task.retry_at is not None and task.retry_at > work.now:
-        state = RETRYING
-    else:
-        state = claims.waiting_state(task, work.now)
-    changes: dict[str, Any] = {"retry_at": None} if state != RETRYING else {}
-    if state == READY:
-        changes["ready_at"] = work.now
-    kept = work.record(
-        kind, *rows, task=replace(task, state=state, state_before=None, reason=None, **changes), message=message
-    )
+def lift(work: Work, task: Task, is_over: Callable[[Pause], bool], kind: str, message: str) -> Task:
+    """Without these causes; the event names them, and what is left."""
+    free = moves.lifted(task, is_over, work.now)
+    rows = _gone_on(work, task) if task.state == PAUSED and free.state == lifecycle.VALIDATING else []
+    if kind == "task.resumed" and free.state == task.state:
+        kind = "task.pause_lifted"
+    details: dict[str, Any] = {"lifted": [one.cause for one in task.pauses if is_over(one)]}
+    if free.pauses:
+        details["left"] = [one.cause for one in free.pauses]
+    kept = work.record(kind, *rows, task=free, message=message, details=details)
     spread(work)
     return kept
 
@@ -144,7 +171,8 @@ def cancel(work: Work, cmd: commands.Cancel) -> Outcome:
         return unchanged(task)
     if task.state == COMPLETED:
         return denied(task, "cancel")
-    task = cancel_task(work, task, cmd.reason or f"cancelled by {work.principal.name}", cmd.reason)
+    why = Cancelled(cause=causes.PERSON, reason=cmd.reason or f"cancelled by {work.principal.name}")
+    task = cancel_task(work, task, why, cmd.reason)
     spread(work)
     return updated(work, task)
 
@@ -155,9 +183,9 @@ def retry(work: Work, cmd: commands.Retry) -> Outcome:
     task = named(work, cmd)
     if task.state != DEAD_LETTERED:
         return denied(task, "retry")
-    fresh = claims.new_run(task, work.now)
+    fresh = moves.new_run(task, work.now)
     rows = resolved(work, task, "modify_and_retry" if cmd.changes else "retry", cmd.note)
-    before_it = {f: getattr(task, f) for f in ("run", "attempts", "given_back", "dead_lettered_at")}
+    before_it = _run_of(task, "dead_lettered_at")
     details: dict[str, object] = {"run": fresh.run, "before": before_it}
     if cmd.changes:
         fresh, brief, before = apply_changes(work, fresh, inputs.check_changes(cmd.changes))
@@ -169,6 +197,12 @@ def retry(work: Work, cmd: commands.Retry) -> Outcome:
     return updated(work, task)
 
 
+def _run_of(task: Task, *names: str) -> dict[str, Any]:
+    """What an undo needs of the run that ends here."""
+    names = ("run", "attempts", "given_back", *names)
+    return {name: getattr(task, name) for name in names} | {"failures": list(task.failures)}
+
+
 def bring_back(work: Work, source: Task) -> None:
     """Undo the cancellations that the source's failure caused, directly or through others."""
     todo = [source]
@@ -176,30 +210,20 @@ def bring_back(work: Work, source: Task) -> None:
         cause = todo.pop()
         for edge in work.find(Edge, {"project": cause.project, "needs": cause.id}):
             victim = work.get(Task, cause.project, edge.task)
-            if victim is not None and victim.state == CANCELLED and victim.reason == cascade_reason(cause):
+            if victim is not None and was_cancelled_by(victim, causes.CASCADE, cause):
                 uncancel(work, victim)
                 todo.append(victim)
                 for child in list(descendants(work, victim)):
-                    if child.state == CANCELLED and child.reason == parent_reason(victim):
+                    if was_cancelled_by(child, causes.PARENT, victim):
                         uncancel(work, child)
                         todo.append(child)
 
 
 def uncancel(work: Work, task: Task) -> Task:
     """Back to where it was, as far as that still exists: what was held is ready or pending again."""
-    was = task.state_before
-    if was in (lifecycle.CREATED, PAUSED, lifecycle.VALIDATING, DEAD_LETTERED):
-        state = was
-    elif was == RETRYING and task.retry_at is not None and task.retry_at > work.now:
-        state = RETRYING
-    else:
-        state = claims.waiting_state(task, work.now)
-    reason = "it was paused before it was cancelled" if state == PAUSED else None
-    rows = reopened(work, task) if state == DEAD_LETTERED else []
-    kept = work.record(
-        "task.uncancelled", *rows,
-        task=replace(task, state=state, state_before=_paused_from(work, task), reason=reason, archived_at=None),
-    )  # fmt: skip
+    back = moves.uncancelled(task, work.now, paused_from=_paused_from(work, task))
+    rows = reopened(work, task) if back.state == DEAD_LETTERED else []
+    kept = work.record("task.uncancelled", *rows, task=back)
     spread(work)
     return current(work, kept)
 
@@ -239,11 +263,8 @@ def reset(work: Work, cmd: commands.Reset) -> Outcome:
 
 
 def _reset_one(work: Work, task: Task) -> None:
-    before = {
-        "run": task.run, "attempts": task.attempts, "given_back": task.given_back, "work_product": task.work_product,
-        "completed_at": task.completed_at,
-    }  # fmt: skip
-    work.record("task.reset", task=claims.new_run(task, work.now), details={"before": before})
+    before = _run_of(task, "work_product", "completed_at")
+    work.record("task.reset", task=moves.new_run(task, work.now), details={"before": before})
     spread(work)
 
 
@@ -266,11 +287,7 @@ def adopt(work: Work, cmd: commands.Adopt) -> Outcome:
     rows = [own, *resolved(work, task, "adopt", cmd.note), *_unchecked(work, task)]
     if claim is not None:
         rows.append(replace(claim, result_accepted=True, work_product=product))
-    done = replace(
-        task, state=COMPLETED, completed_at=work.now, work_product=product, retry_at=None, answerable=False,
-        reason=None,
-        state_before=None, offer_to=None, offer_until=None,
-    )  # fmt: skip
+    done = moves.completed(task, work.now, product)
     work.record(
         "task.adopted", *rows, task=done, message=cmd.note, generation=kept.generation,
         details={"result": own.id, "work_product": product},

@@ -244,7 +244,8 @@ def give_back(work: Work, where: dict[str, str], ending: lifecycle.Ending, kind:
     for task in work.find(Task, where):
         if not claims.is_held(task):
             continue
-        free, over = claims.ended(task, current_claim(work, task), ending, work.now)
+        policy = brief_of(work, task).retry
+        free, over = claims.ended(task, current_claim(work, task), ending, work.now, retry=policy)
         work.record(kind, over, task=free, agent=task.agent, session=task.session)
         freed.append(task.key)
     spread(work)

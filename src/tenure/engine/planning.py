@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tenure.core import commands, graph, ids, inputs, lifecycle, priority, roles
+from tenure.core.causes import PRUNE, Cancelled
 from tenure.core.commands import Dependency, NewTask
 from tenure.core.errors import InvalidInput
 from tenure.core.filters import Prefix
@@ -26,6 +27,8 @@ from tenure.engine.making import Builder, check_plan_size, connect
 from tenure.engine.naming import project_of, task_named, tasks_by_idempotency
 from tenure.engine.sources import ends
 from tenure.engine.work import Handlers, Refused, Work
+
+_PRUNED = "it is no longer in the plan"
 
 _COMPARED = tuple(name for name in inputs.EDITABLE if name != "boost")
 
@@ -142,7 +145,7 @@ def _apply(work: Work, cmd: commands.Plan, project: Project, tracks: Tracks, on_
         if identity in wanted or task.state in lifecycle.FINISHED:
             continue
         if cmd.prune and not task.generation:
-            cancel_task(work, current(work, task), "pruned", "it is no longer in the plan")
+            cancel_task(work, current(work, task), Cancelled(cause=PRUNE, reason=_PRUNED), _PRUNED)
             spread(work)
             edited.append(task.key)
         else:

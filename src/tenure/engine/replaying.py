@@ -16,15 +16,17 @@ import msgspec
 from tenure.core import graph
 from tenure.core.decoding import converted
 from tenure.core.events import Event
+from tenure.core.former import TaskFields
 from tenure.core.records import KINDS, Archived, Dag, Edge, Row, Task
 
 _BY_TABLE = {kind.table: row for row, kind in KINDS.items()}
+TASK = KINDS[Task].table
 # What stands in for a field that the log does not have.
 _UNKNOWN: dict[str, Any] = {"nonce": b"", "lease": 0, "until": 0, "last_seen": 0, "last_activity": 0}
 
 Key = tuple[str, str]  # project and id
 Tables = Mapping[type[Row], Mapping[Key, Row]]
-Fields = MutableMapping[tuple[str, str, str], dict[str, Any]]  # table, project, id → values
+Fields = MutableMapping[tuple[str, str, str], dict[str, Any] | TaskFields]  # table, project, id → values
 
 
 def replay(events: Iterable[Event], archived: Iterable[Archived] = (), fields: Fields | None = None) -> Tables:
@@ -39,8 +41,12 @@ def replay(events: Iterable[Event], archived: Iterable[Archived] = (), fields: F
             key = (table, event.project, id)
             if changes is None:
                 fields.pop(key, None)
-            else:
-                fields[key] = {**fields.get(key, {}), **changes}
+                continue
+            values = fields.get(key)
+            if values is None:
+                values = TaskFields() if table == TASK else {}
+            values.update(changes)
+            fields[key] = values
     keys: dict[str, dict[Key, None]] = {kind.table: {} for kind in KINDS.values()}
     for table, project, id in fields:
         keys[table][project, id] = None
@@ -58,7 +64,8 @@ class _Replayed(Mapping[Key, Row]):
         self.parts: dict[Key, Counter[str]] = {}  # of a dag
 
     def __getitem__(self, key: Key) -> Row:
-        values = self._fields[self._table, *key]
+        kept = self._fields[self._table, *key]
+        values = kept.values if isinstance(kept, TaskFields) else kept
         known = {f: v for f, v in _UNKNOWN.items() if f in self._kind.__struct_fields__ and f not in values}
         row = converted({**known, "project": key[0], "id": key[1], **values}, self._kind)
         if key in self.counts:

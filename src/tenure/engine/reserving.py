@@ -12,7 +12,7 @@ from tenure.core.outcomes import CODES, Outcome
 from tenure.core.receipts import NONCE_BYTES, Receipt, parse_receipt
 from tenure.core.records import Reservation, Task, replace
 from tenure.engine import people
-from tenure.engine.effects import release_reservations
+from tenure.engine.effects import living, release_reservations
 from tenure.engine.holding import held, keep_started
 from tenure.engine.naming import project_of
 from tenure.engine.work import Handlers, Refused, Work
@@ -46,7 +46,7 @@ def reserve(work: Work, cmd: commands.Reserve) -> Outcome:
         people.known_agent(work, cmd.project, agent)
         people.known_session(work, project, session, agent, None)
     other = reservations.in_the_way(
-        patterns, cmd.mode, work.find(Reservation, {"project": cmd.project}),
+        patterns, cmd.mode, living(work, work.find(Reservation, {"project": cmd.project})),
         task=task.id if task else None, session=session, now=work.now,
     )  # fmt: skip
     if other is not None:
@@ -76,7 +76,7 @@ def _with_claim(
     kept = keep_started(work, task)
     if rows:
         kept = work.record(
-            "reservation.taken", *rows, task=replace(kept, guarded=True), agent=agent, session=session,
+            "reservation.taken", *rows, task=replace(kept, reserved=True), agent=agent, session=session,
             details={"patterns": patterns, "mode": cmd.mode},
         )  # fmt: skip
     return Outcome(outcome="GRANTED", generation=kept.generation, lease_until=kept.lease_until, changed=tuple(patterns))

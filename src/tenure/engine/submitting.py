@@ -8,14 +8,14 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from tenure.core import claims, commands, inputs, lifecycle, retry
+from tenure.core import claims, commands, inputs, lifecycle, moves, retry
 from tenure.core.errors import RequestIdReused, TooLarge
 from tenure.core.lifecycle import COMPLETED
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Agent, Claim, Project, Result, Row, Task, replace
 from tenure.engine import handing
 from tenure.engine.effects import spread
-from tenure.engine.holding import Hold, judged
+from tenure.engine.holding import Hold, judged, keep_started
 from tenure.engine.work import Handlers, Work
 
 MOST_REFUSED = 3  # refused results kept under one generation
@@ -30,6 +30,8 @@ def submit(work: Work, cmd: commands.Submit) -> Outcome:
         raise TooLarge(f"result: {len(encoded)} bytes; max_result_size is {most}", "an admin can raise the limit")
     digest = hashlib.sha256(encoded).hexdigest()[:32]
     answer = _accepted_before(work, hold, cmd, digest)
+    if answer is None and hold.refusal is None:
+        hold, answer = _seen(work, hold, cmd)
     if answer is None and "tokens_per_line" in hold.project.limits:
         from tenure.engine.budgets.efficiency import reviewed  # as below
 
@@ -47,6 +49,20 @@ def submit(work: Work, cmd: commands.Submit) -> Outcome:
     from tenure.engine.spending import told  # most submissions report none, and a start stays cheap
 
     return told(work, hold, cmd.usage, answer)
+
+
+def _seen(work: Work, hold: Hold, cmd: commands.Submit) -> tuple[Hold, Outcome | None]:
+    """A result for a description that its holder has not seen is not accepted; it keeps the claim and goes on."""
+    if hold.task.unseen_since is None and cmd.seen is None:
+        return hold, None
+    from tenure.engine import briefs  # few tasks are changed while they are held
+
+    hold = hold._replace(task=briefs.acknowledged(work, hold.task, cmd.seen))
+    refusal = briefs.unseen(work, hold.task)
+    if refusal is None:
+        return hold, None
+    kept = keep_started(work, hold.task)
+    return hold._replace(task=kept), replace(refusal, state=kept.state, lease_until=kept.lease_until)
 
 
 def new_result(work: Work, hold: Hold, cmd: commands.Submit, encoded: bytes, digest: str, **more: Any) -> Result:
@@ -84,10 +100,7 @@ def accept(work: Work, free: Task, over: Claim, result: Result, *rows: Row, **de
     if agent is not None and agent.troubles:
         work.put(retry.agent_succeeded(agent))
     _model_works(work, over)
-    done = replace(
-        free, state=COMPLETED, completed_at=work.now, work_product=product, retry_at=None, answerable=False,
-        percent=100, reason=None, offer_to=None, offer_until=None, started_at=free.started_at or work.now,
-    )  # fmt: skip
+    done = moves.completed(free, work.now, product)
     kept = work.record(
         "task.completed", result, replace(over, result_accepted=True, work_product=product), *rows, task=done,
         agent=over.agent, session=over.session, generation=over.generation,

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tenure.core import commands, graph, inputs, lifecycle
+from tenure.core import commands, graph, inputs, lifecycle, moves
+from tenure.core.causes import UNDO, Cancelled
 from tenure.core.errors import NotAllowed, NotFound
 from tenure.core.events import Event
 from tenure.core.outcomes import Outcome
@@ -25,6 +26,7 @@ from tenure.engine.operating import uncancel
 from tenure.engine.work import Handlers, Work
 
 MOST_EVENTS = 50_000
+_UNMADE = "the command that made it was undone"
 
 
 def undo(work: Work, cmd: commands.Undo) -> Outcome:
@@ -74,11 +76,8 @@ def _reset_undone(work: Work, task: Task, event: Event) -> None:
     before = event.details["before"]
     work.record(
         "task.reset_undone",
-        task=replace(
-            task, state=lifecycle.COMPLETED, run=before["run"], attempts=before["attempts"],
-            given_back=before["given_back"], work_product=before["work_product"], completed_at=before["completed_at"],
-        ),
-    )  # fmt: skip
+        task=moves.reset_undone(task, before),
+    )
 
 
 def _retry_undone(work: Work, task: Task, event: Event) -> None:
@@ -86,7 +85,7 @@ def _retry_undone(work: Work, task: Task, event: Event) -> None:
     if "changes" in event.details:
         _unedit(work, task, event.details["changes"])
         task = current(work, task)
-    dead = replace(task, state=lifecycle.DEAD_LETTERED, **before)
+    dead = moves.retry_undone(task, before)
     work.record("task.retry_undone", *reopened(work, dead), task=dead)
 
 
@@ -123,7 +122,7 @@ def _linked_again(work: Work, task: Task, event: Event) -> None:
 
 def _unmade(work: Work, task: Task, event: Event) -> None:
     if task.state not in lifecycle.FINISHED:
-        cancel_task(work, task, "undo", "the command that made it was undone")
+        cancel_task(work, task, Cancelled(cause=UNDO, reason=_UNMADE), _UNMADE)
 
 
 _OPPOSITES: dict[str, Callable[[Work, Task, Event], None]] = {

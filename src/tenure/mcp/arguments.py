@@ -72,6 +72,7 @@ class Finish(Arguments, frozen=True, kw_only=True):
         name="class", default=None
     )
     retry_after: float | None = None
+    seen: Annotated[int, told("brief you have read, after CHANGED")] | None = None
 
 
 class Add(Arguments, frozen=True, kw_only=True):

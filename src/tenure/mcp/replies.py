@@ -28,6 +28,7 @@ _IN_A_LIST = ("key", "title", "state", "type", "tier", "tags", "agent", "percent
 # What a directive asks of the holder; with `continue` there is nothing to say.
 DIRECTIVES = {
     "warn": "Tell your progress, or the task is taken from you.",
+    "changed": "Read the diff of the description; finish with seen=brief when your work fits it.",
     "pause": "Stop and save a checkpoint; finish with outcome=release if you still hold it.",
     "cancel": "Stop, and discard what you have for this task.",
     "terminated": "Finish what you hold, then stop: an operator has ended this agent. Claim nothing more.",

@@ -191,7 +191,7 @@ def finish(call: Call, given: a.Finish) -> Reply:
     seat, text = call.seat, given.summary or ""
     if given.outcome == "done":
         _check_tree(seat, given)
-        outcome = _verdict(seat, seat.client.submit(given.receipt, given.result, text))
+        outcome = _verdict(seat, seat.client.submit(given.receipt, given.result, text, seen=given.seen))
     elif given.outcome == "fail":
         outcome = seat.client.fail(given.receipt, text, given.class_ or "task", retry_after=given.retry_after)
     elif given.outcome == "release":

@@ -10,9 +10,11 @@ from __future__ import annotations
 from tenure.testing.engine.answered import AnsweredRequests
 from tenure.testing.engine.archive import Archive
 from tenure.testing.engine.artifacts import Artifacts
+from tenure.testing.engine.attempts import Attempts
 from tenure.testing.engine.both_ways import BothWays
 from tenure.testing.engine.budget_checks import BudgetChecks
 from tenure.testing.engine.budgets import Budgets
+from tenure.testing.engine.changes import Changes
 from tenure.testing.engine.clocks import Clocks
 from tenure.testing.engine.coordinators import Coordinators
 from tenure.testing.engine.deliveries import Deliveries
@@ -25,6 +27,7 @@ from tenure.testing.engine.models import Models
 from tenure.testing.engine.operators import Operators
 from tenure.testing.engine.order import Order
 from tenure.testing.engine.overview import Overview
+from tenure.testing.engine.pauses import Pauses
 from tenure.testing.engine.processes import Processes
 from tenure.testing.engine.reach import Reach
 from tenure.testing.engine.readers import LogReaders
@@ -47,6 +50,9 @@ from tenure.testing.engine.watches import Watches
 class EngineSuite(
     Timelines,
     Endings,
+    Attempts,
+    Pauses,
+    Changes,
     Receipts,
     Spending,
     Budgets,

@@ -132,7 +132,16 @@ def _submit(work: Work, reading: Reading) -> Done:
         return _fail(work, Failure("invalid_output", outcome.message))
     if outcome is not None and outcome.outcome == "VALIDATING":
         return _validated(work, outcome)
+    if outcome is not None and outcome.outcome == "CHANGED":
+        return _outdated(work, reading, outcome)
     return _told(work, outcome, "waiting" if outcome is not None and outcome.outcome == "REVIEW" else "completed")
+
+
+def _outdated(work: Work, reading: Reading, refused: Outcome) -> Done:
+    """The agent has worked by an older description and is gone: the next one begins with the new text."""
+    why = f"the description was changed while the agent worked:\n{refused.diff}"
+    _leave_checkpoint(work, reading, why[:4000])
+    return _told(work, _hand_in(work, what="release", message="the description was changed"), "released")
 
 
 def _validated(work: Work, submitted: Outcome) -> Done:

@@ -158,6 +158,8 @@ class Hold:
         directive, self._directive = self._directive, outcome.directive or "continue"
         if self._directive == "warn" and directive != "warn":
             self._say(f"{self.key}: warned: {outcome.directive_text}")
+        elif self._directive == "changed" and directive != "changed":
+            self._say(f"{self.key}: its description was changed; the agent has not seen that")
         elif self._directive in ("pause", "cancel", "abort"):
             self._stop(Stop(self._directive, outcome.directive_text or f"asked to {self._directive}"))
         self._renewed()

@@ -56,7 +56,8 @@ def _dead_letters(client: Client) -> Iterator[Finding]:
 
 
 def _questions(client: Client) -> Iterator[Finding]:
-    asking = [t for t in client.tasks(state="paused", limit=200) if t.get("reason", "").startswith("question: ")]
+    paused = client.tasks(state="paused", limit=200)
+    asking = [t for t in paused if any(pause["cause"] == "question" for pause in t.get("pauses", ()))]
     for task in asking[:MOST]:
         question = shorten(task["reason"].removeprefix("question: "), 100)
         yield warning("stuck", f"{task['key']} waits for an answer: {question}", f"`tenure answer {task['ref']} TEXT`")

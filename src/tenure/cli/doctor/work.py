@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 from tenure.cli.doctor.findings import MOST, Finding, error, first_of, note, ok, warning
 from tenure.cli.words import SECOND, counted, lasting, shorten
 from tenure.core import eligibility, graph, lifecycle, team
+from tenure.core.causes import QUESTION
 from tenure.core.filters import Present, Range
 from tenure.core.priority import parse_lane
-from tenure.core.records import Agent, Edge, Leader, Project, Schedule, Task, Trigger
+from tenure.core.records import Agent, Edge, Leader, Project, Reservation, Schedule, Task, Trigger
+from tenure.engine.effects import living
 from tenure.engine.leading import COORDINATOR
 from tenure.engine.readers import holding_back
 from tenure.engine.settling import Report, settle_due
@@ -132,7 +134,7 @@ def _sources(rows: Work, project: str) -> Iterator[Finding]:
 def _stuck(rows: Work, project: str) -> Iterator[Finding]:
     found = [
         *_untakeable(rows, project), *_dead_letters(rows, project), *_behind_cancelled(rows, project),
-        *_paused(rows, project),
+        *_paused(rows, project), *_left_over(rows, project),
     ]  # fmt: skip
     yield from found or [ok("stuck", "no task waits for what will not come by itself")]
 
@@ -207,7 +209,7 @@ def _behind(rows: Work, task: Task) -> list[str]:
 
 def _paused(rows: Work, project: str) -> Iterator[Finding]:
     paused = rows.find(Task, {"project": project, "state": lifecycle.PAUSED}, limit=MOST_READ)
-    asking = [task for task in paused if (task.reason or "").startswith("question: ")]
+    asking = [task for task in paused if any(pause.cause == QUESTION for pause in task.pauses)]
     for task in asking[:MOST]:
         question = shorten((task.reason or "").removeprefix("question: "), 100)
         yield warning("stuck", f"{task.key} waits for an answer: {question}", f"`tenure answer {task.ref} TEXT`")
@@ -230,6 +232,15 @@ def _readers(rows: Work, project: str) -> Iterator[Finding]:
             "ended since goes into the archive",
             "`tenure serve` or `tenure daemon` lets it go on; `tenure db archive` does so once",
         )  # fmt: skip
+
+
+def _left_over(rows: Work, project: str) -> Iterator[Finding]:
+    """Reservations of tasks that nobody holds: they keep nobody from anything, and a claim removes them."""
+    found = rows.find(Reservation, {"project": project}, limit=MOST_READ)
+    alive = {row.id for row in living(rows, found)}
+    patterns = sorted(row.pattern for row in found if row.id not in alive)
+    if patterns:
+        yield note("stuck", f"reserved for a task that nobody holds: {first_of(patterns)}", "the next claim frees it")
 
 
 def _orphans(patient: Patient) -> Iterator[Finding]:

@@ -109,6 +109,18 @@ class Telling(Generic[Done, Out, Dicts, Text, Data]):
         )
         return told
 
+    def change(self) -> str | None:
+        """What has changed in the task's description since you last asked, as a diff; None where nothing has.
+
+        Who takes it has seen it: the result is then for the new text. One that nobody has seen is not accepted, and
+        the task is done again with the new text.
+        """
+        news = self._hold.change
+        if news is None or news.brief == self._hold.seen:
+            return None
+        self._hold.seen = news.brief
+        return news.diff
+
     def checkpoint(self, data: Mapping[str, Any]) -> Out:
         """Keep what another attempt needs to go on from here; it finds it as `saved`."""
         kept: Out = self._run(lambda: self._present(c.Checkpoint, data=dict(data)))

@@ -40,6 +40,8 @@ class Hold:
         self.receipt, self.generation = granted.receipt, granted.generation
         self.why: str | None = None  # the function must stop
         self.is_over = False  # the claim had its last word
+        self.change: Outcome | None = None  # the last news of a changed description
+        self.seen: int | None = None  # the number of the description that the function has taken notice of
         self.moved: Callable[[], None] = lambda: None  # called for each new generation
         self._cancel = cancel
         self._mutex = threading.RLock()  # whoever swaps the receipt
@@ -88,6 +90,10 @@ class Hold:
         """Stop where the store says so; a warning is only passed on."""
         if outcome.directive in STOPPING:
             self.stop(outcome.directive_text or f"asked to {outcome.directive}")
+        elif outcome.directive == "changed":
+            if self.change is None or self.change.brief != outcome.brief:
+                log.warning("%s: its description was changed", self.key)
+            self.change = outcome
         elif outcome.directive == "warn":
             log.warning("%s: warned: %s", self.key, outcome.directive_text)
 

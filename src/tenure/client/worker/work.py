@@ -95,7 +95,7 @@ class Work:
             return c.Release(project=project, receipt=hold.receipt, reason=type(error).__name__)
         return c.Submit(
             project=project, receipt=hold.receipt, data=data, summary=context.summary,
-            usage=context.spending.totals(),
+            usage=context.spending.totals(), seen=hold.seen,
         )  # fmt: skip
 
     def _awaited(self, function: Callable[[Any], Any], context: AsyncContext) -> Any:
@@ -150,6 +150,10 @@ class Work:
     def _heard(self, command: LastWord, outcome: Outcome) -> LastWord | None:
         if outcome.outcome == "INVALID_OUTPUT":
             return self._fail(outcome.message, "invalid_output")
+        if outcome.outcome == "CHANGED":  # the function never looked at it: the next run begins with the new text
+            log.warning("%s: %s", self.hold.key, outcome.message)
+            reason = "the description was changed while it ran"
+            return c.Release(project=self._client.project, receipt=self.hold.receipt, reason=reason)
         if outcome.outcome == "ALREADY_EXPIRED":  # a large result is put first, which needs a live claim
             self.hold.lost(command.receipt, outcome)
         if not outcome.ok and command.receipt != self.hold.receipt:

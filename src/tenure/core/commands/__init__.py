@@ -181,8 +181,8 @@ AnyCommand = (
     | Add | Plan | Link | Unlink | Publish
     | Pause | Resume | Answer | Cancel | Retry | Reset | Adopt | Archive | Edit | Assign | Reassign | Recover
     | Abort | Note | Undo | StopLine | StartLine | DefineProject | DefineTrack
-    | Register | Heartbeat | Drain | Terminate | Leave | Gone | Send | Read | Reserve | RenewReservation | Unreserve
-    | Lead | StepDown
+    | Register | Heartbeat | Drain | Terminate | ResumeAgent | Leave | Gone | Send | Read
+    | Reserve | RenewReservation | Unreserve | Lead | StepDown
     | SetSchedule | PauseSchedule | ResumeSchedule | RemoveSchedule | RunSchedule
     | SetTrigger | PauseTrigger | ResumeTrigger | RemoveTrigger | RotateSecret | TryTrigger | Deliver | SetWatch
     | SetBudget | RemoveBudget | MoveBudget

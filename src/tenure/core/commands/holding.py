@@ -56,6 +56,7 @@ class Renew(Command, frozen=True, kw_only=True, tag="renew"):
     receipt: str
     lease: float | None = None
     background: bool = False  # a hook or thread renews, nobody presented the receipt
+    seen: int | None = None  # the number of the description that the holder has seen
 
 
 class Start(Command, frozen=True, kw_only=True, tag="start"):
@@ -71,6 +72,7 @@ class Progress(Command, frozen=True, kw_only=True, tag="progress"):
     percent: int | None = None
     step: str | None = None
     done_in: float | None = None  # estimated seconds to completion
+    seen: int | None = None
 
 
 class Checkpoint(Command, frozen=True, kw_only=True, tag="checkpoint"):
@@ -135,6 +137,7 @@ class Submit(Command, frozen=True, kw_only=True, tag="submit"):
     lines: int | None = None  # that the work has changed; None: nobody counted
     test_files: int = 0  # and how many of the files are tests
     artifacts: tuple[str, ...] | None = None  # names put under this claim; None: all that the task has in this run
+    seen: int | None = None  # the number of the description that the result is for
 
 
 class Fail(Command, frozen=True, kw_only=True, tag="fail"):

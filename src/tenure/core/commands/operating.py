@@ -16,9 +16,10 @@ class Pause(Command, frozen=True, kw_only=True, tag="pause"):
 
 
 class Resume(Command, frozen=True, kw_only=True, tag="resume"):
-    """A paused task goes on."""
+    """Lift a person's causes; the task goes on when no other cause is left."""
 
     task: str
+    budget: bool = False  # also where a budget has paused it, whatever that has left
 
 
 class Answer(Command, frozen=True, kw_only=True, tag="answer"):

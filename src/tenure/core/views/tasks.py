@@ -30,6 +30,26 @@ class AnswerView(TypedDict):
     at: Instant
 
 
+class PauseView(TypedDict):
+    """One cause of a pause: person, budget, question, review, drain or lost."""
+
+    cause: str
+    reason: str
+    at: NotRequired[Instant]
+    by: NotRequired[str]
+    source: NotRequired[Annotated[str, Meta(description="of a budget: its id")]]
+    until: NotRequired[Instant]
+
+
+class CancelledView(TypedDict):
+    """Why it was cancelled: person, cascade, parent, undo or prune."""
+
+    cause: str
+    reason: str
+    by: NotRequired[str]
+    source: NotRequired[Annotated[str, Meta(description="of a cascade or a parent: that task's id")]]
+
+
 class TaskView(TypedDict):
     """A task as it stands. Fields that are not set are left out."""
 
@@ -56,7 +76,9 @@ class TaskView(TypedDict):
     lease_until: NotRequired[Instant]
     percent: NotRequired[int]
     step: NotRequired[str]
-    reason: NotRequired[str]
+    reason: NotRequired[Annotated[str, Meta(description="why it is paused or cancelled, in one text")]]
+    pauses: NotRequired[Annotated[tuple[PauseView, ...], Meta(description="each cause that holds it back")]]
+    cancelled: NotRequired[CancelledView]
     answers: NotRequired[Sequence[AnswerView]]
     retry_at: NotRequired[Instant]
     last_error: NotRequired[LastErrorView]

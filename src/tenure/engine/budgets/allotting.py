@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenure.core import budgets, commands, graph, ids, inputs, lifecycle, retry, roles
+from tenure.core import budgets, causes, commands, graph, ids, inputs, lifecycle, roles
 from tenure.core.budgets import AGENT, DAG, PERIODS, TASK, TENANT, TOKENS, USD, budget_id, place, split_scope
+from tenure.core.causes import Pause
 from tenure.core.errors import InvalidInput, LimitReached, NotFound
 from tenure.core.filters import Prefix
 from tenure.core.outcomes import Outcome
-from tenure.core.records import Budget, Claim, Dag, Project, Task, replace
+from tenure.core.records import Budget, Dag, Project, Task, replace
 from tenure.engine.budgets import caps
 from tenure.engine.budgets.accounting import view
-from tenure.engine.budgets.budgeting import keep, kept_rows, paused_by
+from tenure.engine.budgets.budgeting import keep, kept_rows
 from tenure.engine.effects import current_claim
 from tenure.engine.naming import project_of, task_named
 from tenure.engine.work import Handlers, Work
@@ -286,18 +287,16 @@ def resumed(work: Work, project: str, id: str, *, but: str | None = None) -> tup
     row = work.get(Budget, project, id)
     if row is not None and budgets.is_over(row):
         return ()
-    from tenure.engine.operating import resumed as go_on
+    from tenure.engine.operating import lift
 
-    where: dict[str, Any] = {"state": lifecycle.PAUSED, "reason": Prefix(paused_by(id))}
-    if project:
-        where["project"] = project
-    keys = []
-    for task in work.find(Task, where, limit=MOST_RESUMED):
-        claim = work.get(Claim, task.project, f"{task.id}@{task.generation}")
-        # a person may have given the same reason
-        if task.id != but and claim is not None and claim.error_class == retry.BUDGET:
-            keys.append(go_on(work, task, "task.resumed", f"budget {id} has something left").key)
-    return tuple(sorted(keys))
+    def is_over(pause: Pause) -> bool:
+        return pause.cause == causes.BUDGET and pause.source == id
+
+    where: dict[str, Any] = {"state": lifecycle.PAUSED} | ({"project": project} if project else {})
+    paused = [task for task in work.find(Task, where) if task.id != but and any(map(is_over, task.pauses))]
+    for task in paused[:MOST_RESUMED]:
+        lift(work, task, is_over, "task.resumed", f"budget {id} has something left")
+    return tuple(sorted(task.key for task in paused[:MOST_RESUMED]))
 
 
 HANDLERS: Handlers = {

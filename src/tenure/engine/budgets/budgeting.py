@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tenure.core import budgets, claims, lifecycle, retry
+from tenure.core import budgets, claims, lifecycle, moves, retry
 from tenure.core.budgets import AGENT, DAG, PROJECT, TASK, TENANT, TOKENS, USD, Short, amount_text, budget_id
+from tenure.core.causes import BUDGET, Pause
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Agent, Budget, Claim, Project, Task, replace
 from tenure.engine.effects import brief_of, current, current_claim, spread
@@ -253,18 +254,12 @@ def _told(work: Work, budget: Budget) -> str:
     return f"{called(work, budget)}: {'nearly used up' if _is_hidden(work, budget) else used(budget)}"
 
 
-def paused_by(id: str) -> str:
-    """With what the reason of a task begins that this budget paused."""
-    return f"{retry.BUDGET_REASON}{id}:"
-
-
 def _paused(work: Work, task: Task, budget: Budget, answer: Outcome) -> Outcome:
-    why = f"{paused_by(budget.id)} {used(budget)}"
+    why = f"budget {budget.id}: {used(budget)}"
     free, over = claims.ended(task, current_claim(work, task), lifecycle.PAUSED_BY, work.now)
     over = replace(over, error_class=retry.BUDGET, error=f"budget {called(work, budget)}: {used(budget)}")
-    free = replace(
-        free, state=lifecycle.PAUSED, state_before=task.state, reason=why, resume_at=budgets.opens_at(budget, work.now)
-    )
+    until = budgets.opens_at(budget, work.now)
+    free = moves.paused(free, Pause(cause=BUDGET, reason=why, at=work.now, source=budget.id, until=until))
     kept = work.record(
         "task.paused", over, task=free, message=why, agent=task.agent, session=task.session, level="error",
         details={"budget": budget.id, "percent": budgets.percent(budget)},

@@ -5,7 +5,7 @@ Off unless the project has the limit `tokens_per_line`. The result is kept; a pe
 
 from __future__ import annotations
 
-from tenure.core import claims, commands, lifecycle
+from tenure.core import causes, claims, commands, lifecycle, moves
 from tenure.core.efficiency import is_thin, told
 from tenure.core.errors import InvalidInput
 from tenure.core.estimates import tokens_of
@@ -40,7 +40,8 @@ def reviewed(work: Work, hold: Hold, cmd: commands.Submit, encoded: bytes, diges
         over = replace(over, error_class=REVIEW, error=why)
     over = replace(over, refused=over.refused + 1)
     # It was handed in: nothing more is expected under this claim.
-    free = replace(free, state=lifecycle.PAUSED, state_before=hold.task.state, reason=why, answerable=False)
+    pause = causes.Pause(cause=causes.REVIEW, reason=why, at=work.now, by=f"agent:{over.agent}")
+    free = replace(moves.paused(free, pause), answerable=False)
     kept = work.record(
         "task.paused", result, over, task=free, message=why, agent=over.agent, session=over.session, level="warning",
         generation=over.generation, details={"result": result.id, "tokens": tokens, "lines": cmd.lines},

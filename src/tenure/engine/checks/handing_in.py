@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenure.core import claims, commands, lifecycle, validation
+from tenure.core import claims, commands, lifecycle, moves, validation
 from tenure.core.errors import RequestIdReused
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Claim, Result, Row, Task, Validation, replace
@@ -60,16 +60,11 @@ def _waits(work: Work, hold: holding.Hold, result: Result, name: str, note: str 
         free, over = claims.ended(hold.task, hold.claim, lifecycle.SUBMITTED_BY, work.now)
     row = Validation(
         project=free.project, id=over.id, task=free.id, claimed=over.generation, run=over.run, result=result.id,
-        validator=name, note=note, held_back=free.reason if free.state == lifecycle.PAUSED else None,
-        created_at=work.now,
-    )  # fmt: skip
-    waiting = replace(
-        free, state=lifecycle.VALIDATING, state_before=None, reason=None, retry_at=None, answerable=False,
-        offer_to=None, offer_until=None, percent=100, started_at=free.started_at or work.now,
+        validator=name, note=note, created_at=work.now,
     )  # fmt: skip
     kept = work.record(
-        "task.validating", result, over, row, task=waiting, agent=over.agent, session=over.session,
-        generation=over.generation, message=note or "",
+        "task.validating", result, over, row, task=moves.validating(free, work.now), agent=over.agent,
+        session=over.session, generation=over.generation, message=note or "",
         details={"validator": name, "result": result.id, "late": result.late},
     )  # fmt: skip
     spread(work)
@@ -158,11 +153,11 @@ def _mendable(
 
 
 def _ended(work: Work, task: Task, claim: Claim, rows: list[Row], reasons: tuple[str, ...]) -> Task:
-    text = text_of(reasons)
+    text, policy = text_of(reasons), brief_of(work, task).retry
     free, over = claims.ended(
-        task, claim, lifecycle.FAILED_COUNTING, work.now, error_class=INVALID_OUTPUT, error=text
+        task, claim, lifecycle.FAILED_COUNTING, work.now, retry=policy, error_class=INVALID_OUTPUT, error=text
     )  # fmt: skip
-    free = claims.after_failure(free, brief_of(work, task).retry, INVALID_OUTPUT, work.now, work.chance.fraction())
+    free = claims.tried_again(free, policy, work.now, work.chance.fraction())
     kept = work.record(
         "task.failed", *rows, over, task=free, level="warning", message=text, agent=claim.agent, session=claim.session,
         details={"attempt": over.attempt, "error_class": INVALID_OUTPUT, "reasons": list(reasons)},

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from tenure.core import commands, inputs, roles, validation
+from tenure.core import causes, commands, inputs, roles, validation
 from tenure.core.errors import InvalidInput, NotAllowed
-from tenure.core.lifecycle import VALIDATING
+from tenure.core.lifecycle import PAUSED, VALIDATING
 from tenure.core.outcomes import CODES, Outcome
 from tenure.core.receipts import NONCE_BYTES, Receipt, parse_receipt
 from tenure.core.records import Claim, Project, Result, Task, Validation, replace
@@ -126,7 +126,7 @@ def _receipt(work: Work, task: Task, row: Validation, **more: Any) -> Outcome:
 
 def _give_up(work: Work, task: Task, row: Validation) -> Task:
     """Nobody could decide, as often as it was tried: the task waits for a person."""
-    held_back = validation.paused(task, row)
+    held_back = validation.paused(task, row, work.now)
     kept = work.record(
         "task.paused", replace(row, holder=None, retry_at=None), task=held_back, level="warning",
         message=held_back.reason or "", details={"validator": row.validator, "tries": row.tries},
@@ -305,7 +305,7 @@ def _reviewed(work: Work, project_name: str, name: str, verb: str) -> tuple[Task
     project = project_of(work, project_name)
     task = task_named(work, project_name, name)
     row = row_of_task(work, task)
-    if row is None or task.state != VALIDATING:
+    if row is None or not _may_be_judged(task):
         raise Refused(denied(task, verb))
     who = work.principal
     if who.role == "agent" and not project.agents_may_operate:
@@ -313,6 +313,12 @@ def _reviewed(work: Work, project_name: str, name: str, verb: str) -> tuple[Task
             raise NotAllowed(f"{verb}: {task.key} waits for {row.validator}, not for a review", "a person may say it")
         roles.check_other(who, current_claim(work, task), f"{verb}: {task.key}")
     return task, row, who.name
+
+
+def _may_be_judged(task: Task) -> bool:
+    """It waits for a verdict, or for a person because nobody could decide: a verdict lifts that cause."""
+    is_undecided = task.state == PAUSED and {pause.cause for pause in task.pauses} == {causes.REVIEW}
+    return task.state == VALIDATING or is_undecided
 
 
 # --- withdrawing --------------------------------------------------------------------------------------------

@@ -41,7 +41,9 @@ class Handed(NamedTuple):
 def handed(command: commands.Submit) -> Handed | None:
     """None where it must be decided."""
     encoded = _json(command.data)
-    if command.usage or command.artifacts is not None or len(encoded) > handing.INLINE or is_reference(command.data):
+    if command.seen is not None or command.usage or command.artifacts is not None:
+        return None
+    if len(encoded) > handing.INLINE or is_reference(command.data):
         return None
     receipt = presented(command)
     if receipt is None or len(command.summary) > inputs.LARGEST_TEXT // 4:
@@ -227,7 +229,7 @@ def renew(work: Work, run: Run, is_rest: bool) -> list[Done]:
     given: list[Renewal] = []
     holders = _Holders(work)
     for command, principal, receipt in run:
-        if command.background or receipt is None:
+        if command.background or command.seen is not None or receipt is None:
             break
         project = holders.project(command, principal, receipt)
         if project is None or project.funded:  # a budget may have a word for the holder

@@ -112,6 +112,8 @@ def _claims(rows: Tables) -> Iterator[str]:
             yield f"{task.key} is {task.state}, but its live claims are {live}"
         if not 0 <= task.given_back <= lifecycle.MOST_GIVEN_BACK or task.attempts < 0:
             yield f"{task.key}: attempts {task.attempts}, given back {task.given_back}"
+        if task.attempts > task.max_attempts and task.state not in lifecycle.ENDED:  # 0.1 let some run past it
+            yield f"{task.key}: {task.attempts} attempts, max_attempts is {task.max_attempts}"
         # A claim that goes on with its own session's lost one is the same attempt.
         counted = sum((not c.continues) - (not c.counted) for c in mine if c.run == task.run)
         if task.attempts != counted:
@@ -130,8 +132,10 @@ def _limbo(rows: Tables, work: Work) -> Iterator[str]:
             yield f"{task.key}: pending, but waits for nothing"
         if task.state == lifecycle.RETRYING and task.retry_at is None:
             yield f"{task.key}: retrying without a time"
-        if task.state == lifecycle.PAUSED and not task.reason:
-            yield f"{task.key}: paused without a reason"
+        if task.state == lifecycle.PAUSED and not task.pauses:
+            yield f"{task.key}: paused without a cause"
+        if (task.state == lifecycle.CANCELLED) != (task.cancelled is not None):
+            yield f"{task.key} is {task.state}, and its cancellation says {task.cancelled}"
         if task.due_at is not None and task.due_at <= work.now:
             yield f"{task.key}: due at {task.due_at}, not settled at {work.now}"
         is_waiting = task.state == lifecycle.READY and task.lane is None and task.offer_to is None

@@ -1,5 +1,5 @@
 -- 0001_initial da6b7d4e25e56e458c05ec4d915c6dd267e16121ca78d06c4057097a23196ee5 since 0.1.0
--- 0002_fence 4ac6e45fb67b7dfe0f0db0b0f112310fae2b7e75225a8e7a8a3a2fdafec8e425 since 0.2.0
+-- 0002_fence f4c63d372660199f7cd7647f2eb8de4234f5304442b403721e4cc4b912a84eb2 since 0.2.0
 
 -- table agent of agent
 CREATE TABLE agent (
@@ -144,7 +144,7 @@ CREATE TABLE brief (
     output TEXT NOT NULL,
     retry TEXT NOT NULL,
     touches TEXT NOT NULL,
-    on_lost TEXT NOT NULL,
+    on_lost TEXT NOT NULL, seen TEXT,
     PRIMARY KEY (tenant, project, id)
 ) STRICT;
 
@@ -629,7 +629,6 @@ CREATE TABLE task (
     idempotency_key TEXT,
     state TEXT NOT NULL,
     state_before TEXT,
-    reason TEXT,
     answers TEXT NOT NULL,
     run INTEGER NOT NULL,
     generation INTEGER NOT NULL,
@@ -674,7 +673,6 @@ CREATE TABLE task (
     done_by INTEGER,
     warned_at INTEGER,
     funded INTEGER NOT NULL,
-    resume_at INTEGER,
     max_duration INTEGER,
     artifacts INTEGER NOT NULL,
     offer_to TEXT,
@@ -697,7 +695,7 @@ CREATE TABLE task (
     band INTEGER NOT NULL,
     rank INTEGER NOT NULL,
     due_at INTEGER,
-    plain INTEGER NOT NULL,
+    plain INTEGER NOT NULL, pauses TEXT NOT NULL DEFAULT '[]', cancelled TEXT, failures TEXT NOT NULL DEFAULT '[]', brief_number INTEGER NOT NULL DEFAULT 1, reserved INTEGER NOT NULL DEFAULT 0, unseen_since INTEGER,
     PRIMARY KEY (tenant, project, id)
 ) STRICT;
 

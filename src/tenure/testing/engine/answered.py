@@ -49,8 +49,10 @@ def taken_over(scene: Scene, key: str) -> None:
         scene.do(c.Reset, task=key)
     if scene.state(key) in ("claimed", "running"):
         scene.do(c.Recover, task=key)
+    if any(pause.cause == "question" for pause in scene.task(key).pauses):
+        scene.do(c.Answer, task=key, text="Because.")
     if scene.state(key) == "paused":
-        scene.do(c.Resume, task=key)
+        scene.do(c.Resume, task=key, budget=True)
     for child in [t.key for t in scene.rows(Task) if t.parent and t.state == "ready"]:
         scene.finish(child, agent="cy")
     scene.pass_time(minutes=20)

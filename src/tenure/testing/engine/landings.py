@@ -92,7 +92,7 @@ class Landings(Stage):
         assert told(answers[-1]) == [(2, "main", commit(1), commit(11)), (1, "main", commit(1), commit(10))]
 
     def test_at_most_twenty_earlier_landings_are_told(self, scene: Scene) -> None:
-        key = scene.add(max_attempts=100)
+        key = scene.add(max_attempts=100, retry={"poison": 0})
         answers = []
         for n in range(23):
             answers.append(land(scene, scene.take(key, f"agent{n}", lease=60), 1, 10 + n))

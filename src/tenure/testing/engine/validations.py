@@ -290,7 +290,7 @@ class Validations(Stage):
             scene.pass_time(hours=1)
         assert scene.state(key) == "dead_lettered"
         (letter,) = look(scene, reading.dead_letters)
-        assert (letter["error_class"], letter["error"], letter["poison_pill"]) == ("invalid_output", "no", True)
+        assert (letter["error_class"], letter["error"], letter["poison_pill"]) == ("invalid_output", "no", False)
         assert scene.do(c.Adopt, task=key).state == "completed"
 
     def test_the_best_that_waits_is_taken_first(self, scene: Scene) -> None:
@@ -427,6 +427,18 @@ class Validations(Stage):
         scene.do(c.Resume, task=key)
         assert scene.state(key) == "validating"
         assert judge(scene, taken(scene), True).outcome == "ACCEPTED"
+
+    @pytest.mark.parametrize("is_good", [True, False])
+    def test_a_person_decides_what_nobody_else_could(self, scene: Scene, is_good: bool) -> None:
+        key, _ = handed_in(scene)
+        for n in range(MOST_TRIES):
+            scene.pass_time(hours=1)
+            scene.do(c.Undecide, receipt=taken(scene, f"taker {n}"), reason="no such command")
+        assert [pause.cause for pause in scene.task(key).pauses] == ["review"]
+        if is_good:
+            assert scene.do(c.Approve, task=key).state == "completed"
+        else:
+            assert scene.do(c.Reject, task=key, reason="no").state == "retrying"
 
     def test_takers_that_die_count_too(self, scene: Scene) -> None:
         key, _ = handed_in(scene)

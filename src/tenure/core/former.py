@@ -1,0 +1,88 @@
+"""Fields that rows had in earlier versions, as the log and archived documents still have them.
+
+The migrations change what tables hold; what was written down before stays as it is and is read through here, so that
+replay gives exactly the migrated rows.
+
+0001: a task had `reason` and `resume_at` instead of `pauses` and `cancelled`; the cause was the start of the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tenure.core import causes
+from tenure.core.causes import Cancelled, Pause
+from tenure.core.lifecycle import CANCELLED, HELD, PAUSED
+
+_FORMER = ("reason", "resume_at")
+_NOW = ("pauses", "cancelled")
+_UNDECIDED = " could not be decided, "
+_THIN = "review: "
+_BY_TENURE = {"undo": causes.UNDO, "pruned": causes.PRUNE}
+
+
+def pauses_of(reason: str, resume_at: int | None = None) -> tuple[Pause, ...]:
+    """What a reason of 0001 says; migration 0002 says the same in SQL."""
+    if reason == "budget exceeded":
+        return (Pause(cause=causes.BUDGET, reason=reason),)
+    if reason.startswith("budget ") and ": " in reason:
+        source = reason[len("budget ") : reason.index(": ")]
+        return (Pause(cause=causes.BUDGET, reason=reason, source=source, until=resume_at),)
+    if reason.startswith("question: "):
+        return (Pause(cause=causes.QUESTION, reason=reason),)
+    if reason.startswith(_THIN) or _UNDECIDED in reason:
+        return (Pause(cause=causes.REVIEW, reason=reason),)
+    if reason == causes.DRAINED:
+        return (Pause(cause=causes.DRAIN, reason=reason),)
+    if reason.endswith("; on_lost = hold"):
+        return (Pause(cause=causes.LOST, reason=reason),)
+    return (Pause(cause=causes.PERSON, reason=reason),)
+
+
+def cancelled_of(reason: str | None) -> Cancelled:
+    for cause in (causes.CASCADE, causes.PARENT):
+        if reason is not None and reason.startswith(f"{cause}:"):
+            return Cancelled(cause=cause, source=reason[len(cause) + 1 :])
+    if reason in _BY_TENURE:
+        return Cancelled(cause=_BY_TENURE[reason])
+    return Cancelled(cause=causes.PERSON, reason=reason or "")
+
+
+class TaskFields:
+    """The fields of one task as its patches leave them, the former ones of early patches included."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+        self._former: dict[str, Any] = {}
+        self._is_former = True  # until a patch has the fields of today
+
+    def update(self, patch: Mapping[str, Any]) -> None:
+        self.values |= {name: value for name, value in patch.items() if name not in _FORMER}
+        self._former |= {name: patch[name] for name in _FORMER if name in patch}
+        if any(name in patch for name in _NOW):
+            self._is_former = False
+        if self._is_former:
+            self._follow()
+
+    def _follow(self) -> None:
+        values, reason = self.values, self._former.get("reason")
+        state = values.get("state")
+        if state == PAUSED:
+            if reason is not None:  # else it was drained by a version that keeps causes
+                values["pauses"] = pauses_of(reason, self._former.get("resume_at"))
+        elif state in HELD and values.get("wanted") == "pause":
+            values["pauses"] = (Pause(cause=causes.DRAIN, reason=causes.DRAINED),)
+        elif "pauses" in values:
+            del values["pauses"]
+        if state == CANCELLED:
+            values["cancelled"] = cancelled_of(reason)
+        else:
+            values.pop("cancelled", None)
+
+
+def task_of(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of an archived task."""
+    fields = TaskFields()
+    fields.update(row)
+    return fields.values

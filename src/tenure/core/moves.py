@@ -1,0 +1,279 @@
+"""Every change of a task's state: one constructor for each. Nothing else sets `state`.
+
+`KEPT` says which of the state-bound fields a state may have; entering a state clears all others, so that nothing of
+the state that was left survives. `FIELDS` says for each constructor which fields it may change. The statements of
+the fused verbs write the same fields: a test compares them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tenure.core.causes import DRAIN, PERSON, Cancelled, Pause, with_pause
+from tenure.core.lifecycle import (
+    CANCELLED,
+    CLAIMED,
+    COMPLETED,
+    CREATED,
+    DEAD_LETTERED,
+    PAUSED,
+    PENDING,
+    READY,
+    RETRYING,
+    RUNNING,
+    STATES,
+    VALIDATING,
+)  # fmt: skip
+from tenure.core.records import LastError, Task, replace
+
+# --- what belongs to which state ----------------------------------------------------------------------------
+
+_HOLD: dict[str, Any] = {
+    "agent": None, "session": None, "claimed_at": None, "lease": None, "lease_until": None, "renewals": 0,
+    "presented_at": None, "claim_epoch": None, "wanted": None, "done_by": None, "warned_at": None, "funded": False,
+    "reserved": False, "unseen_since": None,
+}  # fmt: skip
+# Fields that belong to some states only, with what they are in the others.
+BOUND: dict[str, Any] = _HOLD | {
+    "offer_to": None, "offer_until": None, "parked": None, "price": None, "retry_at": None, "pauses": (),
+    "state_before": None, "cancelled": None, "completed_at": None, "work_product": None, "dead_lettered_at": None,
+    "archived_at": None,
+}  # fmt: skip
+KEPT: dict[str, frozenset[str]] = dict.fromkeys(STATES, frozenset()) | {
+    READY: frozenset({"offer_to", "offer_until", "parked", "price"}),
+    CLAIMED: frozenset({*_HOLD, "pauses"}),
+    RUNNING: frozenset({*_HOLD, "pauses"}),
+    PAUSED: frozenset({"pauses", "state_before", "retry_at"}),
+    VALIDATING: frozenset({"pauses"}),
+    COMPLETED: frozenset({"completed_at", "work_product", "archived_at"}),
+    RETRYING: frozenset({"retry_at"}),
+    DEAD_LETTERED: frozenset({"dead_lettered_at"}),
+    # and what it goes back to if that is undone
+    CANCELLED: frozenset({"cancelled", "state_before", "retry_at", "dead_lettered_at", "archived_at"}),
+}
+_CLEARED = {state: {name: BOUND[name] for name in BOUND if name not in KEPT[state]} for state in STATES}
+
+
+def _moved(task: Task, state: str, **changes: Any) -> Task:
+    return replace(task, **{**_CLEARED[state], "state": state, **changes})
+
+
+def _fields(*targets: str, more: tuple[str, ...] = ()) -> frozenset[str]:
+    return frozenset({"state", *more, *(name for target in targets for name in _CLEARED[target])})
+
+
+_WAITING = (PENDING, READY)
+_GRANTED = (
+    *_HOLD, "generation", "attempts", "answerable", "percent", "step", "progress_at",
+)  # fmt: skip
+_RUN = ("run", "attempts", "given_back", "failures")
+
+# constructor → the fields that it may change
+FIELDS: dict[str, frozenset[str]] = {
+    "waiting": _fields(*_WAITING, more=("ready_at",)),
+    "granted": _fields(CLAIMED, more=_GRANTED) - {"funded", "reserved"},
+    "started": frozenset({"state", "started_at"}),
+    "freed": _fields(*_WAITING, PAUSED, more=("ready_at", "attempts", "given_back", "answerable", "state_before")),
+    "paused": _fields(PAUSED, more=("pauses", "state_before")),
+    "lifted": _fields(*_WAITING, RETRYING, VALIDATING, more=("ready_at", "pauses", "wanted")),
+    "retrying": _fields(RETRYING, more=("retry_at", "state_before")),
+    "validating": _fields(VALIDATING, more=("answerable", "percent", "started_at")),
+    "refused": _fields(*_WAITING, PAUSED, more=("ready_at", "state_before", "percent", "failed_at", "last_error")),
+    "withdrawn": _fields(*_WAITING, PAUSED, more=("ready_at", "state_before", "percent", "attempts")),
+    "completed": _fields(COMPLETED, more=("completed_at", "work_product", "answerable", "percent", "started_at")),
+    "dead_lettered": _fields(DEAD_LETTERED, more=("dead_lettered_at", "answerable")),
+    "cancelled": _fields(CANCELLED, more=("cancelled", "state_before", "answerable")),
+    "uncancelled": _fields(CREATED, *_WAITING, DEAD_LETTERED, more=("ready_at", "pauses", "state_before")),
+    "new_run": _fields(
+        *_WAITING, more=(*_RUN, "ready_at", "troubled", "cool_offs", "answerable", "percent", "step"),
+    ),
+    "reset_undone": _fields(
+        COMPLETED, more=(*_RUN, "completed_at", "work_product", "answerable", "percent", "started_at"),
+    ),
+    "retry_undone": _fields(DEAD_LETTERED, more=(*_RUN, "dead_lettered_at", "answerable")),
+}  # fmt: skip
+
+
+# --- waiting for anybody ------------------------------------------------------------------------------------
+
+
+def waiting_state(task: Task, at: int) -> str:
+    """Where a task goes that nobody holds and nothing delays."""
+    if task.unmet > 0 or (task.not_before is not None and task.not_before > at):
+        return PENDING
+    return READY
+
+
+def waiting(task: Task, at: int) -> Task:
+    """Ready, or pending on what it waits for. One that is there already stays as it is, with its offer."""
+    state = waiting_state(task, at)
+    if state == task.state:
+        return task
+    return _moved(task, READY, ready_at=at) if state == READY else _moved(task, PENDING)
+
+
+# --- held ---------------------------------------------------------------------------------------------------
+
+
+def granted(task: Task, *, agent: str, session: str, lease: int, at: int, epoch: str, counts: bool) -> Task:
+    """Held from `at`; `counts`: it is another attempt."""
+    return _moved(
+        task, CLAIMED, generation=task.generation + 1, attempts=task.attempts + counts, agent=agent, session=session,
+        claimed_at=at, lease=lease, lease_until=at + lease, presented_at=at, claim_epoch=epoch, renewals=0,
+        wanted=None, done_by=None, warned_at=None, unseen_since=None, answerable=False, percent=None, step=None,
+        progress_at=None,
+    )  # fmt: skip
+
+
+def started(task: Task, at: int) -> Task:
+    """The first write of a holder is the start of its work."""
+    return replace(task, state=RUNNING, started_at=at) if task.state == CLAIMED else task
+
+
+def freed(
+    task: Task, at: int, *, attempts: int, given_back: int, answerable: bool, drains: bool = True, rests: bool = True
+) -> Task:
+    """Nobody holds it any more: it waits for anybody, or is paused where that was asked for (`drains`).
+
+    `rests`: it stays there; else the caller moves it on, and it was not ready in between.
+    """
+    counted: dict[str, Any] = {"attempts": attempts, "given_back": given_back, "answerable": answerable}
+    if task.pauses and drains:
+        return _moved(task, PAUSED, state_before=READY, **counted)
+    state = waiting_state(task, at)
+    if state == READY and rests:
+        counted["ready_at"] = at
+    return _moved(task, state, **counted)
+
+
+# --- paused -------------------------------------------------------------------------------------------------
+
+
+def paused(task: Task, pause: Pause) -> Task:
+    """Held back by one cause more; a hold has to be ended before."""
+    pauses = with_pause(task.pauses, pause)
+    if task.state == PAUSED:
+        return replace(task, pauses=pauses)
+    return _moved(task, PAUSED, state_before=task.state, pauses=pauses)
+
+
+def lifted(task: Task, is_over: Callable[[Pause], bool], at: int) -> Task:
+    """Without the causes that are over; a paused task goes on from where it was when the last is gone."""
+    left = tuple(pause for pause in task.pauses if not is_over(pause))
+    if task.state != PAUSED:
+        drains = any(pause.cause == DRAIN for pause in left)
+        return replace(task, pauses=left, wanted=task.wanted if drains or task.wanted != "pause" else None)
+    if left:
+        return replace(task, pauses=left)
+    if task.state_before == VALIDATING:
+        return _moved(task, VALIDATING, pauses=())
+    if task.state_before == RETRYING and task.retry_at is not None and task.retry_at > at:
+        return _moved(task, RETRYING)
+    return waiting(task, at)
+
+
+# --- failing, waiting for another attempt -------------------------------------------------------------------
+
+
+def retrying(task: Task, until: int) -> Task:
+    """Tried again at `until`; one that is paused stays so and waits from there."""
+    if task.state == PAUSED:
+        return replace(task, state_before=RETRYING, retry_at=until)
+    return _moved(task, RETRYING, retry_at=until)
+
+
+def dead_lettered(task: Task, at: int) -> Task:
+    return _moved(task, DEAD_LETTERED, dead_lettered_at=at, answerable=False)
+
+
+# --- results ------------------------------------------------------------------------------------------------
+
+
+def validating(task: Task, at: int) -> Task:
+    """A result waits for its verdict; what held the task back does so again if that is refused."""
+    return _moved(task, VALIDATING, answerable=False, percent=100, started_at=task.started_at or at)
+
+
+def refused(task: Task, at: int, error: LastError) -> Task:
+    """A verdict against the result: nothing was handed in."""
+    said: dict[str, Any] = {"percent": None, "failed_at": at, "last_error": error}
+    if task.pauses:
+        return _moved(task, PAUSED, state_before=READY, **said)
+    state = waiting_state(task, at)
+    return _moved(task, state, ready_at=at if state == READY else task.ready_at, **said)
+
+
+def withdrawn(task: Task, at: int, *, attempts: int) -> Task:
+    """What was handed in is of an older text: the task waits as if it had not been."""
+    if task.state == PAUSED:
+        return replace(task, state_before=READY, attempts=attempts, percent=None)
+    if task.pauses:
+        return _moved(task, PAUSED, state_before=READY, attempts=attempts, percent=None)
+    return replace(waiting(task, at), attempts=attempts, percent=None)
+
+
+def completed(task: Task, at: int, product: str | None) -> Task:
+    """The same whoever's word it is: a holder's, a verdict's, a person's, or an undo's."""
+    return _moved(
+        task, COMPLETED, completed_at=at, work_product=product, answerable=False, percent=100,
+        started_at=task.started_at or at,
+    )  # fmt: skip
+
+
+# --- cancelled ----------------------------------------------------------------------------------------------
+
+
+def cancelled(task: Task, why: Cancelled) -> Task:
+    """Cancelled where it was; a hold has to be ended before."""
+    kept = replace(why, pauses=task.pauses)
+    return _moved(task, CANCELLED, cancelled=kept, state_before=task.state, answerable=False)
+
+
+# What held a task back that was cancelled before causes were kept.
+BEFORE_IT = Pause(cause=PERSON, reason="it was paused before it was cancelled")
+
+
+def uncancelled(task: Task, at: int, *, paused_from: str | None = None) -> Task:
+    """Back to where it was, as far as that still exists. `paused_from`: where a paused one goes on."""
+    was, pauses = task.state_before, task.cancelled.pauses if task.cancelled is not None else ()
+    if was == PAUSED:
+        pauses = pauses or (BEFORE_IT,)
+        back = paused_from or (RETRYING if task.retry_at is not None else READY)
+        return _moved(task, PAUSED, state_before=back, pauses=pauses)
+    if was == VALIDATING:
+        return _moved(task, VALIDATING, pauses=pauses)
+    if was is not None and was in (DEAD_LETTERED, CREATED):
+        return _moved(task, was)
+    if was == RETRYING and task.retry_at is not None and task.retry_at > at:
+        return _moved(task, RETRYING)
+    return waiting(task, at)
+
+
+# --- runs ---------------------------------------------------------------------------------------------------
+
+
+def new_run(task: Task, at: int) -> Task:
+    """Started over by a person: attempts begin at 0, the generation goes on, older receipts are not answerable."""
+    fresh = replace(
+        task, run=task.run + 1, attempts=0, given_back=0, failures=(), troubled=(), cool_offs={}, answerable=False,
+        percent=None, step=None,
+    )  # fmt: skip
+    return waiting(fresh, at)
+
+
+def _run_before(task: Task, before: Mapping[str, Any]) -> Task:
+    return replace(
+        task, run=before["run"], attempts=before["attempts"], given_back=before["given_back"],
+        failures=tuple(before.get("failures", ())),
+    )  # fmt: skip
+
+
+def reset_undone(task: Task, before: Mapping[str, Any]) -> Task:
+    """The result of the earlier run stands again."""
+    return completed(_run_before(task, before), before["completed_at"], before["work_product"])
+
+
+def retry_undone(task: Task, before: Mapping[str, Any]) -> Task:
+    """A dead letter again, as of the earlier run."""
+    return dead_lettered(_run_before(task, before), before["dead_lettered_at"])

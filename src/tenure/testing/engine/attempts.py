@@ -1,0 +1,130 @@
+"""Attempts: what counts, what is given back at most ten times, what is free; and which failure is the last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tenure.core import commands as c
+from tenure.core.records import DeadLetter
+from tenure.testing.engine.stage import Stage
+from tenure.testing.factories import Scene, code_of
+
+FREE: dict[str, Callable[[Scene, str, str], object]] = {
+    "pause": lambda scene, key, _: (scene.do(c.Pause, task=key), scene.do(c.Resume, task=key)),
+    "ask": lambda scene, key, receipt: (
+        scene.do(c.Ask, receipt=receipt, question="?"), scene.do(c.Answer, task=key, text="!")
+    ),
+    "wait": lambda scene, _, receipt: scene.do(c.Wait, receipt=receipt),
+    "recover": lambda scene, key, _: scene.do(c.Recover, task=key),
+    "reassign": lambda scene, key, _: scene.do(c.Reassign, task=key, agent="ann"),
+    "terminate": lambda scene, _, __: (
+        scene.do(c.Terminate, agent="ann", graceful=False), scene.do(c.ResumeAgent, agent="ann")
+    ),
+    "edit": lambda scene, key, _: scene.do(c.Edit, task=key, changes={"spec": {"prompt": "x"}}, supersede=True),
+    "cancel": lambda scene, key, _: scene.do(c.Undo, command_id=scene.do(c.Cancel, task=key).command_id),
+}  # fmt: skip
+BACK: dict[str, Callable[[Scene, str], object]] = {
+    "release": lambda scene, receipt: scene.do(c.Release, receipt=receipt),
+    "leave": lambda scene, _: scene.do(c.Leave, session="s-ann"),
+    "new epoch": lambda scene, _: scene.engine.new_epoch("restored"),
+}
+
+
+class Attempts(Stage):
+    @pytest.mark.parametrize("verb", FREE)
+    def test_waiting_asking_and_a_person_s_verbs_never_count(self, scene: Scene, verb: str) -> None:
+        key = scene.add(max_attempts=3)
+        for _ in range(15):
+            FREE[verb](scene, key, scene.take(key))
+            assert scene.state(key) == "ready"
+        task = scene.task(key)
+        assert (task.attempts, task.given_back, task.generation) == (0, 0, 15)
+        scene.fail(scene.take(key), "task")
+        assert scene.state(key) == "retrying"
+
+    @pytest.mark.parametrize("verb", BACK)
+    def test_what_is_given_back_ten_times_counts_from_then_on_and_ends_in_a_dead_letter(
+        self, scene: Scene, verb: str
+    ) -> None:
+        key = scene.add(max_attempts=3)
+        for n in range(13):
+            assert scene.state(key) == "ready", n
+            BACK[verb](scene, scene.take(key, session="s-ann"))
+        task = scene.task(key)
+        assert (task.state, task.attempts, task.given_back) == ("dead_lettered", 3, 10)
+
+    def test_a_task_that_is_claimed_a_hundred_times_in_a_run_is_a_dead_letter(self, scene: Scene) -> None:
+        key = scene.add()
+        for _ in range(100):
+            scene.take(key)
+            scene.do(c.Recover, task=key)
+        denied = scene.claim(key)
+        assert (denied.outcome, denied.state) == ("DENIED_LIMIT", "dead_lettered")
+        (letter,) = scene.rows(DeadLetter)
+        assert (letter.error_class, "max_generations_per_task = 100" in letter.error) == ("limit", True)
+        scene.do(c.Retry, task=key)
+        assert scene.claim(key).outcome == "GRANTED"
+
+    def test_the_attempts_that_were_used_stay_within_those_that_there_are(self, scene: Scene) -> None:
+        key = scene.add(max_attempts=5)
+        for _ in range(2):
+            scene.fail(scene.take(key), "task")
+            scene.pass_time(hours=1)
+        answer = scene.try_to(c.Edit, task=key, changes={"max_attempts": 1})
+        assert code_of(answer) == "INVALID_INPUT"
+        assert "2 attempts" in answer.message
+        scene.do(c.Edit, task=key, changes={"max_attempts": 2})
+
+    # --- poison pills ---------------------------------------------------------------------------------------------
+
+    def fail_by(self, scene: Scene, key: str, *agents: str) -> None:
+        for agent in agents:
+            scene.fail(scene.take(key, agent), "task")
+            scene.pass_time(hours=1)
+
+    def test_the_third_failure_is_the_last_where_two_agents_failed(self, scene: Scene) -> None:
+        key = scene.add(max_attempts=10)
+        self.fail_by(scene, key, "ann", "ann")
+        assert scene.state(key) == "ready"
+        self.fail_by(scene, key, "bo")
+        assert (scene.state(key), scene.task(key).attempts) == ("dead_lettered", 3)
+        assert scene.rows(DeadLetter)[0].poison_pill is True
+
+    def test_one_agent_alone_poisons_nothing(self, scene: Scene) -> None:
+        key = scene.add(max_attempts=10)
+        self.fail_by(scene, key, "ann", "ann", "ann", "ann")
+        assert scene.state(key) == "ready"
+
+    def test_what_is_given_back_poisons_nothing(self, scene: Scene) -> None:
+        key = scene.add(max_attempts=10)
+        for agent in ("ann", "bo", "ann", "bo"):
+            scene.do(c.Release, receipt=scene.take(key, agent))
+            scene.pass_time(hours=1)
+        self.fail_by(scene, key, "ann", "bo")
+        assert scene.state(key) == "ready"
+
+    def test_a_lost_lease_is_a_failure_like_another(self, scene: Scene) -> None:
+        key = scene.add(max_attempts=10)
+        self.fail_by(scene, key, "ann", "bo")
+        scene.take(key, "cy", lease=60)
+        scene.pass_time(seconds=61)
+        assert scene.state(key) == "dead_lettered"
+
+    @pytest.mark.parametrize(("poison", "failures"), [(0, 6), (5, 4)])
+    def test_how_many_are_poison_is_the_task_s_to_say(self, scene: Scene, poison: int, failures: int) -> None:
+        key = scene.add(max_attempts=10, retry={"poison": poison})
+        self.fail_by(scene, key, *("ann", "bo") * (failures // 2))
+        assert scene.state(key) == "ready"
+        if poison:
+            self.fail_by(scene, key, "ann")
+            assert scene.state(key) == "dead_lettered"
+
+    def test_a_new_run_begins_without_the_failures_and_its_undo_has_them_again(self, scene: Scene) -> None:
+        key = scene.add(max_attempts=10)
+        self.fail_by(scene, key, "ann", "ann", "bo")
+        retried = scene.do(c.Retry, task=key)
+        assert scene.task(key).failures == ()
+        scene.do(c.Undo, command_id=retried.command_id)
+        assert scene.task(key).failures == ("ann", "ann", "bo")
