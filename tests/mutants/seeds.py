@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutant import ENGINE, Mutant
 from tests.mutants.seeds_of_artifacts import ARTIFACTS
 from tests.mutants.seeds_of_budgets import BUDGETS
+from tests.mutants.seeds_of_identity import IDENTITY
 from tests.mutants.seeds_of_models import MODELS
 from tests.mutants.seeds_of_moving import MOVING
 from tests.mutants.seeds_of_repeats import REPEATS
@@ -476,6 +477,7 @@ MUTANTS = (
     ),
     *BUDGETS,
     *MODELS,
+    *IDENTITY,
     *MOVING,
     *REPEATS,
     *SHARING,
