@@ -19,30 +19,33 @@ def user_state(environ: Mapping[str, str]) -> str:
     return os.path.join(environ.get("XDG_STATE_HOME") or os.path.join(home, ".local", "state"), "tenure")
 
 
-def user_states(environ: Mapping[str, str]) -> tuple[str, str]:
-    """Where a user's state may lie, the preferred folder first. Readers look in both."""
+def user_states(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Where the user's state may lie, the preferred folder first. Readers look in those that are `is_own`."""
     return user_state(environ), _sandbox_state(environ)
+
+
+def writable_state(environ: Mapping[str, str]) -> str:
+    """The first of `user_states` that can be written, created with mode 0700. Raises OSError where none can."""
+    return _first_writable(user_states(environ), "")
 
 
 def store_states(environ: Mapping[str, str], url: str) -> tuple[str, ...]:
     """Where the state that belongs to one store may lie, the preferred folder first. Readers look in all of them."""
-    import hashlib  # a fifth of what a bare start costs: only commands that look up a receipt pay for it
-
-    name = os.path.join("stores", hashlib.sha256(url.encode()).hexdigest()[:16])
-    return tuple(os.path.join(base, name) for base in user_states(environ))
+    return tuple(os.path.join(root, _store_folder(url)) for root in user_states(environ))
 
 
 def writable_store_state(environ: Mapping[str, str], url: str) -> str:
     """The first of `store_states` that can be written, created with mode 0700. Raises OSError where none can."""
-    first, second = store_states(environ, url)
+    return _first_writable(user_states(environ), _store_folder(url))
+
+
+def is_own(folder: str) -> bool:
+    """Is the folder there and this user's own? Anybody may create one below the temporary folder."""
     try:
-        make_private_folder(first)
-        if os.access(first, os.W_OK):
-            return first
+        found = os.stat(folder, follow_symlinks=False)
     except OSError:
-        pass
-    make_private_folder(second)
-    return second
+        return False
+    return found.st_uid == os.getuid()
 
 
 def make_private_folder(path: str) -> None:
@@ -71,6 +74,33 @@ def _sync(folder: str) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def _first_writable(roots: tuple[str, ...], inner: str) -> str:
+    for root in roots[:-1]:
+        folder = os.path.join(root, inner) if inner else root
+        try:
+            make_private_folder(folder)
+            if os.access(folder, os.W_OK):
+                return folder
+        except OSError:
+            continue
+    # Its parent is everybody's: the root itself must be ours before anything is created below it.
+    make_private_folder(roots[-1])
+    if not is_own(roots[-1]):
+        raise PermissionError(f"{roots[-1]} belongs to another user")
+    folder = os.path.join(roots[-1], inner) if inner else roots[-1]
+    make_private_folder(folder)
+    return folder
+
+
+def _store_folder(url: str) -> str:
+    """A name for the store, the same however its file is spelled."""
+    import hashlib  # a fifth of what a bare start costs: only commands that look up a receipt pay for it
+
+    path = url.removeprefix("sqlite://")
+    named = url if "://" in path else os.path.realpath(path)
+    return os.path.join("stores", hashlib.sha256(named.encode()).hexdigest()[:16])
 
 
 def _sandbox_state(environ: Mapping[str, str]) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from tenure.agents import hooks
 from tenure.agents.receipts import Receipts
 from tenure.client import Client
+from tenure.config import Home
 
 SESSION = "11111111-2222-4333-8444-555555555555"
 ENVIRON = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": SESSION, "USER": "ann"}
@@ -22,7 +23,7 @@ class Agent:
         self.folder = folder
         self.at = time.time()
         self.calls = 0
-        self.environ = dict(ENVIRON)
+        self.environ = {**ENVIRON, "TENURE_STATE": str(folder / "state")}
         self.home = folder / ".tenure"
         self.url = str(self.home / "tenure.db")
 
@@ -46,7 +47,10 @@ class Agent:
 
     @property
     def receipts(self) -> Receipts:
-        return Receipts(str(self.home), "default", SESSION)
+        return self.receipts_of("claude-5555")
+
+    def receipts_of(self, agent: str | None) -> Receipts:
+        return Receipts(Home(str(self.home), self.url), "default", SESSION, agent, self.environ)
 
     def claim(self, task: str | None = None, lease: float = 1800) -> str:
         granted = self.client().claim(task, lease=lease)

@@ -101,7 +101,9 @@ def shell_and_hook(tenure: Tenure, case: Case) -> list[dict[str, Any]]:
 
 
 def sessions(tenure: Tenure, kind: str) -> list[str]:
-    return sorted(path.name for path in (tenure.folder / ".tenure" / kind).iterdir())
+    if kind == "hooks":
+        return sorted(path.name for path in (tenure.folder / ".tenure" / "hooks").iterdir())
+    return sorted(path.name for path in Path(tenure.environ["HOME"]).rglob("receipts/*"))
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -189,6 +189,21 @@ def test_an_agent_that_starts_no_session_after_a_compaction_is_primed_with_its_n
     assert agent("PostToolUse") == {}
 
 
+def test_a_hook_renews_the_claims_of_every_agent_in_its_session(agent: Agent, owner: Client) -> None:
+    """Sub-agents that go by names of their own share the session, and its hooks."""
+    owner.add("one")
+    owner.add("two")
+    agent.claim("A-001", lease=60)
+    granted = agent.client(agent="kit").claim("A-002", lease=60)
+    assert granted.task
+    agent.receipts_of("kit").keep(granted.task["id"], granted.task["key"], str(granted.receipt))
+    before = [owner.show(key)["lease_until"] for key in ("A-001", "A-002")]
+    agent.later(60)
+    assert agent("PostToolUse") == {}
+    after = [owner.show(key)["lease_until"] for key in ("A-001", "A-002")]
+    assert all(new > old for old, new in zip(before, after, strict=True))
+
+
 # --- stop and end -------------------------------------------------------------------------------------------
 
 

@@ -15,6 +15,7 @@ import pytest
 from tenure.agents import processes
 from tenure.agents.identity import recognise
 from tenure.agents.receipts import NoReceipt, Receipts
+from tenure.config import Home
 from tenure.core.outcomes import Outcome
 from tests.cli.conftest import Tenure
 
@@ -104,35 +105,60 @@ def test_the_task_of_an_agent_that_was_killed_is_taken_over_at_once(tenure: Tenu
     agent.communicate()
     taken = tenure.process("claim", "--session", "bo", "--json")
     assert (taken.code, taken.json["generation"]) == (0, 2)
-    zombie = tenure.process("done", "A-001", "--session", "killed", "--json")
+    zombie = tenure.process("done", "A-001", "--json", CLAUDECODE="1", CLAUDE_CODE_SESSION_ID="killed")
     assert (zombie.code, zombie.json["outcome"]) == (6, "STALE_GENERATION")
 
 
 # --- receipts -----------------------------------------------------------------------------------------------
 
 
+def receipts(folder: Path, session: str = "s", agent: str | None = "ann", project: str = "p") -> Receipts:
+    home = Home(str(folder / ".tenure"), str(folder / ".tenure" / "tenure.db"))
+    return Receipts(home, project, session, agent, {"TENURE_STATE": str(folder / "state")})
+
+
+def files(folder: Path) -> list[Path]:
+    return [path for path in (folder / "state").rglob("*") if path.is_file()]
+
+
+def known(task: str, key: str, generation: int, state: str = "active") -> dict[str, object]:
+    reason = None if state == "active" else state.upper()
+    return {
+        "task": task, "key": key, "ref": "-".join(key.split("-")[:2]), "generation": generation, "state": state,
+        "reason": reason,
+    }  # fmt: skip
+
+
 def test_receipts_are_for_the_user_alone(tmp_path: Path) -> None:
-    kept = Receipts(str(tmp_path), "p", "s")
-    kept.keep("task_1", "A-001-x", "A-001@1:T")
-    (file,) = (tmp_path / "receipts" / "s").iterdir()
+    receipts(tmp_path).keep("task_1", "A-001-x", "A-001@1:T")
+    (file,) = files(tmp_path)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert stat.S_IMODE((tmp_path / "receipts").stat().st_mode) & 0o077 == 0
+    for folder in file.relative_to(tmp_path / "state").parents:
+        assert stat.S_IMODE((tmp_path / "state" / folder).stat().st_mode) & 0o077 == 0
 
 
-def test_receipts_are_found_by_session_and_task(tmp_path: Path) -> None:
-    ann, bo = Receipts(str(tmp_path), "p", "ann"), Receipts(str(tmp_path), "p", "bo")
+def test_receipts_are_found_by_session_agent_and_task(tmp_path: Path) -> None:
+    ann, bo = receipts(tmp_path, "ann"), receipts(tmp_path, "bo")
     ann.keep("task_1", "A-001-x", "A-001@1:T")
-    assert ann.find(None).receipt == ann.find("A-001").receipt == ann.find("a-001-x").receipt == "A-001@1:T"
-    with pytest.raises(NoReceipt, match="holds no task"):
-        bo.find(None)
-    with pytest.raises(NoReceipt, match="no receipt for A-001"):
-        bo.find("A-001")
-    with pytest.raises(NoReceipt):
-        Receipts(str(tmp_path), "other", "ann").find("A-001")
+    for name in (None, "A-001", "a-001-x", "A-001@1", "a-001-x@1", "task_1", "task_1@1"):
+        assert ann.find(name).receipt == "A-001@1:T"
+    for other in (bo, receipts(tmp_path, "ann", "bo"), receipts(tmp_path, "ann", project="other")):
+        for name in (None, "A-001", "A-001@1", "task_1@1"):
+            with pytest.raises(NoReceipt):
+                other.find(name)
+    with pytest.raises(NoReceipt, match="no receipt for A-001@2"):
+        ann.find("A-001@2")
+
+
+def test_one_who_finds_no_receipt_is_told_whose_there_are_in_the_session(tmp_path: Path) -> None:
+    receipts(tmp_path, agent="bo").keep("task_1", "A-001-x", "A-001@1:T")
+    with pytest.raises(NoReceipt) as refused:
+        receipts(tmp_path).find(None)
+    assert "A-001@1 for agent bo" in str(refused.value.hint)
 
 
 def test_a_short_key_never_stands_for_a_longer_number(tmp_path: Path) -> None:
-    kept = Receipts(str(tmp_path), "p", "s")
+    kept = receipts(tmp_path)
     kept.keep("task_1", "A-0011-write-it", "A-0011@1:T")
     with pytest.raises(NoReceipt):
         kept.find("A-001")
@@ -142,28 +168,108 @@ def test_a_short_key_never_stands_for_a_longer_number(tmp_path: Path) -> None:
 
 
 def test_with_two_tasks_the_one_must_be_named(tmp_path: Path) -> None:
-    kept = Receipts(str(tmp_path), "p", "s")
+    kept = receipts(tmp_path)
     kept.keep("task_1", "A-001-x", "A-001@1:T")
     kept.keep("task_2", "A-002-y", "A-002@1:T")
-    with pytest.raises(NoReceipt, match="2 tasks: A-001-x, A-002-y"):
-        kept.find(None)
+    both = [known("task_1", "A-001-x", 1), known("task_2", "A-002-y", 1)]
+    with pytest.raises(NoReceipt, match=r"2 tasks: A-001@1 \(held\), A-002@1 \(held\)"):
+        kept.find(None, lambda: both)
+    assert kept.find("A-002", lambda: both).receipt == "A-002@1:T"
     kept.settle("A-001@1:T", Outcome(outcome="ACCEPTED"))
     assert kept.find(None).key == "A-002-y"
     assert kept.find("A-001").receipt == "A-001@1:T"  # a repeat is still presented
 
 
+def test_a_claim_whose_last_word_was_never_noted_is_not_in_the_way(tmp_path: Path) -> None:
+    """Its command was killed between the commit and the note: the store knows that it is over."""
+    kept = receipts(tmp_path)
+    kept.keep("task_1", "A-001-x", "A-001@1:T")
+    kept.keep("task_2", "A-002-y", "A-002@1:T")
+    assert kept.find(None, lambda: [known("task_2", "A-002-y", 1)]).receipt == "A-002@1:T"
+
+
+def test_after_a_loss_the_claim_must_be_named_with_its_generation(tmp_path: Path) -> None:
+    kept = receipts(tmp_path)
+    kept.keep("task_1", "A-001-x", "A-001@1:T")
+    kept.keep("task_2", "A-002-y", "A-002@1:T")
+    lost = [known("task_1", "A-001-x", 1, "expired"), known("task_2", "A-002-y", 1)]
+    kept.settle("A-001@1:T", Outcome(outcome="STALE_GENERATION"))
+    for name in (None, "A-001", "A-002"):
+        with pytest.raises(NoReceipt, match=r"A-002@1 \(held\), A-001@1 \(expired\)"):
+            kept.find(name, lambda: lost)
+    assert kept.find("A-002@1", lambda: lost).receipt == "A-002@1:T"
+    assert kept.find("A-001@1", lambda: lost).receipt == "A-001@1:T"
+
+
+def test_a_lost_claim_that_is_the_only_one_is_still_presented(tmp_path: Path) -> None:
+    kept = receipts(tmp_path)
+    kept.keep("task_1", "A-001-x", "A-001@1:T")
+    kept.settle("A-001@1:T", Outcome(outcome="STALE_GENERATION"))
+    assert kept.find(None, lambda: [known("task_1", "A-001-x", 1, "superseded")]).receipt == "A-001@1:T"
+
+
+def test_two_generations_of_one_task_are_two_claims(tmp_path: Path) -> None:
+    kept = receipts(tmp_path)
+    kept.keep("task_1", "A-001-x", "A-001@1:T")
+    kept.keep("task_1", "A-001-x", "A-001@2:U")
+    lost = [known("task_1", "A-001-x", 1, "expired"), known("task_1", "A-001-x", 2)]
+    with pytest.raises(NoReceipt):
+        kept.find("A-001", lambda: lost)
+    assert kept.find("A-001@1", lambda: lost).receipt == "A-001@1:T"
+    assert kept.find("A-001@2", lambda: lost).receipt == "A-001@2:U"
+
+
+def test_a_holder_that_took_its_task_again_need_not_name_it(tmp_path: Path) -> None:
+    kept = receipts(tmp_path)
+    kept.keep("task_1", "A-001-x", "A-001@1:T")
+    kept.keep("task_1", "A-001-x", "A-001@2:U", instead_of="A-001@1:T")
+    lost = [known("task_1", "A-001-x", 1, "expired"), known("task_1", "A-001-x", 2)]
+    for name in (None, "A-001", "A-001@1", "A-001@2"):
+        assert kept.find(name, lambda: lost).receipt == "A-001@2:U"
+
+
 @pytest.mark.parametrize("session", ["../../etc", "a/b", ".hidden", "x" * 300, "ü ß", ""])
-def test_no_session_name_leaves_the_folder(tmp_path: Path, session: str) -> None:
-    kept = Receipts(str(tmp_path), "p", session)
+def test_no_session_or_agent_name_leaves_the_folder(tmp_path: Path, session: str) -> None:
+    kept = receipts(tmp_path, session, agent=session)
     kept.keep("../task", "A-001-x", "A-001@1:T")
-    files = [p for p in tmp_path.rglob("*") if p.is_file()]
-    assert len(files) == 1
-    assert files[0].parent.parent == tmp_path / "receipts"
+    (file,) = files(tmp_path)
+    assert file.resolve().is_relative_to((tmp_path / "state" / "stores").resolve())
     assert kept.find(None).receipt == "A-001@1:T"
 
 
 def test_a_file_of_nobody_is_passed_over(tmp_path: Path) -> None:
-    kept = Receipts(str(tmp_path), "p", "s")
+    kept = receipts(tmp_path)
     kept.keep("task_1", "A-001-x", "A-001@1:T")
-    (tmp_path / "receipts" / "s" / "half").write_text("{")
-    assert kept.find(None).key == "A-001-x"
+    (file,) = files(tmp_path)
+    file.with_name("half").write_text("{")
+    assert kept.find(None, lambda: [known("task_1", "A-001-x", 1)]).key == "A-001-x"
+
+
+def test_receipts_from_before_are_used_for_the_agent_that_the_store_says(tmp_path: Path) -> None:
+    earlier = tmp_path / ".tenure" / "receipts" / "s"
+    earlier.mkdir(parents=True)
+    (earlier / "task_1").write_text(
+        json.dumps({"project": "p", "task": "task_1", "key": "A-001-x", "receipt": "A-001@1:T"})
+    )
+    kept = receipts(tmp_path)
+    for name in (None, "A-001", "A-001@1"):
+        assert kept.find(name, lambda: [known("task_1", "A-001-x", 1)]).receipt == "A-001@1:T"
+        with pytest.raises(NoReceipt):
+            kept.find(name, list)
+    kept.settle("A-001@1:T", Outcome(outcome="ACCEPTED"))
+    assert kept.live() == []
+
+
+def test_a_receipt_that_ended_in_a_sandbox_has_ended(tmp_path: Path) -> None:
+    """A sandbox cannot write to the home folder: its notes lie in the temporary one, and are read as well."""
+    outside = receipts(tmp_path)
+    outside.keep("task_1", "A-001-x", "A-001@1:T")
+    home = Home(str(tmp_path / ".tenure"), str(tmp_path / ".tenure" / "tenure.db"))
+    (tmp_path / "taken").write_text("a file where the folder should be")
+    (tmp_path / "tmp").mkdir()
+    inside = {"TENURE_STATE": str(tmp_path / "taken"), "TMPDIR": str(tmp_path / "tmp")}
+    Receipts(home, "p", "s", "ann", inside).keep("task_1", "A-001-x", "A-001@1:T")
+    Receipts(home, "p", "s", "ann", inside).settle("A-001@1:T", Outcome(outcome="ACCEPTED"))
+    both = {"TENURE_STATE": str(tmp_path / "state"), "TMPDIR": str(tmp_path / "tmp")}
+    assert Receipts(home, "p", "s", "ann", both).live() == []
+    assert len(outside.live()) == 1  # as the first place alone has it

@@ -104,7 +104,7 @@ def test_with_two_tasks_held_the_text_needs_its_task(tenure: Tenure, add: Add) -
     tenure("claim", "-n", 2)
     said = tenure("progress", "going on")
     assert said.code == 6
-    assert "A-001-one, A-002-two" in said.err
+    assert "A-001@1 (held), A-002@1 (held)" in said.err
     assert tenure("progress", "A-002", "going on").code == 0
     assert tenure("show", "A-002", "--json").json["step"] == "going on"
 

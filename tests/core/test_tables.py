@@ -96,7 +96,8 @@ def test_every_command_has_its_role_and_its_handler() -> None:
 def test_the_roles_are_the_specs() -> None:
     member = {
         "plan", "link", "unlink", "publish", "pause", "resume", "answer", "cancel", "retry", "reset", "adopt",
-        "archive", "edit", "assign", "reassign", "recover", "abort", "note", "undo", "drain", "terminate", "resume_agent",
+        "archive", "edit", "assign", "reassign", "recover", "abort", "note", "undo", "drain", "terminate",
+        "resume_agent",
     }  # fmt: skip
     admin = ["stop_line", "start_line", "define_project", "define_track", "create_key", "rotate_key", "revoke_key"]
     admin += ["set_budget", "remove_budget", "move_budget"]

@@ -221,6 +221,7 @@ def every_look(rich: Rich) -> Iterator[tuple[type[q.Query], dict[str, Any]]]:
         yield q.Next, {"agent": agent, "session": f"s-{agent}"}
         yield q.Inbox, {"agent": agent, "unread": False}
         yield q.Session, {"session": f"s-{agent}"}
+        yield q.OwnClaims, {"session": f"s-{agent}", "agent": agent}
     yield q.Sessions, {}
     yield q.States, {"tasks": (*keys, "Z-999")}
     for key in keys:

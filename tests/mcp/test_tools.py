@@ -130,17 +130,21 @@ async def test_filters_and_capabilities_choose_the_task(here: Connect, owner: Cl
         assert granted["lease"] == 60
 
 
+def _kept(environ: dict[str, str]) -> list[Path]:
+    return list(Path(environ["HOME"]).rglob("A-001@1"))
+
+
 async def test_claims_are_kept_for_the_session_until_they_have_had_their_last_word(
-    here: Connect, owner: Client, folder: Path
+    here: Connect, owner: Client, environ: dict[str, str]
 ) -> None:
     owner.add("x")
     async with here("s1") as agent:
         receipt = (await agent("claim"))["receipt"]
-        (kept,) = (folder / ".tenure" / "receipts" / "s1").iterdir()
+        (kept,) = _kept(environ)
         assert kept.stat().st_mode & 0o777 == 0o600
         assert json.loads(kept.read_text())["receipt"] == receipt
         await agent("finish", receipt=receipt, outcome="fail", summary="no luck")
-        assert json.loads(kept.read_text())["ended"] == "OK"
+        assert json.loads(kept.with_name("A-001@1.ended").read_text())["ended"] == "OK"
         assert (await agent("show", what="held"))["tasks"] == []
 
 

@@ -6,6 +6,7 @@ from tests.mutants.mutant import ENGINE, Mutant
 from tests.mutants.seeds_of_artifacts import ARTIFACTS
 from tests.mutants.seeds_of_budgets import BUDGETS
 from tests.mutants.seeds_of_disks import DISKS
+from tests.mutants.seeds_of_identity import IDENTITY
 from tests.mutants.seeds_of_models import MODELS
 from tests.mutants.seeds_of_moves import MOVES
 from tests.mutants.seeds_of_moving import MOVING
@@ -481,6 +482,7 @@ MUTANTS = (
     *DISKS,
     *MODELS,
     *MOVES,
+    *IDENTITY,
     *MOVING,
     *REPEATS,
     *PLACE,

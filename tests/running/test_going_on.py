@@ -12,6 +12,7 @@ from tenure.agents.receipts import Receipts
 from tenure.agents.running.holding import Hold, OwnWord, Stop
 from tenure.agents.running.keeping import described
 from tenure.client import Client
+from tenure.config import Home
 from tenure.core.records import RetryPolicy
 from tenure.testing import FakeClock
 from tests.running.conftest import Stage
@@ -145,7 +146,7 @@ class Held:
         self.hold = Hold(
             self.client, granted, lease=24 * 3600.0, process=lambda: described(os.getpid()), stopped=self.stops.append,
             settled=self.settled.append, moved=lambda _: None, renewed=lambda: None, say=self.said.append,
-            receipts=Receipts(str(folder), "default", "s"),
+            receipts=Receipts(Home(str(folder), str(folder / "tenure.db")), "default", "s", "me"),
         )  # fmt: skip
 
     def after(self, minutes: float) -> None:

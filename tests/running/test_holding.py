@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import time
+from pathlib import Path
 
 import msgspec
 
 from tenure.agents.receipts import Receipts
 from tenure.agents.running.holding import Hold, Stop
 from tenure.agents.running.keeping import described
+from tenure.config import Home
 from tenure.core.commands import Claim, Gone, Process
 from tests.running.conftest import Stage, until
 
@@ -73,7 +75,8 @@ def test_a_task_is_not_taken_again_for_an_agent_whose_keeper_is_dead(stage: Stag
     stops: list[Stop] = []
     hold = Hold(
         stage.client, granted, lease=300.0, process=lambda: None, stopped=stops.append, settled=print, moved=print,
-        receipts=Receipts(str(stage.home), "default", "s"), renewed=lambda: None, say=print,
+        receipts=Receipts(Home(str(stage.home), str(stage.home / "tenure.db")), "default", "s", "me"),
+        renewed=lambda: None, say=print,
     )  # fmt: skip
     expire(stage, key)
 
@@ -171,7 +174,8 @@ def test_a_checkpoint_of_the_agent_is_not_written_over(stage: Stage) -> None:
 
 
 def _receipts(stage: Stage) -> list[str]:
-    return [json.loads(p.read_text())["receipt"] for p in (stage.home / "receipts").rglob("task_*")]
+    kept = [p for p in Path(stage.environ["HOME"]).rglob("receipts/**/*@*") if p.is_file()]
+    return [json.loads(p.read_text())["receipt"] for p in kept]
 
 
 def test_a_task_that_is_drained_is_given_back_at_the_next_renewal(stage: Stage) -> None:
@@ -195,4 +199,4 @@ def test_no_receipt_is_left_behind(stage: Stage) -> None:
     stage.run("--until-empty").ends()
 
     assert _receipts(stage) == []
-    assert list((stage.home / "receipts").iterdir()) == []
+    assert list(Path(stage.environ["HOME"]).rglob("receipts/*")) == []

@@ -56,7 +56,7 @@ def test_an_agent_knows_its_task_and_may_speak_of_it(stage: Stage) -> None:
     progress, whoami, cancel = (stage.control / "calls" / key).read_text().split("\n\n")[:3]
     assert progress.startswith("0 ")
     assert key in whoami
-    assert "role agent" in whoami
+    assert "role     agent" in whoami
     assert cancel.startswith("7 ")  # an agent may not operate on work, even where a person has started the runner
     environ = json.loads((stage.control / "environ" / key).read_text())
     assert "CLAUDECODE" not in environ

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tenure.agents import dialects, identity, processes, remarks
 from tenure.agents.dialects import AFTER_TOOL, BEFORE_EDIT, COMPACTING, END, START, STOP, Event
+from tenure.agents.identity import GIVEN, JOINED
 from tenure.agents.known import KNOWN, Known, marked
+from tenure.agents.private_files import safe_name
 from tenure.agents.receipts import Kept, Receipts
 from tenure.agents.remarks import Remarks
 from tenure.config import Home, NoStore, find_home, read_settings
@@ -23,8 +25,7 @@ if TYPE_CHECKING:
     from tenure.client import Client
     from tenure.config import Value
 
-GIVEN = ("--session", "TENURE_SESSION")  # where somebody else has named the session
-SURE = frozenset({*GIVEN, "the nearest agent process", *(agent.session for agent in KNOWN.values() if agent.session)})
+SURE = identity.SURE | {JOINED}
 QUIET = 30.0  # seconds between two renewals of a session; a lease is sixty times as long
 CLI_STALE = 1800.0  # seconds: a CLI agent thinks for minutes between two signs of life
 
@@ -46,11 +47,13 @@ class Call:
     """One event, who it comes from, and what it is about; each looked up when first asked for."""
 
     def __init__(
-        self, event: Event, agent: str, who: Who, home: Home, settings: Mapping[str, Value], now: Callable[[], float]
-    ) -> None:
+        self, event: Event, agent: str, who: Who, home: Home, settings: Mapping[str, Value], now: Callable[[], float],
+        environ: Mapping[str, str],
+    ) -> None:  # fmt: skip
         self.event, self.agent, self.who, self.home, self.settings, self.now = event, agent, who, home, settings, now
         self.project = str(settings["project"].value)
-        self.receipts = Receipts(home.folder, self.project, who.session)
+        # A hook speaks for its session: all agents in it, sub-agents too, live as long as the session does.
+        self.receipts = Receipts(home, self.project, who.session, environ=environ)
 
     def client(self) -> Client:
         from tenure.client import Client
@@ -62,7 +65,7 @@ class Call:
         )  # fmt: skip
 
     def remarks(self) -> Remarks:
-        return Remarks(os.path.join(self.home.folder, "hooks", os.path.basename(self.receipts.folder)))
+        return Remarks(os.path.join(self.home.folder, "hooks", safe_name(self.who.session)))
 
 
 class Told(NamedTuple):
@@ -92,7 +95,7 @@ def answer(
     agent, who = recognise(environ, event, told)
     if who.source not in SURE:
         return {}  # the agent has just ended, and whatever is above it now is not its session
-    call = Call(event._replace(folder=where), agent, who, home, settings, now)
+    call = Call(event._replace(folder=where), agent, who, home, settings, now, environ)
     key = f"{event.kind} {event.tool} {event.id or event.label}"
     if not call.remarks().is_first(key, now(), has_id=bool(event.id)):
         return {}
@@ -192,7 +195,7 @@ def _after_tool(call: Call) -> dict[str, Any]:
         kept.primed()
         for receipt, outcome in outcomes:
             line = _news(receipt, outcome.outcome, outcome.directive, outcome.directive_text)
-            if kept.is_news(receipt.receipt.partition(":")[0], outcome.outcome + (outcome.directive or "")) and line:
+            if kept.is_news(receipt.name, outcome.outcome + (outcome.directive or "")) and line:
                 news.append(line)
             if outcome.outcome in _LOST or outcome.outcome == "ALREADY_EXPIRED":
                 kept.lost(receipt.key)
@@ -218,7 +221,7 @@ def _renew(client: Client, held: list[Kept]) -> tuple[list[tuple[Kept, Any]], in
 
 
 def _news(kept: Kept, outcome: str, directive: str | None, text: str | None) -> str:
-    ref, _, generation = kept.receipt.partition(":")[0].partition("@")
+    ref, _, generation = kept.name.rpartition("@")
     if outcome == "ALREADY_EXPIRED":
         return f"tenure: {kept.key} (generation {generation}): {_EXPIRED.format(ref)}."
     if outcome in _LOST:
@@ -290,8 +293,7 @@ def _judged(client: Client, held: list[Kept]) -> tuple[list[Kept], list[Kept]]:
     valid: list[Kept] = []
     gone: list[Kept] = []
     for kept, state in zip(held, states, strict=True):
-        generation = kept.receipt.partition(":")[0].rpartition("@")[2]
-        is_held = state.get("state") in HELD and str(state.get("generation")) == generation
+        is_held = state.get("state") in HELD and state.get("generation") == kept.generation
         (valid if is_held else gone).append(kept)
     return valid, gone
 
@@ -335,7 +337,7 @@ def _stop(call: Call) -> dict[str, Any]:
 
 def _end(call: Call) -> dict[str, Any]:
     """The session is over: what it holds is given back. A session that somebody else has named is theirs to end."""
-    if call.who.source in GIVEN:
+    if call.who.source in (*GIVEN, JOINED):
         return {}
     from tenure.core.errors import NotFound
 

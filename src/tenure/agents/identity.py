@@ -1,8 +1,8 @@
 """Who speaks: agent, session and role, from flags, environment or the process tree. Nothing has to be joined first.
 
 A session must be the same for all commands of one run of an agent, and another for everything else. In this order:
-`--session`, TENURE_SESSION, the agent CLI's own variable, the nearest agent process (pid and start time), the
-terminal's session leader. The agent's *name* is for people; authority is the receipt alone.
+`--session`, TENURE_SESSION, the nearest ancestor that has joined, the agent CLI's own variable, the nearest agent
+process (pid and start time), the terminal. The agent's *name* is for people; authority is the receipt alone.
 """
 
 from __future__ import annotations
@@ -11,9 +11,16 @@ import os
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from tenure.agents import processes
+from tenure.agents import processes, recorded
 from tenure.agents.known import KNOWN, Known, marked
 from tenure.agents.processes import Process
+from tenure.agents.recorded import Joined
+
+JOINED = "a process that joined"
+AGENT_PROCESS = "the nearest agent process"
+# Where a session was named by somebody, or is an agent CLI's own: a process that joins there stays in it.
+GIVEN = ("--session", "TENURE_SESSION")
+SURE = frozenset({*GIVEN, AGENT_PROCESS, *(agent.session for agent in KNOWN.values() if agent.session)})
 
 
 class Who(NamedTuple):
@@ -24,20 +31,69 @@ class Who(NamedTuple):
     user: str
     source: str  # where the session's name came from
     process: Process | None  # whose end is the session's end, where there is one
+    agent_source: str = ""  # where the agent's name came from
+    role_source: str = ""
 
 
 def recognise(environ: Mapping[str, str], agent: str | None = None, session: str | None = None) -> Who:
     """Who runs this command; `agent` and `session` are what was given by flags."""
+    return _recognised(environ, agent, session, recorded.nearest_joined(environ))
+
+
+def join(environ: Mapping[str, str], agent: str | None, session: str | None, type: str | None) -> Who:
+    """Who joins: as `recognise`, with the calling script kept as who it is from now on."""
+    who = _recognised(environ, agent, session, None)
+    process = recorded.joining_process()
+    if process is None:
+        return who
+    is_sure = who.source in SURE
+    try:
+        named = recorded.record_joined(environ, process, who.agent, who.session if is_sure else None, type or who.type)
+        if is_sure and who.source not in GIVEN:
+            recorded.record_agent_name(environ, who.session, who.agent)
+    except OSError:
+        return who  # nothing can be kept: the session is still known by what it was recognised from
+    return who if is_sure else who._replace(session=named, source=JOINED, process=process)
+
+
+def _recognised(environ: Mapping[str, str], agent: str | None, session: str | None, joined: Joined | None) -> Who:
     inside = _innermost(environ)
-    name = agent or environ.get("TENURE_AGENT") or None
     user = environ.get("USER") or environ.get("LOGNAME") or _login()
-    found, source, process = _session(environ, session, inside)
+    found, source, process, terminal_name = _session(environ, session, inside, joined)
     # A marker lowers the role, and nothing in the environment raises it again.
-    is_agent = inside is not None or environ.get("TENURE_ROLE") == "agent"
-    type = inside.type if inside else ("generic" if is_agent or agent else "human")
+    role, role_source = _role(environ, inside)
+    name, named_by = _name(environ, agent, joined)
+    if name is None and inside is not None:
+        name, named_by = recorded.agent_name(environ, found), JOINED
+        name, named_by = (
+            (name, JOINED) if name else (f"{inside.type}-{_short(found)}", f"{inside.title} and its session")
+        )
+    if name is None and terminal_name:
+        name, named_by = terminal_name, JOINED
     if name is None:
-        name = f"{inside.type}-{_short(found)}" if inside else user
-    return Who(name, found, "agent" if is_agent else "owner", type, user, source, process)
+        name, named_by = user, "the user's name"
+    type = inside.type if inside else ("generic" if role == "agent" or agent else "human")
+    if joined is not None and joined.type and inside is None:
+        type = joined.type
+    return Who(name, found, role, type, user, source, process, named_by, role_source)
+
+
+def _role(environ: Mapping[str, str], inside: Known | None) -> tuple[str, str]:
+    if inside is not None:
+        return "agent", next((f"{marker} is set" for marker in inside.markers if environ.get(marker)), inside.title)
+    if environ.get("TENURE_ROLE") == "agent":
+        return "agent", "TENURE_ROLE"
+    return "owner", "no agent was recognised"
+
+
+def _name(environ: Mapping[str, str], given: str | None, joined: Joined | None) -> tuple[str | None, str]:
+    if given:
+        return given, "--agent"
+    if environ.get("TENURE_AGENT"):
+        return environ["TENURE_AGENT"], "TENURE_AGENT"
+    if joined is not None and joined.agent:
+        return joined.agent, f"{JOINED} (pid {joined.pid})"
+    return None, ""
 
 
 def _login() -> str:
@@ -60,25 +116,26 @@ def _innermost(environ: Mapping[str, str]) -> Known | None:
     return next(named, candidates[0])
 
 
-def _session(environ: Mapping[str, str], given: str | None, inside: Known | None) -> tuple[str, str, Process | None]:
+def _session(
+    environ: Mapping[str, str], given: str | None, inside: Known | None, joined: Joined | None
+) -> tuple[str, str, Process | None, str | None]:
+    """The session, where it came from, whose end is its end; and the name that a terminal's leader joined by."""
     if given:
-        return given, "--session", None
+        return given, "--session", None, None
     if environ.get("TENURE_SESSION"):
-        return environ["TENURE_SESSION"], "TENURE_SESSION", None
+        return environ["TENURE_SESSION"], "TENURE_SESSION", None, None
+    if joined is not None:
+        return joined.session, JOINED, joined.process, None
     programs = inside.programs if inside else [program for agent in KNOWN.values() for program in agent.programs]
     # The processes of a sandbox end with the command that it was made for: they stand for no session.
     process = None if processes.is_sandboxed(programs) else processes.nearest(programs)
     if inside and inside.session and environ.get(inside.session):
-        return environ[inside.session], inside.session, process
+        return environ[inside.session], inside.session, process, None
     if process is not None:
         kind = inside.type if inside else process.programs[-1]
-        return f"{kind}-{process.pid}-{process.start}", "the nearest agent process", process
-    leader = processes.look_up(os.getsid(0))
-    if leader is None:  # the leader has ended: its number is still this session's alone
-        return f"terminal-{os.getsid(0)}", "the session's number", None
-    # Without a terminal the leader may be the shell of this one command: its end says nothing.
-    lasting = leader if leader.has_terminal else None
-    return f"terminal-{leader.pid}-{leader.start}", "the terminal's session leader", lasting
+        return f"{kind}-{process.pid}-{process.start}", AGENT_PROCESS, process, None
+    terminal = recorded.terminal(environ)
+    return terminal.session, terminal.source, terminal.process, terminal.joined.agent if terminal.joined else None
 
 
 def _short(session: str) -> str:

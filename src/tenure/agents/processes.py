@@ -64,6 +64,16 @@ def _from_ps(pid: int) -> Process | None:
     return Process(pid, int(said[0]), start, programs, has_terminal=said[7].strip("?") != "")
 
 
+def lineage(pid: int | None = None) -> list[Process]:
+    """The ancestors of this process, its parent first (or from `pid` on, itself included)."""
+    found = []
+    process = look_up(os.getppid() if pid is None else pid)
+    while process is not None:
+        found.append(process)
+        process = look_up(process.parent) if process.parent else None
+    return found
+
+
 def nearest(programs: Collection[str], pid: int | None = None) -> Process | None:
     """The closest ancestor (of this process, unless told) that goes by one of these names."""
     process = look_up(os.getppid() if pid is None else pid)
@@ -72,6 +82,53 @@ def nearest(programs: Collection[str], pid: int | None = None) -> Process | None
             return process
         process = look_up(process.parent) if process.parent else None
     return None
+
+
+def is_copy(process: Process, above: Process) -> bool:
+    """Is it a copy that a program has made of itself, as shells do for a part of a script?"""
+    try:
+        with open(f"{PROC}/{process.pid}/cmdline", "rb") as mine, open(f"{PROC}/{above.pid}/cmdline", "rb") as theirs:
+            return mine.read() == theirs.read()
+    except OSError:
+        return False
+
+
+def is_read_by(process: Process, above: Process) -> bool:
+    """Does the one above read what the process prints, as a shell reads the output of `$(…)`?"""
+    try:
+        output = os.readlink(f"{PROC}/{process.pid}/fd/1")
+        ours = os.listdir(f"{PROC}/{above.pid}/fd")
+    except OSError:
+        return False
+    return output.startswith("pipe:") and any(_link(f"{PROC}/{above.pid}/fd/{number}") == output for number in ours)
+
+
+def _link(path: str) -> str:
+    try:
+        return os.readlink(path)
+    except OSError:
+        return ""
+
+
+def is_in_foreground() -> bool:
+    """Does this process belong to the job that its terminal's keys go to?"""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)
+
+
+def is_nohup() -> bool:
+    """Is the signal ignored by which a closing terminal ends what runs in it?"""
+    import signal  # only claims at a prompt ask
+
+    return signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
 
 
 def is_sandboxed(programs: Collection[str]) -> bool:

@@ -1,29 +1,43 @@
-"""Receipts that a session keeps, one file a task: `.tenure/receipts/SESSION/TASK`, readable by the user alone.
+"""Receipts that a session keeps for its agents, one file a claim, readable by the user alone.
 
-They are looked up by session and task, never by folder, worktree or agent name: agents share folders and names, and a
-zombie must not be handed the receipt of the one that took over. A receipt that was answered for good is kept as
-`ended`: it is still presented when its task is named, so that a repeat gets the same answer.
+They lie in the user's state folder: `receipts/SESSION/PROJECT/AGENT/KEY@GENERATION`. A receipt is used for the session
+and the agent it was given to and for nobody else, never by folder or worktree: agents share folders, terminals and
+session ids, and a zombie must not present the receipt of the one that took over. A claim that had its last word stays
+as `.ended` (by its own holder) or `.lost`: naming it presents the receipt again, so that a repeat gets the same answer.
+
+Receipts in `.tenure/receipts`, where they lay before, are read as well. They do not say whose they are: the store does.
 """
 
 from __future__ import annotations
 
 import os
-import string
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from tenure import user_state
+from tenure.agents.private_files import safe_name, write_private
 from tenure.core.errors import TenureError
 from tenure.core.outcomes import Outcome
 
-# After these the claim is over, whatever is tried with its receipt.
-LAST_WORDS = frozenset(
+if TYPE_CHECKING:
+    from tenure.config import Home
+
+# After these the claim is over, whatever is tried with its receipt: by its holder's word, or without it.
+OWN_WORDS = frozenset({"ACCEPTED", "VALIDATING"})
+LOST_WORDS = frozenset(
     {
-        "ACCEPTED", "VALIDATING", "STALE_GENERATION", "STALE_EPOCH", "FUTURE_GENERATION", "SESSION_MISMATCH",
-        "NO_CLAIM", "TASK_ALREADY_COMPLETED", "TASK_CANCELLED",
+        "STALE_GENERATION", "STALE_EPOCH", "FUTURE_GENERATION", "SESSION_MISMATCH", "NO_CLAIM",
+        "TASK_ALREADY_COMPLETED", "TASK_CANCELLED",
     }
 )  # fmt: skip
-_PLAIN = frozenset(string.ascii_letters + string.digits + "-_.")
+LAST_WORDS = OWN_WORDS | LOST_WORDS
+ENDED, LOST = ".ended", ".lost"
+DAY = 86400.0  # seconds that a lost claim makes its agent name the others
+_MANY = 500  # files of one agent before old ones are looked for
 
 
 class NoReceipt(TenureError):
@@ -35,78 +49,268 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     task: str  # its id
     key: str
     receipt: str
+    agent: str | None = None  # None: kept by an earlier version, which did not say
     ended: str | None = None  # the outcome that ended it
+    instead_of: tuple[int, ...] = ()  # generations that its holder lost, and knows of
+
+    @property
+    def name(self) -> str:
+        return claim_name(self.receipt)
+
+    @property
+    def generation(self) -> int:
+        return int(self.name.rpartition("@")[2])
+
+
+class Named(NamedTuple):
+    """A task as somebody has named it: `B-003`, `B-003-implement`, an id, or one claim of it, `B-003@7`."""
+
+    task: str
+    generation: int | None
+
+    def fits(self, kept: Kept) -> bool:
+        wanted = self.task.upper()
+        if wanted in (kept.task.upper(), kept.key.upper(), ref_of(kept.receipt).upper()):
+            return True
+        # `B-003-imp` may stand for a longer key; `B-003` is whole, and never stands for B-0031
+        return self.task.count("-") > 1 and kept.key.upper().startswith(wanted)
+
+
+def named(text: str) -> Named:
+    task, at, number = text.rpartition("@")
+    return Named(task, int(number)) if at and task and number.isascii() and number.isdigit() else Named(text, None)
 
 
 class Receipts:
-    """What one session holds in one project."""
+    """What one agent of a session holds in one project; without an agent, what all of them hold."""
 
-    def __init__(self, home: str, project: str, session: str) -> None:
-        self.folder = os.path.join(home, "receipts", _safe(session))
-        self.project = project
-        self.session = session
+    def __init__(
+        self, home: Home, project: str, session: str, agent: str | None = None,
+        environ: Mapping[str, str] = os.environ,
+    ) -> None:  # fmt: skip
+        self.project, self.session, self.agent = project, session, agent
+        self._home, self._environ = home, environ
+        self._states: tuple[str, ...] = ()
+        self._inner = os.path.join("receipts", safe_name(session), safe_name(project))
+        self._earlier = os.path.join(home.folder, "receipts", safe_name(session))
 
-    def keep(self, task: str, key: str, receipt: str, ended: str | None = None) -> None:
-        above = os.path.dirname(self.folder)
-        for folder in (os.path.dirname(above), above, self.folder):  # makedirs gives its mode to the last one only
-            os.makedirs(folder, mode=0o700, exist_ok=True)
-        kept = Kept(project=self.project, task=task, key=key, receipt=receipt, ended=ended)
-        write_private(os.path.join(self.folder, _safe(task)), msgspec.json.encode(kept))
+    # --- keeping ---
+
+    def keep(self, task: str, key: str, receipt: str, *, instead_of: str | None = None) -> None:
+        """Keep the receipt of a claim. `instead_of`: the receipt that its holder has lost for it. Raises OSError."""
+        before = next((kept for kept in self.all() if kept.receipt == instead_of), None) if instead_of else None
+        lost = (*before.instead_of, before.generation) if before else ()
+        kept = Kept(
+            project=self.project, task=task, key=key, receipt=receipt, agent=self.agent or "", instead_of=lost
+        )  # fmt: skip
+        folder = self._writable(self.agent or "")
+        write_private(os.path.join(folder, _file(receipt)), msgspec.json.encode(kept))
+        for place in self._places():
+            for suffix in (ENDED, LOST):
+                with suppress(OSError):
+                    os.unlink(os.path.join(place, safe_name(self.agent or ""), _file(receipt) + suffix))
+        if before is not None:
+            self._end(before, ENDED, "TAKEN_AGAIN")
+        _prune(folder)
 
     def settle(self, receipt: str, outcome: Outcome, *, ends: bool = False) -> Outcome:
-        """Remember that a receipt has had its last word: it is no longer held, and hooks no longer renew it.
+        """Note that a receipt has had its last word: it is no longer held, and hooks no longer renew it.
 
-        `ends` says that the command gives the claim back if it is granted.
+        `ends` says that the command gives the claim back if it is granted. A note that cannot be written is left out:
+        the store says the same when it is asked.
         """
-        if outcome.outcome in LAST_WORDS or (ends and outcome.ok) or is_last_refusal(outcome):
-            for kept in self.all():
+        is_own = outcome.outcome in OWN_WORDS or (ends and outcome.ok) or is_last_refusal(outcome)
+        if is_own or outcome.outcome in LOST_WORDS:
+            for kept in self._of_all().live():  # a sub-agent may present another's, given by --receipt
                 if kept.receipt == receipt:
-                    self.keep(kept.task, kept.key, receipt, outcome.outcome)
+                    self._end(kept, ENDED if is_own else LOST, outcome.outcome)
         return outcome
 
+    def _end(self, kept: Kept, suffix: str, word: str) -> None:
+        content = msgspec.json.encode(msgspec.structs.replace(kept, ended=word))
+        with suppress(OSError):
+            if kept.agent is None:
+                write_private(os.path.join(self._earlier, safe_name(kept.task)), content)
+                return
+            agent, file = safe_name(kept.agent), _file(kept.receipt)
+            write_private(os.path.join(self._writable(kept.agent), file + suffix), content)
+            for place in self._places():
+                with suppress(OSError):
+                    os.unlink(os.path.join(place, agent, file))
+
     def forget(self) -> None:
-        """Drop what this session keeps; for the end of a session."""
-        for kept in self.all():
-            os.unlink(os.path.join(self.folder, _safe(kept.task)))
+        """Drop what is kept; for the end of a session."""
+        for place in self._places():
+            for agent in self._agents(place):
+                folder = os.path.join(place, agent)
+                for name in _listed(folder):
+                    with suppress(OSError):
+                        os.unlink(os.path.join(folder, name))
+                for empty in (folder, place, os.path.dirname(place)):
+                    with suppress(OSError):
+                        os.rmdir(empty)
+        for kept in self._from_before():
+            with suppress(OSError):
+                os.unlink(os.path.join(self._earlier, safe_name(kept.task)))
+        with suppress(OSError):
+            os.rmdir(self._earlier)
+
+    # --- reading ---
 
     def all(self) -> Iterator[Kept]:
-        try:
-            names = sorted(os.listdir(self.folder))
-        except FileNotFoundError:
-            return
-        for name in names:
-            try:
-                with open(os.path.join(self.folder, name), "rb") as file:
-                    kept = msgspec.json.decode(file.read(), type=Kept)
-            except (OSError, msgspec.DecodeError):
-                continue  # just being replaced, or not ours
-            if kept.project == self.project:
-                yield kept
+        """Every claim that is kept, ended ones too."""
+        for agent, names in self._by_agent().items():
+            for name in sorted(names):
+                kept = self._read(agent, name)
+                if kept is not None:
+                    yield kept
+        yield from self._from_before()
 
     def live(self) -> list[Kept]:
-        return [kept for kept in self.all() if kept.ended is None]
+        """Claims that have not had their last word, as far as this machine knows."""
+        found = [
+            kept
+            for agent, names in self._by_agent().items()
+            for name in sorted(names)
+            if not name.endswith((ENDED, LOST)) and (kept := self._read(agent, name)) is not None
+        ]
+        return found + [kept for kept in self._from_before() if kept.ended is None]
 
-    def find(self, task: str | None) -> Kept:
-        """The receipt for a task named by id, key or a beginning of it; unnamed, the only one this session holds."""
-        if task is None:
-            held = self.live()
-            if len(held) == 1:
-                return held[0]
-            if not held:
-                raise NoReceipt(f"session {self.session} holds no task", "`tenure claim` takes one")
-            names = ", ".join(kept.key for kept in held[:5])
-            raise NoReceipt(f"session {self.session} holds {len(held)} tasks: {names}", "name the one you mean")
-        kept, wanted = list(self.all()), task.upper()
-        named = [one for one in kept if wanted in (one.task.upper(), one.key.upper(), ref_of(one.receipt).upper())]
-        # `B-003-imp` may stand for a longer key; `B-003` is whole, and never stands for B-0031
-        if not named and task.count("-") > 1:
-            named = [one for one in kept if one.key.upper().startswith(wanted)]
-        if len(named) != 1:
-            raise NoReceipt(
-                f"session {self.session} holds no receipt for {task}",
-                "present it with --receipt, or claim the task; `tenure whoami` shows what this session holds",
-            )
-        return named[0]
+    def _by_agent(self) -> dict[str, set[str]]:
+        """File names by agent. A claim that has ended in one place has ended, wherever else it still seems to live."""
+        found: dict[str, set[str]] = {}
+        for place in self._places():
+            for agent in self._agents(place):
+                found.setdefault(agent, set()).update(_listed(os.path.join(place, agent)))
+        return {agent: names - _over(names) for agent, names in found.items()}
+
+    def _of_all(self) -> Receipts:
+        """What the session keeps for all of its agents."""
+        return Receipts(self._home, self.project, self.session, None, self._environ)
+
+    def _agents(self, place: str) -> list[str]:
+        return [safe_name(self.agent)] if self.agent is not None else sorted(_listed(place))
+
+    def _read(self, agent: str, name: str) -> Kept | None:
+        for place in self._places():
+            kept = _decoded(os.path.join(place, agent, name))
+            if kept is not None and kept.project == self.project:
+                return kept
+        return None  # just being replaced, or not ours
+
+    def _from_before(self) -> list[Kept]:
+        found = (_decoded(os.path.join(self._earlier, name)) for name in sorted(_listed(self._earlier)))
+        return [kept for kept in found if kept is not None and kept.project == self.project]
+
+    def _places(self) -> list[str]:
+        self._states = self._states or user_state.store_states(self._environ, self._home.url)
+        return [os.path.join(state, self._inner) for state in self._states if user_state.is_own(state)]
+
+    def _writable(self, agent: str) -> str:
+        state = user_state.writable_store_state(self._environ, self._home.url)
+        folder = os.path.join(state, self._inner, safe_name(agent))
+        user_state.make_private_folder(folder)
+        return folder
+
+    # --- finding ---
+
+    def find(self, task: str | None, ask: Callable[[], list[dict[str, Any]]] | None = None) -> Kept:
+        """The receipt for a claim named `KEY@GENERATION`; or for a task, or for none, while only one can be meant.
+
+        `ask` gives what the store knows of this agent's claims in this session (`Client.own_claims`). It is asked only
+        where the files do not tell: several claims seem to live, or one was lost.
+        """
+        wanted = named(task) if task is not None else None
+        if wanted is not None and wanted.generation is not None:
+            return self._one_claim(wanted, ask)
+        live = self.live()
+        is_plain = all(kept.agent is not None for kept in live)
+        if len(live) < 2 and is_plain and not self._has_lost():
+            return self._alone(wanted, live)
+        return self._among(wanted, live, ask() if ask is not None else [])
+
+    def _one_claim(self, wanted: Named, ask: Callable[[], list[dict[str, Any]]] | None) -> Kept:
+        fitting = [kept for kept in self.all() if wanted.fits(kept)]
+        for kept in fitting:
+            if wanted.generation in (kept.generation, *kept.instead_of) and kept.ended != "TAKEN_AGAIN":
+                is_ours = kept.agent is not None or kept.ended is not None or _knows(ask, kept)
+                if is_ours:
+                    return kept
+        raise self._none(f"{wanted.task}@{wanted.generation}")
+
+    def _alone(self, wanted: Named | None, live: list[Kept]) -> Kept:
+        """No claim was lost, and at most one lives."""
+        if wanted is None:
+            if live:
+                return live[0]
+            raise self._none(None)
+        fitting = [kept for kept in live if wanted.fits(kept)] or [kept for kept in self.all() if wanted.fits(kept)]
+        if not fitting or len({kept.task for kept in fitting}) > 1:
+            raise self._none(wanted.task)
+        return max(fitting, key=lambda kept: kept.generation)
+
+    def _among(self, wanted: Named | None, live: list[Kept], known: list[dict[str, Any]]) -> Kept:
+        """Several claims, or a lost one: what lives and what was lost is the store's word."""
+        every = list(self.all())
+        forgiven = {(kept.task, number) for kept in every for number in kept.instead_of}
+        living = {(claim["task"], claim["generation"]) for claim in known if claim["state"] == "active"}
+        lost = [
+            claim for claim in known
+            if claim["state"] != "active" and (claim["task"], claim["generation"]) not in forgiven
+        ]  # fmt: skip
+        held = [kept for kept in live if (kept.task, kept.generation) in living]
+        if lost:
+            # One claim in all, and that one was lost: nothing else can be meant, and its result is kept as refused.
+            own = [kept for kept in every if (kept.task, kept.generation) == (lost[0]["task"], lost[0]["generation"])]
+            others = [kept for kept in every if kept not in own]
+            if len(lost) == 1 and not living and len(own) == 1 and not others and (not wanted or wanted.fits(own[0])):
+                return own[0]
+            raise self._several(held, lost)
+        fitting = [kept for kept in held if wanted is None or wanted.fits(kept)]
+        if not fitting and wanted is not None:  # a repeat of what has had its last word
+            ended = [kept for kept in every if kept.ended is not None and wanted.fits(kept)]
+            fitting = sorted(ended, key=lambda kept: kept.generation)[-1:] if len({k.task for k in ended}) == 1 else []
+        if len(fitting) == 1:
+            return fitting[0]
+        raise self._several(held, lost) if fitting else self._none(wanted.task if wanted else None)
+
+    def _has_lost(self) -> bool:
+        """Has this agent been told in the last day that a claim of its was over?"""
+        for place in self._places():
+            for agent in self._agents(place):
+                for name in _listed(os.path.join(place, agent)):
+                    if name.endswith(LOST) and _age(os.path.join(place, agent, name)) < DAY:
+                        return True
+        return any(kept.ended in LOST_WORDS for kept in self._from_before())
+
+    def _several(self, held: list[Kept], lost: list[dict[str, Any]]) -> NoReceipt:
+        names = [f"{kept.name} (held)" for kept in held]
+        names += [f"{claim['ref']}@{claim['generation']} ({str(claim['reason']).lower()})" for claim in lost]
+        why = "a claim of its ended without its word" if lost else f"it holds {len(held)} tasks"
+        more = f" and {len(names) - 10} more" if len(names) > 10 else ""
+        return NoReceipt(
+            f"which claim is meant? agent {self.agent} in session {self.session}: {why}: {', '.join(names[:10])}{more}",
+            "name it as KEY@GENERATION, or set TENURE_TASK to it; `tenure claim` printed both",
+        )
+
+    def _none(self, task: str | None) -> NoReceipt:
+        what = f"no receipt for {task}" if task else "no task"
+        theirs = [kept for kept in self._of_all().live() if kept.agent not in (None, self.agent)]
+        hint = "`tenure claim` takes one" if task is None else "present it with --receipt, or claim the task"
+        if theirs and self.agent is not None:
+            names = ", ".join(f"{kept.name} for agent {kept.agent}" for kept in theirs[:5])
+            hint += f"; this session also keeps {names}: speak as that agent with --agent, or present --receipt"
+        else:
+            hint += "; `tenure whoami` shows who you are and what you hold"
+        return NoReceipt(f"agent {self.agent} in session {self.session} holds {what}", hint)
+
+
+def sessions_with_receipts(home: Home, environ: Mapping[str, str]) -> list[str]:
+    """The names of folders that sessions keep their receipts in, from before and now."""
+    places = [os.path.join(home.folder, "receipts")]
+    states = user_state.store_states(environ, home.url)
+    places += [os.path.join(state, "receipts") for state in states if user_state.is_own(state)]
+    return sorted({name for place in places for name in _listed(place)})
 
 
 def is_last_refusal(outcome: Outcome) -> bool:
@@ -114,23 +318,57 @@ def is_last_refusal(outcome: Outcome) -> bool:
     return outcome.outcome == "INVALID_OUTPUT" and outcome.directive != "continue"
 
 
-def write_private(path: str, content: bytes) -> None:
-    """Write a file for the user alone, by a rename: a reader sees the old content or the new, never half of it."""
-    new = f"{path}.{os.getpid()}"
-    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(content)
-    os.replace(new, path)
-
-
 def ref_of(receipt: str) -> str:
     """The short key that a receipt begins with."""
     return receipt.partition("@")[0]
 
 
-def _safe(name: str) -> str:
-    """A file name for any session or task; one that could be mistaken or leave the folder is named by its hash."""
-    if name and set(name) <= _PLAIN and not name.startswith(".") and len(name) <= 100:
-        return name
-    import hashlib
+def claim_name(receipt: str) -> str:
+    """`B-003@7`: the claim that a receipt is of."""
+    return receipt.rpartition(":")[0] or receipt
 
-    return "h-" + hashlib.sha256(name.encode()).hexdigest()[:40]
+
+def _over(names: set[str]) -> set[str]:
+    return {name.removesuffix(ENDED).removesuffix(LOST) for name in names if name.endswith((ENDED, LOST))}
+
+
+def _knows(ask: Callable[[], list[dict[str, Any]]] | None, kept: Kept) -> bool:
+    known = ask() if ask is not None else []
+    return any((claim["task"], claim["generation"]) == (kept.task, kept.generation) for claim in known)
+
+
+def _file(receipt: str) -> str:
+    ref, _, generation = claim_name(receipt).rpartition("@")
+    return f"{safe_name(ref.replace('::', '.'))}@{generation}"
+
+
+def _decoded(path: str) -> Kept | None:
+    try:
+        with open(path, "rb") as file:
+            return msgspec.json.decode(file.read(), type=Kept)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def _listed(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
+def _age(path: str) -> float:
+    try:
+        return time.time() - os.stat(path).st_mtime
+    except OSError:
+        return DAY
+
+
+def _prune(folder: str) -> None:
+    """Drop what ended more than a day ago, once there is much of it."""
+    names = _listed(folder)
+    if len(names) > _MANY:
+        for name in names:
+            if name.endswith((ENDED, LOST)) and _age(os.path.join(folder, name)) > DAY:
+                with suppress(OSError):
+                    os.unlink(os.path.join(folder, name))

@@ -21,7 +21,7 @@ import msgspec
 
 from tenure.agents import fences, git
 from tenure.agents.checkouts import named
-from tenure.agents.receipts import write_private
+from tenure.agents.private_files import write_private
 from tenure.client import Client
 from tenure.config import upward
 from tenure.core.errors import InvalidInput, TenureError

@@ -80,7 +80,7 @@ def _named(given: Namespace) -> tuple[str, str]:
 
 
 def _print(got: Got) -> int:
-    from tenure.cli.frame import reader_left
+    from tenure.cli.saying import reader_left
 
     try:
         if sys.stdout.isatty():  # a person reads it, and a terminal would obey what stands in it
@@ -102,7 +102,7 @@ def list_(run: Run, given: Namespace) -> Answer:
     """What the claims of a task have put: of one name the last generation's first."""
     from tenure.client.wire import plain as wire
 
-    task = given.task or run.receipts.find(None).task
+    task = run.task_held(given.task)
     entries = run.client.artifacts(task, generation=given.generation)
     return Answer(wire(entries), lambda: _listed(entries))
 

@@ -12,12 +12,15 @@ from tenure.core.outcomes import Outcome
 MOST_SHOWN = 2000  # characters of one input; the rest is a command away
 
 
-def briefing(outcome: Outcome, editor: str | None = None) -> str:
-    """`editor`: who last changed the task's words, if anybody did."""
+def briefing(outcome: Outcome, editor: str | None = None, *, is_only: bool = False) -> str:
+    """`editor`: who last changed the task's words, if anybody did.
+
+    `is_only`: the one claim of this command, which the shell may go on to call its task.
+    """
     task = outcome.task or {}
-    ref = task.get("ref", "")
+    claim = f"{task.get('ref', '')}@{outcome.generation}"
     lines = [f"{task.get('key')} is yours: generation {outcome.generation}, attempt {outcome.attempt}."]
-    lines += [f"receipt  {outcome.receipt}"]
+    lines += [f"claim    {claim}", f"receipt  {outcome.receipt}"]
     if outcome.lease is not None:
         lines += [f"lease    {outcome.lease:.0f} s; every command on this task renews it"]
     if outcome.model:
@@ -39,7 +42,9 @@ def briefing(outcome: Outcome, editor: str | None = None) -> str:
         lines += [f"left by {plain(left['agent'])} (generation {left['generation']}): {_short(left['data'])}"]
     if outcome.unfinished:
         lines += ["", f"You also hold: {', '.join(outcome.unfinished)}"]
-    lines += ["", f'Then: tenure done {ref} -s "what you did"   (or: fail {ref} -m "why", release {ref})']
+    lines += ["", f'Then: tenure done {claim} -s "what you did"   (or: fail {claim} -m "why", release {claim})']
+    if is_only:
+        lines += [f"export TENURE_TASK={claim}"]
     return "\n".join(lines)
 
 

@@ -48,7 +48,7 @@ def show(run: Run, given: Namespace) -> Answer:
 
     if given.budget is not None and given.budget < 1:
         raise Usage("checkpoint show: --budget is at least 1")
-    task = run.client.show(given.task or run.receipts.find(None).task)
+    task = run.client.show(run.task_held(given.task))
     found = task.get("checkpoint")
     if found is None:
         return Answer({"task": task["key"], "checkpoint": None}, f"{task['key']}: no checkpoint yet")

@@ -17,7 +17,7 @@ EXITS: dict[int, str] = {
     11: "bad configuration",
     12: "not authorised",
     70: "a bug of ours; nothing was done",
-    75: "outcome unknown: send again",
+    75: "outcome unknown, or done and the answer could not be written: send again",
     130: "interrupted",
 }
 
@@ -69,6 +69,7 @@ OF_ERROR = {
     "NOT_SIGNED_IN": 12,
     "BUG": 70,
     "OUTCOME_UNKNOWN": 75,
+    "UNFINISHED": 75,
 }
 
 

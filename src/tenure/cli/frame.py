@@ -15,7 +15,8 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from tenure.cli.exits import OF_ERROR, exit_of
+from tenure.cli.exits import exit_of
+from tenure.cli.saying import Interrupted, Unfinished, in_a_line, open_closed, refuse, said, tell
 from tenure.cli.verbs import ALIASES, GROUPS, VERBS
 from tenure.core.errors import TenureError
 
@@ -79,6 +80,9 @@ class Run:
         self.environ = os.environ
         self.is_json: bool = given.json
         self.is_terminal = sys.stdout.isatty()
+        self.done: list[Outcome] = []  # what had an effect: an error that comes after it says so
+        self.warnings: list[str] = []  # what went wrong after that
+        self.untold: list[Callable[[], None]] = []  # called where the answer reaches nobody
         self.folder = os.path.abspath(given.dir or ".")
         self._client: Client | None = None
         self._who: Who | None = None
@@ -130,6 +134,10 @@ class Run:
             self._who = recognise(self.environ, self.given.agent, self.given.session)
         return self._who
 
+    def speak_as(self, who: Who) -> None:
+        """Speak as this agent from now on."""
+        self._who = who
+
     @property
     def client(self) -> Client:
         """The store's client, speaking as `who`."""
@@ -138,12 +146,13 @@ class Run:
         return self._client
 
     def client_at(self, url: str, *, role: str | None = None, create: bool = False) -> Client:
-        from tenure.client import Client
+        from tenure.cli.noting import NotingClient
 
         who = self.who
-        client = Client(
+        client = NotingClient(
             url, self.project, key=self.setting("key"), agent=who.agent, session=who.session, role=role or who.role,
             user=who.user, create=create, artifacts=self.artifacts,
+            done=self.done,
         )  # fmt: skip
         if not client.is_remote and (self.setting("prices") or self.setting("tiers")):
             from tenure.config import file_of
@@ -162,43 +171,63 @@ class Run:
     def receipts(self) -> Receipts:
         from tenure.agents.receipts import Receipts
 
-        return Receipts(self.home.folder, self.project, self.who.session)
+        return Receipts(self.home, self.project, self.who.session, self.who.agent, self.environ)
+
+    def named_task(self, task: str | None) -> str | None:
+        """The task that was named, or the one that TENURE_TASK names."""
+        return task or self.environ.get("TENURE_TASK") or None
 
     def receipt(self, given: Namespace) -> str:
-        """The receipt to present: --receipt, the one that this session keeps, or that of this folder's one claim."""
+        """The receipt to present: --receipt, the one that this agent keeps here, or that of this folder's one claim."""
         if given.receipt:
             return str(given.receipt)
-        from tenure.agents.receipts import NoReceipt, ref_of
+        from tenure.agents.receipts import NoReceipt, claim_name, named, ref_of
 
+        task = self.named_task(given.task)
         try:
-            return self.receipts.find(given.task).receipt
+            return self.receipts.find(task, self.client.own_claims).receipt
         except NoReceipt:
             from tenure.agents.worktrees import receipt_here
 
             here = receipt_here(self.folder)
-            if here is None or (given.task and not f"{given.task}-".upper().startswith(f"{ref_of(here)}-".upper())):
+            if here is None:
+                raise
+            wanted = named(task) if task else None
+            if wanted and wanted.generation is not None and not claim_name(here).endswith(f"@{wanted.generation}"):
+                raise
+            if wanted and not f"{wanted.task}-".upper().startswith(f"{ref_of(here)}-".upper()):
                 raise
             return here
 
+    def task_held(self, task: str | None) -> str:
+        """The task that was named, by TENURE_TASK too; else the one that this agent holds."""
+        from tenure.agents.receipts import named
+
+        task = self.named_task(task)
+        return named(task).task if task else self.receipts.find(None, self.client.own_claims).task
+
+    def warn(self, text: str) -> None:
+        """Something went wrong after the effect: told on stderr, and beside the answer in JSON."""
+        self.warnings.append(text)
+
     def close(self) -> None:
-        if self._client is not None:
+        if self._client is None:
+            return
+        try:
             self._client.close()
+        except Exception as error:
+            if not self.done:
+                raise
+            from tenure.cli.printing import say
+
+            say(f"tenure: it was done; closing the store failed: {error}", sys.stderr)
 
 
 def answered(outcome: Outcome, text: str | Callable[[], str] = "", **more: Any) -> Answer:
     """An outcome as an answer: its one shape for --json, its kind as the exit code."""
     from tenure.client.wire import outcome_value
 
-    return Answer({**outcome_value(outcome), **more}, text or (lambda: _said(outcome)), exit_of(outcome.outcome))
-
-
-def _said(outcome: Outcome) -> str:
-    line = f"{outcome.outcome}: {outcome.message}" if outcome.message else outcome.outcome
-    line = f"{line}\n  {outcome.hint}" if outcome.hint else line
-    if outcome.brief is None:
-        return line
-    told = "" if outcome.outcome == "CHANGED" else f"\n  {outcome.directive_text or 'the description was changed'}"
-    return f"{line}{told}\n{outcome.diff}"
+    return Answer({**outcome_value(outcome), **more}, text or (lambda: said(outcome)), exit_of(outcome.outcome))
 
 
 # --- from words to an answer --------------------------------------------------------------------------------
@@ -219,21 +248,18 @@ class Parser(argparse.ArgumentParser):
 
 def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
+    open_closed()
     wants_json = "--json" in words
     try:
         return _run(words)
     except TenureError as error:
-        return _refused(error, wants_json)
+        return refuse(error, wants_json)
     except KeyboardInterrupt:
-        return _refused(_Interrupted("interrupted"), wants_json)
+        return refuse(Interrupted("interrupted"), wants_json)
     except Exception as error:  # noqa: BLE001 a user never sees a traceback; it is kept for the report
         from tenure.cli.crash import kept_crash
 
-        return _refused(kept_crash(error, words), wants_json)
-
-
-class _Interrupted(TenureError):
-    code = "INTERRUPTED"
+        return refuse(kept_crash(error, words), wants_json)
 
 
 def _run(words: list[str]) -> int:
@@ -248,13 +274,38 @@ def _run(words: list[str]) -> int:
     given = parser.parse_intermixed_args([*before, *rest])
     run = Run(given, name)
     try:
-        answer = function(run, given)
-        if isinstance(answer, int):
-            return answer
-        _print(answer, run.is_json)
-        return answer.code
+        answer = _answer(function, run, given)
+        return answer if isinstance(answer, int) else tell(answer, run)
     finally:
         run.close()
+
+
+def _answer(function: Verb, run: Run, given: Namespace) -> Answer | int:
+    """What the verb says. Whatever fails after an effect does not hide it."""
+    try:
+        return function(run, given)
+    except TenureError as error:
+        if run.done:
+            _after_effect(error, run)
+        raise
+    except Exception as error:
+        if not run.done:
+            raise
+        raise _after_effect(_unfinished(error, run), run) from error
+
+
+def _after_effect(error: TenureError, run: Run) -> TenureError:
+    error.definite = False
+    error.message += f"; before that it was done: {in_a_line(run.done[-1])}"
+    return error
+
+
+def _unfinished(error: Exception, run: Run) -> TenureError:
+    if isinstance(error, OSError):
+        return Unfinished(f"{run.verb}: {error}", "`tenure show` tells how the task stands; to send it again is safe")
+    from tenure.cli.crash import kept_crash
+
+    return kept_crash(error, [run.verb])
 
 
 def _leading(words: list[str]) -> tuple[list[str], list[str]]:
@@ -318,38 +369,3 @@ def parser_of(name: str, function: Verb) -> Parser:
 def _formatter(prog: str) -> argparse.HelpFormatter:
     # A width of its own: argparse makes a formatter for each option, and asks the terminal's width each time.
     return argparse.RawDescriptionHelpFormatter(prog, max_help_position=30, width=100)
-
-
-# --- saying it ----------------------------------------------------------------------------------------------
-
-
-def _print(answer: Answer, is_json: bool) -> None:
-    try:
-        _write(answer, is_json)
-    except BrokenPipeError:
-        reader_left()
-
-
-def reader_left() -> None:
-    """Nobody reads stdout any more, as after `head`: what was done is done, and there is nobody to tell."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _write(answer: Answer, is_json: bool) -> None:
-    from tenure.cli.printing import say, say_json
-
-    if is_json:
-        say_json(answer.value)
-    elif text := answer.text if isinstance(answer.text, str) else answer.text():
-        say(text)
-
-
-def _refused(error: TenureError, wants_json: bool) -> int:
-    if wants_json:
-        told = {"code": error.code, "message": error.message, "hint": error.hint, "definite": error.definite}
-        _print(Answer({"error": {name: value for name, value in told.items() if value is not None}}), True)
-    else:
-        from tenure.cli.printing import say
-
-        say(f"tenure: {error.message}\n" + (f"  {error.hint}\n" if error.hint else ""), sys.stderr)
-    return 130 if isinstance(error, _Interrupted) else OF_ERROR.get(error.code, 70)

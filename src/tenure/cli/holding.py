@@ -8,7 +8,9 @@ from typing import Any
 from tenure.cli.frame import Answer, Run, Usage, answered, arg, options
 from tenure.cli.kinds import contents, json_value, percent, seconds
 
-TASK = arg("task", nargs="?", help="which one; may be left out while the session holds exactly one")
+TASK = arg(
+    "task", nargs="?", help="which one, as KEY@GENERATION; the key alone, or nothing, while only one can be meant"
+)
 RECEIPT = arg("--receipt", metavar="R", help="the receipt to present (else the one this session keeps)")
 SEEN = arg("--seen", type=int, metavar="N", help="you have read description N of the task (after CHANGED)")
 

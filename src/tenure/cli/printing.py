@@ -35,7 +35,12 @@ def say(text: str, stream: TextIO | None = None) -> None:
     """Write the text and the end of its line, now."""
     stream = stream or sys.stdout
     text = printed(text)
-    stream.write(text if text.endswith("\n") else text + "\n")
+    text = text if text.endswith("\n") else text + "\n"
+    try:
+        stream.write(text)
+    except UnicodeEncodeError:  # a terminal that has not all of these characters
+        encoding = stream.encoding or "ascii"
+        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
     stream.flush()
 
 
@@ -43,8 +48,13 @@ def say_json(value: Any) -> None:
     """Write one JSON value on a line, now. It is the same value with its control characters escaped as JSON does."""
     import msgspec
 
-    text = msgspec.json.encode(value).decode()
-    sys.stdout.write((text if text.isascii() and "\x7f" not in text else escaped_json(text)) + "\n")
+    try:
+        text = msgspec.json.encode(value).decode()
+        sys.stdout.write((text if text.isascii() and "\x7f" not in text else escaped_json(text)) + "\n")
+    except UnicodeEncodeError:  # by the terminal's encoding, or for half of a character that a shell passed on
+        import json
+
+        sys.stdout.write(json.dumps(msgspec.to_builtins(value)) + "\n")
     sys.stdout.flush()
 
 

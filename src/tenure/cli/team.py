@@ -23,25 +23,34 @@ CLI_STALE = 1800.0  # seconds: a CLI agent thinks for minutes between two comman
     arg("--max-tasks", type=int, metavar="N", help="how many tasks at once"),
 )
 def join(run: Run, given: Namespace) -> Answer:
-    """Say who you are and what you can do. Optional: agents are known from their environment."""
-    if given.name:
-        run.given.agent = given.name
-    who = run.who
+    """Say who you are and what you can do. Optional: agents are known from their environment.
+
+    The script that calls this is remembered: its later commands speak as this agent, in a session of its own.
+    """
+    from tenure.agents.identity import join as joined
+
+    who = joined(run.environ, given.name or run.given.agent, run.given.session, given.type)
+    run.speak_as(who)
     outcome = run.client.register(
         type=given.type or who.type, capabilities=tuple(given.cap), tracks=tuple(given.track),
         models=tuple(given.model), region=given.region, max_concurrent_tasks=given.max_tasks, user=who.user,
         stale_after=CLI_STALE,
     )  # fmt: skip
     lines = [f"export TENURE_AGENT={who.agent}", f"export TENURE_SESSION={who.session}"]
-    return answered(outcome, "\n".join(lines), session=who.session)
+    # An agent is known by its name: that is its id.
+    return answered(outcome, "\n".join(lines), id=who.agent, name=who.agent, session=who.session)
 
 
 @options()
 def leave(run: Run, given: Namespace) -> Answer:
     """End the session. What it holds is given back at once."""
+    from tenure.agents import recorded
+    from tenure.agents.receipts import Receipts
+
     outcome = run.client.leave()
-    if outcome.ok:
-        run.receipts.forget()
+    if outcome.ok:  # of all agents in the session: it is over for each of them
+        Receipts(run.home, run.project, run.who.session, environ=run.environ).forget()
+        recorded.forget(run.environ, run.who.session)
     return answered(outcome)
 
 

@@ -175,6 +175,10 @@ class Looks(Generic[Out, One, Dicts, Names]):
         """What a session claimed, did and lost."""
         return self._one(q.Session(project=self.project, session=session or self.session))
 
+    def own_claims(self) -> Dicts:
+        """What this agent holds in this session, and what it lost there in the last day without its own word."""
+        return self._dicts(q.OwnClaims(project=self.project, session=self.session, agent=self.agent))
+
     def processes(self) -> Dicts:
         """The processes that hold claims now."""
         return self._dicts(q.Processes(project=self.project))

@@ -50,6 +50,7 @@ LOOKS = (
     Route("GET", P + "/messages", q.Messages),
     Route("GET", P + "/sessions", q.Sessions),
     Route("GET", P + "/sessions/{session}", q.Session),
+    Route("GET", P + "/sessions/{session}/claims", q.OwnClaims),
     Route("GET", P + "/validations", q.Validations),
     Route("GET", P + "/reservations", q.Reservations),
     Route("GET", P + "/usage", q.Spent),

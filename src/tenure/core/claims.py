@@ -46,6 +46,15 @@ def is_held(task: Task) -> bool:
     return task.state in HELD
 
 
+# The reasons by which a holder itself ends its claim; a pause is one of them only where the holder asked a question.
+_OWN_WORDS = frozenset({"COMPLETED", "SUBMITTED", "FAILED", "VOLUNTARY", "WAITING"})
+
+
+def is_ended_by_holder(claim: Claim) -> bool:
+    """The holder said itself that this claim is over: it knows, and nothing that it sends later is a zombie's."""
+    return claim.reason in _OWN_WORDS or (claim.reason == "PAUSED" and claim.error_class == "question")
+
+
 def is_answerable(task: Task, claim: Claim) -> bool:
     """The claim ended without its holder's word and nothing has closed the window since."""
     return task.answerable and task.generation == claim.generation and task.state in ANSWERABLE

@@ -183,6 +183,13 @@ class Session(Query, frozen=True, kw_only=True):
     session: str
 
 
+class OwnClaims(Query, frozen=True, kw_only=True):
+    """An agent's claims in one session: those that live, and those that ended in the last day without its word."""
+
+    session: str
+    agent: str
+
+
 class Spent(Query, frozen=True, kw_only=True):
     """What was spent for each task, agent, model or session, the dearest first."""
 
@@ -285,6 +292,6 @@ AnyQuery = (
     Projects | Status | Overview | Gauges | Tasks | Show | Ready | Next | States | History | Results | Why | Dags | Dag
     | Artifacts | Plans | Tracks | DeadLetters | Agents | Inbox | Messages | Reservations | Sessions | Session | Spent
     | Validations | Processes | Log | Keys | Schedules | Schedule | Triggers | Trigger | Watched
-    | Savings | Estimates | Models
+    | Savings | Estimates | Models | OwnClaims
     | Budgets | Budget | Alerts | Projection | Headroom
 )  # fmt: skip

@@ -43,6 +43,7 @@ PLACES: dict[type[Query], str] = {
     q.Reservations: "reading:reservations",
     q.Sessions: "reading:sessions",
     q.Session: "reading:session",
+    q.OwnClaims: "own_claims:own_claims",
     q.Spent: "reading:usage",
     q.Savings: "models.modelling:savings_seen",
     q.Estimates: "models.modelling:estimates_seen",

@@ -96,7 +96,7 @@ class Seats:
         project = str(settings["project"].value)
         with self._lock:
             client = self._client(home, project, who, settings["key"].value)
-        receipts = Receipts(home.folder, project, who.session)
+        receipts = Receipts(home, project, who.session, who.agent, told.environ)
         if not client.is_remote:
             client.engine.own = Own(file_of(settings, "prices"), file_of(settings, "tiers"))
         return Seat(who, client, receipts, settings, folder, self._introduced)

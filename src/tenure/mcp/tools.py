@@ -68,9 +68,13 @@ def next_best(call: Call, given: a.Claim) -> Wanted:
 
 
 def claim_reply(call: Call, outcome: Outcome) -> Reply:
+    way = _after_claim(outcome)
     if outcome.receipt and outcome.task:
-        call.seat.receipts.keep(outcome.task["id"], outcome.task["key"], outcome.receipt)
-    return answered(outcome, next=_after_claim(outcome), asks=True)
+        try:
+            call.seat.receipts.keep(outcome.task["id"], outcome.task["key"], outcome.receipt)
+        except OSError:  # the claim is the caller's all the same, and the receipt in this answer proves it
+            way += " Note the receipt: it could not be kept here."
+    return answered(outcome, next=way, asks=True)
 
 
 def _lease(call: Call, given: a.Claim) -> float:

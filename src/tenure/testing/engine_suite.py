@@ -27,6 +27,7 @@ from tenure.testing.engine.models import Models
 from tenure.testing.engine.operators import Operators
 from tenure.testing.engine.order import Order
 from tenure.testing.engine.overview import Overview
+from tenure.testing.engine.own_claims import OwnClaims
 from tenure.testing.engine.pauses import Pauses
 from tenure.testing.engine.processes import Processes
 from tenure.testing.engine.reach import Reach
@@ -70,6 +71,7 @@ class EngineSuite(
     Overview,
     Gauges,
     Processes,
+    OwnClaims,
     Operators,
     Keys,
     Reach,

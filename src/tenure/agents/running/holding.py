@@ -88,7 +88,7 @@ class Hold:
         self._version: int | None = None
         self._away = 0
         self._directive = "continue"
-        receipts.keep(self.id, self.key, self.receipt)
+        self._keep(None)
         self._thread = threading.Thread(target=self._run, name=f"lease {self.key}", daemon=True)
 
     @property
@@ -204,10 +204,16 @@ class Hold:
             directive = refusal.directive if refusal.directive in ("pause", "cancel") else "abort"
             self._stop(Stop(directive, f"{refusal.message}; {outcome.message}"))
             return
-        self.receipt, self.generation = outcome.receipt, outcome.generation
-        self._receipts.keep(self.id, self.key, self.receipt)
+        lost, self.receipt, self.generation = self.receipt, outcome.receipt, outcome.generation
+        self._keep(lost)
         self._say(f"{self.key}: {refusal.message}; taken again as generation {self.generation}, the work goes on")
         self._moved(self.generation)
+
+    def _keep(self, lost: str | None) -> None:
+        try:
+            self._receipts.keep(self.id, self.key, self.receipt, instead_of=lost)
+        except OSError as error:  # the runner has it and goes on; only commands of the agent itself will not find it
+            self._say(f"{self.key}: the receipt could not be kept for the agent's own commands: {error}")
 
     def _stop(self, stop: Stop) -> None:
         if self.stop is None:

@@ -6,7 +6,6 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
@@ -65,7 +64,9 @@ class Work:
         self.transcript = Transcript(self.options.home.folder, self.key, granted.generation or 0)
         self._is_transcript_kept = False
         self.files = Files(self.transcript.beside + "inputs")
-        self.receipts = Receipts(self.options.home.folder, client.project, client.session)
+        self.receipts = Receipts(
+            self.options.home, client.project, client.session, client.agent, ground.options.environ
+        )
         self.hold = Hold(
             client, granted, lease=self.options.lease, process=lambda: keeper.process,
             receipts=self.receipts,
@@ -90,8 +91,6 @@ class Work:
         finally:
             self.hold.close()
             self.receipts.forget()
-            with suppress(OSError):
-                os.rmdir(self.receipts.folder)
             self.keeper.close()
             if self.tree is not None and (left := self.tree.release()):
                 self.say(f"{self.key}: {self.tree.made.path} stays: {'; '.join(left)}")

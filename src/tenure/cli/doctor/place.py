@@ -29,10 +29,15 @@ def path_of(url: str) -> str:
 
 
 def permissions(patient: Patient) -> Iterator[Finding]:
-    """Nobody but the owner may look into `.tenure`: receipts are keys."""
-    folder = patient.home.folder
-    if not os.path.isdir(folder):
-        return
+    """Nobody but the owner may look into `.tenure` and what is kept for its store elsewhere: receipts are keys."""
+    from tenure.user_state import store_states
+
+    for folder in (patient.home.folder, *store_states(patient.run.environ, patient.home.url)):
+        if os.path.isdir(folder):
+            yield from _permissions_of(folder)
+
+
+def _permissions_of(folder: str) -> Iterator[Finding]:
     open_to_others, foreign = [], []
     for path in _within(folder):
         try:

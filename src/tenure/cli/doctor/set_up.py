@@ -41,19 +41,20 @@ def outbox(patient: Patient) -> Iterator[Finding]:
 
 def receipts(patient: Patient) -> Iterator[Finding]:
     """Receipts are dropped when their session leaves; one that just stopped leaves them behind, void."""
-    from tenure.agents.receipts import Receipts
+    from tenure.agents.receipts import Receipts, sessions_with_receipts
 
     client = patient.client
     if client is None or client.is_remote or patient.run.project not in client.projects():
         return
     project = patient.run.project
-    names = _names(os.path.join(patient.home.folder, "receipts"))[:MOST_SESSIONS]
+    environ = patient.run.environ
+    names = sessions_with_receipts(patient.home, environ)[:MOST_SESSIONS]
     over = []
     with client.engine.reading((project,)) as rows:
         for session in rows.get_many(Session, project, names).values():
             held = rows.find(Task, {"project": project, "session": session.id})
             holds = sum(task.state in lifecycle.HELD for task in held)
-            kept = list(Receipts(patient.home.folder, project, session.id).all())
+            kept = list(Receipts(patient.home, project, session.id, environ=environ).all())
             if kept and team.is_over(session, holds, rows.now):
                 over.append(session.id)
     if over:

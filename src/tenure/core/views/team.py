@@ -113,6 +113,18 @@ class SessionEntry(TypedDict):
     ended_at: Instant | None
 
 
+class OwnClaim(TypedDict):
+    """A claim of one agent in one session: it lives, or it ended without the agent's own word."""
+
+    task: str
+    key: str
+    ref: str
+    generation: int
+    state: str
+    reason: str | None
+    released_at: Instant | None
+
+
 class Remembered(TypedDict):
     """A line of a session's memory."""
 

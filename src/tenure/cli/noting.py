@@ -1,0 +1,40 @@
+"""A client that notes what it has done, so that an error that comes after a commit never says that nothing happened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tenure.client import Client
+from tenure.core.commands import ClaimNext, Command
+from tenure.core.errors import TenureError
+from tenure.core.outcomes import Outcome
+
+
+class NotingClient(Client):
+    """`done` is where every outcome goes that had an effect, in order."""
+
+    def __init__(self, *words: Any, done: list[Outcome], **settings: Any) -> None:
+        self._done = done
+        super().__init__(*words, **settings)
+
+    def do(self, command: Command) -> Outcome:
+        return self._noted(super().do(command))
+
+    def stay(self, command: ClaimNext, seconds: float, *, is_wanted: Callable[[], bool] | None = None) -> Outcome:
+        return self._noted(super().stay(command, seconds, is_wanted=is_wanted))
+
+    def batch(self, batch: Sequence[Command]) -> list[Outcome | TenureError]:
+        answers = super().batch(batch)
+        for answer in answers:
+            if isinstance(answer, Outcome):
+                self._noted(answer)
+        return answers
+
+    def put_artifact(self, receipt: str, name: str, content: Any, *, type: str | None = None) -> Outcome:
+        return self._noted(super().put_artifact(receipt, name, content, type=type))
+
+    def _noted(self, outcome: Outcome) -> Outcome:
+        if outcome.ok and outcome.outcome != "UNCHANGED":
+            self._done.append(outcome)
+        return outcome
