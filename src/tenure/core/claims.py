@@ -79,6 +79,7 @@ def granted(
     process: str | None = None,
     request_id: str | None = None,
     request_hash: str | None = None,
+    key: str | None = None,
 ) -> tuple[Task, Claim]:
     """The task held, and the new claim. The attempt counts here, so that a crash counts.
 
@@ -139,6 +140,7 @@ def granted(
         process=process,
         request_id=request_id,
         request_hash=request_hash,
+        key=key,
     )
     return held, claim
 

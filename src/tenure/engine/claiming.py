@@ -19,7 +19,7 @@ from tenure.engine.effects import brief_of, current_claim, spread
 from tenure.engine.lanes import Lanes
 from tenure.engine.models.routing import Cooling, route_for, told_of_model, tried, user_of
 from tenure.engine.naming import project_of, task_named
-from tenure.engine.requests import command_digest
+from tenure.engine.requests import bound, command_digest
 from tenure.engine.work import Handlers, Work
 from tenure.stores.port import Transaction
 
@@ -133,20 +133,24 @@ def several(granted: list[Outcome], n: int) -> Outcome:
 
 def sending(work: Work, cmd: commands.Claim | commands.ClaimNext) -> tuple[Sent, list[Claim]]:
     """The request, and the claims that an earlier sending of it was given, whichever process sent it."""
-    sent = sent_of(cmd)
+    sent = sent_of(cmd, work.principal)
     if cmd.request_id is None or work.has_none(Claim, cmd.project, "request_id", cmd.request_id):
         return sent, []
     found = work.find(Claim, {"project": cmd.project, "request_id": cmd.request_id}, order="acquired_at")
     if found and found[0].request_hash != sent.digest:
-        raise RequestIdReused(f"request id {cmd.request_id[:80]!r} was used for another claim")
+        raise RequestIdReused(
+            f"request id {cmd.request_id[:80]!r} was used for another claim, or by another key's owner",
+            "take a new id for a new request",
+        )
     return sent, found
 
 
-def sent_of(cmd: commands.Claim | commands.ClaimNext) -> Sent:
+def sent_of(cmd: commands.Claim | commands.ClaimNext, principal: commands.Principal) -> Sent:
     process = None if cmd.process is None else text_of(check_process(cmd.process))
     if cmd.request_id is None:
         return Sent(process=process)
-    return Sent(cmd.request_id, command_digest(cmd if cmd.process is None else replace(cmd, process=None)), process)
+    digest = command_digest(cmd if cmd.process is None else replace(cmd, process=None))
+    return Sent(cmd.request_id, bound(digest, principal), process)
 
 
 def _granted_again(work: Work, claim: Claim, process: str | None) -> Outcome:
@@ -434,7 +438,7 @@ def _grant(work: Work, task: Task, asker: Asker) -> Outcome:
     held, new = claims.granted(
         task, last, agent=asker.agent.id, session=asker.session.id, user=asker.user, lease=asker.lease, now=work.now,
         nonce=work.chance.token(NONCE_BYTES), epoch=work.epoch, process=asker.sent.process, request_id=asker.sent.id,
-        request_hash=asker.sent.digest,
+        request_hash=asker.sent.digest, key=work.principal.key,
     )  # fmt: skip
     new = _with_model(work, task, new, asker)
     reserved = _reserve(work, held, asker) if task.guarded else ()

@@ -14,7 +14,7 @@ from tenure.core.filters import Present
 from tenure.core.outcomes import Outcome
 from tenure.core.records import ApiKey, replace
 from tenure.engine.naming import project_of
-from tenure.engine.requests import command_digest
+from tenure.engine.requests import bound, command_digest
 from tenure.engine.work import Handlers, Work
 
 if TYPE_CHECKING:
@@ -36,7 +36,8 @@ def create_key(work: Work, cmd: commands.CreateKey) -> Outcome:
         project="", id=keys.new_id(work.chance.token(keys.ID_BYTES)), name=cmd.name, role=cmd.role,
         user=cmd.user or cmd.name, agent=cmd.agent, projects=cmd.projects, created_at=work.now,
         created_by=work.principal.name, expires_at=None if lifetime is None else work.now + lifetime,
-        request_id=cmd.request_id, request_hash=_digest(cmd),
+        capabilities=cmd.capabilities,
+        request_id=cmd.request_id, request_hash=_digest(work, cmd),
     )  # fmt: skip
     return _with_secret(work, "key.created", key, "CREATED")
 
@@ -62,7 +63,7 @@ def rotate_key(work: Work, cmd: commands.RotateKey) -> Outcome:
     has_grace = until > work.now
     key = replace(
         before, previous=before.digest if has_grace else b"", previous_until=until if has_grace else None,
-        rotated_at=work.now, expires_at=expires, request_id=cmd.request_id, request_hash=_digest(cmd),
+        rotated_at=work.now, expires_at=expires, request_id=cmd.request_id, request_hash=_digest(work, cmd),
     )  # fmt: skip
     return _with_secret(work, "key.rotated", key, "UPDATED")
 
@@ -109,14 +110,16 @@ def _check_wanted(work: Work, cmd: commands.CreateKey) -> None:
         roles.check_scope(who, name)
         project_of(work, name)
     keys.check_reach(who.role, who.projects, cmd.role, cmd.projects)
+    for name in inputs.check_list(cmd.capabilities, "capability"):
+        inputs.check_choice(name, roles.CAPABILITIES, "capability")
     if cmd.agent is not None:
         ids.check_name(cmd.agent, "agent")
         if cmd.role != "agent":
             raise InvalidInput(f"agent {cmd.agent[:80]!r}: only a key of the role agent speaks for one")
 
 
-def _digest(cmd: commands.Command) -> str | None:
-    return None if cmd.request_id is None else command_digest(cmd)
+def _digest(work: Work, cmd: commands.Command) -> str | None:
+    return None if cmd.request_id is None else bound(command_digest(cmd), work.principal)
 
 
 def _sent_before(work: Work, cmd: commands.CreateKey | commands.RotateKey) -> ApiKey | None:
@@ -126,9 +129,10 @@ def _sent_before(work: Work, cmd: commands.CreateKey | commands.RotateKey) -> Ap
     found = work.find(ApiKey, {"project": "", "request_id": cmd.request_id})
     if not found:
         return None
-    if found[0].request_hash != command_digest(cmd):
+    if found[0].request_hash != _digest(work, cmd):
         raise RequestIdReused(
-            f"request id {cmd.request_id[:80]!r} was used for another command", "take a new id for a new request"
+            f"request id {cmd.request_id[:80]!r} was used for another command, or by another key's owner",
+            "take a new id for a new request",
         )
     return key_named(work, found[0].id)
 
@@ -171,8 +175,9 @@ def keys_seen(work: Work, project: str, *, ended: bool = False) -> list[KeyView]
 def key_view(work: Work, key: ApiKey) -> KeyView:
     return {
         "id": key.id, "name": key.name, "role": key.role, "status": keys.status(key, work.now), "user": key.user,
-        "agent": key.agent, "projects": key.projects, "created_at": key.created_at, "created_by": key.created_by,
-        "rotated_at": key.rotated_at, "previous_until": key.previous_until, "expires_at": key.expires_at,
+        "agent": key.agent, "projects": key.projects, "capabilities": key.capabilities, "created_at": key.created_at,
+        "created_by": key.created_by, "used_at": key.used_at, "rotated_at": key.rotated_at,
+        "previous_until": key.previous_until, "expires_at": key.expires_at,
         "revoked_at": key.revoked_at,
     }  # fmt: skip
 

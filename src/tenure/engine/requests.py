@@ -44,15 +44,24 @@ def command_digest(command: c.Command) -> str:
     return hashlib.sha256(msgspec.json.encode(replace(command, trace_id=None))).hexdigest()[:32]
 
 
+def bound(text: str, principal: Principal) -> str:
+    """A request's id or digest with whose key sent it: a repeat by another is not the same request."""
+    if not principal.owner:
+        return text
+    import hashlib
+
+    return f"{text}.{hashlib.sha256(principal.owner.encode()).hexdigest()[:12]}"
+
+
 def remembered(work: Work, item: Checked, principal: Principal) -> Outcome | None:
     if not _is_remembered(item):
         return None
     row = work.get(Request, item.command.project, _row_id(item, principal))
     if row is None or row.at + KEPT <= work.now:
         return None
-    if row.digest != command_digest(item.command):
+    if row.digest != bound(command_digest(item.command), principal):
         raise RequestIdReused(
-            f"request id {item.command.request_id[:80]!r} was used for another command",
+            f"request id {item.command.request_id[:80]!r} was used for another command, or by another key's owner",
             "take a new id for a new request",
         )
     return replace(converted(row.outcome, Outcome), again=True)
@@ -63,7 +72,8 @@ def remember(work: Work, item: Checked, principal: Principal, outcome: Outcome) 
     if _is_remembered(item) and outcome.ok and outcome.outcome != "UNCHANGED":
         work.put(
             Request(
-                project=item.command.project, id=_row_id(item, principal), digest=command_digest(item.command),
-                outcome=msgspec.to_builtins(outcome), at=work.now,
+                project=item.command.project, id=_row_id(item, principal),
+                digest=bound(command_digest(item.command), principal), outcome=msgspec.to_builtins(outcome),
+                at=work.now,
             )
         )  # fmt: skip

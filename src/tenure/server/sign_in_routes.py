@@ -40,7 +40,7 @@ class _Desk:
         return answers.of_value(_seen(signed_in.principal), (b"set-cookie", signed_in.set_cookie.encode()))
 
     async def logout(self, request: Request) -> Answer:
-        return answers.of_value({}, (b"set-cookie", self._gate.sign_out(request.scope).encode()))
+        return answers.of_value({}, (b"set-cookie", (await self._gate.sign_out(request.scope)).encode()))
 
     async def me(self, request: Request) -> Answer:
         return answers.of_value(_seen(request.principal))

@@ -12,7 +12,7 @@ from tenure.core.errors import InvalidInput, LimitReached, NotFound, RequestIdRe
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Cursor, Trigger, replace
 from tenure.engine.naming import project_of
-from tenure.engine.requests import command_digest
+from tenure.engine.requests import bound, command_digest
 from tenure.engine.sources.hearing import values_of
 from tenure.engine.sources.producing import rehearse, shown, template_of
 from tenure.engine.sources.scheduling import check_source_name
@@ -76,7 +76,7 @@ def _with_secret(
     """The trigger with its key, and the secret to show: a new one, or what this very request was shown before."""
     if row.signature is None:
         return replace(row, secret=b"", previous=b"", previous_until=None), None
-    if before is not None and _is_repeat(before, cmd):
+    if before is not None and _is_repeat(work, before, cmd):
         return replace(row, secret=before.secret), signatures.spelled(row.signature, before.secret)
     if before is not None and before.secret and before.signature == row.signature and cmd.secret is None:
         return row, None
@@ -92,16 +92,16 @@ def _keyed(
         if given is not None
         else signatures.new_key(form, work.chance.token(signatures.SECRET_BYTES))
     )
-    digest = None if cmd.request_id is None else command_digest(cmd)
+    digest = None if cmd.request_id is None else bound(command_digest(cmd), work.principal)
     row = replace(row, secret=key, request_id=cmd.request_id, request_hash=digest)
     return row, signatures.spelled(form, key)
 
 
-def _is_repeat(row: Trigger, cmd: commands.SetTrigger | commands.RotateSecret) -> bool:
+def _is_repeat(work: Work, row: Trigger, cmd: commands.SetTrigger | commands.RotateSecret) -> bool:
     """Whether this request has made the secret already: then it gets the same."""
     if cmd.request_id is None or row.request_id != cmd.request_id:
         return False
-    if row.request_hash != command_digest(cmd):
+    if row.request_hash != bound(command_digest(cmd), work.principal):
         raise RequestIdReused(
             f"request id {cmd.request_id[:80]!r} was used for another command", "take a new id for a new request"
         )
@@ -113,7 +113,7 @@ def rotate_secret(work: Work, cmd: commands.RotateSecret) -> Outcome:
     grace = inputs.micros(cmd.grace, "grace", high=LONGEST_GRACE)
     if row.signature is None:
         raise InvalidInput(f"trigger {row.id} hears {row.kind}: it has no secret", "only on = webhook is signed")
-    if _is_repeat(row, cmd):
+    if _is_repeat(work, row, cmd):
         return replace(_shown(work, "UPDATED", row, signatures.spelled(row.signature, row.secret)), again=True)
     before = row.secret if grace else b""
     row, secret = _keyed(work, cmd, row, cmd.secret)

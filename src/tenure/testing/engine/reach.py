@@ -152,13 +152,16 @@ class Reach(Stage):
         held = scene.do(c.Reserve, patterns=("x",), agent="bo", session="s-bo").receipt
         waiting = scene.add(output={"validation": "test-pass", "settings": {"command": "unit"}})
         scene.submit(scene.take(waiting, "bo"))
-        checked = scene.do(c.TakeValidation, checker="bo", by=BO).receipt
+        far = {"address": "10.0.0.1", "capabilities": ("checker",)}
+        checked = scene.do(
+            c.TakeValidation, checker="cy", by=msgspec.structs.replace(BO, agent="cy", key="k-cy", **far)
+        ).receipt
         before = scene.tables()
         for kind in [k for k in roles.NEEDS if "receipt" in k.__struct_fields__]:
             theirs = held if kind in (c.RenewReservation, c.Unreserve) else receipt
             theirs = checked if kind in (c.RenewValidation, c.Judge, c.Undecide) else theirs
             command = msgspec.structs.replace(some_command(kind, "A-001"), receipt=theirs)
-            (answer,) = scene.run(command, by=ANN)
+            (answer,) = scene.run(command, by=msgspec.structs.replace(ANN, **far) if theirs is checked else ANN)
             assert isinstance(answer, NotAllowed), (kind, answer)
         assert scene.tables() == before
         assert scene.do(c.Submit, receipt=receipt, by=BO).outcome == "ACCEPTED"
