@@ -51,7 +51,8 @@ SPEAKS_FOR: dict[type[Command], str] = {
     **dict.fromkeys((c.Lead, c.StepDown), "holder"),
 }
 
-LOOKS_NEED: dict[type[Query], str] = {q.Keys: "admin"}  # all others are for everybody who is known
+# All others are for everybody who is known. Mail is for whom it was written and for members.
+LOOKS_NEED: dict[type[Query], str] = {q.Keys: "admin", q.Inbox: "agent", q.Messages: "member"}
 
 # Of the store as a whole; these show and touch what is in the principal's reach by themselves.
 _KEYS = (c.CreateKey, c.RotateKey, c.RevokeKey)
@@ -200,9 +201,10 @@ def check_look(principal: Principal, query: Query) -> None:
         raise NotAllowed(f"{type(query).__struct_config__.tag}: needs the role {needed}; you are {principal.role}")
     if not isinstance(query, _FILTERED):
         check_scope(principal, query.project)
-    if principal.role != "agent" or principal.agent is None:
-        return
-    if isinstance(query, q.Inbox) and principal.agent != query.agent:
-        raise NotAllowed(f"inbox: the mail is for agent {query.agent}")
-    if isinstance(query, q.Messages):
-        raise NotAllowed("messages: mail of others is for people", "your own is in your inbox")
+    if principal.role == "agent" and isinstance(query, q.Inbox) and principal.agent != query.agent:
+        raise NotAllowed(f"inbox: the mail is for agent {query.agent}", "say which agent you are: Tenure-Agent")
+
+
+def sees_checkpoints(principal: Principal) -> bool:
+    """A checkpoint is what an agent tells the next one; it may hold what was never meant to be shown around."""
+    return level_of(principal.role) > level_of("viewer")

@@ -193,6 +193,21 @@ class Reach(Stage):
             look(scene.engine, q.Messages(project=PROJECT), ANN)
         assert len(look(scene.engine, q.Inbox(project=PROJECT, agent="bo"), BO)) == 1
 
+    def test_a_viewer_reads_neither_mail_nor_checkpoints(self, scene: Scene) -> None:
+        scene.do(c.Register, agent="bo")
+        scene.do(c.Send, sender="x", to="bo", text="secret")
+        key = scene.add()
+        scene.do(c.Checkpoint, receipt=scene.take(key, "bo"), data={"next_action": "secret"})
+        viewer, nobody = Principal(role="viewer", user="vi"), Principal(role="agent", user="fleet", key="k")
+        for who in (viewer, nobody):
+            for query in (q.Inbox(project=PROJECT, agent="bo"), q.Messages(project=PROJECT)):
+                with pytest.raises(NotAllowed):
+                    look(scene.engine, query, who)
+        shown = look(scene.engine, q.Show(project=PROJECT, task=key), viewer)
+        assert "secret" not in str(shown)
+        assert "secret" not in str(look(scene.engine, q.Log(project=PROJECT), viewer))
+        assert look(scene.engine, q.Show(project=PROJECT, task=key), BO)["checkpoint"]["data"]
+
     def test_where_agents_may_operate_they_still_speak_for_themselves(self, scene: Scene) -> None:
         scene.do(c.DefineProject, agents_may_operate=True)
         key = scene.add()
