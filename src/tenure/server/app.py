@@ -175,6 +175,8 @@ class App:
         request.route = place.path
         if not place.is_open:
             await self._know(request)
+            if "project" in request.fields:  # before the body: another's project looks unknown whatever is asked of it
+                check_scope(request.principal, request.fields["project"])
         return await place.handle(request)
 
     async def _know(self, request: Request) -> None:
