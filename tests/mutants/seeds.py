@@ -11,6 +11,7 @@ from tests.mutants.seeds_of_sharing import SHARING
 from tests.mutants.seeds_of_signing_in import SIGNING_IN
 from tests.mutants.seeds_of_sources import SOURCES
 from tests.mutants.seeds_of_trust import TRUST
+from tests.mutants.seeds_of_the_server import THE_SERVER
 from tests.mutants.seeds_of_validation import VALIDATION
 
 __all__ = ["ENGINE", "MUTANTS", "ON_POSTGRES", "Mutant"]
@@ -185,14 +186,14 @@ MUTANTS = (
     Mutant(
         "the nonce is told in events",
         "core/records.py",
-        'Claim: Kind("claim", frozenset({"nonce", "process", "funds"}))',
-        'Claim: Kind("claim", frozenset({"process", "funds"}))',
+        'Claim: Kind("claim", frozenset({"nonce", "process", "funds", "key"}))',
+        'Claim: Kind("claim", frozenset({"process", "funds", "key"}))',
     ),
     Mutant(
         "the process is told in events",
         "core/records.py",
-        'Claim: Kind("claim", frozenset({"nonce", "process", "funds"}))',
-        'Claim: Kind("claim", frozenset({"nonce", "funds"}))',
+        'Claim: Kind("claim", frozenset({"nonce", "process", "funds", "key"}))',
+        'Claim: Kind("claim", frozenset({"nonce", "funds", "key"}))',
     ),
     Mutant("agents may do a person's work", "core/roles.py", "< _LEVEL[needed]", "< 0"),
     Mutant("a cycle is let in", "engine/making.py", "if path is not None:", "if False:"),
@@ -478,6 +479,7 @@ MUTANTS = (
     *MOVING,
     *SHARING,
     *SIGNING_IN,
+    *THE_SERVER,
     *SOURCES,
     *TRUST,
     *ARTIFACTS,

@@ -1,4 +1,4 @@
-"""A server on loopback as it is started by default: its user's commands are known by themselves, other users are not."""
+"""A server on loopback as it starts by default: its user's commands are known by themselves, other users are not."""
 
 from __future__ import annotations
 
@@ -101,7 +101,8 @@ def test_another_user_of_the_machine_is_refused(server: TenureServer) -> None:
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=60, check=True)
         status, told = json.loads(done.stdout)
         assert (status, json.loads(told)["code"]) == (401, "NOT_SIGNED_IN")
-    read = f"import os; os.setgid({NOBODY}); os.setuid({NOBODY}); open({token_file(os.environ, '127.0.0.1', server.port)!r})"
+    path = token_file(os.environ, "127.0.0.1", server.port)
+    read = f"import os; os.setgid({NOBODY}); os.setuid({NOBODY}); open({path!r})"
     denied = subprocess.run([sys.executable, "-c", read], capture_output=True, timeout=60, check=False)
     assert b"PermissionError" in denied.stderr
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pytest
@@ -95,6 +96,10 @@ EXPECT: dict[str, Rule] = {
 # Of the store as a whole, and not for a key of some projects whatever its role.
 ALL_PROJECTS = {"metrics", "coordinator_recover", "coordinator_logs"}
 ROWS = ("own", "other")
+OUTPUTS: dict[str, dict[str, Any]] = {
+    "review": {"validation": "review"},
+    "tested": {"validation": "test-pass", "settings": {"command": "unit"}},
+}
 
 
 class Who(NamedTuple):
@@ -103,7 +108,7 @@ class Who(NamedTuple):
     agent: str | None = None  # whom the key is bound to
     checker: bool = False
     projects: tuple[str, ...] = ("p",)
-    headers: dict[str, str] = {}
+    headers: Mapping[str, str] = MappingProxyType({})
 
 
 class World:
@@ -132,8 +137,7 @@ class World:
             session = f"s-{agent}"
             do(c.Register(project=project, agent=agent, session=session))
             for kind in ("held", "review", "tested"):
-                output = {"review": {"validation": "review"},
-                          "tested": {"validation": "test-pass", "settings": {"command": "unit"}}}.get(kind, {})  # fmt: skip
+                output = OUTPUTS.get(kind, {})
                 added = do(c.Add(project=project, task=NewTask(title=kind, output=output)))
                 key = self.tasks[project, agent, kind] = str(added.task["key"])
                 held = do(c.Claim(project=project, task=key, agent=agent, session=session, lease=3600.0))
@@ -212,7 +216,7 @@ class World:
     def tables(self) -> dict[Any, Any]:
         """All rows, but for what signing in notes by itself."""
         return {
-            kind: {id: row for id, row in rows.items()}
+            kind: dict(rows)
             for kind, rows in self.scene.store.rows.items()  # type: ignore[attr-defined]
             if kind not in (ApiKey, WebSession)
         }
