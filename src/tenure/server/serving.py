@@ -109,7 +109,7 @@ def serve(
     token_at = token_file(os.environ, address, port)
     if token is not None:
         _write_token(token_at, token)
-    tell(url, None if token is None else f"{url}/login#{token}")
+    tell(url, None if token is None else f"{url}/#{token}")
     sys.setswitchinterval(SWITCH)
     gc.collect()
     gc.freeze()  # what is there by now stays: no collection needs to look at it again
