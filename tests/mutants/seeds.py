@@ -10,8 +10,8 @@ from tests.mutants.seeds_of_moving import MOVING
 from tests.mutants.seeds_of_sharing import SHARING
 from tests.mutants.seeds_of_signing_in import SIGNING_IN
 from tests.mutants.seeds_of_sources import SOURCES
-from tests.mutants.seeds_of_trust import TRUST
 from tests.mutants.seeds_of_the_server import THE_SERVER
+from tests.mutants.seeds_of_trust import TRUST
 from tests.mutants.seeds_of_validation import VALIDATION
 
 __all__ = ["ENGINE", "MUTANTS", "ON_POSTGRES", "Mutant"]
