@@ -103,7 +103,7 @@ def least(schema: dict[str, Any]) -> Any:
         return [least(schema["items"])] * schema.get("minItems", 0)
     if kind in ("integer", "number"):
         return schema.get("minimum", 0)
-    return "x" if kind == "string" else None
+    return "x" if kind == "string" else True if kind == "boolean" else None
 
 
 RECEIPT = "Z-999@1:53Z70T9DQ1FPZ2RDF81842BXPTNRVB1Y"
