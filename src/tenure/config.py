@@ -70,7 +70,10 @@ SETTINGS: dict[str, Setting] = {
     "serve.log_level": Setting(str, "info", "the least that its log tells: `debug`, `info`, `warning` or `error`"),
     "serve.log_file": Setting(str, None, "where its log goes, one JSON object a line; stderr unless it is set"),
     "serve.auth": Setting(
-        str, "auto", "`auto`: on loopback nobody has to sign in, unless a proxy or JWT is set up; `required`: everybody"
+        str,
+        "auto",
+        "`auto`: on loopback the user who started it is known by the token of the start, all others sign in; "
+        "`required`: everybody signs in; `open`: on loopback every user of the machine is owner",
     ),
     "serve.hosts": Setting(str, None, "names besides loopback's that the server is reached by, with commas between"),
     "serve.trusted_proxy": Setting(
@@ -83,11 +86,14 @@ SETTINGS: dict[str, Setting] = {
     "serve.jwt_jwks": Setting(str, None, "the URL of the issuer's public keys"),
     "serve.jwt_secret": Setting(str, None, "or the secret that HS256 tokens are signed with; at least 32 characters"),
     "serve.jwt_prefix": Setting(
-        str, "", "what stands before the claims `role`, `agent` and `projects`, as in `https://example.org/`"
+        str,
+        "",
+        "what stands before the claims `role`, `agent`, `projects` and `capabilities`, as in `https://example.org/`",
     ),
     "serve.store_wait": Setting(
         float, 300.0, "seconds that `tenure serve` waits at its start for a PostgreSQL that is away; 0: none"
     ),
+    "serve.jwt_longest": Setting(float, 86400.0, "seconds that a JWT may live, from its `iat` to its `exp`"),
     "serve.rate": Setting(float, 1000.0, "requests a second that each key or token may send; 0: as many as it likes"),
 }
 

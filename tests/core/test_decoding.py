@@ -1,41 +1,42 @@
-"""Decoders are built once, whoever comes first, and never met half-built."""
+"""JSON from outside that others may read differently is refused."""
 
-import subprocess
-import sys
+from __future__ import annotations
 
-from tenure.core.commands import Claim
-from tenure.core.decoding import converted, decoder_of
+import json
+from typing import Any
 
-# Structs that share another one, met by eight threads at the same instant, as often as threads can take turns.
-RACE = """
-import sys, threading
-import msgspec
-from tenure.core.decoding import decoder_of
-sys.setswitchinterval(1e-6)
-for n in range(60):
-    inner = msgspec.defstruct("Inner", [(f"f{i}", int, i) for i in range(20)])
-    kinds = [msgspec.defstruct(f"Outer{i}", [("a", inner), ("b", list[inner])]) for i in range(8)]
-    gate = threading.Barrier(8)
-    def meet(kind):
-        gate.wait()
-        for one in (kind, *kinds):
-            assert decoder_of(one).decode(b'{"a": {}, "b": [{}, {}]}').b[1].f3 == 3
-    threads = [threading.Thread(target=meet, args=(kind,)) for kind in kinds]
-    [t.start() for t in threads]
-    [t.join() for t in threads]
-print("whole")
-"""
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tenure.core.decoding import check_json
+from tenure.core.errors import InvalidInput
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.text() | st.floats(allow_nan=False),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner, max_size=4),
+    max_leaves=20,
+)
 
 
-def test_threads_never_meet_a_decoder_that_is_half_built() -> None:
-    done = subprocess.run([sys.executable, "-c", RACE], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (0, "whole\n"), done.stderr
+@given(VALUES)
+def test_what_is_written_once_passes(value: Any) -> None:
+    check_json(json.dumps(value), "the body")
 
 
-def test_a_decoder_is_built_once() -> None:
-    assert decoder_of(Claim) is decoder_of(Claim)
+@pytest.mark.parametrize("text", ['{"a":1,"a":1}', '[{"b":{"a":1,"b":2,"a":3}}]', '{"a":1,"\\u0061":2}', '{"":1,"":2}'])
+def test_a_key_that_stands_twice_is_refused_by_name(text: str) -> None:
+    with pytest.raises(InvalidInput, match="stands twice in one object"):
+        check_json(text.encode(), "the body")
 
 
-def test_plain_values_are_converted() -> None:
-    claim = converted({"command": "claim", "project": "p", "task": "A-001", "agent": "ann", "session": "s"}, Claim)
-    assert claim.task == "A-001"
+@pytest.mark.parametrize("digits", ["1" * 21, "1" * 400, "9" * 1_000_000, str(2**64), str(-(2**63) - 1)])
+def test_an_integer_beyond_64_bits_is_refused_before_it_is_read(digits: str) -> None:
+    for text in (digits, f'{{"n": [{digits}]}}'):
+        with pytest.raises(InvalidInput, match="beyond 64 bits"):
+            check_json(text, "the body")
+
+
+@pytest.mark.parametrize("text", ["", "{", "nonsense", "[" * 100_000, b"\xff"])
+def test_what_is_not_json_is_left_to_who_decodes_it(text: str | bytes) -> None:
+    check_json(text, "the body")

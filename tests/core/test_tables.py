@@ -113,12 +113,14 @@ def test_the_roles_are_the_specs() -> None:
 @pytest.mark.parametrize("free", [True, False])
 def test_a_role_may_do_what_those_below_it_may(role: str, free: bool) -> None:
     acts_as = "member" if role == "agent" and free else role
+    here = Principal(role=role)
+    principal = Principal(role=role, address="192.0.2.1", capabilities=(roles.CHECKER,))
     for kind, needed in roles.NEEDS.items():
         command = some_command(kind, "A-001")
         allowed = roles.ROLES.index(acts_as) >= roles.ROLES.index(needed)
         expected = nullcontext() if allowed else pytest.raises(NotAllowed, match=f"needs the role {needed}")
         with expected:
-            roles.check_role(Principal(role=role), command, agents_may_operate=free)
+            roles.check_role(here if kind is commands.Gone else principal, command, agents_may_operate=free)
 
 
 def test_tags_of_commands_are_their_names() -> None:

@@ -15,6 +15,7 @@ from tests.mutants.seeds_of_repeats import REPEATS
 from tests.mutants.seeds_of_sharing import SHARING
 from tests.mutants.seeds_of_signing_in import SIGNING_IN
 from tests.mutants.seeds_of_sources import SOURCES
+from tests.mutants.seeds_of_the_server import THE_SERVER
 from tests.mutants.seeds_of_trust import TRUST
 from tests.mutants.seeds_of_validation import VALIDATION
 
@@ -190,14 +191,14 @@ MUTANTS = (
     Mutant(
         "the nonce is told in events",
         "core/records.py",
-        'Claim: Kind("claim", frozenset({"nonce", "process", "funds", "requests"}))',
-        'Claim: Kind("claim", frozenset({"process", "funds", "requests"}))',
+        'Claim: Kind("claim", frozenset({"nonce", "process",',
+        'Claim: Kind("claim", frozenset({"process",',
     ),
     Mutant(
         "the process is told in events",
         "core/records.py",
-        'Claim: Kind("claim", frozenset({"nonce", "process", "funds", "requests"}))',
-        'Claim: Kind("claim", frozenset({"nonce", "funds", "requests"}))',
+        'Claim: Kind("claim", frozenset({"nonce", "process",',
+        'Claim: Kind("claim", frozenset({"nonce",',
     ),
     Mutant("agents may do a person's work", "core/roles.py", "< _LEVEL[needed]", "< 0"),
     Mutant("a cycle is let in", "engine/making.py", "if path is not None:", "if False:"),
@@ -324,7 +325,7 @@ MUTANTS = (
     Mutant(
         "a request id used twice",
         "engine/claiming.py",
-        '        check_same(found[0].request_hash, _without_process(cmd), "claim")',
+        '        check_same(found[0].request_hash, _without_process(cmd), work.principal.owner, "claim")',
         "        pass",
     ),
     Mutant("fused, no nonce check", "stores/postgres/hot.py", "AND c.nonce = g.nonce", "", SHORT_WAY),
@@ -488,6 +489,7 @@ MUTANTS = (
     *PLACE,
     *SHARING,
     *SIGNING_IN,
+    *THE_SERVER,
     *SOURCES,
     *TRUST,
     *ARTIFACTS,

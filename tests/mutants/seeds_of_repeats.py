@@ -97,7 +97,7 @@ REPEATS = (
     Mutant(
         "a request id serves any content",
         "engine/requests.py",
-        "    if not is_same(kept, command):",
+        "    if not is_same(kept, command, owner):",
         "    if False:",
     ),
     Mutant(
@@ -115,8 +115,8 @@ REPEATS = (
     Mutant(
         "digests of an earlier version never match",
         "core/digests.py",
-        "kept == (digest_of(command) if kept.startswith(FORM) else _first_form(command))",
-        "kept == digest_of(command)",
+        "kept == (digest_of(command, owner) if kept.startswith(FORM) else _first_form(command))",
+        "kept == digest_of(command, owner)",
     ),
     Mutant(
         "defaults count in a digest",

@@ -18,7 +18,12 @@ SIGNING_IN = (
     Mutant("key: grace without end", KEYS, "and now < key.previous_until", ""),
     Mutant("key: grace outlives the secret", HANDLING, "until = min(until, before.expires_at)", "pass"),
     Mutant("key: an admin makes owners", KEYS, "if level_of(wanted) > level_of(role):", "if False:"),
-    Mutant("key: digest in the log", "core/records.py", 'frozenset({"digest", "previous"})', 'frozenset({"previous"})'),
+    Mutant(
+        "key: digest in the log",
+        "core/records.py",
+        'frozenset({"digest", "previous", "used_at"})',
+        'frozenset({"used_at"})',
+    ),
     Mutant("key: a repeat cuts the grace", HANDLING, 'return _renewed(work, again, "UPDATED")', "pass"),
     Mutant("key: anothers can be revoked", HANDLING, "if keys.is_within(who.projects, k.projects)]", "]"),
     # --- reach
@@ -33,7 +38,9 @@ SIGNING_IN = (
     Mutant(
         "reach: others' sessions and claims", ROLES, "agent != principal.agent:\n        raise", "False:\n        raise"
     ),
-    Mutant("reach: others' mail", ROLES, "if isinstance(query, q.Messages):", "if False:"),
+    Mutant("reach: others' mail", ROLES, "principal.agent != query.agent:", "False:"),
+    Mutant("reach: mail for viewers", ROLES, 'q.Inbox: "agent", q.Messages: "member"', ""),
+    Mutant("reach: checkpoints for viewers", ROLES, 'level_of(principal.role) > level_of("viewer")', "True"),
     Mutant("reach: all projects are listed", "engine/upkeep.py", "if not only or p.id in only", ""),
     Mutant(
         "reach: the short way goes by the receipt alone",
@@ -68,7 +75,7 @@ SIGNING_IN = (
         "if False",
         GATE,
     ),
-    Mutant("gate: any proxy is believed", "server/auth/visits.py", "or not _is_in(peer, proxies)", "", GATE),
+    Mutant("gate: any proxy is believed", "server/auth/visits.py", "or not is_in(peer, proxies)", "", GATE),
     Mutant("gate: a proxied visit is local", "server/auth/visits.py", " and not is_passed_on)", ")", GATE),
     Mutant("gate: keys over plain HTTP", "server/auth/gate.py", "if not who.is_private:", "if False:", GATE),
     Mutant("gate: a header raises the role", ROLES, "level_of(role) <= level_of(other)", "False", GATE),
@@ -79,7 +86,7 @@ SIGNING_IN = (
         "said or agent",
         GATE,
     ),
-    Mutant("gate: guessers go on", "server/auth/gate.py", "        self._failures.take(self._caller)\n", "", GATE),
+    Mutant("gate: guessers go on", "server/auth/gate.py", "        self._failures.take(self._name)\n", "", GATE),
     Mutant(
         "gate: any algorithm",
         "server/auth/tokens.py",
@@ -102,10 +109,10 @@ SIGNING_IN = (
         GATE,
     ),
     Mutant(
-        "gate: a changed key is kept", "server/auth/key_ring.py", "if forgotten != self._forgotten:", "if False:", GATE
+        "gate: a changed key is kept", "server/auth/rings.py", "if forgotten != self._forgotten:", "if False:", GATE
     ),
-    Mutant("gate: every guess is looked for", "server/auth/key_ring.py", "self._unknown[id] = at", "pass", GATE),
-    Mutant("gate: a cookie has no end", "server/auth/cookies.py", "if until * 1_000_000 <= now:", "if False:", GATE),
+    Mutant("gate: every guess is looked for", "server/auth/rings.py", "self._unknown[id] = at", "pass", GATE),
+    Mutant("gate: a session has no end", "core/web_sessions.py", "and now < session.expires_at ", "", GATE),
     Mutant(
         "gate: open to all who bind elsewhere",
         "server/auth/policy.py",

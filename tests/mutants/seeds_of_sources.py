@@ -124,15 +124,15 @@ SOURCES = (
     Mutant(
         "webhook: a repeat rotates again",
         TRIGGERING,
-        "    if _is_repeat(row, cmd):\n        return replace(_shown",
+        "    if _is_repeat(work, row, cmd):\n        return replace(_shown",
         "    if False:\n        return replace(_shown",
     ),
     Mutant("webhook: a body is read of anybody", ROUTE, "if not signatures.is_signed(headers):", "if False:", SERVER),
     Mutant(
         "webhook: guessers are heard",
         ROUTE,
-        "            self._failures.take(caller)\n            raise not_genuine()\n        command",
-        "            raise not_genuine()\n        command",
+        "        self._failures.take(name)\n",
+        "",
         SERVER,
     ),
     # --- the watch

@@ -52,7 +52,7 @@ VALIDATION = (
     Mutant(
         "validation: the maker reviews its own work",
         "core/roles.py",
-        "if principal.agent == claim.agent or principal.session == claim.session:",
+        "if is_author(principal, claim):",
         "if False:",
     ),
     Mutant(

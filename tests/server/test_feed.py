@@ -82,17 +82,18 @@ async def test_a_stream_ends_with_the_key_that_began_it(monkeypatch):
         assert principal.key == "k"
         return is_good
 
-    app = App(service, sign_in, is_still_good=is_still_good)
+    service.is_still_good = is_still_good
+    app = App(service, sign_in)
     sent: asyncio.Queue = asyncio.Queue()
 
     async def receive():
         await asyncio.Event().wait()  # the reader stays
 
-    headers = [(b"accept", b"text/event-stream")]
+    headers = [(b"accept", b"text/event-stream"), (b"host", b"localhost")]
     path = "/api/v1/projects/p/events"
     scope = {
         "type": "http", "method": "GET", "path": path, "raw_path": path.encode(), "query_string": b"after=0",
-        "headers": headers,
+        "headers": headers, "scheme": "http",
     }  # fmt: skip
     serving = asyncio.ensure_future(app(scope, receive, sent.put))
     while (await sent.get()).get("body") != SIGN_OF_LIFE:
@@ -100,6 +101,19 @@ async def test_a_stream_ends_with_the_key_that_began_it(monkeypatch):
     is_good = False
     await asyncio.wait_for(serving, 10)
     await service.close()
+
+
+async def test_news_of_a_key_lets_every_stream_look_up():
+    engine = Engine(open_store("memory://"), SystemChance())
+    engine.do(c.DefineProject(project="p"))
+    reading = feed.Feed(engine)
+    reading.start(asyncio.get_running_loop())
+    chunks = reading.subscribe("p", {}).chunks(0)
+    await asyncio.to_thread(engine.do, c.CreateKey(name="ci"))
+    assert await asyncio.wait_for(anext(chunks), 10) == SIGN_OF_LIFE  # long before its beat
+    await chunks.aclose()
+    reading.close()
+    await asyncio.to_thread(reading.join)
 
 
 async def test_a_store_that_is_away_at_the_start_is_waited_for(monkeypatch):

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenure.core.errors import RateLimited
-from tenure.server.limits import Buckets, caller_at
+from tenure.server.answers import of_error
+from tenure.server.limits import Buckets, caller_at, limited
 
 
 class Clock:
@@ -67,3 +68,8 @@ def test_the_addresses_of_one_ipv6_network_are_one_caller() -> None:
     assert caller_at("2001:db8:1:3::9") != caller_at("2001:db8:1:2::9")
     assert caller_at("10.0.0.9") == "10.0.0.9"
     assert caller_at(None)
+
+
+def test_who_has_to_wait_is_told_a_second_at_least():
+    for seconds, told in ((0.01, b"1"), (1.2, b"2"), (6.0, b"6")):
+        assert dict(of_error(limited(seconds)).headers)[b"retry-after"] == told

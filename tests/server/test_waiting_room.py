@@ -3,7 +3,8 @@
 import asyncio
 from contextlib import suppress
 
-from tenure.core.commands import OWNER, ClaimNext
+from tenure.core.commands import OWNER, ClaimNext, Principal
+from tenure.core.errors import NotSignedIn
 from tenure.core.events import Event
 from tenure.core.outcomes import Outcome
 from tenure.server import waiting_room
@@ -16,7 +17,11 @@ class Store:
     def __init__(self) -> None:
         self.tasks: list[str] = []
         self.asked = 0
-        self.room = WaitingRoom(self.claim)
+        self.room = WaitingRoom(self.claim, self.is_still_good)
+        self.ended: set[str | None] = set()  # keys
+
+    async def is_still_good(self, principal):
+        return principal.key not in self.ended
 
     async def claim(self, command, principal):
         self.asked += 1
@@ -154,3 +159,35 @@ async def test_without_news_somebody_looks_from_time_to_time(monkeypatch):
     await settled()
     store.tasks.append("a")
     assert (await waiting).receipt == "a"
+
+
+async def test_who_waits_with_a_key_that_has_ended_is_granted_nothing():
+    store = Store()
+    mine = asyncio.ensure_future(
+        store.room.claim(ClaimNext(project="p", agent="a", session="a"), Principal(key="k"), 30.0)
+    )
+    other = store.wait("ab")
+    await settled()
+    store.ended.add("k")
+    store.add("a")  # the news comes before word of the key does
+    await settled()
+    assert isinstance(mine.exception(), NotSignedIn)
+    assert other.result().receipt == "a"  # the turn was passed on
+
+
+async def test_news_of_a_key_ends_those_who_wait_with_it_at_once():
+    store = Store()
+    waiting = [
+        asyncio.ensure_future(
+            store.room.claim(ClaimNext(project="p", agent="a", session="a"), Principal(key=key), 30.0)
+        )
+        for key in ("k", "l")
+    ]
+    await settled()
+    store.ended.add("k")
+    store.room.hear([Event(id="e", time=0, kind="key.revoked", project="", details={"key": "k"})])
+    await settled()
+    assert isinstance(waiting[0].exception(), NotSignedIn)
+    assert not waiting[1].done()
+    store.room.close()
+    await waiting[1]

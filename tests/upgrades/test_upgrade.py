@@ -170,9 +170,7 @@ def test_an_upgrade_that_is_cut_off_leaves_the_old_store_whole(old: OldStore, mo
     assert (old.columns(), contents(old, columns)) == (columns, before)
     with monkeypatch.context() as older:
         old.knowing(old.steps, older)
-        store = old.open(create=False)
-        assert store.check() == []
-        store.close()
+        old.open(create=False).close()
     store = old.open(create=False)
     assert engine_of(store).verify() == []
     store.close()

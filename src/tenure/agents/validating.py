@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from tenure.agents.examining import Examiner, Tools
 from tenure.client import Client
-from tenure.core.errors import TenureError
+from tenure.core.errors import NotAllowed, TenureError
 
 LOOK = 2.0  # seconds between two looks at what waits, at least
 SLOWEST = 30.0  # seconds between tries while the store is away
@@ -31,6 +31,7 @@ class Validating:
         self._client, self._tools, self._projects = client, tools, projects or (lambda: [client.project])
         self._say, self._look = say, look
         self._stopping = threading.Event()
+        self._refused: str | None = None
         self._thread = threading.Thread(target=self._run, name="validating", daemon=True)
 
     def start(self) -> None:
@@ -68,6 +69,10 @@ class Validating:
             try:
                 self.round()
             except TenureError as error:
-                wait = SLOWEST / 10
+                is_refused = isinstance(error, NotAllowed)
+                wait = SLOWEST if is_refused else SLOWEST / 10
+                if is_refused and error.message == self._refused:
+                    continue  # it was said once, and no time changes it
+                self._refused = error.message if is_refused else None
                 with suppress(Exception):
                     self._say(f"validations cannot be looked after: {error.message}")

@@ -21,13 +21,14 @@ from tenure.core.outcomes import Outcome
     arg("--user", metavar="NAME", help="whom its doings are put down to (the key's name)"),
     arg("--for-agent", metavar="NAME", help="of an agent's key: the one agent that it may speak for"),
     arg("--only", action="append", default=[], metavar="PROJECT", help="good for this project (may be repeated)"),
+    arg("--can", action="append", default=[], metavar="CAPABILITY", help="checker: it may take and judge validations"),
     arg("--expires", type=seconds, metavar="DURATION", help="for how long, as in 90d (for ever)"),
 )
 def create(run: Run, given: Namespace) -> Answer:
     """Make a key to sign in to `tenure serve` with. It is shown this once; the store keeps a digest of it."""
     command = c.CreateKey(
         name=given.name, role=given.role, user=given.user, agent=given.for_agent, projects=tuple(given.only),
-        expires_in=given.expires,
+        capabilities=tuple(given.can), expires_in=given.expires,
     )  # fmt: skip
     return _shown(run, run.client.do(command))
 
@@ -65,9 +66,10 @@ def _shown(run: Run, outcome: Outcome) -> Answer:
 def _table(found: list[dict[str, Any]]) -> str:
     rows = [
         (
-            k["id"], plain(k["name"]), k["role"], k["agent"], ", ".join(k["projects"]) or "all", k["status"],
+            k["id"], plain(k["name"]), k["role"], ", ".join(k["capabilities"]), k["agent"],
+            ", ".join(k["projects"]) or "all", k["status"], k["used_at"] and spelled(k["used_at"])[:16],
             k["expires_at"] and spelled(k["expires_at"])[:10],
         )
         for k in found
     ]  # fmt: skip
-    return table(rows, ("key", "name", "role", "agent", "projects", "status", "expires")) or "no keys"
+    return table(rows, ("key", "name", "role", "can", "agent", "projects", "status", "used", "expires")) or "no keys"

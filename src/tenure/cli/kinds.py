@@ -54,7 +54,14 @@ def json_value(text: str) -> Any:
     """JSON as it stands, `@FILE`, or `-` for stdin. What is no JSON is refused: quotes are easily lost in a shell."""
     import msgspec
 
+    from tenure.core.decoding import check_json
+    from tenure.core.errors import InvalidInput
+
     source = contents(text)
+    try:
+        check_json(source, "JSON")
+    except InvalidInput as error:
+        raise ArgumentTypeError(f"{error.message}; {error.hint}") from None
     try:
         return msgspec.json.decode(source)
     except msgspec.DecodeError as error:

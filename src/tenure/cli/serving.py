@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 def serve(run: Run, given: Namespace) -> int:
     """Serve the store over HTTP: the API, the dashboard, MCP and metrics, until it is stopped.
 
-    On this machine alone nobody has to sign in. Elsewhere it wants keys: `tenure key create` makes one.
+    On this machine your own commands and the link that is printed sign you in: each start makes a token, which stands
+    in a file of yours. Others, and everybody elsewhere, need keys: `tenure key create` makes one.
     """
     from tenure.cli.validating import validating_of
     from tenure.config import read_settings
@@ -34,9 +35,8 @@ def serve(run: Run, given: Namespace) -> int:
 
     flags = {f"serve.{name}": getattr(given, name) for name in ("host", "port", "tls_cert", "tls_key", "store_wait")}
     settings = read_settings(run.folder, run.environ, {"project": given.project, **flags})
-    home = run.own_home
     return serve_(
-        _client(run, settings).engine, settings, lambda url: say(f"serving {home.shown} on {url}"),
+        _client(run, settings).engine, settings, lambda url, link: _say(run, url, link),
         {"/mcp": lambda assembly: _mcp(assembly, settings)},
         [lambda info: validating_of(run, lambda text: info(text, part="validating"))],
     )  # fmt: skip
@@ -57,6 +57,12 @@ def _client(run: Run, settings: Mapping[str, Value]) -> Client:
             )  # fmt: skip
     finally:
         log.close()
+
+
+def _say(run: Run, url: str, link: str | None) -> None:
+    say(f"serving {run.own_home.shown} on {url}")
+    if link is not None and run.is_terminal:  # not into a log, which others may read
+        say(f"dashboard: {link}")
 
 
 def _mcp(assembly: Assembly, settings: Mapping[str, Value]) -> McpApp:

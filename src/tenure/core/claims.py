@@ -92,6 +92,7 @@ def granted(
     request_id: str | None = None,
     request_hash: str | None = None,
     metadata: dict[str, Any] | None = None,
+    key: str | None = None,
 ) -> tuple[Task, Claim]:
     """The task held, and the new claim. The attempt counts here, so that a crash counts.
 
@@ -126,6 +127,7 @@ def granted(
         request_id=request_id,
         request_hash=request_hash,
         metadata=metadata or {},
+        key=key,
     )
     return held, claim
 

@@ -21,15 +21,22 @@ _PLAIN = (str, int, bool, float, type(None))
 _ALWAYS = ("project", "request_id", "trace_id")
 
 
-def digest_of(command: Command) -> str:
-    return FORM + _hashed(msgspec.json.encode(_said(command), order="deterministic"))
+def digest_of(command: Command, owner: str = "") -> str:
+    """`owner`: whose key sent it, if a key did; the same request by another owner is another request."""
+    digest = FORM + _hashed(msgspec.json.encode(_said(command), order="deterministic"))
+    return bound(digest, owner)
 
 
-def is_same(kept: str | None, command: Command) -> bool:
-    """Whether the command is the one that the kept digest is of."""
+def bound(text: str, owner: str) -> str:
+    """A request's id or digest, tied to the owner of the key that sent it."""
+    return f"{text}.{_hashed(owner.encode())[:12]}" if owner else text
+
+
+def is_same(kept: str | None, command: Command, owner: str = "") -> bool:
+    """Whether the command is the one that the kept digest is of. Digests of the first form name no owner."""
     if kept is None:
         return False
-    return kept == (digest_of(command) if kept.startswith(FORM) else _first_form(command))
+    return kept == (digest_of(command, owner) if kept.startswith(FORM) else _first_form(command))
 
 
 def _hashed(encoded: bytes) -> str:

@@ -219,6 +219,7 @@ class Claim(Row, frozen=True, kw_only=True):
     request_id: str | None = None
     request_hash: str | None = None
     requests: tuple[Answered, ...] = ()  # the last that its holder has sent with an id, oldest first
+    key: str | None = None  # the API key or token it was made with, over HTTP: its author cannot judge its result
 
 
 class Result(Row, frozen=True, kw_only=True):
@@ -551,6 +552,17 @@ class ApiKey(Row, frozen=True, kw_only=True):
     revoked_at: int | None = None
     request_id: str | None = None  # by which it was made or last rotated
     request_hash: str | None = None
+    capabilities: tuple[str, ...] = ()  # beyond its role, as in `checker`
+    used_at: int | None = None  # when it last signed somebody in, to the minute
+
+
+class WebSession(Row, frozen=True, kw_only=True):
+    """A sign-in to the dashboard, of project "". Its id is the digest of the token that the browser keeps."""
+
+    key: str  # the API key that was shown; the session ends with it
+    key_digest: bytes  # the digest of the key's secret then: a rotation ends the session
+    created_at: int
+    expires_at: int
 
 
 class Kind(msgspec.Struct, frozen=True):
@@ -570,7 +582,7 @@ _COUNTS = frozenset({"status", "total", "live", "blocked", "completed", "cancell
 KINDS: dict[type[Row], Kind] = {
     Task: Kind("task", _STAMPED | _FROM_GRAPH | _RENEWALS | {"metered", "capped", "funded", "reserved"}),
     Brief: Kind("brief"),
-    Claim: Kind("claim", frozenset({"nonce", "process", "funds", "requests"})),
+    Claim: Kind("claim", frozenset({"nonce", "process", "funds", "requests", "key"})),
     Result: Kind("result"),
     Validation: Kind("validation", frozenset({"nonce", "lease", "until"})),
     Checkpoint: Kind("checkpoint"),
@@ -596,7 +608,8 @@ KINDS: dict[type[Row], Kind] = {
     Leader: Kind("leader", frozenset({"until", "lease", "ticks", "cycles"})),
     Request: Kind("request", logged=False),
     Archived: Kind("archived", logged=False),
-    ApiKey: Kind("api_key", frozenset({"digest", "previous"})),
+    ApiKey: Kind("api_key", frozenset({"digest", "previous", "used_at"})),
+    WebSession: Kind("web_session", logged=False),
     Schedule: Kind("schedule"),
     Trigger: Kind("trigger", frozenset({"secret", "previous", "held_back", "told_at", "behind"})),
     Cursor: Kind("log_cursor", logged=False),

@@ -10,6 +10,8 @@ from tenure.core.queries import Query
 from tenure.core.records import Claim
 
 ROLES = ("viewer", "agent", "member", "admin", "owner")
+CHECKER = "checker"  # takes and judges validations
+CAPABILITIES = (CHECKER,)  # what a key may be given beyond its role
 _LEVEL = {role: level for level, role in enumerate(ROLES)}
 
 NEEDS: dict[type[Command], str] = {
@@ -50,11 +52,13 @@ SPEAKS_FOR: dict[type[Command], str] = {
     **dict.fromkeys((c.Lead, c.StepDown), "holder"),
 }
 
-LOOKS_NEED: dict[type[Query], str] = {q.Keys: "admin"}  # all others are for everybody who is known
+# All others are for everybody who is known. Mail is for whom it was written and for members.
+LOOKS_NEED: dict[type[Query], str] = {q.Keys: "admin", q.Inbox: "agent", q.Messages: "member"}
 
 # Of the store as a whole; these show and touch what is in the principal's reach by themselves.
 _KEYS = (c.CreateKey, c.RotateKey, c.RevokeKey)
 _FILTERED = (q.Projects, q.Keys)
+_VALIDATING = (c.TakeValidation, c.RenewValidation, c.Judge, c.Undecide)
 
 
 def level_of(role: str) -> int:
@@ -107,12 +111,41 @@ def check_mine(principal: Principal, agent: str, what: str) -> None:
         raise NotAllowed(f"{what} is agent {agent}'s; your key is for {principal.agent}")
 
 
-def check_other(principal: Principal, claim: Claim, what: str) -> None:
-    """A review is another's: an agent has none of what it made itself, nor has anybody in its session."""
-    if principal.agent is None:
-        raise NotAllowed(f"{what}: a review says who reviews", "join first, or name the agent")
-    if principal.agent == claim.agent or principal.session == claim.session:
-        raise NotAllowed(f"{what} was handed in by agent {claim.agent}, which cannot review it", "another agent may")
+def check_verdict(principal: Principal, claim: Claim, what: str) -> None:
+    """Nobody passes its own work, whatever its role.
+
+    Over HTTP the claim's agent, session and key are known. On the machine itself names are what a process says, so
+    nobody gives a verdict from a session in which an agent is recognised.
+    """
+    _check_not_recognised(principal, what)
+    if is_author(principal, claim):
+        raise NotAllowed(f"{what} was handed in by agent {claim.agent}, which cannot review it", "another may")
+
+
+def is_author(principal: Principal, claim: Claim) -> bool:
+    """Whether a visitor shares agent, session or key with the claim."""
+    if principal.address is None:
+        return False
+    same_key = principal.key is not None and principal.key == claim.key
+    return same_key or principal.agent == claim.agent or principal.session == claim.session
+
+
+def _check_not_recognised(principal: Principal, what: str) -> None:
+    if principal.address is None and principal.role == "agent":
+        raise NotAllowed(
+            f"{what}: no verdict is given from a session in which an agent works",
+            "a person at a terminal may; `run`, `daemon` and `serve` run checks",
+        )
+
+
+def check_checker(principal: Principal, role: str, verb: str) -> None:
+    """Who takes and judges validations by machine: a person, or a key with the capability."""
+    _check_not_recognised(principal, verb)
+    if role == "agent" and CHECKER not in principal.capabilities:
+        raise NotAllowed(
+            f"{verb}: needs the capability {CHECKER}; your key has none",
+            "an admin makes one: tenure key create NAME --can checker",
+        )
 
 
 def check_kind(principal: Principal, kind: type[Command]) -> None:
@@ -142,6 +175,8 @@ def check_role(principal: Principal, command: Command, *, agents_may_operate: bo
         role = "member"
     if _LEVEL.get(role, -1) < _LEVEL[needed]:
         raise _too_low(principal, str(type(command).__struct_config__.tag), needed)
+    if isinstance(command, _VALIDATING):
+        check_checker(principal, role, str(type(command).__struct_config__.tag))
     check_own(principal, command)
     check_here(principal, command)
 
@@ -167,9 +202,10 @@ def check_look(principal: Principal, query: Query) -> None:
         raise NotAllowed(f"{type(query).__struct_config__.tag}: needs the role {needed}; you are {principal.role}")
     if not isinstance(query, _FILTERED):
         check_scope(principal, query.project)
-    if principal.role != "agent" or principal.agent is None:
-        return
-    if isinstance(query, q.Inbox) and principal.agent != query.agent:
-        raise NotAllowed(f"inbox: the mail is for agent {query.agent}")
-    if isinstance(query, q.Messages):
-        raise NotAllowed("messages: mail of others is for people", "your own is in your inbox")
+    if principal.role == "agent" and isinstance(query, q.Inbox) and principal.agent != query.agent:
+        raise NotAllowed(f"inbox: the mail is for agent {query.agent}", "say which agent you are: Tenure-Agent")
+
+
+def sees_checkpoints(principal: Principal) -> bool:
+    """A checkpoint is what an agent tells the next one; it may hold what was never meant to be shown around."""
+    return level_of(principal.role) > level_of("viewer")

@@ -138,20 +138,20 @@ def several(granted: list[Outcome], n: int) -> Outcome:
 
 def sending(work: Work, cmd: commands.Claim | commands.ClaimNext) -> tuple[Sent, list[Claim]]:
     """The request, and the claims that an earlier sending of it was given, whichever process sent it."""
-    sent = sent_of(cmd)
+    sent = sent_of(cmd, work.principal)
     if cmd.request_id is None or work.has_none(Claim, cmd.project, "request_id", cmd.request_id):
         return sent, []
     found = work.find(Claim, {"project": cmd.project, "request_id": cmd.request_id}, order="acquired_at")
     if found:
-        check_same(found[0].request_hash, _without_process(cmd), "claim")
+        check_same(found[0].request_hash, _without_process(cmd), work.principal.owner, "claim")
     return sent, found
 
 
-def sent_of(cmd: commands.Claim | commands.ClaimNext) -> Sent:
+def sent_of(cmd: commands.Claim | commands.ClaimNext, principal: commands.Principal) -> Sent:
     process = None if cmd.process is None else text_of(check_process(cmd.process))
     if cmd.request_id is None:
         return Sent(process=process)
-    return Sent(cmd.request_id, digest_of(_without_process(cmd)), process)
+    return Sent(cmd.request_id, digest_of(_without_process(cmd), principal.owner), process)
 
 
 def _without_process(cmd: commands.Claim | commands.ClaimNext) -> commands.Claim | commands.ClaimNext:
@@ -458,7 +458,7 @@ def _grant(work: Work, task: Task, asker: Asker) -> Outcome:
     held, new = claims.granted(
         task, last, agent=asker.agent.id, session=asker.session.id, user=asker.user, lease=asker.lease, now=work.now,
         nonce=work.chance.token(NONCE_BYTES), epoch=work.epoch, process=asker.sent.process, request_id=asker.sent.id,
-        request_hash=asker.sent.digest, metadata=asker.metadata,
+        request_hash=asker.sent.digest, metadata=asker.metadata, key=work.principal.key,
     )  # fmt: skip
     new = _with_model(work, task, new, asker)
     reserved = _reserve(work, held, asker) if task.guarded else ()

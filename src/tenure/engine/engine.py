@@ -170,7 +170,7 @@ class Engine:
             return []
         from tenure.engine import fused
 
-        return [fused.ready(asked.item.command) for asked in batch]
+        return [fused.ready(asked.item.command, asked.principal) for asked in batch]
 
     def _decide(
         self, work: Work, batch: Sequence[Asked], ready: Sequence[Any] = (), *, fuses: bool = False

@@ -37,7 +37,8 @@ def create_key(work: Work, cmd: commands.CreateKey) -> Outcome:
         project="", id=keys.new_id(work.chance.token(keys.ID_BYTES)), name=cmd.name, role=cmd.role,
         user=cmd.user or cmd.name, agent=cmd.agent, projects=cmd.projects, created_at=work.now,
         created_by=work.principal.name, expires_at=None if lifetime is None else work.now + lifetime,
-        request_id=cmd.request_id, request_hash=_digest(cmd),
+        capabilities=cmd.capabilities,
+        request_id=cmd.request_id, request_hash=_digest(work, cmd),
     )  # fmt: skip
     return _with_secret(work, "key.created", key, "CREATED")
 
@@ -63,7 +64,7 @@ def rotate_key(work: Work, cmd: commands.RotateKey) -> Outcome:
     has_grace = until > work.now
     key = replace(
         before, previous=before.digest if has_grace else b"", previous_until=until if has_grace else None,
-        rotated_at=work.now, expires_at=expires, request_id=cmd.request_id, request_hash=_digest(cmd),
+        rotated_at=work.now, expires_at=expires, request_id=cmd.request_id, request_hash=_digest(work, cmd),
     )  # fmt: skip
     return _with_secret(work, "key.rotated", key, "UPDATED")
 
@@ -110,14 +111,16 @@ def _check_wanted(work: Work, cmd: commands.CreateKey) -> None:
         roles.check_scope(who, name)
         project_of(work, name)
     keys.check_reach(who.role, who.projects, cmd.role, cmd.projects)
+    for name in inputs.check_list(cmd.capabilities, "capability"):
+        inputs.check_choice(name, roles.CAPABILITIES, "capability")
     if cmd.agent is not None:
         ids.check_name(cmd.agent, "agent")
         if cmd.role != "agent":
             raise InvalidInput(f"agent {cmd.agent[:80]!r}: only a key of the role agent speaks for one")
 
 
-def _digest(cmd: commands.Command) -> str | None:
-    return None if cmd.request_id is None else digest_of(cmd)
+def _digest(work: Work, cmd: commands.Command) -> str | None:
+    return None if cmd.request_id is None else digest_of(cmd, work.principal.owner)
 
 
 def _sent_before(work: Work, cmd: commands.CreateKey | commands.RotateKey) -> ApiKey | None:
@@ -127,7 +130,7 @@ def _sent_before(work: Work, cmd: commands.CreateKey | commands.RotateKey) -> Ap
     found = work.find(ApiKey, {"project": "", "request_id": cmd.request_id})
     if not found:
         return None
-    check_same(found[0].request_hash, cmd)
+    check_same(found[0].request_hash, cmd, work.principal.owner)
     return key_named(work, found[0].id)
 
 
@@ -169,8 +172,9 @@ def keys_seen(work: Work, project: str, *, ended: bool = False) -> list[KeyView]
 def key_view(work: Work, key: ApiKey) -> KeyView:
     return {
         "id": key.id, "name": key.name, "role": key.role, "status": keys.status(key, work.now), "user": key.user,
-        "agent": key.agent, "projects": key.projects, "created_at": key.created_at, "created_by": key.created_by,
-        "rotated_at": key.rotated_at, "previous_until": key.previous_until, "expires_at": key.expires_at,
+        "agent": key.agent, "projects": key.projects, "capabilities": key.capabilities, "created_at": key.created_at,
+        "created_by": key.created_by, "used_at": key.used_at, "rotated_at": key.rotated_at,
+        "previous_until": key.previous_until, "expires_at": key.expires_at,
         "revoked_at": key.revoked_at,
     }  # fmt: skip
 

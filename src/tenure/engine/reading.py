@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from tenure.core import archive, claims, graph, inputs, lifecycle, team
+from tenure.core import archive, claims, graph, inputs, lifecycle, roles, team
 from tenure.core.errors import InvalidInput, NotFound
 from tenure.core.events import Event
 from tenure.core.filters import Contains, Present, Range, matches
@@ -77,7 +77,7 @@ def show(work: Work, project: str, name: str) -> v.TaskInFull:
     result = handing.accepted_result(work, task)
     if result is not None:
         view["result"] = result_view(work, result)
-    checkpoint = handing.checkpoint_of(work, task)
+    checkpoint = handing.checkpoint_of(work, task) if roles.sees_checkpoints(work.principal) else None
     if checkpoint is not None:
         view["checkpoint"] = checkpoint
     spent = spending.view(spending.of_task(work, project, task.id))

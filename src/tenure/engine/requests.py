@@ -44,11 +44,14 @@ REMEMBER_THEMSELVES = (
 _OF_A_TASK = ("id", "key", "ref", "title", "state")  # what a repeat needs of each that was made
 
 
-def check_same(kept: str | None, command: c.Command, what: str = "command") -> None:
-    """Raises where the request id was used for something else. The one place where a repeat is told from a reuse."""
-    if not is_same(kept, command):
+def check_same(kept: str | None, command: c.Command, owner: str, what: str = "command") -> None:
+    """Raises where the request id was used for something else, or with a key of another owner.
+
+    The one place that tells a repeat from a reuse.
+    """
+    if not is_same(kept, command, owner):
         raise RequestIdReused(
-            f"request id {(command.request_id or '')[:80]!r} was used for another {what}",
+            f"request id {(command.request_id or '')[:80]!r} was used for another {what}, or by another key's owner",
             "take a new id for a new request",
         )
 
@@ -66,7 +69,7 @@ def remembered(work: Work, item: Checked, principal: Principal) -> Outcome | Non
     row = work.get(Request, command.project, _row_id(item, principal))
     if row is None or row.at + KEPT <= work.now:
         return None
-    check_same(row.digest, command)
+    check_same(row.digest, command, principal.owner)
     outcome = converted(row.outcome, Outcome)
     if isinstance(command, c.Reserve):
         from tenure.engine.reserving import check_holds  # few reserve
@@ -88,8 +91,8 @@ def remember(work: Work, item: Checked, principal: Principal, outcome: Outcome, 
     elif has_effect and _is_remembered(item):
         work.put(
             Request(
-                project=command.project, id=_row_id(item, principal), digest=digest_of(command),
-                outcome=msgspec.to_builtins(outcome), at=work.now,
+                project=command.project, id=_row_id(item, principal),
+                digest=digest_of(command, principal.owner), outcome=msgspec.to_builtins(outcome), at=work.now,
             )
         )  # fmt: skip
 
@@ -133,7 +136,7 @@ def _answered_before(work: Work, claim: Claim, command: c.Command) -> Outcome | 
     if found is None:
         return None
     roles.check_mine(work.principal, claim.agent, f"the claim of generation {claim.generation}")
-    check_same(found.digest, command)
+    check_same(found.digest, command, "")  # the receipt proves whose request it was
     if isinstance(command, c.Reserve):
         from tenure.engine.holding import held
 

@@ -13,12 +13,17 @@ from typing import Any
 
 import anyio
 import anyio.to_thread
+import msgspec
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.types import PARSE_ERROR
 from starlette.requests import Request
 
 from tenure.core.commands import Principal
+from tenure.core.decoding import check_json
+from tenure.core.errors import TenureError, TooLarge
+from tenure.core.inputs import LARGEST_BATCH
 from tenure.mcp.hosted import Hosted, Visitor
 from tenure.mcp.seats import Seat
 from tenure.mcp.server import Claimer, Context, Crashed, Service
@@ -82,8 +87,18 @@ class McpApp:
             return
         principal = self._principal_of(scope)
         gone = anyio.Event()
+        body = await _body(receive) if scope["method"] == "POST" else None
+        if body is not None and (refusal := _refusal(body)) is not None:
+            headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(refusal))]
+            await send({"type": "http.response.start", "status": 400, "headers": headers})
+            await send({"type": "http.response.body", "body": refusal})
+            return
 
         async def heard() -> MutableMapping[str, Any]:
+            nonlocal body
+            if body is not None:
+                read, body = body, None
+                return {"type": "http.request", "body": read, "more_body": False}
             message = await receive()
             if message["type"] == "http.disconnect":
                 gone.set()
@@ -92,6 +107,30 @@ class McpApp:
         # The package lets nobody else use a session than the user who opened it.
         whose = AuthenticatedUser(AccessToken(token="", client_id=_identity(principal), scopes=[]))
         await self._manager.handle_request({**scope, "user": whose, WHO: principal, GONE: gone}, heard, send)
+
+
+async def _body(receive: Receive) -> bytes | None:
+    """All of it; None where the client has hung up. What is too large is cut, and so refused."""
+    body, is_more = b"", True
+    while is_more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        body += message.get("body", b"")
+        is_more = message.get("more_body", False) and len(body) <= LARGEST_BATCH
+    return body[: LARGEST_BATCH + 1]
+
+
+def _refusal(body: bytes) -> bytes | None:
+    """The answer to a message that others may read differently than we, or that is too large."""
+    try:
+        if len(body) > LARGEST_BATCH:
+            raise TooLarge(f"a message of more than {LARGEST_BATCH} bytes", "send it in several parts")
+        check_json(body, "the message")
+    except TenureError as error:
+        why = {"code": PARSE_ERROR, "message": f"{error.message}; {error.hint}"}
+        return msgspec.json.encode({"jsonrpc": "2.0", "id": None, "error": why})
+    return None
 
 
 class _Visitors:

@@ -10,15 +10,19 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any
 
 import anyio
+import msgspec
 from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
-from mcp.types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
+from mcp.types import PARSE_ERROR, ErrorData, JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
+
+from tenure.core.decoding import check_json
+from tenure.core.errors import InvalidInput
 
 STDIN = 0
 PATIENCE = 15.0  # seconds that the last replies may take; longer than a store waits for its turn to write
@@ -26,7 +30,9 @@ CHUNK = 1 << 16
 
 
 class Lines:
-    """Standard input, line by line."""
+    """Standard input, line by line. `refuse` is told of a line that others may read differently than we."""
+
+    refuse: Callable[[bytes, str], Awaitable[None]]
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -65,9 +71,15 @@ class Lines:
         return self
 
     async def __anext__(self) -> str:
-        line = await self._lines.get()
-        if line is None:
-            raise StopAsyncIteration
+        while True:
+            line = await self._lines.get()
+            if line is None:
+                raise StopAsyncIteration
+            try:
+                check_json(line, "the message")
+                break
+            except InvalidInput as error:
+                await self.refuse(line, f"{error.message}; {error.hint}")
         return line.decode("utf-8", errors="replace")
 
 
@@ -167,5 +179,21 @@ async def standard_streams(at_end: Callable[[], None]) -> AsyncIterator[tuple[In
     """
     open = Open()
     # The package wants an open file; it takes lines from it, and does nothing else with it.
-    async with stdio_server(stdin=Lines()) as (read, write):  # type: ignore[arg-type]
+    lines = Lines()
+    async with stdio_server(stdin=lines) as (read, write):  # type: ignore[arg-type]
+
+        async def refuse(line: bytes, why: str) -> None:
+            error = ErrorData(code=PARSE_ERROR, message=why)
+            await write.send(SessionMessage(JSONRPCError(jsonrpc="2.0", id=_id_in(line), error=error)))
+
+        lines.refuse = refuse
         yield Inbox(read, open, at_end), Outbox(write, open)
+
+
+def _id_in(line: bytes) -> str | int | None:
+    """The id of a message, however odd the rest of it."""
+    try:
+        id = msgspec.json.decode(line).get("id")
+    except (ValueError, AttributeError, RecursionError):
+        return None
+    return id if isinstance(id, (str, int)) else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from http import HTTPStatus
+from math import ceil
 from typing import Any, NamedTuple
 
 import msgspec
@@ -84,7 +85,7 @@ def of_error(error: TenureError) -> Answer:
     told = problem(error)
     headers: list[tuple[bytes, bytes]] = []
     if told["status"] in (429, 503):
-        headers.append((b"retry-after", b"%d" % (getattr(error, "retry_after", None) or RETRY_AFTER)))
+        headers.append((b"retry-after", b"%d" % max(RETRY_AFTER, ceil(getattr(error, "retry_after", None) or 0))))
     if told["status"] == 401:
         headers.append((b"www-authenticate", b"Bearer"))
     if hasattr(error, "allowed"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, MutableMapping
 from contextlib import aclosing, suppress
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ from tenure.server.tracing import trace_of
 
 LONGEST_WAIT = 60.0
 HUNG_UP = 499  # as other servers write it down: there was nobody left to answer
+STAY_SECURE = (b"strict-transport-security", b"max-age=31536000")
 FILTERS = ("task", "kind", "level", "agent", "session")  # of a live stream
 
 
@@ -42,7 +43,6 @@ class Streamed(NamedTuple):
 
 Handler = Callable[[Request], Awaitable[Answer | Streamed]]
 SignIn = Callable[[Request], Awaitable[Principal]]
-StillGood = Callable[[Principal], Awaitable[bool]]
 Watch = Callable[[Request, int, float], None]  # the request, its status, its seconds
 Inner = Callable[[Scope, Receive, Send], Awaitable[None]]
 
@@ -60,8 +60,8 @@ class Place(NamedTuple):
 class App:
     """The ASGI application.
 
-    `sign_in` says who asks, before a byte of the body is read; `watch` is told at the end; `is_still_good` is asked
-    from time to time whether the reader of a stream may read on.
+    `sign_in` says who asks, before a byte of the body is read; `watch` is told at the end; `is_https` says whether the
+    visitor came by TLS, to us or to a proxy that we trust.
     """
 
     def __init__(
@@ -69,12 +69,12 @@ class App:
         service: Service,
         sign_in: SignIn,
         watch: Watch = lambda *_: None,
-        is_still_good: StillGood | None = None,
+        is_https: Callable[[Scope], bool] = lambda scope: bool(scope["scheme"] == "https"),
     ) -> None:
         self.service = service
         self._sign_in = sign_in
         self._watch = watch
-        self._is_still_good = is_still_good
+        self._is_https = is_https
         self._tree: Tree[Place] = Tree()
         self._mounts: list[tuple[str, Inner, bool]] = []
         for route in COMMANDS:
@@ -103,7 +103,19 @@ class App:
         if scope["type"] == "lifespan":
             await self._live(receive, send)
         elif scope["type"] == "http":
-            await self._serve(Request(scope, receive), receive, send)
+            await self._serve(Request(scope, receive), receive, self._kept_secure(scope, send))
+
+    def _kept_secure(self, scope: Scope, send: Send) -> Send:
+        """Who came by TLS is told to come by TLS from now on."""
+        if not self._is_https(scope):
+            return send
+
+        async def secured(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), STAY_SECURE]
+            await send(message)
+
+        return secured
 
     async def _live(self, receive: Receive, send: Send) -> None:
         while True:
@@ -143,6 +155,8 @@ class App:
 
     async def _answer(self, request: Request, receive: Receive, send: Send) -> Answer | Streamed | None:
         scope = request.scope
+        if not request.headers.get(b"host") and scope.get("http_version") != "1.0":
+            raise InvalidInput("the header Host is missing", "every request names the server that it is for")
         path = scope.get("raw_path", b"").decode("latin-1") or scope["path"]
         try:
             place, request.fields = self._tree.find(scope["method"], path)
@@ -161,11 +175,15 @@ class App:
         request.route = place.path
         if not place.is_open:
             await self._know(request)
+            if "project" in request.fields:  # before the body: another's project looks unknown whatever is asked of it
+                check_scope(request.principal, request.fields["project"])
         return await place.handle(request)
 
     async def _know(self, request: Request) -> None:
         request.principal = await self._sign_in(request)
         request.is_known = True
+        if (signed_in := request.scope.get("state", {}).get("signed_in")) is not None:
+            signed_in()  # the connection is a stranger's no more: see `doorstep`
 
     # --- commands ---
 
@@ -244,7 +262,7 @@ class App:
                     after = behind[-1]["sequence"]
                     behind = await page()
                 async for chunk in stream.chunks(after):
-                    if chunk is feed.SIGN_OF_LIFE and self._is_still_good and not await self._is_still_good(principal):
+                    if not await service.is_still_good(principal):
                         return
                     yield chunk
             except TenureError as error:

@@ -16,6 +16,7 @@ from tenure.server.answers import Answer
 from tenure.server.app import App, Place
 from tenure.server.auth.gate import Gate
 from tenure.server.auth.policy import Policy
+from tenure.server.auth.visits import visit_of
 from tenure.server.coordinator import Note, coordinator_of
 from tenure.server.counting import Counting
 from tenure.server.dashboard.pages import Dashboard
@@ -29,17 +30,24 @@ from tenure.server.service import Service
 class Assembly:
     """`app` is the ASGI application; its lifespan starts and ends the rest."""
 
-    def __init__(self, engine: Engine, policy: Policy, log: Log) -> None:
+    def __init__(self, engine: Engine, policy: Policy, log: Log, token: str | None = None) -> None:
         self._log = log
         self.metrics = Metrics(tenant=engine.tenant, version=__version__)
         self.service = Service(engine, self)
-        self.gate = Gate(engine, policy, aside=self.service.aside)
+        self.gate = Gate(engine, policy, aside=self.service.aside, write=self.service.write, token=token)
+        self.service.is_still_good = self.gate.is_still_good
         self.coordinator = coordinator_of(engine, tell=self._noted, cycled=self._cycled)
         self.counting = Counting(engine, self.metrics, self.coordinator.instance)
-        self.service.feed.listeners += [self.gate.hear, self.counting.hear]
+        self.service.feed.listeners.insert(0, self.gate.hear)  # before those who act by what it knows
+        self.service.feed.listeners.append(self.counting.hear)
         self.service.beside += [self.counting, self.coordinator]
         self._scrapes = Scrapes(self.metrics, engine)
-        self.app = App(self.service, self._sign_in, self._watch, self.gate.is_still_good)
+        self.app = App(
+            self.service, self._sign_in, self._watch,
+            lambda scope: bool(scope["scheme"] == "https") or bool(
+                policy.proxies and visit_of(scope, policy.proxies).scheme == "https"
+            ),
+        )  # fmt: skip
         self.app.add(
             *coordinator_routes.routes(self.service, self.coordinator), *document_routes.routes(),
             *artifact_routes.routes(self.service),

@@ -18,7 +18,7 @@ from tenure.client.routes import APART, AS_JSON, COMMANDS, Route
 from tenure.client.wire import instant, is_instant, unspelled
 from tenure.core import commands as c
 from tenure.core.commands import Command
-from tenure.core.decoding import decoder_of
+from tenure.core.decoding import check_json, decoder_of
 from tenure.core.errors import InvalidInput
 from tenure.core.ids import parse_key
 from tenure.core.queries import Query
@@ -97,7 +97,7 @@ class Batch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def read_batch(said: Said, body: bytes) -> list[Command | InvalidInput]:
     """The commands of a batch; one that cannot be read is an error in its place, and its neighbours are served."""
-    batch: Batch = _decoder(Batch)(body)
+    batch: Batch = _decode_batch(body)
     ids = batch.request_ids or [None] * len(batch.commands)
     if len(ids) != len(batch.commands):
         raise InvalidInput(f"{len(ids)} request_ids for {len(batch.commands)} commands: one each, or none at all")
@@ -114,12 +114,16 @@ def _item(raw: bytes, said: Said) -> Command | InvalidInput:
     return kind(project=said.fields["project"], request_id=said.request_id, trace_id=said.trace_id, **values)
 
 
-def _decoder(kind: Any, *, may_be_empty: bool = False, has_instants: bool = False) -> Callable[[bytes], Any]:
+def _decoder(
+    kind: Any, *, may_be_empty: bool = False, has_instants: bool = False, is_checked: bool = False
+) -> Callable[[bytes], Any]:
     decode = decoder_of(kind).decode
 
     def decoded(body: bytes) -> Any:
         if not body and may_be_empty:
             body = b"{}"
+        if not is_checked:
+            check_json(body, "the body")
         try:
             if has_instants:
                 return msgspec.convert(unspelled(msgspec.json.decode(body)), kind)
@@ -130,7 +134,8 @@ def _decoder(kind: Any, *, may_be_empty: bool = False, has_instants: bool = Fals
     return decoded
 
 
-_decode_item = _decoder(reduce(or_, _ITEMS), has_instants=True)
+_decode_batch = _decoder(Batch)
+_decode_item = _decoder(reduce(or_, _ITEMS), has_instants=True, is_checked=True)  # with the whole batch
 
 
 def _braces(path: str) -> frozenset[str]:
@@ -168,6 +173,7 @@ def query_of(route: Route, fields: Mapping[str, str], query_string: bytes) -> Qu
 def _value(name: str, text: str) -> Any:
     try:
         if name in AS_JSON and text.startswith("["):
+            check_json(text, name)
             return msgspec.json.decode(text)
         return instant(text) if is_instant(name) and not text.isdecimal() else text
     except ValueError as error:

@@ -11,6 +11,7 @@ import msgspec
 from tenure import __version__
 from tenure.client.routes import PREFIX
 from tenure.client.wire import instant, plain
+from tenure.core.decoding import check_json
 from tenure.core.errors import InvalidInput, StoreAway, TenureError
 from tenure.core.roles import check_coordinator
 from tenure.engine import Engine
@@ -55,8 +56,10 @@ class Desk:
 
     async def recover(self, request: Request) -> Answer:
         check_coordinator(request.principal, "recover")
+        body = await request.body() or b"{}"
+        check_json(body, "the body")
         try:
-            asked = msgspec.json.decode(await request.body() or b"{}", type=Recover)
+            asked = msgspec.json.decode(body, type=Recover)
         except msgspec.MsgspecError as error:
             raise InvalidInput(f"the body: {error}") from None
         return answers.of_value(plain(await self._service.aside(recover, self._engine, asked.project)))

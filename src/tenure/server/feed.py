@@ -110,6 +110,10 @@ class Feed:
         self._news = asyncio.Event()
         for listener in self.listeners:
             listener(events)
+        if any(event.kind.startswith("key.") for event in events):
+            for streams in self._streams.values():
+                for stream in streams:
+                    stream.look_up()
         if self._streams:
             for event in events:
                 for stream in self._streams.get(event.project, ()):
@@ -165,6 +169,7 @@ class Stream:
         self._events: deque[Event] = deque()
         self._news = asyncio.Event()
         self._is_over = False
+        self._beats = False
 
     def put(self, event: Event) -> None:
         if self._is_over or not matches(event, self._where):
@@ -179,6 +184,11 @@ class Stream:
         self._is_over = True
         self._news.set()
 
+    def look_up(self) -> None:
+        """Give a sign of life now: who sends it asks first whether the reader may read on."""
+        self._beats = True
+        self._news.set()
+
     async def chunks(self, after: int) -> AsyncIterator[bytes]:
         """What was put in behind `after`, as server-sent events, until the end; and a sign of life at each beat."""
         loop = asyncio.get_running_loop()
@@ -187,8 +197,8 @@ class Stream:
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(beat):
                     await self._news.wait()
-            if loop.time() >= beat:
-                beat = loop.time() + BEAT
+            if loop.time() >= beat or self._beats:
+                beat, self._beats = loop.time() + BEAT, False
                 yield SIGN_OF_LIFE
             self._news.clear()
             while self._events:

@@ -19,7 +19,7 @@ from tenure.engine import Engine
 from tenure.engine.gathering import Gatherer
 from tenure.engine.looking import look
 from tenure.server.feed import Feed
-from tenure.server.waiting_room import WaitingRoom
+from tenure.server.waiting_room import StillGood, WaitingRoom
 
 T = TypeVar("T")
 READERS = 4  # threads that look; reading holds no lock, but Python lets one think at a time
@@ -51,6 +51,10 @@ class _Closed:
     def store_failed(self, error: TenureError) -> None: ...
 
 
+async def _always(_: Principal) -> bool:
+    return True
+
+
 class Part(Protocol):
     def start(self) -> None: ...
 
@@ -62,15 +66,19 @@ class Service:
 
     def __init__(self, engine: Engine, eyes: Eyes | None = None) -> None:
         self.engine = engine
+        self.is_still_good: StillGood = _always  # whether who was let in would still be: the sign-in says
         self.eyes: Eyes = eyes or _Closed()
         self.gatherer = Gatherer(engine)
         self.feed = Feed(engine)
-        self.room = WaitingRoom(self._claim)
+        self.room = WaitingRoom(self._claim, self._may_go_on)
         self.feed.listeners.append(self.room.hear)
         self._readers = Pool(READERS, "look")
         self._batchers = Pool(BATCHERS, "batch")
         self.beside: list[Part] = []  # what lives and ends with it
         self.is_closing = False
+
+    async def _may_go_on(self, principal: Principal) -> bool:
+        return await self.is_still_good(principal)  # looked up each time: the sign-in is made after the service
 
     def start(self) -> None:
         self.feed.start(asyncio.get_running_loop())
@@ -164,6 +172,10 @@ class Service:
     async def aside(self, function: Callable[..., T], *arguments: Any) -> T:
         """Run something that reads in a thread."""
         return await self._readers.run(function, *arguments)
+
+    async def write(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Run something that writes in a thread."""
+        return await self._batchers.run(function, *arguments)
 
 
 class Pool:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import gc
+import os
 import resource
 import signal
 import socket
 import sys
+from asyncio import constants
 from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 from typing import Protocol
 
 import uvicorn
 
+from tenure.client.ways.local_token import PREFIX, remove_token, token_file, write_token
 from tenure.config import BadConfig, Settings
 from tenure.core.queries import Keys
 from tenure.engine import Engine
@@ -20,6 +23,8 @@ from tenure.engine.looking import look
 from tenure.server.app import Inner
 from tenure.server.assembly import Assembly
 from tenure.server.auth.policy import check_bind, policy_of
+from tenure.server.auth.visits import is_in
+from tenure.server.doorstep import TO_SEND, Doorstep, Visitor
 from tenure.server.logs import Log
 from tenure.server.requests import Receive, Scope, Send
 from tenure.server.service import Part
@@ -60,20 +65,21 @@ class Guest(Protocol):
 def serve(
     engine: Engine,
     settings: Settings,
-    tell: Callable[[str], object],
+    tell: Callable[[str, str | None], object],
     guests: Mapping[str, Callable[[Assembly], Guest]] | None = None,
     beside: Sequence[Callable[[Callable[..., object]], Part]] = (),
 ) -> int:
     """Serve until a signal ends it; 0 when what was taken in was answered.
 
-    `tell` hears where it listens; `guests` are made for the paths below which they answer, `beside` with what writes to
-    the log: they live and end with the server.
+    `tell` hears where it listens, and the link that signs in to the dashboard; `guests` are made for the paths below
+    which they answer, `beside` with what writes to the log: they live and end with the server.
     """
     policy = policy_of(settings)
     check_bind(policy, has_keys=bool(look(engine, Keys())))
     log = Log(settings["serve.log_level"].value, settings["serve.log_file"].value)
     log.take_over()
-    assembly = Assembly(engine, policy, log)
+    token = PREFIX + os.urandom(32).hex() if policy.needs_token else None
+    assembly = Assembly(engine, policy, log, token)
     assembly.service.beside += [make(log.info) for make in beside]
     app: Inner = assembly.app
     closing = [assembly.service.begin_close]
@@ -87,7 +93,10 @@ def serve(
         app, host=host, port=port, log_config=None, access_log=False, server_header=False,
         proxy_headers=False, backlog=BACKLOG, lifespan="on", timeout_graceful_shutdown=DRAIN, timeout_keep_alive=75,
         ssl_certfile=settings["serve.tls_cert"].value, ssl_keyfile=settings["serve.tls_key"].value,
+        http=Visitor.at(Doorstep(lambda address: is_in(address, policy.proxies))),
     )  # fmt: skip
+    # Neither asyncio nor uvicorn lets us say it elsewhere: a handshake that never ends is held for a minute by default.
+    vars(constants)["SSL_HANDSHAKE_TIMEOUT"] = TO_SEND
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each agent that waits has a connection open
     server = Server(config, closing)
@@ -95,13 +104,32 @@ def serve(
         # Until uvicorn has handlers of its own, and when it raises them again at its end, which is no failure.
         signal.signal(number, server.go)
     listening = _listening(host, port)
-    tell(f"{'https' if policy.has_tls else 'http'}://{_spelt(host)}:{listening.getsockname()[1]}")
+    address, port = listening.getsockname()[:2]
+    url = f"{'https' if policy.has_tls else 'http'}://{_spelt(host)}:{port}"
+    token_at = token_file(os.environ, address, port)
+    if token is not None:
+        _write_token(token_at, token)
+    tell(url, None if token is None else f"{url}/#{token}")
     sys.setswitchinterval(SWITCH)
     gc.collect()
     gc.freeze()  # what is there by now stays: no collection needs to look at it again
-    server.run([listening])
-    log.close()
+    try:
+        server.run([listening])
+    finally:
+        if token is not None:
+            remove_token(token_at, token)
+        log.close()
     return 0
+
+
+def _write_token(path: str, token: str) -> None:
+    try:
+        write_token(path, token)
+    except OSError as error:
+        raise BadConfig(
+            f"the token of this start cannot be written to {path}: {error.strerror or error}",
+            "set TENURE_STATE to a folder of your own, or serve.auth = required to go by keys alone",
+        ) from None
 
 
 def _listening(host: str, port: int) -> socket.socket:

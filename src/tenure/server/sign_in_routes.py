@@ -9,6 +9,7 @@ import msgspec
 
 from tenure.client.routes import PREFIX
 from tenure.core.commands import Principal
+from tenure.core.decoding import check_json
 from tenure.core.errors import InvalidInput
 from tenure.server import answers
 from tenure.server.answers import Answer
@@ -40,7 +41,7 @@ class _Desk:
         return answers.of_value(_seen(signed_in.principal), (b"set-cookie", signed_in.set_cookie.encode()))
 
     async def logout(self, request: Request) -> Answer:
-        return answers.of_value({}, (b"set-cookie", self._gate.sign_out(request.scope).encode()))
+        return answers.of_value({}, (b"set-cookie", (await self._gate.sign_out(request.scope)).encode()))
 
     async def me(self, request: Request) -> Answer:
         return answers.of_value(_seen(request.principal))
@@ -50,6 +51,7 @@ def _key_in(request: Request, body: bytes) -> str:
     """From JSON, or from a form: the page works without a script that far."""
     if (request.header(b"content-type") or "").startswith("application/x-www-form-urlencoded"):
         return parse_qs(body.decode("latin-1")).get("key", [""])[0]
+    check_json(body, "the body")
     try:
         return msgspec.json.decode(body, type=Login).key
     except (msgspec.MsgspecError, RecursionError) as error:

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from tenure.core import lifecycle
 from tenure.core.commands import ClaimNext, Principal
+from tenure.core.errors import NotSignedIn
 from tenure.core.events import Event
 from tenure.core.outcomes import Outcome
 
@@ -28,14 +29,15 @@ _MAY_FREE = frozenset({
 })  # fmt: skip
 
 Claim = Callable[[ClaimNext, Principal], Awaitable[Outcome]]
-Now = Callable[[], int]
+StillGood = Callable[[Principal], Awaitable[bool]]
 
 
 class WaitingRoom:
-    """`claim` looks once; `now` is the store's time, as near as it is known here. Lives in one event loop."""
+    """`claim` looks once; `is_still_good` says whether who was let in would still be. Lives in one event loop."""
 
-    def __init__(self, claim: Claim) -> None:
+    def __init__(self, claim: Claim, is_still_good: StillGood) -> None:
         self._claim = claim
+        self._is_still_good = is_still_good
         self._rooms: dict[str, _Room] = {}
         self._is_closing = False
 
@@ -61,7 +63,9 @@ class WaitingRoom:
                     return outcome
                 if outcome.retry_in is not None:
                     room.look_in(max(SOONEST, outcome.retry_in))
-                has_turn = await room.turn(until - loop.time())
+                has_turn = await room.turn(until - loop.time(), principal.key)
+                if not await self._is_still_good(principal):
+                    raise NotSignedIn("the key or token has ended while it waited; nothing was claimed")
                 if not has_turn:
                     return outcome
         except BaseException:
@@ -79,6 +83,9 @@ class WaitingRoom:
         if not self._rooms:
             return
         for event in events:
+            if event.kind.startswith("key."):
+                for one in self._rooms.values():
+                    one.wake(event.details["key"])
             room = self._rooms.get(event.project)
             if room is None:
                 continue
@@ -99,7 +106,7 @@ class _Room:
 
     def __init__(self) -> None:
         self.users = 0
-        self.waiters: dict[asyncio.Future[bool], None] = {}  # in the order of their coming
+        self.waiters: dict[asyncio.Future[bool], str | None] = {}  # in the order of their coming, with their keys
         self._loop = asyncio.get_running_loop()
         self._owed = 0  # turns for which nobody waited when the news came: all were looking, and may have missed it
         self._passes = 0
@@ -107,13 +114,13 @@ class _Room:
         self._at = 0.0
         self.look_in(POLL)
 
-    async def turn(self, seconds: float) -> bool:
+    async def turn(self, seconds: float, key: str | None) -> bool:
         """Wait for a turn; False when the time is over."""
         if self._owed:
             self._owed -= 1
             return True
         future: asyncio.Future[bool] = self._loop.create_future()
-        self.waiters[future] = None
+        self.waiters[future] = key
         handle = self._loop.call_later(max(0.0, seconds), _resolve, future, False)
         try:
             return await future
@@ -124,6 +131,11 @@ class _Room:
         finally:
             handle.cancel()
             self.waiters.pop(future, None)
+
+    def wake(self, key: str) -> None:
+        """Let those who wait with this key look up: it may have ended."""
+        for future in [future for future, own in self.waiters.items() if own == key]:
+            _resolve(future, True)
 
     def let_in(self, count: int) -> None:
         """A new round: so many may look, now or when they are back from looking."""

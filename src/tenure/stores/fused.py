@@ -50,6 +50,7 @@ class Grant(NamedTuple):
     trace_id: str | None
     by_user: str | None  # whose command it is, for the log
     address: str | None
+    key: str | None  # the API key it was made with
 
 
 # What a new holder is told of its task beyond what the grant itself says; the first of these are of the task, the

@@ -29,11 +29,18 @@ class Door:
         self.seconds = 0.0
         self.looks = 0
         self.policy = policy or Policy(auth="required")
-        self.gate = Gate(self.engine, self.policy, aside=self._aside, fetch=fetch, monotonic=lambda: self.seconds)
+        self.token = "tnl_" + "0f" * 32 if self.policy.needs_token else None
+        self.gate = Gate(
+            self.engine, self.policy, aside=self._aside, write=self._write, fetch=fetch,
+            monotonic=lambda: self.seconds, token=self.token,
+        )  # fmt: skip
 
     async def _aside(self, look: Callable[[], None]) -> None:
         self.looks += 1
         look()
+
+    async def _write(self, change: Callable[[], object]) -> None:
+        change()
 
     def pass_time(self, seconds: float) -> None:
         self.seconds += seconds
@@ -72,5 +79,5 @@ def door() -> Door:
 
 @pytest.fixture
 def open_door() -> Door:
-    """Loopback, and nothing set up."""
-    return Door(Policy())
+    """Loopback, where every user of the machine is let in."""
+    return Door(Policy(auth="open"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.server
 import json
 import threading
@@ -291,3 +292,39 @@ def test_what_is_fetched_is_bounded_and_led_nowhere_else(web: tuple[str, dict[st
     with pytest.raises(Exception, match="302"):
         fetched(f"{url}/moved")
     assert fetched(f"{url}/keys") == {"keys": []}
+
+
+# --- ends and bounds ---
+
+
+def test_a_long_answer_ends_with_the_token(shared: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    who = shared.admit(shared_token())
+    assert asyncio.run(shared.gate.is_still_good(who))
+    later = time.time() + 600 + tokens.LEEWAY
+    monkeypatch.setattr(time, "time", lambda: later)
+    assert not asyncio.run(shared.gate.is_still_good(who))
+
+
+def test_a_token_that_lives_too_long_is_refused() -> None:
+    door = Door(Policy(jwt=SHARED._replace(longest=3600.0)))
+    now = int(time.time())
+    door.admit(shared_token(iat=now - 1800, exp=now + 1800))
+    for times in ({"iat": now, "exp": now + 3700}, {"exp": now + 3700}, {"iat": now - 3600, "exp": now + 1800}):
+        with pytest.raises(NotSignedIn, match="lives longer than 3600 s"):
+            door.admit(shared_token(**times))
+
+
+def test_a_token_says_what_one_may_beyond_the_role(shared: Door) -> None:
+    assert shared.admit(shared_token(role="agent", capabilities=["checker"])).capabilities == ("checker",)
+    for wrong in ("checker", ["chequer"], [7]):
+        with pytest.raises(NotSignedIn, match="capabilities"):
+            shared.admit(shared_token(capabilities=wrong))
+
+
+def test_no_text_tells_a_wrong_signature_from_another_fault(shared: Door) -> None:
+    told = set()
+    for token in (shared_token(key="x" * 40), shared_token(exp=1), shared_token(aud="others"), shared_token(iss="me")):
+        with pytest.raises(NotSignedIn) as error:
+            shared.admit(token)
+        told.add(error.value.message)
+    assert len(told) == 1

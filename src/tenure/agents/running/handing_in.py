@@ -151,7 +151,7 @@ def _validated(work: Work, submitted: Outcome) -> Done:
     work.hold.close()  # the claim has ended: there is nothing to renew, or to take again
     options = work.options
     examiner = Examiner(
-        work.client, tools_for(options.folder, options.environ), say=work.say,
+        work.checker, tools_for(options.folder, options.environ), say=work.say,
         is_wanted=lambda: not work.ground.stopping.is_set(),
     )  # fmt: skip
     try:

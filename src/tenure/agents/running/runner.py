@@ -30,9 +30,7 @@ class Runner:
         name = f"run-{process.pid}-{process.start}" if process else "run"
         self.client = speaking(client, options.name, name)
         self.slots = [Slot(self.ground, client, number + 1) for number in range(options.slots)]
-        self._validating = Validating(
-            self.client, lambda: tools_for(options.folder, options.environ), say=self.ground.say
-        )
+        self._validating = Validating(client, lambda: tools_for(options.folder, options.environ), say=self.ground.say)
         self._interrupts = 0
         self._is_terminated = False
         self._due: dict[str, float] = {}

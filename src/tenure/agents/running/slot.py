@@ -38,6 +38,7 @@ class Slot(threading.Thread):
         self.agent = f"{ground.options.name}-{number}"
         self.session = f"{run}-{number}"
         self.client = speaking(client, self.agent, self.session)
+        self.checker = client  # verdicts are the word of who started the runner, not of its agents
         self.work: Work | None = None
         self.error: BaseException | None = None
         self._has_ticket = False
@@ -133,7 +134,9 @@ class Slot(threading.Thread):
         """Is a verdict to come by itself? One that waits for a person, or another machine, is not waited for."""
         if any(counts["running"] for counts in validations.values()):
             return True
-        examiner = Examiner(self.client, tools_for(self.options.folder, self.options.environ))
+        if self.checker.principal.role == "agent":
+            return False  # started from an agent's session, the runner gives no verdicts
+        examiner = Examiner(self.checker, tools_for(self.options.folder, self.options.environ))
         return any(examiner.obstacle(one) is None for one in self.client.validations())
 
     def _is_drained(self) -> bool:
@@ -157,7 +160,7 @@ class Slot(threading.Thread):
 
     def _work(self, client: Client, granted: Outcome, keeper: Keeper) -> None:
         try:
-            self.work = Work(self.ground, client, granted, keeper)
+            self.work = Work(self.ground, client, granted, keeper, self.checker)
         except OSError as error:  # nowhere to write a transcript or a receipt
             keeper.close()
             self.ground.say(f"{self.agent}: {error}")

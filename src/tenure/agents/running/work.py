@@ -45,10 +45,11 @@ _THEIRS = {name for agent in KNOWN.values() for name in (*agent.markers, agent.s
 
 
 class Work:
-    def __init__(self, ground: Ground, client: Client, granted: Outcome, keeper: Keeper) -> None:
+    def __init__(self, ground: Ground, client: Client, granted: Outcome, keeper: Keeper, checker: Client) -> None:
+        """`checker` speaks for who started the runner: verdicts are not the agent's word."""
         assert granted.task is not None
         self.ground, self.options = ground, ground.options
-        self.client = client
+        self.client, self.checker = client, checker
         self.granted = granted
         self.task: Mapping[str, Any] = granted.task
         self.keeper = keeper

@@ -30,7 +30,7 @@ def address_of(url: str, key: str | None) -> Address:
     if parts.username is not None:
         raise InvalidInput("a server's URL has no user or password in it", "pass the key as `key`, or in TENURE_KEY")
     is_secure = parts.scheme == "https"
-    if key is not None and not is_secure and not _is_here(parts.hostname):
+    if key is not None and not is_secure and not is_here(parts.hostname):
         raise InvalidInput(
             f"{url[:200]}: a key is not sent over plain HTTP to another host, where everybody on the way could read it",
             "use https://, or a tunnel to this host's loopback",
@@ -41,5 +41,6 @@ def address_of(url: str, key: str | None) -> Address:
     return Address(parts.hostname, port or (443 if is_secure else 80), is_secure, path, url.rstrip("/"))
 
 
-def _is_here(host: str) -> bool:
+def is_here(host: str) -> bool:
+    """Whether the name is one of this machine's loopback."""
     return host in LOOPBACK or host.startswith("127.")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -12,6 +12,8 @@ from tenure.core import errors
 from tenure.core.decoding import converted
 from tenure.core.errors import InvalidInput, OutcomeUnknown, StoreAway, TenureError
 from tenure.core.outcomes import Outcome
+
+T = TypeVar("T")
 
 
 class Reply(NamedTuple):
@@ -47,7 +49,7 @@ def trouble_in(reply: Reply, url: str) -> Trouble | None:
 
 
 def outcome_of(reply: Reply, url: str) -> Outcome:
-    return outcome_in(_value(reply, url))
+    return _read(reply, url, outcome_in)
 
 
 def outcome_in(value: dict[str, Any]) -> Outcome:
@@ -58,19 +60,42 @@ def outcome_in(value: dict[str, Any]) -> Outcome:
 
 def answers_of(reply: Reply, url: str) -> list[Outcome | TenureError]:
     """The answers to a batch."""
-    return [outcome_in(told) if "outcome" in told else error_of(told) for told in _value(reply, url)["outcomes"]]
+    return _read(
+        reply, url, lambda value: [outcome_in(t) if "outcome" in t else error_of(t) for t in value["outcomes"]]
+    )
 
 
 def seen_of(reply: Reply, url: str) -> Any:
     """What a look saw: a view, an outcome, or a page (`items` and `next`)."""
-    value = _value(reply, url)
+    return _read(reply, url, _seen)
+
+
+def _seen(value: dict[str, Any]) -> Any:
+    if not value:
+        raise KeyError("nothing")  # no look has nothing to tell
     if "outcome" in value and "items" not in value:
         return outcome_in(value)
     return {"items": unspelled(value["items"]), "next": value["next"]} if "items" in value else unspelled(value)
 
 
 def mark_of(reply: Reply, url: str) -> int:
-    return int(_value(reply, url)["mark"])
+    return _read(reply, url, lambda value: int(value["mark"]))
+
+
+def _read(reply: Reply, url: str, read: Callable[[Any], T]) -> T:
+    """What `read` makes of the reply; InvalidInput where it is not what a tenure server says."""
+    value = _value(reply, url)
+    try:
+        return read(value)
+    except (KeyError, TypeError, AttributeError, ValueError):  # msgspec's own errors are ValueErrors
+        raise _no_server(reply, url) from None
+
+
+def _no_server(reply: Reply, url: str) -> InvalidInput:
+    return InvalidInput(
+        f"{url} does not answer as a tenure server does (status {reply.status})",
+        "look what the url should be, and whether the server has another version",
+    )
 
 
 def _value(reply: Reply, url: str) -> Any:
@@ -82,9 +107,7 @@ def _value(reply: Reply, url: str) -> Any:
         raise InvalidInput(f"{url} sends elsewhere: {reply.location[:200]}", "set the url to where the server is")
     value = _decoded(reply)
     if not isinstance(value, dict) or (reply.status >= 400 and "outcome" not in value):
-        raise InvalidInput(
-            f"{url} does not answer as a tenure server does (status {reply.status})", "look what the url should be"
-        )
+        raise _no_server(reply, url)
     return value
 
 

@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tenure.client.ways import asking, hearing
-from tenure.client.ways.address import address_of
+from tenure.client.ways.address import address_of, is_here
 from tenure.client.ways.asking import Request, named
 from tenure.client.ways.connections import Connections, Failed, Unwanted
 from tenure.client.ways.hearing import Reply
+from tenure.client.ways.local_token import Authority
 from tenure.client.ways.paging import first_page, next_page, pieces
 from tenure.client.ways.trying import Tries
 from tenure.core.commands import ClaimNext, Command, Principal
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from tenure.client.contents import Got, Putting, Wanted
     from tenure.engine import Chance
 
+UNKNOWN = 401
 LONGEST_PIECE = 30.0  # seconds of one long poll: proxies cut what is silent for a minute
 
 
@@ -38,7 +40,7 @@ class Remote:
         key = key or os.environ.get("TENURE_KEY") or None
         address = address_of(url, key)
         self.url = address.url
-        self._authority = {"Authorization": f"Bearer {key}"} if key else {}
+        self._authority = Authority(address.host, address.port, key, is_here=is_here(address.host))
         self._connections = Connections(address)
         self._chance, self._monotonic, self._pause = chance, monotonic, pause
 
@@ -149,11 +151,13 @@ class Remote:
     def _try(
         self, request: Request, exchange: Callable[[], Reply], is_wanted: Callable[[], bool] | None = None
     ) -> Reply:
-        request.headers.update(self._authority)
         tries = Tries(request, self._monotonic, self._chance.fraction)
         while True:
+            request.headers.update(self._authority.headers)
             try:
                 reply = exchange()
+                if reply.status == UNKNOWN and self._authority.is_renewed():
+                    continue
                 trouble = hearing.trouble_in(reply, self.url)
                 if trouble is None:
                     return reply

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 from tenure.artifacts.port import Checking
 from tenure.client.contents import PIECE, AsyncGot, Putting, Wanted, in_threads
 from tenure.client.ways import asking, hearing, streaming
-from tenure.client.ways.address import address_of
+from tenure.client.ways.address import address_of, is_here
 from tenure.client.ways.asking import Request, named
 from tenure.client.ways.connections import TO_ANSWER, TO_CONNECT, may_pass, seconds
 from tenure.client.ways.hearing import Reply, Trouble
+from tenure.client.ways.local_token import Authority
 from tenure.client.ways.paging import first_page, next_page, pieces
-from tenure.client.ways.remote import LONGEST_PIECE
+from tenure.client.ways.remote import LONGEST_PIECE, UNKNOWN
 from tenure.client.ways.trying import Tries
 from tenure.core.commands import ClaimNext, Command, Principal
 from tenure.core.errors import InvalidInput, StoreAway, TenureError
@@ -45,8 +46,8 @@ class RemoteAsync:
         address = address_of(url, key)
         self.url = address.url
         self._chance = chance
+        self._authority = Authority(address.host, address.port, key, is_here=is_here(address.host))
         self._http = httpx2.AsyncClient(
-            headers={"Authorization": f"Bearer {key}"} if key else {},
             verify=ssl.create_default_context() if address.is_secure else False,
             limits=httpx2.Limits(max_connections=MOST_CONNECTIONS, max_keepalive_connections=MOST_CONNECTIONS),
             trust_env=False,  # as Client: a proxy in the environment is for the web, not for the team's own server
@@ -158,7 +159,8 @@ class RemoteAsync:
         timeout = httpx2.Timeout(wait + TO_ANSWER, connect=TO_CONNECT)
         while True:
             asked = self._http.build_request(
-                request.method, self.url + request.path, headers=request.headers, timeout=timeout,
+                request.method, self.url + request.path, headers=request.headers | self._authority.headers,
+                timeout=timeout,
                 content=content() if content is not None else request.body or None,
             )  # fmt: skip
             try:
@@ -175,6 +177,8 @@ class RemoteAsync:
                     streams.append(response)
                     return _reply(response, b"")
                 reply = _reply(response, response.content)
+                if reply.status == UNKNOWN and self._authority.is_renewed():
+                    continue
                 found = hearing.trouble_in(reply, self.url)
                 if found is None:
                     return reply

@@ -16,10 +16,19 @@ class Principal(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     projects: tuple[str, ...] = ()  # where it may act and look; empty: everywhere
     is_proven: bool = False  # its key or token says which agent it is; else the name is what it calls itself
     key: str | None = None  # by which it signed in: an API key's id, or a token's subject
+    capabilities: tuple[str, ...] = ()  # of its key or token, beyond the role
+    credential: str = ""  # which secret, session or token it showed: asked again while an answer goes on
 
     @property
     def name(self) -> str:
         return f"agent:{self.agent or ''}" if self.role == "agent" else f"human:{self.user or ''}"
+
+    @property
+    def owner(self) -> str:
+        """Whose key it is: what the key proves, never what a header says. "" without a key."""
+        if self.key is None:
+            return ""
+        return f"agent:{self.agent}" if self.is_proven else f"user:{self.user or ''}"
 
 
 OWNER = Principal()

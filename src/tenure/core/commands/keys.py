@@ -14,6 +14,7 @@ class CreateKey(Command, frozen=True, kw_only=True, tag="create_key"):
     user: str | None = None  # whom it is put down to; None: the name
     agent: str | None = None  # of an agent's key: the one agent that it may speak for
     projects: tuple[str, ...] = ()  # empty: all
+    capabilities: tuple[str, ...] = ()  # beyond the role; `checker`: it may take and judge validations
     expires_in: float | None = None  # seconds; None: never
 
 

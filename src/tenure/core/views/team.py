@@ -72,8 +72,10 @@ class KeyView(TypedDict):
     user: str | None
     agent: str | None
     projects: Sequence[str]
+    capabilities: Sequence[str]
     created_at: Instant
     created_by: str
+    used_at: Instant | None
     rotated_at: Instant | None
     previous_until: Instant | None
     expires_at: Instant | None

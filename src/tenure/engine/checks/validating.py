@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from tenure.core import causes, commands, inputs, roles, validation
+from tenure.core.digests import bound
 from tenure.core.errors import InvalidInput, NotAllowed
 from tenure.core.lifecycle import PAUSED, VALIDATING
 from tenure.core.outcomes import CODES, Outcome
@@ -57,6 +58,8 @@ def take(work: Work, cmd: commands.TakeValidation) -> Outcome:
     for task, row in _best(work, cmd.project):
         if not validation.is_waiting(row, work.epoch, work.now) or not _is_asked_for(cmd, row):
             continue
+        if roles.is_author(work.principal, current_claim(work, task)):
+            continue
         if validation.is_given_up(row):
             _give_up(work, task, row)
             continue
@@ -75,12 +78,17 @@ def _is_asked_for(cmd: commands.TakeValidation, row: Validation) -> bool:
 
 def _taken_again(work: Work, cmd: commands.TakeValidation, task: Task, row: Validation) -> Outcome | None:
     """The same request once more, by its taker: the same receipt."""
-    if cmd.request_id is None or cmd.request_id != row.request_id or row.holder != cmd.checker:
+    if cmd.request_id is None or _request(work, cmd) != row.request_id or row.holder != cmd.checker:
         return None
     return _receipt(work, task, row, again=True) if validation.is_running(row, work.epoch, work.now) else None
 
 
+def _request(work: Work, cmd: commands.TakeValidation) -> str | None:
+    return None if cmd.request_id is None else bound(cmd.request_id, work.principal.owner)
+
+
 def _named(work: Work, cmd: commands.TakeValidation, task: Task, row: Validation, lease: int) -> Outcome:
+    roles.check_verdict(work.principal, current_claim(work, task), f"the result of {task.key}")
     if row.validator == REVIEW or not _is_asked_for(cmd, row):
         hint = "approve or reject it" if row.validator == REVIEW else None
         return Outcome(
@@ -100,7 +108,7 @@ def _named(work: Work, cmd: commands.TakeValidation, task: Task, row: Validation
 def _granted(work: Work, cmd: commands.TakeValidation, task: Task, row: Validation, lease: int) -> Outcome:
     held = validation.taken(
         row, holder=cmd.checker, agent=work.principal.agent, lease=lease, now=work.now,
-        nonce=work.chance.token(NONCE_BYTES), epoch=work.epoch, request_id=cmd.request_id,
+        nonce=work.chance.token(NONCE_BYTES), epoch=work.epoch, request_id=_request(work, cmd),
     )  # fmt: skip
     kept = work.record(
         "task.validation_taken", held, task=task,
@@ -220,10 +228,16 @@ def judge(work: Work, cmd: commands.Judge) -> Outcome:
         return _said_before(held, claim)
     if held.code is not None:
         return _refusal(held)
-    by = held.row.holder or "a validator"
+    roles.check_verdict(work.principal, current_claim(work, held.task), f"judge: {held.task.key}")
+    by = _decider(work)
     if cmd.ok:
         return _pass(work, held.task, held.row, by, cmd.details, reasons)
     return _refuse(work, held.task, held.row, by, reasons, cmd.details)
+
+
+def _decider(work: Work) -> str:
+    """Who decides, as far as it is proven: what a checker or a header calls itself does not count."""
+    return work.principal.owner or work.principal.name
 
 
 def _reasons(given: Iterable[str]) -> tuple[str, ...]:
@@ -311,8 +325,10 @@ def _reviewed(work: Work, project_name: str, name: str, verb: str) -> tuple[Task
     if who.role == "agent" and not project.agents_may_operate:
         if row.validator != REVIEW:
             raise NotAllowed(f"{verb}: {task.key} waits for {row.validator}, not for a review", "a person may say it")
-        roles.check_other(who, current_claim(work, task), f"{verb}: {task.key}")
-    return task, row, who.name
+        if who.agent is None:
+            raise NotAllowed(f"{verb}: a review says who reviews", "join first, or name the agent")
+    roles.check_verdict(who, current_claim(work, task), f"{verb}: {task.key}")
+    return task, row, _decider(work)
 
 
 def _may_be_judged(task: Task) -> bool:
@@ -335,7 +351,7 @@ def withdraw(work: Work, task: Task) -> tuple[Task, list[Any]]:
 def closed(work: Work, row: Validation) -> list[Any]:
     """The check, and its result, as withdrawn."""
     result = work.get(Result, row.project, row.result)
-    done = replace(row, state=validation.WITHDRAWN, decided_at=work.now, decided_by=work.principal.name, retry_at=None)
+    done = replace(row, state=validation.WITHDRAWN, decided_at=work.now, decided_by=_decider(work), retry_at=None)
     return [done, *([replace(result, reason="SUPERSEDED")] if result is not None else [])]
 
 

@@ -12,16 +12,17 @@ from itertools import takewhile
 from typing import Any
 
 from tenure.core import commands
+from tenure.core.commands import Principal
 from tenure.engine.fused.claims import claim
 from tenure.engine.fused.claims import ready as ready_to_claim
 from tenure.engine.fused.holders import complete, handed, presented, renew
 from tenure.engine.fused.runs import Done, Run
 from tenure.engine.work import Work
 
-_VERBS: dict[type[Any], tuple[Callable[[Any], Any], Callable[[Work, Run, bool], list[Done]]]] = {
+_VERBS: dict[type[Any], tuple[Callable[[Any, Principal], Any], Callable[[Work, Run, bool], list[Done]]]] = {
     commands.ClaimNext: (ready_to_claim, claim),
-    commands.Submit: (handed, complete),
-    commands.Renew: (presented, renew),
+    commands.Submit: (lambda command, _: handed(command), complete),
+    commands.Renew: (lambda command, _: presented(command), renew),
 }
 
 
@@ -29,10 +30,10 @@ def is_hot(command: Any) -> bool:
     return type(command) in _VERBS
 
 
-def ready(command: Any) -> Any:
+def ready(command: Any, principal: Principal) -> Any:
     """What can be worked out before the transaction, in which others would wait for it; None where there is nothing."""
     verb = _VERBS.get(type(command))
-    return None if verb is None else verb[0](command)
+    return None if verb is None else verb[0](command, principal)
 
 
 def answers(work: Work, batch: Run) -> list[Done]:

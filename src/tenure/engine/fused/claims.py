@@ -28,13 +28,13 @@ from tenure.engine.work import NO_CHANCE, Later, Work
 from tenure.stores.fused import TOLD, TOLD_OF_BRIEF, Fused, Grant, Granted, Known
 
 
-def ready(command: commands.ClaimNext) -> claiming.Sent | None:
+def ready(command: commands.ClaimNext, principal: Principal) -> claiming.Sent | None:
     """What of a claim is known before the transaction; None where it must be decided."""
     if command.tags or command.metadata or not 1 <= command.n <= claiming.MOST_AT_ONCE:
         return None
     try:
         inputs.check_list(command.capabilities or (), "capability")
-        return claiming.sent_of(command)
+        return claiming.sent_of(command, principal)
     except TenureError:
         return None
 
@@ -231,7 +231,7 @@ def _grants(work: Work, asked: _Asked) -> Iterable[Grant]:
         yield Grant(
             command.project, task, command.agent, command.session, user, lease, nonce, sent.process,
             sent.id, sent.digest, event, work.command_id, command.trace_id, principal.user,
-            principal.address,
+            principal.address, principal.key,
         )  # fmt: skip
 
 

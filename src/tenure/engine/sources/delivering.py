@@ -12,6 +12,7 @@ import msgspec
 
 from tenure.core import commands, signatures
 from tenure.core import triggers as rule
+from tenure.core.decoding import check_json
 from tenure.core.errors import InvalidInput, NotSignedIn, TooLarge
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Project, Trigger
@@ -75,6 +76,7 @@ def _verified(row: Trigger | None, headers: Mapping[str, str], body: bytes, now:
 
 
 def _decoded(body: bytes) -> Any:
+    check_json(body, "the body")
     try:
         return msgspec.json.decode(body)
     except (msgspec.MsgspecError, ValueError, RecursionError):

@@ -77,7 +77,7 @@ def _with_secret(
     """The trigger with its key, and the secret to show: a new one, or what this very request was shown before."""
     if row.signature is None:
         return replace(row, secret=b"", previous=b"", previous_until=None), None
-    if before is not None and _is_repeat(before, cmd):
+    if before is not None and _is_repeat(work, before, cmd):
         return replace(row, secret=before.secret), signatures.spelled(row.signature, before.secret)
     if before is not None and before.secret and before.signature == row.signature and cmd.secret is None:
         return row, None
@@ -93,16 +93,16 @@ def _keyed(
         if given is not None
         else signatures.new_key(form, work.chance.token(signatures.SECRET_BYTES))
     )
-    digest = None if cmd.request_id is None else digest_of(cmd)
+    digest = None if cmd.request_id is None else digest_of(cmd, work.principal.owner)
     row = replace(row, secret=key, request_id=cmd.request_id, request_hash=digest)
     return row, signatures.spelled(form, key)
 
 
-def _is_repeat(row: Trigger, cmd: commands.SetTrigger | commands.RotateSecret) -> bool:
+def _is_repeat(work: Work, row: Trigger, cmd: commands.SetTrigger | commands.RotateSecret) -> bool:
     """Whether this request has made the secret already: then it gets the same."""
     if cmd.request_id is None or row.request_id != cmd.request_id:
         return False
-    check_same(row.request_hash, cmd)
+    check_same(row.request_hash, cmd, work.principal.owner)
     return True
 
 
@@ -111,7 +111,7 @@ def rotate_secret(work: Work, cmd: commands.RotateSecret) -> Outcome:
     grace = inputs.micros(cmd.grace, "grace", high=LONGEST_GRACE)
     if row.signature is None:
         raise InvalidInput(f"trigger {row.id} hears {row.kind}: it has no secret", "only on = webhook is signed")
-    if _is_repeat(row, cmd):
+    if _is_repeat(work, row, cmd):
         return replace(_shown(work, "UPDATED", row, signatures.spelled(row.signature, row.secret)), again=True)
     before = row.secret if grace else b""
     row, secret = _keyed(work, cmd, row, cmd.secret)

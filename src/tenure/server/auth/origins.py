@@ -9,7 +9,7 @@ from __future__ import annotations
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from tenure.core.errors import NotAllowed
+from tenure.core.errors import InvalidInput, NotAllowed
 from tenure.server.auth.policy import Policy
 from tenure.server.auth.visits import Visit, is_loopback_name, name_in
 
@@ -18,6 +18,8 @@ _PORTS = {"http": 80, "https": 443}
 
 def check_host(visit: Visit, policy: Policy) -> None:
     """A name that leads here but is not ours was made by somebody to get in (DNS rebinding)."""
+    if not visit.host:
+        raise InvalidInput("the header Host is missing", "every request names the server that it is for")
     name = name_in(visit.host)
     if is_loopback_name(name) or name in policy.hosts:
         return

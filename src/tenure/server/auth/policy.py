@@ -17,7 +17,7 @@ SHORTEST_SECRET = 32  # characters: HS256 is as strong as its secret
 # A repository that one works in may suggest a port, but not who gets in.
 _OURS_ALONE = (
     "serve.auth", "serve.hosts", "serve.trusted_proxy", "serve.jwt_issuer", "serve.jwt_audience", "serve.jwt_jwks",
-    "serve.jwt_secret", "serve.jwt_prefix",
+    "serve.jwt_secret", "serve.jwt_prefix", "serve.jwt_longest",
 )  # fmt: skip
 
 
@@ -29,6 +29,7 @@ class Jwt(NamedTuple):
     jwks: str | None = None
     secret: str | None = None
     prefix: str = ""
+    longest: float = 86400.0  # seconds from iat to exp
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,13 @@ class Policy:
 
     @cached_property
     def is_open(self) -> bool:
-        """Whether somebody on this host needs no key."""
-        return self.auth == "auto" and is_loopback_name(self.host) and not self.proxies and self.jwt is None
+        """Whether the user who started it needs no key on this host."""
+        return self.auth != "required" and is_loopback_name(self.host) and not self.proxies and self.jwt is None
+
+    @property
+    def needs_token(self) -> bool:
+        """Whether even on this host the token of the start is needed: all its users reach loopback."""
+        return self.is_open and self.auth == "auto"
 
 
 def policy_of(settings: Settings) -> Policy:
@@ -59,8 +65,8 @@ def policy_of(settings: Settings) -> Policy:
     def value(name: str) -> Any:
         return settings[f"serve.{name}"].value
 
-    if value("auth") not in ("auto", "required"):
-        raise BadConfig(f"serve.auth is {value('auth')!r}; it must be auto or required")
+    if value("auth") not in ("auto", "required", "open"):
+        raise BadConfig(f"serve.auth is {value('auth')!r}; it must be auto, required or open")
     if (value("tls_cert") is None) != (value("tls_key") is None):
         raise BadConfig("serve.tls_cert and serve.tls_key belong together: one of them is missing")
     if not value("rate") >= 0:
@@ -102,13 +108,17 @@ def _jwt(value: Any) -> Jwt | None:
         parts = urlsplit(jwks)
         if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback_name(parts.hostname or "")):
             raise BadConfig(f"serve.jwt_jwks is {jwks!r}; it must be an https URL")
-    return Jwt(value("jwt_issuer"), value("jwt_audience"), jwks, secret, value("jwt_prefix"))
+    if not value("jwt_longest") > 0:
+        raise BadConfig(f"serve.jwt_longest is {value('jwt_longest')}; it must be more than 0 seconds")
+    return Jwt(value("jwt_issuer"), value("jwt_audience"), jwks, secret, value("jwt_prefix"), value("jwt_longest"))
 
 
 def check_bind(policy: Policy, *, has_keys: bool) -> None:
     """Refuse to listen where everybody could get in, or nobody could."""
     if policy.is_open:
         return
+    if policy.auth == "open":
+        raise BadConfig("serve.auth is open, but that is for loopback alone, without a proxy or JWT", "leave it out")
     if not has_keys and policy.jwt is None:
         where = f"{policy.host} is not loopback" if not is_loopback_name(policy.host) else "everybody has to sign in"
         raise BadConfig(

@@ -33,6 +33,8 @@ class Claims(NamedTuple):
     role: str
     agent: str | None = None
     projects: tuple[str, ...] = ()
+    capabilities: tuple[str, ...] = ()
+    expires: float = 0.0  # by the host's clock, in seconds
 
 
 class _Entry(NamedTuple):
@@ -65,6 +67,7 @@ class Tokens:
             return entry.claims
         self._verified.pop(name, None)
         content = self._decoded(token)
+        self._check_lifetime(content)
         claims = self._claims(content)
         self._verified[name] = _Entry(claims, float(content["exp"]) + LEEWAY, now)
         if len(self._verified) > MOST:
@@ -84,12 +87,23 @@ class Tokens:
                 audience=settings.audience, issuer=settings.issuer, leeway=LEEWAY,
                 options={"require": ["exp", "iss", "aud", "sub"]},
             )  # fmt: skip
-        except (jwt.InvalidTokenError, jwt.InvalidKeyError) as error:
-            raise NotSignedIn(f"the token is not good: {error}") from None
+        except (jwt.InvalidTokenError, jwt.InvalidKeyError):
+            # Which of them is not said: a guesser would learn whether a signature was right.
+            raise NotSignedIn("the token's signature, issuer, audience or time is not accepted") from None
+
+    def _check_lifetime(self, content: dict[str, Any]) -> None:
+        """A token that was made for years cannot be taken back: it is bounded from when it was made, or from now."""
+        longest = self._settings.longest
+        begins = content.get("iat", time.time())
+        if not isinstance(begins, (int, float)) or content["exp"] - begins > longest + LEEWAY:
+            raise NotSignedIn(
+                f"the token lives longer than {longest:g} s from its iat", "serve.jwt_longest sets how long one may"
+            )
 
     def _claims(self, content: dict[str, Any]) -> Claims:
         prefix = self._settings.prefix
         role, agent, projects = (content.get(prefix + name) for name in ("role", "agent", "projects"))
+        can = content.get(prefix + "capabilities")
         if role not in roles.ROLES:
             raise NotSignedIn(f"the token's claim {prefix}role is {role!r:.60}; one of {', '.join(roles.ROLES)}")
         if agent is not None and not isinstance(agent, str):
@@ -98,6 +112,9 @@ class Tokens:
         is_list = isinstance(projects, list) and projects and all(isinstance(p, str) for p in projects)
         if projects is not None and not is_list:
             raise NotSignedIn(f"the token's claim {prefix}projects is no list of names")
+        if can is not None and not (isinstance(can, list) and all(one in roles.CAPABILITIES for one in can)):
+            known = ", ".join(roles.CAPABILITIES)
+            raise NotSignedIn(f"the token's claim {prefix}capabilities is {can!r:.60}; a list of: {known}")
         try:
             for name in (*([] if agent is None else [agent]), *(projects or ())):
                 ids.check_name(name, "a name in the token")
@@ -105,7 +122,7 @@ class Tokens:
             raise NotSignedIn(error.message) from None
         if not 1 <= len(content["sub"]) <= LONGEST_SUBJECT:
             raise NotSignedIn(f"the token's sub: 1 to {LONGEST_SUBJECT} characters")
-        return Claims(content["sub"], role, agent, tuple(projects or ()))
+        return Claims(content["sub"], role, agent, tuple(projects or ()), tuple(can or ()), float(content["exp"]))
 
 
 def _name(token: str) -> bytes:

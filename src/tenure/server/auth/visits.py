@@ -83,7 +83,7 @@ def visit(
     host = found.get(b"host", b"").decode("latin-1")
     is_passed_on = any(name in found for name in _FORWARDING)
     proxies = tuple(proxies)
-    if not is_passed_on or not _is_in(peer, proxies):
+    if not is_passed_on or not is_in(peer, proxies):
         return Visit(method, found, peer, scheme, host, is_loopback(peer) and not is_passed_on)
     address = _last_stranger(_listed(found.get(b"x-forwarded-for")), proxies) or peer
     protocols = _listed(found.get(b"x-forwarded-proto"))
@@ -101,12 +101,13 @@ def _last_stranger(addresses: list[str], proxies: tuple[Network, ...]) -> str | 
     """Each proxy adds whom it saw at the end: the last that is no proxy of ours is as far as we can believe."""
     for text in reversed(addresses):
         address = plain_address(text)
-        if address is None or not _is_in(address, proxies):
+        if address is None or not is_in(address, proxies):
             return address
     return None
 
 
-def _is_in(address: str | None, networks: tuple[Network, ...]) -> bool:
+def is_in(address: str | None, networks: tuple[Network, ...]) -> bool:
+    """Whether a plain address lies in one of these."""
     return address is not None and any(ip_address(address) in network for network in networks)
 
 

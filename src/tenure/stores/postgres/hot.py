@@ -127,9 +127,10 @@ _GRANT = """{drawn}held AS (
         session = g.session, claimed_at = $2, lease = g.lease, lease_until = $2 + g.lease, presented_at = $2,
         claim_epoch = $3, updated_at = $2, version = t.version + 1, lane = NULL, due_at = $2 + g.lease
     FROM unnest($5::text[], $6::text[], $7::text[], $8::text[], $9::bigint[], $10::bytea[], $11::text[], $12::text[],
-                $13::text[], $14::text[], $15::text[], $16::text[], $17::text[], $18::text[]) WITH ORDINALITY
+                $13::text[], $14::text[], $15::text[], $16::text[], $17::text[], $18::text[], $19::text[])
+        WITH ORDINALITY
         AS g (task, agent, session, "user", lease, nonce, process, request_id, request_hash, event, command, trace_id,
-              by_user, address, n), {s}task_base AS b, {s}brief AS w
+              by_user, address, by_key, n), {s}task_base AS b, {s}brief AS w
     WHERE t.tenant = $1 AND t.project = $4 AND t.id = g.task AND t.plain AND t.lane IS NOT NULL
         AND b.tenant = $1 AND b.project = $4 AND b.id = g.task
         AND w.tenant = $1 AND w.project = $4 AND w.id = g.task AND {is_drawn}
@@ -137,9 +138,10 @@ _GRANT = """{drawn}held AS (
 ), claims AS (
     INSERT INTO {s}claim (tenant, project, id, task, generation, run, attempt, nonce, epoch, agent, session, "user",
         acquired_at, lease, state, renewals, counted, continues, refused, process, request_id, request_hash,
-        grant_event{more_of_claim})
+        grant_event, key{more_of_claim})
     SELECT $1, $4, task || '@' || generation, task, generation, run, attempts, nonce, $3, agent, session, "user",
-        $2, lease, 'active', 0, true, false, 0, process, request_id, request_hash, at{claim_begins_with}
+        $2, lease, 'active', 0, true, false, 0, process, request_id, request_hash, at,
+        by_key{claim_begins_with}
     FROM held{telling}
 )
 SELECT {told_names}, {guard}, (SELECT bool_or(is_unusual) FROM held), {last}, pg_current_xact_id()::text FROM held
@@ -288,7 +290,7 @@ _IS_HEARD = (
 )
 _IS_LONE = "dependents = 0 AND children = 0 AND dag = 'dag_' || regexp_replace(id, '^task_', '')"
 _GUARDS = {
-    "held": {"is_last": "$19", "rows": "held", "usual": "NOT is_unusual"},
+    "held": {"is_last": "$20", "rows": "held", "usual": "NOT is_unusual"},
     "done": {"is_last": "$20", "rows": "found", "usual": f"{_IS_LONE} AND " + _IS_HEARD.replace("{heard}", "$21")},
     "renewed": {"is_last": "$17", "rows": "found", "usual": _IS_HEARD.replace("{heard}", "$18")},
 }

@@ -1,5 +1,5 @@
 -- 0001_initial da6b7d4e25e56e458c05ec4d915c6dd267e16121ca78d06c4057097a23196ee5 since 0.1.0
--- 0002_fence f4c63d372660199f7cd7647f2eb8de4234f5304442b403721e4cc4b912a84eb2 since 0.2.0
+-- 0002_fence 53b32e8c60c724f8ff6e5d5954d56260e57ca2c8082d45841a9561c241a3bf1d since 0.2.0
 
 -- table agent of agent
 CREATE TABLE agent (
@@ -51,7 +51,7 @@ CREATE TABLE api_key (
     expires_at INTEGER,
     revoked_at INTEGER,
     request_id TEXT,
-    request_hash TEXT,
+    request_hash TEXT, capabilities TEXT NOT NULL DEFAULT '[]', used_at INTEGER,
     PRIMARY KEY (tenant, project, id)
 ) STRICT, WITHOUT ROWID;
 
@@ -226,7 +226,7 @@ CREATE TABLE claim (
     process TEXT,
     funds TEXT,
     request_id TEXT,
-    request_hash TEXT, metadata TEXT NOT NULL DEFAULT '{}', requests TEXT NOT NULL DEFAULT '[]',
+    request_hash TEXT, metadata TEXT NOT NULL DEFAULT '{}', requests TEXT NOT NULL DEFAULT '[]', key TEXT,
     PRIMARY KEY (tenant, project, id)
 ) STRICT, WITHOUT ROWID;
 
@@ -866,3 +866,20 @@ CREATE INDEX validation_open ON validation (tenant, project, state, created_at, 
 
 -- index validation_task of validation
 CREATE INDEX validation_task ON validation (tenant, project, task, id);
+
+-- table web_session of web_session
+CREATE TABLE web_session (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    key TEXT NOT NULL,
+    key_digest BLOB NOT NULL,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) STRICT;
+
+-- index sqlite_autoindex_web_session_1 of web_session
+
+-- index web_session_expires of web_session
+CREATE INDEX web_session_expires ON web_session (tenant, project, expires_at);

@@ -152,13 +152,16 @@ class Reach(Stage):
         held = scene.do(c.Reserve, patterns=("x",), agent="bo", session="s-bo").receipt
         waiting = scene.add(output={"validation": "test-pass", "settings": {"command": "unit"}})
         scene.submit(scene.take(waiting, "bo"))
-        checked = scene.do(c.TakeValidation, checker="bo", by=BO).receipt
+        far = {"address": "10.0.0.1", "capabilities": ("checker",)}
+        checked = scene.do(
+            c.TakeValidation, checker="cy", by=msgspec.structs.replace(BO, agent="cy", key="k-cy", **far)
+        ).receipt
         before = scene.tables()
         for kind in [k for k in roles.NEEDS if "receipt" in k.__struct_fields__]:
             theirs = held if kind in (c.RenewReservation, c.Unreserve) else receipt
             theirs = checked if kind in (c.RenewValidation, c.Judge, c.Undecide) else theirs
             command = msgspec.structs.replace(some_command(kind, "A-001"), receipt=theirs)
-            (answer,) = scene.run(command, by=ANN)
+            (answer,) = scene.run(command, by=msgspec.structs.replace(ANN, **far) if theirs is checked else ANN)
             assert isinstance(answer, NotAllowed), (kind, answer)
         assert scene.tables() == before
         assert scene.do(c.Submit, receipt=receipt, by=BO).outcome == "ACCEPTED"
@@ -189,6 +192,21 @@ class Reach(Stage):
         with pytest.raises(NotAllowed):
             look(scene.engine, q.Messages(project=PROJECT), ANN)
         assert len(look(scene.engine, q.Inbox(project=PROJECT, agent="bo"), BO)) == 1
+
+    def test_a_viewer_reads_neither_mail_nor_checkpoints(self, scene: Scene) -> None:
+        scene.do(c.Register, agent="bo")
+        scene.do(c.Send, sender="x", to="bo", text="secret")
+        key = scene.add()
+        scene.do(c.Checkpoint, receipt=scene.take(key, "bo"), data={"next_action": "secret"})
+        viewer, nobody = Principal(role="viewer", user="vi"), Principal(role="agent", user="fleet", key="k")
+        for who in (viewer, nobody):
+            for query in (q.Inbox(project=PROJECT, agent="bo"), q.Messages(project=PROJECT)):
+                with pytest.raises(NotAllowed):
+                    look(scene.engine, query, who)
+        shown = look(scene.engine, q.Show(project=PROJECT, task=key), viewer)
+        assert "secret" not in str(shown)
+        assert "secret" not in str(look(scene.engine, q.Log(project=PROJECT), viewer))
+        assert look(scene.engine, q.Show(project=PROJECT, task=key), BO)["checkpoint"]["data"]
 
     def test_where_agents_may_operate_they_still_speak_for_themselves(self, scene: Scene) -> None:
         scene.do(c.DefineProject, agents_may_operate=True)

@@ -17,6 +17,41 @@ from tenure.testing.factories import MEMBER, OWNER, PROJECT, Scene, code_of
 
 
 class Repeats(Stage):
+    # --- whose request it is --------------------------------------------------------------------------------------
+
+    def test_a_claim_sent_again_by_anothers_key_is_refused(self, scene: Scene) -> None:
+        ann = Principal(role="agent", user="ann", key="k1", agent="ann", session="s-ann")
+        named, best = scene.add(), scene.add()
+        first = scene.claim(named, request_id="r1", by=ann)
+        other = scene.next(request_id="r2", by=ann)
+        for thief in (replace(ann, user="bo", key="k2"), replace(ann, is_proven=True), Principal(agent="ann")):
+            with pytest.raises(RequestIdReused, match="another key's owner"):
+                scene.claim(named, request_id="r1", by=thief)
+            with pytest.raises(RequestIdReused, match="another key's owner"):
+                scene.next(request_id="r2", by=thief)
+        rotated = replace(ann, key="k3")  # another key of the same owner
+        assert scene.claim(named, request_id="r1", by=rotated).receipt == first.receipt
+        assert scene.next(request_id="r2", by=rotated).receipt == other.receipt
+        assert scene.states(named, best) == ["claimed", "claimed"]
+
+    def test_a_remembered_answer_is_for_the_keys_owner_alone(self, scene: Scene) -> None:
+        ann = Principal(role="agent", user="ann", key="k1", agent="robot")
+        add = c.Add(project=PROJECT, task=NewTask(title="once"), request_id="r1")
+        (first,) = scene.run(add, by=ann)
+        (thief,) = scene.run(add, by=replace(ann, user="bo", key="k2"))
+        assert isinstance(thief, RequestIdReused)
+        (again,) = scene.run(add, by=replace(ann, key="k3"))
+        assert code_of(again) == code_of(first)
+        assert len(scene.rows(Task)) == 1
+
+    def test_a_keys_secret_is_not_shown_to_another_who_repeats_the_request(self, scene: Scene) -> None:
+        ann = Principal(role="admin", user="ann", key="k1")
+        create = c.CreateKey(name="ci", request_id="r1")
+        (made,) = scene.run(create, by=ann)
+        assert getattr(made, "secret", None)
+        (thief,) = scene.run(create, by=replace(ann, user="bo", key="k2"))
+        assert isinstance(thief, RequestIdReused)
+
     # --- claims ---------------------------------------------------------------------------------------------------
 
     def test_a_claim_sent_again_gives_the_same_receipt(self, scene: Scene) -> None:

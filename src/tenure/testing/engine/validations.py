@@ -23,8 +23,10 @@ from tenure.testing.factories import AGENT, MEMBER, PROJECT, Dice, Scene, code_o
 PATTERN = {"validation": "regex", "settings": {"pattern": "^ok"}}
 TESTS = {"validation": "test-pass", "settings": {"command": "unit"}}
 REVIEW = {"validation": "review"}
-BO = Principal(role="agent", agent="bo", session="s-bo")
-ANN = Principal(role="agent", agent="ann", session="s-ann")
+# Over HTTP: the address is that of a visitor.
+BO = Principal(role="agent", agent="bo", session="s-bo", user="bo", key="k-bo", address="10.0.0.2")
+ANN = Principal(role="agent", agent="ann", session="s-ann", user="ann", key="k-ann", address="10.0.0.1")
+CHECKER = replace(BO, agent="vera", session="s-vera", user="ci", key="k-ci", capabilities=("checker",))
 
 
 def handed_in(scene: Scene, output: dict[str, Any] = TESTS, **fields: Any) -> tuple[str, str]:
@@ -467,7 +469,7 @@ class Validations(Stage):
             scene.do(c.Approve, by=Principal(role="viewer"), task=key)
         assert scene.do(c.Approve, by=BO, task=key).outcome == "ACCEPTED"
         (row,) = scene.rows(Validation)
-        assert (row.state, row.decided_by) == ("passed", "agent:bo")
+        assert (row.state, row.decided_by) == ("passed", "user:bo")
         assert scene.do(c.Approve, by=MEMBER, task=key).outcome == "DENIED_STATE"
 
     def test_a_rejected_result_fails_with_what_to_mend(self, scene: Scene) -> None:
@@ -653,7 +655,79 @@ class Validations(Stage):
     def test_an_agent_that_may_operate_reviews_as_a_person(self, scene: Scene) -> None:
         scene.do(c.DefineProject, agents_may_operate=True)
         key, _ = handed_in(scene)
-        assert scene.do(c.Approve, by=AGENT, task=key).outcome == "ACCEPTED"
+        with pytest.raises(NotAllowed, match="in which an agent works"):
+            scene.do(c.Approve, by=AGENT, task=key)
+        with pytest.raises(NotAllowed, match="handed in by agent ann"):
+            scene.do(c.Approve, by=ANN, task=key)
+        assert scene.do(c.Approve, by=BO, task=key).outcome == "ACCEPTED"
+
+    # --- an author's own word -------------------------------------------------------------------------------------
+
+    def test_a_verdict_is_never_the_authors_by_agent_session_or_key(self, scene: Scene) -> None:
+        review, tested = (self._by_key(scene, output) for output in (REVIEW, TESTS))
+        stranger = replace(CHECKER, role="member")
+        for same in ({"agent": "ann"}, {"session": "s-ann"}, {"key": "k-ann"}):
+            for who in (replace(CHECKER, **same), replace(stranger, **same), replace(stranger, role="owner", **same)):
+                for command in (
+                    c.Approve(project=PROJECT, task=review),
+                    c.Reject(project=PROJECT, task=review, reason="no"),
+                    c.TakeValidation(project=PROJECT, checker="x", task=tested),
+                ):
+                    (answer,) = scene.run(command, by=who)
+                    assert isinstance(answer, NotAllowed), (same, command, answer)
+                assert scene.do(c.TakeValidation, by=who, checker="x").outcome == "NO_TASK"
+        assert scene.do(c.Approve, by=stranger, task=review).outcome == "ACCEPTED"
+
+    def test_a_check_that_another_took_is_not_judged_by_the_author(self, scene: Scene) -> None:
+        self._by_key(scene, TESTS)
+        receipt = str(scene.do(c.TakeValidation, by=CHECKER, checker="vera").receipt)
+        author = replace(ANN, capabilities=("checker",))
+        (answer,) = scene.run(c.Judge(project=PROJECT, receipt=receipt, ok=True), by=author)
+        assert isinstance(answer, NotAllowed)
+        assert scene.do(c.Judge, by=CHECKER, receipt=receipt, ok=True).outcome == "ACCEPTED"
+        (row,) = scene.rows(Validation)
+        assert row.decided_by == "user:ci"  # not what the checker called itself
+
+    def test_an_agents_key_takes_checks_only_with_the_capability(self, scene: Scene) -> None:
+        key = self._by_key(scene, TESTS)
+        for command in (
+            c.TakeValidation(project=PROJECT, checker="bo"),
+            c.RenewValidation(project=PROJECT, receipt="x"),
+            c.Judge(project=PROJECT, receipt="x", ok=True),
+            c.Undecide(project=PROJECT, receipt="x", reason="y"),
+        ):
+            (answer,) = scene.run(command, by=BO)
+            assert isinstance(answer, NotAllowed)
+            assert "capability checker" in answer.message
+        assert scene.do(c.TakeValidation, by=CHECKER, checker="vera", task=key).outcome == "GRANTED"
+
+    def test_an_agents_session_on_this_machine_gives_no_verdicts(self, scene: Scene) -> None:
+        review, tested = (handed_in(scene, output)[0] for output in (REVIEW, TESTS))
+        said = Principal(role="agent", agent="somebody", session="else")
+        for command in (
+            c.Approve(project=PROJECT, task=review),
+            c.Reject(project=PROJECT, task=review, reason="no"),
+            c.TakeValidation(project=PROJECT, checker="x", task=tested),
+            c.Judge(project=PROJECT, receipt=taken(scene), ok=True),
+        ):
+            (answer,) = scene.run(command, by=said)
+            assert isinstance(answer, NotAllowed), command
+        assert scene.do(c.Approve, task=review).outcome == "ACCEPTED"
+
+    def test_a_claim_of_the_next_best_keeps_the_key_it_was_made_with(self, scene: Scene) -> None:
+        for count in (1, 4):  # from the second on the agent is known, and the short way is taken
+            for _ in range(count):
+                scene.add()
+            granted = scene.next("ann", n=count, by=ANN)
+            assert granted.outcome == "GRANTED"
+        assert {claim.key for claim in scene.rows(Claim)} == {"k-ann"}
+
+    def _by_key(self, scene: Scene, output: dict[str, Any]) -> str:
+        """A task whose result waits, claimed by Ann with her key."""
+        key = scene.add(output=output)
+        receipt = scene.claim(key, by=ANN).receipt
+        assert scene.submit(str(receipt), "work").outcome == "VALIDATING"
+        return key
 
     def test_results_are_kept_once_whatever_becomes_of_them(self, scene: Scene) -> None:
         key, receipt = handed_in(scene)

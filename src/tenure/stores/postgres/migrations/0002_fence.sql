@@ -64,3 +64,19 @@ CREATE VIEW task AS SELECT h.tenant, h."project", h."id", b."key", b."ref", b."t
     b."created_by", b."trace_id", b."created_at", h."updated_at", h."ready_at", h."started_at", h."completed_at",
     b."failed_at", b."dead_lettered_at", b."archived_at", h."version", h."lane", h."band", h."rank", h."due_at",
     h."plain" FROM task_hot AS h JOIN task_base AS b ON b.tenant = h.tenant AND b.project = h.project AND b.id = h.id;
+
+ALTER TABLE claim ADD COLUMN "key" text COLLATE "C";
+ALTER TABLE api_key ADD COLUMN "capabilities" text COLLATE "C" NOT NULL DEFAULT '[]';
+ALTER TABLE api_key ADD COLUMN "used_at" bigint;
+
+CREATE TABLE web_session (
+    tenant text COLLATE "C" NOT NULL,
+    "project" text COLLATE "C" NOT NULL,
+    "id" text COLLATE "C" NOT NULL,
+    "key" text COLLATE "C" NOT NULL,
+    "key_digest" bytea NOT NULL,
+    "created_at" bigint NOT NULL,
+    "expires_at" bigint NOT NULL,
+    PRIMARY KEY (id, project, tenant)
+);
+CREATE INDEX web_session_expires ON web_session (tenant, project, expires_at);

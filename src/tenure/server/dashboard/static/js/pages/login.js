@@ -1,18 +1,28 @@
 // What a server that wants to know who asks shows first.
 import { signIn } from "../api.js";
-import { html, useState } from "../html.js";
+import { html, useEffect, useState } from "../html.js";
 import { Logo } from "../parts/icons.js";
 
 export function Login() {
   const [key, setKey] = useState("");
   const [problem, setProblem] = useState(null);
   const [isBusy, setBusy] = useState(false);
+  // The link that `tenure serve` prints has the token behind the #, which no browser sends to a server.
+  useEffect(() => {
+    if (!location.hash.startsWith("#tnl_")) return;
+    const token = location.hash.slice(1);
+    history.replaceState(null, "", location.pathname);
+    enter(token);
+  }, []);
   async function submit(event) {
     event.preventDefault();
+    await enter(key.trim());
+  }
+  async function enter(shown) {
     setBusy(true);
     setProblem(null);
     try {
-      await signIn(key.trim());
+      await signIn(shown);
     } catch (error) {
       setProblem(error);
     }
@@ -21,8 +31,8 @@ export function Login() {
   return html`<main id="main" class="login" tabindex="-1">
     <form class="login-box" onSubmit=${submit} method="post" action="/login">
       <h1><${Logo} /> tenure</h1>
-      <p class="quiet">This server wants to know who you are. Whoever runs it makes you a key with
-        <code>tenure key create</code>.</p>
+      <p class="quiet">This server wants to know who you are. On your own machine open the link that
+        <code>tenure serve</code> printed; else whoever runs it makes you a key with <code>tenure key create</code>.</p>
       <div class="field">
         <label for="key">Key</label>
         <input id="key" name="key" type="password" autocomplete="current-password" spellcheck="false" autofocus required

@@ -1,0 +1,377 @@
+"""Every route × every identity × own, another's and a foreign row: who is let at what, from one declared table.
+
+The routes are those of the server's own document. One that is added there and not in EXPECT fails the first test. What
+is refused changes nothing; a row of a project that is not the key's looks exactly like one that does not exist.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import pytest
+
+from tenure.core import commands as c
+from tenure.core.commands import NewTask, Principal, Template
+from tenure.core.records import ApiKey, Validation, WebSession
+from tenure.core.roles import level_of
+from tenure.server.assembly import Assembly
+from tenure.server.auth.policy import Policy
+from tenure.server.docs_page import Operation, operations, resolved
+from tenure.server.logs import Log
+from tenure.server.openapi import document
+from tenure.stores.memory import Memory
+from tenure.testing.clock import FakeClock
+from tenure.testing.factories import Scene
+
+OPERATIONS = {str(one.says["operationId"]): one for one in operations(document())}
+
+
+class Rule(NamedTuple):
+    role: str | None  # the least; None: nobody has to be signed in
+    agents: str = "any"  # on which rows a key of one agent may do it: any, own, or another's
+    checker: bool = False  # of agents' keys only those with the capability
+    store: bool = False  # about the store as a whole: not for keys of some projects, or no project is in its path
+
+
+VIEW, MEMBER, ADMIN = Rule("viewer"), Rule("member"), Rule("admin")
+AGENT, OWN = Rule("agent"), Rule("agent", "own")
+
+EXPECT: dict[str, Rule] = {
+    **dict.fromkeys(
+        (
+            "status", "overview", "tracks", "tasks", "show", "history", "results", "artifacts", "why", "ready",
+            "states", "dags", "dag", "plans", "deadletters", "agents", "sessions", "session", "validations",
+            "reservations", "spent", "budgets", "budget", "projection", "alerts", "headroom", "savings", "estimates",
+            "models", "processes", "log", "schedules", "schedule", "triggers", "trigger", "watched", "batch", "preview",
+            "news", "get_artifact",
+        ),
+        VIEW,
+    ),
+    "next": Rule("viewer", "own"),
+    **dict.fromkeys(("projects", "me", "coordinator_status"), Rule("viewer", store=True)),
+    "metrics": Rule("viewer", store=True),
+    **dict.fromkeys(("add", "deliver"), AGENT),
+    **dict.fromkeys(
+        (
+            "inbox", "send", "reserve", "claim_next", "claim", "submit", "renew", "start", "progress", "checkpoint",
+            "usage", "land", "fail", "release", "ask", "spawn", "wait", "register", "heartbeat", "read", "leave",
+            "renew_reservation", "unreserve", "lead", "step_down", "put_artifact",
+        ),
+        OWN,
+    ),
+    **dict.fromkeys(("approve", "reject"), Rule("agent", "another's")),
+    "take_validation": Rule("agent", checker=True),
+    **dict.fromkeys(("renew_validation", "judge", "undecide"), Rule("agent", "own", checker=True)),
+    "gone": Rule("nobody"),  # only for somebody on the host itself, whatever its role
+    **dict.fromkeys(
+        (
+            "edit", "plan", "messages", "undo", "publish", "link", "unlink", "pause", "resume", "answer", "cancel",
+            "retry", "reset", "adopt", "archive", "assign", "reassign", "recover", "abort", "note", "drain",
+            "terminate",
+        ),
+        MEMBER,
+    ),
+    **dict.fromkeys(
+        (
+            "define_project", "set_budget", "set_schedule", "set_trigger", "set_watch", "define_track",
+            "remove_budget", "move_budget", "stop_line", "start_line", "pause_schedule", "resume_schedule",
+            "remove_schedule", "run_schedule", "pause_trigger", "resume_trigger", "remove_trigger", "rotate_secret",
+            "try_trigger",
+        ),
+        ADMIN,
+    ),
+    **dict.fromkeys(
+        ("keys", "create_key", "rotate_key", "revoke_key", "coordinator_recover", "coordinator_logs"),
+        Rule("admin", store=True),
+    ),
+    **dict.fromkeys(
+        ("take_delivery", "health", "readiness", "coordinator_health", "login", "logout", "openapi"), Rule(None)
+    ),
+}  # fmt: skip
+
+# Of the store as a whole, and not for a key of some projects whatever its role.
+ALL_PROJECTS = {"metrics", "coordinator_recover", "coordinator_logs"}
+ROWS = ("own", "other")
+OUTPUTS: dict[str, dict[str, Any]] = {
+    "review": {"validation": "review"},
+    "tested": {"validation": "test-pass", "settings": {"command": "unit"}},
+}
+
+
+class Who(NamedTuple):
+    name: str
+    role: str | None  # None: not let in
+    agent: str | None = None  # whom the key is bound to
+    checker: bool = False
+    projects: tuple[str, ...] = ("p",)
+    headers: Mapping[str, str] = MappingProxyType({})
+
+
+class World:
+    """Two projects alike, with rows of two agents in each, behind a server with keys."""
+
+    def __init__(self) -> None:
+        clock = FakeClock()
+        self.scene = Scene(Memory(clock=clock), clock)
+        self.engine = self.scene.engine
+        self.receipts: dict[tuple[str, str, str], str] = {}
+        self.tasks: dict[tuple[str, str, str], str] = {}
+        for project in ("p", "q"):
+            self._fill(project)
+        self.assembly = Assembly(self.engine, Policy(auth="required", rate=0), Log("error"))
+        self.people = list(self._people())
+
+    def do(self, command: c.Command, by: Principal | None = None) -> Any:
+        outcome = self.engine.do(command, by or Principal())
+        assert outcome.ok, outcome
+        return outcome
+
+    def _fill(self, project: str) -> None:
+        do = self.do
+        do(c.DefineProject(project=project))
+        for agent in ("ann", "bo"):
+            session = f"s-{agent}"
+            do(c.Register(project=project, agent=agent, session=session))
+            for kind in ("held", "review", "tested"):
+                output = OUTPUTS.get(kind, {})
+                added = do(c.Add(project=project, task=NewTask(title=kind, output=output)))
+                key = self.tasks[project, agent, kind] = str(added.task["key"])
+                held = do(c.Claim(project=project, task=key, agent=agent, session=session, lease=3600.0))
+                self.receipts[project, agent, kind] = str(held.receipt)
+                if kind != "held":
+                    do(c.Submit(project=project, receipt=str(held.receipt), data="x"))
+            reserved = do(c.Reserve(project=project, patterns=(f"src/{agent}",), agent=agent, session=session))
+            self.receipts[project, agent, "reservation"] = str(reserved.receipt)
+            do(c.Send(project=project, sender="x", to=agent, text="hello"))
+        for agent, author in (("ann", "bo"), ("bo", "ann")):
+            taker = Principal(
+                role="agent", agent=agent, is_proven=True, user=agent, key=f"k-{agent}", address="10.0.0.1",
+                capabilities=("checker",),
+            )  # fmt: skip
+            command = c.TakeValidation(project=project, checker=agent, task=self.tasks[project, author, "tested"])
+            self.receipts[project, agent, "check"] = str(do(command, taker).receipt)
+        do(c.SetTrigger(project=project, trigger="hook", on="webhook", template=Template(tasks=(NewTask(title="t"),))))
+        do(
+            c.SetSchedule(
+                project=project, schedule="nightly", cron="0 3 * * *", template=Template(tasks=(NewTask(title="t"),))
+            )
+        )
+
+    def _people(self) -> Iterator[Who]:
+        def key(name: str, role: str, projects: tuple[str, ...] = ("p",), **more: Any) -> dict[str, str]:
+            made = self.do(c.CreateKey(name=name, role=role, projects=projects, **more))
+            return {"Authorization": f"Bearer {made.secret}"}
+
+        yield Who("anonymous", None)
+        yield Who("viewer", "viewer", headers=key("viewer", "viewer"))
+        yield Who("agent own", "agent", "ann", headers=key("ann", "agent", agent="ann"))
+        yield Who("agent other", "agent", "bo", headers=key("bo", "agent", agent="bo"))
+        can = key("checker", "agent", agent="ann", capabilities=("checker",))
+        yield Who("checker", "agent", "ann", checker=True, headers=can)
+        for role in ("member", "admin"):
+            yield Who(role, role, headers=key(role, role))
+        yield Who("owner", "owner", projects=(), headers=key("owner", "owner", ()))
+        yield Who("foreign", "member", projects=("q",), headers=key("foreign", "member", ("q",)))
+        gone = key("gone", "owner", ())
+        self.do(c.RevokeKey(key="gone"))
+        yield Who("revoked", None, headers=gone)
+        secret = key("visitor", "member")["Authorization"].removeprefix("Bearer ")
+        origin = {"Origin": "http://localhost"}
+        _, _, said = self.send("POST", "/login", origin, json.dumps({"key": secret}).encode())
+        yield Who("web session", "member", headers={**origin, "Cookie": said["set-cookie"].partition(";")[0]})
+
+    def send(
+        self, method: str, target: str, headers: dict[str, str], body: bytes = b""
+    ) -> tuple[int, dict[str, Any], dict[str, str]]:
+        path, _, query = target.partition("?")
+        all_headers = {"Host": "localhost", "Content-Length": str(len(body)), **headers}
+        scope = {
+            "type": "http", "method": method, "path": path, "raw_path": path.encode(), "query_string": query.encode(),
+            "scheme": "http", "client": ("127.0.0.1", 4711), "state": {}, "http_version": "1.1",
+            "headers": [(name.lower().encode(), value.encode()) for name, value in all_headers.items()],
+        }  # fmt: skip
+        sent: list[dict[str, Any]] = []
+
+        async def ask() -> None:
+            bodies = iter([{"type": "http.request", "body": body, "more_body": False}])
+
+            async def receive() -> dict[str, Any]:
+                return next(bodies, None) or await asyncio.Event().wait() or {}
+
+            async def send(message: Any) -> None:
+                sent.append(message)
+
+            await asyncio.wait_for(self.assembly.app(scope, receive, send), 30)
+
+        asyncio.run(ask())
+        raw = b"".join(message.get("body", b"") for message in sent[1:])
+        told = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+        is_json = "json" in told.get("content-type", "")
+        return sent[0]["status"], json.loads(raw) if is_json and raw else {}, told
+
+    def tables(self) -> dict[Any, Any]:
+        """All rows, but for what signing in notes by itself."""
+        return {
+            kind: dict(rows)
+            for kind, rows in self.scene.store.rows.items()  # type: ignore[attr-defined]
+            if kind not in (ApiKey, WebSession)
+        }
+
+    def close(self) -> None:
+        asyncio.run(self.assembly.service.close())
+
+
+# --- the request for a row ---
+
+
+def names_of(world: World, operation: str, project: str, agent: str) -> dict[str, str]:
+    kind = "review" if operation in ("approve", "reject") else "held"
+    receipt = {
+        "renew_reservation": "reservation", "unreserve": "reservation", "renew_validation": "check", "judge": "check",
+        "undecide": "check",
+    }.get(operation, "held")  # fmt: skip
+    known = project if project in ("p", "q") else "p"
+    return {
+        "project": project, "task": world.tasks[known, agent, kind], "dag": "dag", "session": f"s-{agent}",
+        "agent": agent, "sender": agent, "holder": agent, "code": "Z", "key": "no-such-key",
+        "scope": f"agent:{agent}", "schedule": "nightly", "trigger": "hook", "name": "a.txt",
+        "receipt": world.receipts.get((known, agent, receipt), "Z-999@1:53Z70T9DQ1FPZ2RDF81842BXPTNRVB1Y"),
+        "old": "1" * 40, "new": "2" * 40, "branch": "main", "cron": "* * * * *", "on": "webhook", "to": "ann",
+        "body": "e30=",
+    }  # fmt: skip
+
+
+def request_for(operation: Operation, names: dict[str, str]) -> tuple[str, str, bytes, dict[str, str]]:
+    asked = [resolved(parameter) for parameter in operation.says.get("parameters", ())]
+    required = [p for p in asked if p["in"] == "query" and p.get("required")]
+    query = "&".join(f"{p['name']}={names.get(p['name'], 'x')}" for p in required)
+    path = operation.path.format(**names) + (f"?{query}" if query else "")
+    content = operation.says.get("requestBody", {}).get("content", {})
+    if "application/json" not in content:
+        is_bytes = bool(content)
+        return operation.method.upper(), path, b"x" * is_bytes, {"Tenure-Receipt": names["receipt"]} if is_bytes else {}
+    body = least(content["application/json"]["schema"], names)
+    if operation.says["operationId"] in ("lead", "step_down"):
+        body["agent"] = True
+    if operation.says["operationId"] == "create_key":
+        body["projects"] = ["p"]
+    return operation.method.upper(), path, json.dumps(body).encode(), {}
+
+
+def least(schema: dict[str, Any], names: dict[str, str], name: str = "") -> Any:
+    schema = resolved(schema)
+    if "enum" in schema:
+        return schema["enum"][0]
+    kind = schema.get("type")
+    if kind == "object":
+        return {one: least(schema["properties"][one], names, one) for one in schema.get("required", ())}
+    if kind == "array":
+        return [least(schema["items"], names)] * schema.get("minItems", 0)
+    if kind in ("integer", "number"):
+        return schema.get("minimum", 0)
+    return names.get(name, "x") if kind == "string" else True if kind == "boolean" else None
+
+
+# --- what is expected ---
+
+
+def expected(who: Who, name: str, row: str) -> str | int:
+    rule = EXPECT[name]
+    if rule.role is None:
+        return "open"
+    if who.role is None:
+        return 401
+    if not rule.store and who.projects and "p" not in who.projects:
+        return "unknown"
+    if level_of(who.role) < level_of(rule.role) or rule.role == "nobody":
+        return 403
+    if rule.store and name in ALL_PROJECTS and who.projects:
+        return 403
+    if who.role == "agent" and rule.checker and not who.checker:
+        return 403
+    if who.agent is not None and rule.agents != "any":
+        is_own = who.agent == ("ann" if row == "own" else "bo")
+        if is_own != (rule.agents == "own"):
+            return 403
+    return "allowed"
+
+
+def told(status: int) -> str | int:
+    return status if status in (401, 403) else "allowed"
+
+
+# --- the matrix ---
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[World]:
+    made = World()
+    yield made
+    made.close()
+
+
+def test_every_route_has_an_expectation() -> None:
+    assert set(EXPECT) == set(OPERATIONS)
+
+
+@pytest.mark.parametrize("name", [n for n, rule in EXPECT.items() if rule.role is not None])
+def test_each_identity_is_let_at_its_rows_and_at_no_others(name: str) -> None:
+    world = World()
+    operation = OPERATIONS[name]
+    try:
+        before = world.tables()
+        later = []
+        for who in world.people:
+            for row in ROWS:
+                wanted = expected(who, name, row)
+                asked = request_for(operation, names_of(world, name, "p", "ann" if row == "own" else "bo"))
+                if wanted in ("allowed", "unknown"):
+                    later.append((who, row, wanted, asked))
+                    continue
+                status, answer, _ = ask(world, who, asked)
+                assert told(status) == wanted, (who.name, row, answer)
+        assert world.tables() == before  # what is refused changes nothing
+        for who, row, wanted, asked in later:
+            status, answer, _ = ask(world, who, asked)
+            assert status < 500, (who.name, row, answer)
+            if wanted == "unknown":
+                assert (status, answer.get("code")) == (404, "NOT_FOUND"), (who.name, row, answer)
+            elif name == "deliver":  # by whom it is sent is one thing, its signature another
+                assert (status, "signature" in answer["detail"]) == (401, True), (who.name, row, answer)
+            else:
+                assert told(status) == "allowed", (who.name, row, answer)
+    finally:
+        world.close()
+
+
+@pytest.mark.parametrize("name", [n for n, one in OPERATIONS.items() if "{project}" in one.path and EXPECT[n].role])
+def test_a_foreign_row_looks_like_one_that_there_is_not(world: World, name: str) -> None:
+    """Equal status and body, but for the name that was asked for: by every identity whose key is for p alone."""
+    operation = OPERATIONS[name]
+    for who in world.people:
+        if who.projects != ("p",) or who.role is None:
+            continue
+        foreign, missing = (
+            ask(world, who, request_for(operation, names_of(world, name, project, who.agent or "ann")))
+            for project in ("q", "x")
+        )
+        assert foreign[0] == missing[0] in (403, 404), (who.name, foreign, missing)
+        assert shape(foreign[1], "q") == shape(missing[1], "x"), (who.name, foreign, missing)
+
+
+def ask(world: World, who: Who, asked: tuple[str, str, bytes, dict[str, str]]) -> tuple[int, dict[str, Any], Any]:
+    method, path, body, more = asked
+    return world.send(method, path, {**who.headers, **more}, body)
+
+
+def shape(answer: dict[str, Any], project: str) -> dict[str, Any]:
+    return {name: str(value).replace(f"'{project}'", "'?'") for name, value in answer.items()}
+
+
+def test_the_checks_of_the_world_are_what_the_table_speaks_of(world: World) -> None:
+    rows = [row for row in world.tables()[Validation].values() if row.project == "p"]
+    assert sorted(row.validator for row in rows) == ["review", "review", "test-pass", "test-pass"]
