@@ -27,15 +27,18 @@ def planted(mutant: Mutant | None, folder: Path) -> Path:
     """A copy of the source with the bug in it; without one, the control."""
     source = folder / "src"
     shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
-    if mutant is None:
-        return source
-    path = source / "tenure" / mutant.file
-    text = path.read_text()
+    if mutant is not None:
+        (source / "tenure" / mutant.file).write_text(edited(mutant))
+    return source
+
+
+def edited(mutant: Mutant) -> str:
+    """The file with the bug in it. Raises SystemExit where the seed has not exactly one place any more."""
+    text = (ROOT / "src" / "tenure" / mutant.file).read_text()
     found = text.count(mutant.old)
     if found != 1:
-        raise SystemExit(f"{mutant.name}: found {found} times in {mutant.file}; mend tests/mutants/seeds.py")
-    path.write_text(text.replace(mutant.old, mutant.new))
-    return source
+        raise SystemExit(f"{mutant.name}: found {found} times in {mutant.file}; fix the seed")
+    return text.replace(mutant.old, mutant.new)
 
 
 def noticed_by(mutant: Mutant | None, tests: str, first: Iterable[str] = ()) -> str | None:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from tests.mutants.__main__ import noticed_by, planted
+from tests.mutants.__main__ import edited, noticed_by
+from tests.mutants.mutant import Mutant
 from tests.mutants.seeds import MUTANTS
 
 FENCE = "tests/engine/test_on_memory.py::TestOnMemory::test_one_byte_of_the_nonce_is_enough_to_be_refused"
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: m.name)
-def test_every_seed_still_has_its_one_place(mutant: object, tmp_path: Path) -> None:
-    planted(mutant, tmp_path)  # type: ignore[arg-type]  # or it says what to mend
+def test_every_seed_still_has_its_one_place(mutant: Mutant) -> None:
+    assert edited(mutant)
 
 
 def test_a_planted_bug_is_noticed_and_the_control_is_not() -> None:

@@ -16,7 +16,13 @@ Step = tuple[str, dict[str, Any]]
 Turn = tuple[Any, ...]
 History = list[Turn]
 
-RECEIPTED = ("renew", "start", "progress", "checkpoint", "submit", "fail", "release", "ask", "wait", "spawn")
+RECEIPTED = ("renew", "start", "progress", "checkpoint", "submit", "fail", "release", "ask", "wait", "spawn",
+             "reserve", "usage")  # fmt: skip
+ALONE = ("renew_reservation", "unreserve")  # by the receipt of a reservation
+KINDS: dict[str, type[commands.Command]] = {
+    "reserve_alone": commands.Reserve,
+    "limit_generations": commands.DefineProject,
+}
 
 
 class Player:
@@ -29,7 +35,9 @@ class Player:
     def play(self, turn: Turn) -> Iterator[tuple[Step, Answer]]:
         kind, *rest = turn
         if kind == "advance":
-            self.world.now += rest[0]
+            self.world.advance(rest[0])
+        elif kind == "jump_back":
+            self.world.jump_back(rest[0])
         elif kind == "new_epoch":
             self.world.new_epoch()
         elif kind == "do":
@@ -43,9 +51,20 @@ class Player:
         named = [arguments.get("task"), arguments.get("parent")]
         if "needs" in arguments:
             named += [needed for needed, _ in arguments["needs"]] if verb == "add" else [arguments["needs"]]
+        if verb == "plan":
+            local = {task["name"] for task in arguments["tasks"]}
+            named += [n for task in arguments["tasks"] for n, _ in task.get("needs", ()) if n not in local]
         if any(name and name != "nobody" and name not in self.world.tasks for name in named):
             return None
-        if verb in RECEIPTED:
+        if verb == "edit" and "text" in arguments and self._state(arguments["task"]) in ("completed", "cancelled"):
+            return None
+        if verb == "undo" and not self.world.is_clear(arguments["of"]):
+            return None
+        if verb == "send" and arguments["to"] == "@all" and any(a.was_terminated for a in self.world.agents.values()):
+            return None  # who of those is there is another matter
+        if verb == "send" and arguments["to"][0] != "@" and arguments["to"] not in self.world.agents:
+            return None
+        if verb in (*RECEIPTED, *ALONE):
             receipt = self.receipt(*arguments["receipt"])
             if receipt == ():
                 return None
@@ -54,6 +73,10 @@ class Player:
             if field in arguments:
                 resolved[field] = arguments[field] + self.start
         return resolved
+
+    def _state(self, name: str) -> str:
+        self.world.settle()
+        return self.world.tasks[name].state if name in self.world.tasks else ""
 
     def receipt(self, name: str, forgery: str) -> Receipt | tuple[()]:
         genuine = self.world.receipts.get(name)
@@ -79,9 +102,10 @@ class Clerk:
         self.start = start
         self.refs = refs
         self.receipts: dict[str, str] = {}
+        self.marked: dict[str, str] = {}  # ids of commands that may be undone
 
     def command(self, verb: str, arguments: dict[str, Any]) -> commands.Command:
-        made = dict(arguments)
+        made = {field: value for field, value in arguments.items() if field != "mark"}
         for field in ("lease", "retry_after"):
             if field in made:
                 made[field] = made[field] / SECOND
@@ -91,13 +115,17 @@ class Clerk:
             made["task"] = self.refs(made["task"])
         writer = getattr(self, f"_{verb}", None)
         made = writer(made) if writer else made
-        kind = getattr(commands, "".join(word.capitalize() for word in verb.split("_")))
+        kind = KINDS.get(verb) or getattr(commands, "".join(word.capitalize() for word in verb.split("_")))
         return kind(project=self.project, **made)
 
     def learn(self, step: Step, outcome: Outcome) -> None:
         verb, arguments = step
+        if "mark" in arguments and outcome.command_id:
+            self.marked[arguments["mark"]] = outcome.command_id
         if verb == "claim" and outcome.receipt:
             self.receipts[arguments["receipt"]] = outcome.receipt
+        elif verb == "reserve_alone" and outcome.receipt:
+            self.receipts[arguments["hold"]] = outcome.receipt
         elif verb == "claim_next":
             for name, claim in zip(arguments["receipts"], outcome.claims or (outcome,), strict=False):
                 if claim.receipt:
@@ -126,6 +154,16 @@ class Clerk:
         return {"n": len(made.pop("receipts")), **made}
 
     @staticmethod
+    def _reserve(made: dict[str, Any]) -> dict[str, Any]:
+        """Whoever shows a claim's receipt is its holder, whatever it calls itself."""
+        return {"agent": "ann", "session": "s1", **made, "patterns": tuple(made["patterns"])}
+
+    @staticmethod
+    def _reserve_alone(made: dict[str, Any]) -> dict[str, Any]:
+        del made["hold"]
+        return {**made, "patterns": tuple(made["patterns"])}
+
+    @staticmethod
     def _checkpoint(made: dict[str, Any]) -> dict[str, Any]:
         return {**made, "data": {"next": "go on"}}
 
@@ -146,9 +184,10 @@ class Clerk:
     def _register(made: dict[str, Any]) -> dict[str, Any]:
         return {"max_concurrent_tasks": made.pop("most", None), **made}
 
-    @staticmethod
-    def _edit(made: dict[str, Any]) -> dict[str, Any]:
+    def _edit(self, made: dict[str, Any]) -> dict[str, Any]:
         changes: dict[str, Any] = {"priority": made.pop("priority")} if "priority" in made else {}
+        if "text" in made:
+            changes["description"] = f"text {made.pop('text')}"
         if made.pop("spec", False):
             changes["spec"] = {"prompt": f"another text, as {len(str(made))} says"}
         return {**made, "changes": changes}
@@ -157,6 +196,38 @@ class Clerk:
         return {**made, "needs": self.refs(made["needs"])}
 
     _unlink = _link
+
+    def _undo(self, made: dict[str, Any]) -> dict[str, Any]:
+        return {"command_id": self.marked[made.pop("of")], **made}
+
+    @staticmethod
+    def _usage(made: dict[str, Any]) -> dict[str, Any]:
+        return {"model": "m", "cost_usd": f"{made.pop('cents') / 100:.2f}", **made}
+
+    @staticmethod
+    def _limit_generations(made: dict[str, Any]) -> dict[str, Any]:
+        return {"limits": {"max_generations_per_task": made["most"]}}
+
+    @staticmethod
+    def _set_budget(made: dict[str, Any]) -> dict[str, Any]:
+        return {"usd": f"{made['cents'] / 100:.2f}", "default_estimate": f"{made['estimate'] / 100:.2f}"}
+
+    def _plan(self, made: dict[str, Any]) -> dict[str, Any]:
+        local = {task["name"] for task in made["tasks"]}
+        tasks = [
+            commands.NewTask(
+                title=task["name"],
+                name=task["name"],
+                priority=task.get("priority", 50),
+                depends_on=tuple(
+                    commands.Dependency(task=name if name in local else self.refs(name), on_failure=how)
+                    for name, how in task.get("needs", ())
+                ),
+            )
+            for task in made["tasks"]
+        ]
+        made["name"] = made.pop("plan")
+        return {**made, "tasks": tuple(tasks)}
 
     def _add(self, made: dict[str, Any]) -> dict[str, Any]:
         new: dict[str, Any] = {"title": made.pop("name")}

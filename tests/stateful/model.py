@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.stateful.model_fence import Fence
-from tests.stateful.model_rows import ENDED, FAILED, MINUTE, Agent, Answer, Refused, Task
+from tests.stateful.model_budgets import BUDGET
+from tests.stateful.model_repeats import Repeats
+from tests.stateful.model_rows import ENDED, MINUTE, PERSONS, UNSTARTED, Agent, Answer, Refused, Task
 
 
-class World(Fence):
+class World(Repeats):
     # --- making work --------------------------------------------------------------------------------------
 
     def add(self, name: str, draft: bool = False, **fields: Any) -> Answer:
@@ -42,19 +43,11 @@ class World(Fence):
         self._look_again(self.now)
         return {"outcome": "CREATED", "task": task.ref}
 
-    def _suffer(self, task: Task) -> None:
-        """A new edge to what has failed already works as if it failed now."""
-        for name, on_failure in task.needs.items():
-            other = self.tasks[name]
-            if on_failure == "cancel" and other.state in FAILED:
-                origin = other.name if other.state == "dead_lettered" else other.cancelled_by
-                self._cancel(task, self.now, by=origin)
-
     def link(self, task: str, needs: str, on_failure: str = "block") -> Answer:
         wanted, other = self._named(task), self._named(needs)
-        if needs in wanted.needs:
+        if wanted.needs.get(needs) == on_failure:
             return {"outcome": "UNCHANGED"}
-        if wanted.state not in ("created", "pending", "ready"):
+        if wanted.state not in UNSTARTED:
             return {"outcome": "DENIED_STATE"}
         if self._reaches(needs, task):
             raise Refused("CYCLE")
@@ -82,41 +75,39 @@ class World(Fence):
 
     # --- persons ------------------------------------------------------------------------------------------
 
-    def pause(self, task: str) -> Answer:
+    def pause(self, task: str, drain: bool = False) -> Answer:
         wanted = self._named(task)
         if wanted.state in ("created", *ENDED):
             return {"outcome": "DENIED_STATE"}
-        if wanted.state == "paused" and "person" in wanted.pauses:
+        if wanted.held and drain:
+            answer = "UNCHANGED" if "drain" in wanted.causes else "UPDATED"
+            wanted.causes.add("drain")
+            return {"outcome": answer, "state": wanted.state}
+        if "person" in wanted.causes:
             return {"outcome": "UNCHANGED"}
         if wanted.held:
             self._end(wanted, "PAUSED", free=True)
+            self._free(wanted, self.now)
         self._pause(wanted, "person")
         return {"outcome": "UPDATED", "state": "paused"}
 
-    def resume(self, task: str) -> Answer:
+    def resume(self, task: str, budget: bool = False) -> Answer:
+        """A person lifts what persons have a say in; a budget's cause only where that is asked for."""
         wanted = self._named(task)
-        if wanted.state != "paused":
+        over = wanted.causes & (PERSONS | ({"budget", BUDGET} if budget else set()))
+        if not wanted.causes or not (wanted.held or wanted.state == "paused"):
             return {"outcome": "DENIED_STATE"}
-        return self._lift(wanted, {"person", "lost"})
+        if not over:
+            return {"outcome": "UNCHANGED"}
+        self._lift(wanted, over)
+        return {"outcome": "UPDATED", "state": wanted.state}
 
     def answer(self, task: str) -> Answer:
         wanted = self._named(task)
-        if "question" not in wanted.pauses:
+        if wanted.state != "paused" or "question" not in wanted.causes:
             return {"outcome": "DENIED_STATE"}
-        return self._lift(wanted, {"question"})
-
-    def _lift(self, task: Task, causes: set[str]) -> Answer:
-        """Without these causes; it goes on when none is left."""
-        if not task.pauses & causes:
-            return {"outcome": "UNCHANGED", "state": "paused"}
-        task.pauses -= causes
-        if task.pauses:
-            pass
-        elif task.before == "retrying" and (task.retry_at or 0) > self.now:
-            task.state = "retrying"
-        else:
-            self._open(task, self.now)
-        return {"outcome": "UPDATED", "state": task.state}
+        self._lift(wanted, {"question"})
+        return {"outcome": "UPDATED", "state": wanted.state}
 
     def cancel(self, task: str) -> Answer:
         wanted = self._named(task)
@@ -138,16 +129,6 @@ class World(Fence):
         self._look_again(self.now)
         return {"outcome": "UPDATED", "state": wanted.state}
 
-    def _come_back(self, task: Task) -> None:
-        """To the state before it was cancelled; what was held then has no holder now."""
-        task.archived = False
-        if task.was in ("created", "paused", "dead_lettered"):
-            task.state = task.was
-        elif task.was == "retrying" and (task.retry_at or 0) > self.now:
-            task.state = "retrying"
-        else:
-            self._open(task, self.now)
-
     def reset(self, task: str, cascade: bool = False) -> Answer:
         wanted = self._named(task)
         if wanted.state != "completed":
@@ -162,7 +143,7 @@ class World(Fence):
             return left
         for dependent in left:
             if dependent.held:
-                self._end(dependent, "SUPERSEDED", free=True)
+                self._supersede(dependent)
                 self._open(dependent, self.now)
             elif dependent.state == "completed":
                 self._reset(dependent, cascade)
@@ -177,7 +158,7 @@ class World(Fence):
         if not wanted.kept:
             raise Refused("NOT_FOUND")
         if wanted.held:
-            self._end(wanted, "SUPERSEDED", free=True)
+            self._supersede(wanted)
         claim, data = wanted.kept[-1]
         self._complete(wanted, claim, data)
         return {"outcome": "UPDATED", "state": "completed"}
@@ -191,17 +172,28 @@ class World(Fence):
         wanted.archived = True
         return {"outcome": "UPDATED"}
 
-    def edit(self, task: str, priority: int | None = None, spec: bool = False, supersede: bool = False) -> Answer:
-        """A change of the spec voids an old text's result; a holder is not robbed of its text but on purpose."""
+    def edit(
+        self, task: str, priority: int | None = None, spec: bool = False, text: int = 0, supersede: bool = False
+    ) -> Answer:
+        """A change of the spec voids an old text's result; a holder is not robbed of its text but on purpose.
+
+        A new description is news for the holder, whose result is not taken until it has seen it.
+        """
         wanted = self._named(task)
         if spec and wanted.state in ("completed", "cancelled"):
             return {"outcome": "DENIED_STATE"}
         if spec and wanted.held:
             if not supersede:
                 return {"outcome": "DENIED_STATE"}
-            self._end(wanted, "SUPERSEDED", free=True)
+            self._supersede(wanted)
             self._open(wanted, self.now)
         if spec:
+            wanted.answerable, wanted.another_spec = False, True
+        if text and text != wanted.description:
+            wanted.text, wanted.description = wanted.text + 1, text
+            if wanted.held:
+                wanted.claims[-1].unseen = True
+        if text:
             wanted.answerable = False
         if priority is not None:
             wanted.priority = priority
@@ -221,7 +213,7 @@ class World(Fence):
         if not offerable or self.unmet(wanted) or wanted.not_before > self.now:
             return {"outcome": "DENIED_STATE"}
         if wanted.held:
-            self._end(wanted, "SUPERSEDED", free=True)
+            self._supersede(wanted)
             self._open(wanted, self.now)
         wanted.answerable = False
         self.agents.setdefault(agent, Agent())
@@ -232,7 +224,7 @@ class World(Fence):
         wanted = self._named(task)
         if not wanted.held:
             return {"outcome": "DENIED_STATE"}
-        self._end(wanted, "SUPERSEDED", free=True)
+        self._supersede(wanted)
         self._open(wanted, self.now)
         return {"outcome": "UPDATED", "state": wanted.state}
 
@@ -262,7 +254,7 @@ class World(Fence):
     ) -> Answer:
         answer = "UPDATED" if agent in self.agents else "CREATED"
         known = self.agents.setdefault(agent, Agent())
-        known.capabilities, known.region, known.most, known.draining = capabilities, region, most, False
+        known.capabilities, known.region, known.most = capabilities, region, most
         return {"outcome": answer}
 
     def drain(self, agent: str) -> Answer:
@@ -270,4 +262,26 @@ class World(Fence):
             raise Refused("NOT_FOUND")
         answer = "UNCHANGED" if self.agents[agent].draining else "UPDATED"
         self.agents[agent].draining = True
+        return {"outcome": answer}
+
+    def terminate(self, agent: str, graceful: bool = True) -> Answer:
+        """It claims nothing until it is resumed; what it holds ends now, unless that is to finish."""
+        if agent not in self.agents:
+            raise Refused("NOT_FOUND")
+        held = [task for task in self.tasks.values() if task.held and task.claims[-1].agent == agent]
+        if self.agents[agent].terminated and (graceful or not held):
+            return {"outcome": "UNCHANGED"}
+        self.agents[agent].terminated = self.agents[agent].was_terminated = True
+        for task in [] if graceful else held:
+            self._supersede(task)
+            self._open(task, self.now)
+        return {"outcome": "UPDATED"}
+
+    def resume_agent(self, agent: str) -> Answer:
+        """Lifts what operators have said of it; its own register never does."""
+        if agent not in self.agents:
+            raise Refused("NOT_FOUND")
+        known = self.agents[agent]
+        answer = "UPDATED" if known.draining or known.terminated else "UNCHANGED"
+        known.draining = known.terminated = False
         return {"outcome": answer}

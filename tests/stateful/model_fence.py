@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
@@ -11,8 +12,10 @@ from tests.stateful.model_rows import (
     COUNTING,
     HOUR,
     MINUTE,
+    MOST_GENERATIONS,
     MOST_GIVEN_BACK,
     MOST_REFUSED,
+    NO_OFFER,
     SECOND,
     Agent,
     Answer,
@@ -24,14 +27,24 @@ from tests.stateful.model_rows import (
 )  # fmt: skip
 
 ENDINGS = ("fail", "budget", "release", "wait", "ask")  # a holder's own words that end its claim
+WORN_OUT = "claimed too often in this run"
 NOBODYS = Claim(0, 0, 0, "", 0, "", "", 0, 0, 0)
 
 
 class Fence(Ground):
+    most_generations = MOST_GENERATIONS
+
+    def limit_generations(self, most: int) -> Answer:
+        """Of one task in one run: what never counts is bounded by it."""
+        self.most_generations = most
+        return {}
+
     # --- claiming -----------------------------------------------------------------------------------------
 
-    def _denial(self, task: Task, name: str, capabilities: tuple[str, ...]) -> str | None:
+    def _denial(self, task: Task, name: str, capabilities: tuple[str, ...], session: str) -> str | None:
         agent = self.agents[name]
+        if agent.terminated:
+            return "DENIED_AGENT"
         by_state = {
             "completed": "DENIED_COMPLETED", "cancelled": "DENIED_CANCELLED", "dead_lettered": "DENIED_DEAD_LETTERED",
             "claimed": "DENIED_ACTIVE_CLAIM", "running": "DENIED_ACTIVE_CLAIM", "paused": "DENIED_PAUSED",
@@ -47,9 +60,35 @@ class Fence(Ground):
             return "DENIED_CAPABILITY"
         if self._takes_no_more(name):
             return "DENIED_LIMIT"
-        if any(overlap(a, b) for t in self.tasks.values() if t.held for a in t.touches for b in task.touches):
+        if sum(claim.run == task.run for claim in task.claims) >= self.most_generations:
+            return WORN_OUT
+        if self._in_the_way(task.touches, "exclusive", task, session):
             return "DENIED_CONFLICT"
-        return None
+        return "DENIED_BUDGET" if self._cannot_pay() else None
+
+    def _cannot_pay(self) -> bool:
+        return False
+
+    def _reserve_money(self, claim: Claim) -> None:
+        pass
+
+    def _has_no_headroom(self, claim: Claim) -> bool:
+        return False
+
+    def _checked(self, task: Task, answer: Answer) -> Answer:
+        return answer
+
+    def _in_the_way(self, patterns: Iterable[str], mode: str, task: Task | None, session: str) -> bool:
+        """Whether somebody else holds what overlaps; two who share do not mind, nor does a session mind its own."""
+        held = [t.claims[-1].holds for t in self.tasks.values() if t.held and t is not task]
+        held += [hold.holds for hold in self.alone.values() if hold.until > self.now and hold.session != session]
+        return any(
+            overlap(pattern, other)
+            for pattern in patterns
+            for holds in held
+            for other, how in holds.items()
+            if (mode, how) != ("shared", "shared")
+        )
 
     def _takes_no_more(self, name: str) -> bool:
         agent = self.agents[name]
@@ -63,9 +102,10 @@ class Fence(Ground):
         task.attempts += 0 if goes_on else 1
         task.claims.append(
             Claim(task.generation + 1, task.run, task.attempts, receipt, self.epoch, agent, session, self.now, lease,
-                  self.now + lease, continues=bool(goes_on))
+                  self.now + lease, goes_on=bool(goes_on), holds=dict.fromkeys(task.touches, "exclusive"))
         )  # fmt: skip
-        task.state, task.answerable, task.offer = "claimed", False, ("", 0)
+        self._reserve_money(task.claims[-1])
+        task.state, task.answerable, task.offer = "claimed", False, NO_OFFER
         self.receipts[receipt] = (task.name, task.generation, receipt, self.epoch)
         return {"outcome": "GRANTED", "task": task.ref, "generation": task.generation, "attempt": task.attempts,
                 "lease_until": self.now + lease}  # fmt: skip
@@ -83,13 +123,18 @@ class Fence(Ground):
             return self.requests[request_id] | {"again": True}
         wanted = self._named(task)
         known = self.agents.setdefault(agent, Agent())
-        denial = self._denial(wanted, agent, known.capabilities)
+        denial = self._denial(wanted, agent, known.capabilities, session)
         if denial is None:
             granted = self._grant(wanted, agent, session, lease, receipt)
             if request_id is not None:
                 self.requests[request_id] = {k: granted[k] for k in ("outcome", "generation")}
             return granted
+        if denial == WORN_OUT:
+            self._dead_letter(wanted, self.now)
+            return {"outcome": "DENIED_LIMIT", "state": "dead_lettered"}
         answer: Answer = {"outcome": denial}
+        if denial == "DENIED_AGENT":
+            return answer | {"directive": "terminated"}
         if denial == "DENIED_ACTIVE_CLAIM":
             answer["yours"] = wanted.claims[-1].session == session
             answer["holder"] = wanted.claims[-1].agent
@@ -111,13 +156,15 @@ class Fence(Ground):
         known = self.agents.setdefault(agent, Agent())
         has = known.capabilities if capabilities is None else capabilities
         claims: list[Answer] = []
+        if known.terminated:
+            return {"outcome": "DENIED_AGENT"}
         if self._takes_no_more(agent):
             return {"outcome": "DENIED_LIMIT"}
         for receipt in receipts:
             fit = [
                 task
                 for task in self.tasks.values()
-                if self._denial(task, agent, has) is None
+                if self._denial(task, agent, has, session) is None
                 and task.cool_offs.get(agent, 0) <= self.now
                 and known.cool_until <= self.now
                 and (not tracks or task.track in tracks)
@@ -175,9 +222,9 @@ class Fence(Ground):
             code = "TASK_ALREADY_COMPLETED"
         elif task.state == "cancelled":
             code = "TASK_CANCELLED"
-        elif task.held or (verb in ("submit", "checkpoint") and self.is_answerable(task)):
+        elif task.held or (verb in ("submit", "checkpoint", "usage") and self.is_answerable(task)):
             code = None
-        elif verb not in ("submit", "checkpoint") and last and last.reason == "EXPIRED":
+        elif verb not in ("submit", "checkpoint", "usage") and last and last.reason == "EXPIRED":
             code = "ALREADY_EXPIRED"
         else:
             code = "NO_CLAIM"
@@ -203,13 +250,22 @@ class Fence(Ground):
         task.state = "running"
         claim.lease = lease or claim.lease
         claim.until = self.now + claim.lease
-        return {"outcome": "RENEWED", "lease_until": claim.until, "directive": "continue"}
+        mail = sum(claim.agent in mail.unread_by for mail in self.mail)
+        answer = {"outcome": "RENEWED", "lease_until": claim.until, **self._directive(task, claim)}
+        return self._checked(task, answer | {"mail": mail})
+
+    def _directive(self, task: Task, claim: Claim) -> Answer:
+        return {"directive": "pause" if "drain" in task.causes else "changed" if claim.unseen else "continue"}
 
     def start(self, receipt: Receipt) -> Answer:
         return self._touch(receipt, "start")
 
     def progress(self, receipt: Receipt) -> Answer:
-        return self._touch(receipt, "progress")
+        task, claim, refusal = self._check(receipt, "progress")
+        if refusal:
+            return refusal
+        self._go_on(task, claim)
+        return self._checked(task, {"outcome": "OK", **self._directive(task, claim)})
 
     def checkpoint(self, receipt: Receipt) -> Answer:
         return self._touch(receipt, "checkpoint")
@@ -226,8 +282,16 @@ class Fence(Ground):
             task.state = "running"
             claim.until = max(claim.until, self.now + claim.lease)
 
-    def submit(self, receipt: Receipt, data: Any) -> Answer:
+    def submit(self, receipt: Receipt, data: Any, seen: int | None = None) -> Answer:
+        """`seen`: the number of the description that the result is for."""
         task, claim, refusal = self._check(receipt, "submit")
+        if refusal is None and seen is not None and not 1 <= seen <= task.text:
+            raise Refused("INVALID_INPUT")
+        if refusal is None and seen == task.text:
+            claim.unseen = False
+        if refusal is None and task.held and claim.unseen:
+            self._go_on(task, claim)
+            return {"outcome": "CHANGED", "work_lost": False, "state": "running"}
         if refusal is None:
             if task.held:
                 self._end(task, "COMPLETED")
@@ -256,12 +320,9 @@ class Fence(Ground):
         task, claim, refusal = self._check(receipt, "fail" if error_class != "budget_exceeded" else "budget")
         if refusal:
             return refusal
-        agent = self.agents[claim.agent]
         if error_class == "budget_exceeded":
-            self._end(task, "PAUSED", free=True, by="budget")
-            self._pause(task, "budget")
-            return {"outcome": "OK", "state": "paused"}
-        self._end(task, "FAILED", by="fail")
+            return self._pause_held(task, "budget")
+        agent = self.agents[claim.agent]
         counts = error_class in COUNTING
         if error_class in AGENTS_OWN:
             agent.troubles += 1
@@ -270,37 +331,41 @@ class Fence(Ground):
         if not counts:
             task.troubled.add(claim.agent)
             counts = task.given_back >= MOST_GIVEN_BACK or len(task.troubled) >= 3
-        if not counts:
-            self._give_back(task)
-            if error_class == "rate_limit":
-                task.state, task.retry_at = "retrying", self.now + (retry_after or MINUTE)
-                return {"outcome": "OK", "state": "retrying", "retry_at": task.retry_at}
-            task.cool_offs[claim.agent] = self.now + 10 * MINUTE
-            self._open(task, self.now)
+        self._end(task, "FAILED", by="fail")
+        if counts:
+            self._failed(task, error_class, self.now, retry_after)
+            retry_at = task.retry_at if task.state in ("retrying", "paused") else None
+            return {"outcome": "OK", "state": task.state} | ({"retry_at": retry_at} if retry_at else {})
+        self._give_back(task)
+        if not self._is_retried(task, error_class):
+            self._dead_letter(task, self.now)
             return {"outcome": "OK", "state": task.state}
-        self._failed(task, error_class, self.now, retry_after)
-        return {"outcome": "OK", "state": task.state, "retry_at": task.retry_at}
+        self._free(task, self.now)
+        if error_class == "rate_limit":
+            self._retry_at(task, self.now + (retry_after or MINUTE))
+            return {"outcome": "OK", "state": task.state, "retry_at": task.retry_at}
+        task.cool_offs[claim.agent] = self.now + 10 * MINUTE
+        return {"outcome": "OK", "state": task.state}
+
+    def _pause_held(self, task: Task, cause: str) -> Answer:
+        self._end(task, "PAUSED", free=True, by="ask" if cause == "question" else cause)
+        self._free(task, self.now)
+        self._pause(task, cause)
+        task.before = "ready"
+        return {"outcome": "OK", "state": "paused"}
 
     def release(self, receipt: Receipt) -> Answer:
         task, claim, refusal = self._check(receipt, "release")
         if refusal:
             return refusal
-        exhausted = task.given_back >= MOST_GIVEN_BACK and task.attempts >= task.max_attempts
-        self._end(task, "VOLUNTARY", back=True, by="release")
         task.cool_offs[claim.agent] = self.now + 5 * MINUTE
-        if exhausted:
-            self._dead_letter(task, self.now)
-        else:
-            self._open(task, self.now)
+        if not self._end_given_back(task, "VOLUNTARY", by="release"):
+            self._free(task, self.now)
         return {"outcome": "OK", "state": task.state}
 
     def ask(self, receipt: Receipt) -> Answer:
         task, _, refusal = self._check(receipt, "ask")
-        if refusal:
-            return refusal
-        self._end(task, "PAUSED", free=True, by="ask")
-        self._pause(task, "question")
-        return {"outcome": "OK", "state": "paused"}
+        return refusal or self._pause_held(task, "question")
 
     def wait(self, receipt: Receipt) -> Answer:
         task, _, refusal = self._check(receipt, "wait")
@@ -318,7 +383,7 @@ class Fence(Ground):
         spawned = self._spawned(task)
         self._end(task, "WAITING", free=True, by="wait")
         task.needs |= dict.fromkeys((child.name for child in spawned), "ignore")
-        self._open(task, self.now)
+        self._free(task, self.now)
         return {"outcome": "OK", "state": task.state}
 
     def spawn(self, receipt: Receipt, names: list[str], wait: bool = False) -> Answer:
@@ -329,6 +394,8 @@ class Fence(Ground):
             return refusal if set(names) <= there else self._check(receipt, "spawn")[2] or {}
         if refusal:
             return refusal
+        if self._has_no_headroom(claim):
+            return {"outcome": "DENIED_BUDGET"}
         if wait:
             self._check_may_wait(task)  # a refused command makes no subtask either
         self._go_on(task, claim)

@@ -8,10 +8,14 @@ from typing import Any
 from tests.stateful.model_rows import (
     FAILED,
     MOST_GIVEN_BACK,
+    NO_OFFER,
+    POISON,
     SECOND,
     Agent,
+    Alone,
     Answer,
     Claim,
+    Mail,
     Receipt,
     Refused,
     Task,
@@ -20,7 +24,7 @@ from tests.stateful.model_rows import (
 
 class Ground:
     def __init__(self, now: int, fraction: float = 0.5) -> None:
-        self.now = now
+        self.now = self.clock = now
         self.fraction = fraction
         self.epoch = 0
         self.tasks: dict[str, Task] = {}
@@ -28,6 +32,8 @@ class Ground:
         self.stopped: set[str] = set()
         self.receipts: dict[str, Receipt] = {}
         self.requests: dict[str, Answer] = {}  # granted claims by request id
+        self.alone: dict[str, Alone] = {}  # reservations without a claim, by the name of their receipt
+        self.mail: list[Mail] = []
 
     def do(self, verb: str, /, **arguments: Any) -> Answer:
         self.settle()
@@ -37,6 +43,14 @@ class Ground:
             return {"error": refused.code}
 
     # --- time ---------------------------------------------------------------------------------------------
+
+    def advance(self, span: int) -> None:
+        self.clock += span
+        self.now = max(self.now, self.clock)
+
+    def jump_back(self, span: int) -> None:
+        """The clock goes back right after something happened: time stands still until it has caught up."""
+        self.clock -= span
 
     def settle(self) -> None:
         while dues := [due for due in self._dues() if due[0] <= self.now]:
@@ -64,14 +78,13 @@ class Ground:
             self._abort(task, at)
             return
         self._end(task, "EXPIRED")
-        if self._is_last(task):
-            self._dead_letter(task, at)
-        elif task.on_lost == "back_off":
-            task.state, task.retry_at = "retrying", at + self._delay(task)
+        if self._counted(task, at, "lease_expired", by_class=False):
+            return
+        self._free(task, at)
+        if task.on_lost == "back_off":
+            self._retry_at(task, at + self._delay(task))
         elif task.on_lost == "hold":
             self._pause(task, "lost")
-        else:
-            self._open(task, at)
 
     @staticmethod
     def _held_until(task: Task) -> int:
@@ -87,22 +100,62 @@ class Ground:
 
     def _failed(self, task: Task, error_class: str, at: int, retry_after: int | None = None) -> None:
         """A counted attempt has failed: another follows after a delay, unless they are used up or not wanted."""
-        allowed, never = task.retry.get("retry_on", ()), (*task.retry.get("no_retry_on", ()), "permanent")
-        is_last = self._is_last(task)
-        if is_last or error_class in never or (allowed and error_class not in allowed):
+        if not self._counted(task, at, error_class):
+            self._free(task, at)
+            self._retry_at(task, at + (self._delay(task) if retry_after is None else retry_after))
+
+    def _counted(self, task: Task, at: int, error_class: str | None, by_class: bool = True) -> bool:
+        """Whether an attempt that came to nothing was the last; then it is a dead letter now.
+
+        Used up, of a class that is not retried, or a poison pill: three failures, by two agents or more.
+        """
+        claim = task.claims[-1]
+        if error_class and not claim.goes_on:
+            task.failures.append(claim.agent)
+        poison = len(task.failures) >= POISON and len(set(task.failures)) >= 2
+        unwanted = by_class and error_class is not None and not self._is_retried(task, error_class)
+        is_last = task.attempts >= task.max_attempts or poison or unwanted
+        if is_last:
             self._dead_letter(task, at)
-        else:
-            wait = self._delay(task) if retry_after is None else retry_after
-            task.state, task.retry_at = "retrying", at + wait
+        return is_last
 
     @staticmethod
-    def _is_last(task: Task) -> bool:
-        """A counted attempt has failed: were there as many as there may be, or enough by two agents?"""
-        if not task.claims[-1].continues:
-            task.failures.append(task.claims[-1].agent)
-        poison = task.retry.get("poison", 3)
-        is_poison = 0 < poison <= len(task.failures) and len(set(task.failures)) > 1
-        return task.attempts >= task.max_attempts or is_poison
+    def _is_retried(task: Task, error_class: str) -> bool:
+        allowed, never = task.retry.get("retry_on", ()), (*task.retry.get("no_retry_on", ()), "permanent")
+        return error_class not in never and (not allowed or error_class in allowed)
+
+    # --- what holds a task back ---------------------------------------------------------------------------
+
+    def _free(self, task: Task, at: int) -> None:
+        """Nobody holds it now: it waits, or is paused if it was to be drained."""
+        if task.causes:
+            task.state, task.before, task.retry_at = "paused", "ready", None
+        else:
+            self._open(task, at)
+
+    def _retry_at(self, task: Task, at: int) -> None:
+        if task.state == "paused":
+            task.before = "retrying"
+        else:
+            task.state = "retrying"
+        task.retry_at = at
+
+    @staticmethod
+    def _pause(task: Task, cause: str) -> None:
+        """One cause more, whatever else holds it back."""
+        task.causes.add(cause)
+        if task.state != "paused":
+            task.before, task.state, task.offer = task.state, "paused", NO_OFFER
+
+    def _lift(self, task: Task, causes: set[str]) -> None:
+        """Without these causes; it goes on from where it was when the last is gone."""
+        task.causes -= causes
+        if task.state != "paused" or task.causes:
+            return
+        if task.before == "retrying" and (task.retry_at or 0) > self.now:
+            task.state = "retrying"
+        else:
+            self._open(task, self.now)
 
     def _delay(self, task: Task) -> int:
         policy = {"strategy": "exponential", "initial_delay": 10, "multiplier": 2.0, "cap": 300,
@@ -118,14 +171,10 @@ class Ground:
         self.settle()
         self.epoch += 1
         for task in self.tasks.values():
-            if task.held:
-                exhausted = task.given_back >= MOST_GIVEN_BACK and task.attempts >= task.max_attempts
-                self._end(task, "ERROR", back=True)
-                if exhausted:
-                    self._dead_letter(task, self.now)
-                else:
-                    self._open(task, self.now)
+            if task.held and not self._end_given_back(task, "ERROR"):
+                self._free(task, self.now)
             task.answerable = False
+        self.alone.clear()
 
     # --- the graph ----------------------------------------------------------------------------------------
 
@@ -162,12 +211,12 @@ class Ground:
         """After a dependency has moved: who waited for nothing else is ready, who was ready may have to wait."""
         for task in self.tasks.values():
             if task.state == "ready" and self.unmet(task):
-                task.state, task.offer = "pending", ("", 0)
+                task.state, task.offer = "pending", NO_OFFER  # an offer is of a ready task
             elif task.state == "pending" and not self.unmet(task) and task.not_before <= at:
                 self._open(task, at)
 
     def _dead_letter(self, task: Task, at: int) -> None:
-        task.state, task.retry_at = "dead_lettered", None
+        task.state, task.retry_at, task.causes, task.answerable = "dead_lettered", None, set(), False
         for dependent in self.dependents(task, "cancel"):
             self._cancel(dependent, at, by=task.name)
         self._look_again(at)
@@ -176,17 +225,19 @@ class Ground:
         """The task, its subtasks at any depth, and those who chose to be cancelled with it."""
         if task.state in ("completed", "cancelled"):
             return
-        task.was = task.state
         if task.held:
             self._end(task, "CANCELLED", free=True)
-        task.state, task.cancelled_by, task.answerable, task.offer = "cancelled", by, False, ("", 0)
+            if task.causes:
+                self._free(task, at)
+        task.was = task.state
+        task.state, task.cancelled_by, task.answerable, task.offer = "cancelled", by, False, NO_OFFER
         for other in [*self.descendants(task), *self.dependents(task, "cancel")]:
             self._cancel(other, at, by)
         self._look_again(at)
 
     def _complete(self, task: Task, claim: Claim, data: Any) -> None:
-        task.state, task.answerable, task.retry_at, task.offer = "completed", False, None, ("", 0)
-        task.pauses = set()
+        task.state, task.answerable, task.retry_at, task.offer = "completed", False, None, NO_OFFER
+        task.causes = set()
         claim.accepted = True
         claim.accepted_data.append(data)
         self._look_again(self.now)
@@ -195,41 +246,63 @@ class Ground:
         task.run += 1
         task.archived = False
         task.attempts = task.given_back = 0
+        task.failures = []
         task.answerable = False
-        task.troubled, task.cool_offs, task.failures = set(), {}, []
+        task.troubled, task.cool_offs = set(), {}
         self._open(task, self.now)
         self._look_again(self.now)
 
+    def _suffer(self, task: Task) -> None:
+        """A new edge to what has failed already works as if it failed now."""
+        for name, on_failure in task.needs.items():
+            other = self.tasks[name]
+            if on_failure == "cancel" and other.state in FAILED:
+                origin = other.name if other.state == "dead_lettered" else other.cancelled_by
+                self._cancel(task, self.now, by=origin)
+
+    def _come_back(self, task: Task) -> None:
+        """To the state before it was cancelled; what was held then has no holder now."""
+        task.archived = False
+        if task.was in ("created", "paused", "dead_lettered"):
+            task.state = task.was
+        elif task.was == "retrying" and (task.retry_at or 0) > self.now:
+            task.state = "retrying"
+        else:
+            self._open(task, self.now)
+
     # --- how claims end -------------------------------------------------------------------------------------------
 
-    @staticmethod
-    def _pause(task: Task, cause: str) -> None:
-        """One cause more; where it was before the first is where it goes on."""
-        if task.state != "paused":
-            task.before, task.state, task.offer = "ready" if task.held else task.state, "paused", ("", 0)
-        task.pauses.add(cause)
-
-    def _end(
-        self, task: Task, reason: str, *, back: bool = False, free: bool = False, by: str | None = None
-    ) -> None:  # fmt: skip
+    def _end(self, task: Task, reason: str, *, free: bool = False, by: str | None = None) -> None:
+        """`free`: pauses, questions, waiting and persons' verbs never count as attempts."""
         claim = task.claims[-1]
         claim.reason, claim.by = reason, by
         task.answerable = reason in ("EXPIRED", "PAUSED")
-        if back:
-            self._give_back(task)
         if free:
-            self._undo_attempt(task)
+            self._take_back(task)
+
+    def _end_given_back(self, task: Task, reason: str, by: str | None = None) -> bool:
+        """The attempt is given back, at most ten times a run; later ones count. Whether that was the last."""
+        self._end(task, reason, by=by)
+        if task.given_back < MOST_GIVEN_BACK:
+            self._give_back(task)
+            return False
+        return self._counted(task, self.now, None)
 
     def _give_back(self, task: Task) -> None:
-        if task.given_back < MOST_GIVEN_BACK:
-            self._undo_attempt(task)
-            task.given_back += 1
+        task.given_back += 1
+        self._take_back(task)
 
     @staticmethod
-    def _undo_attempt(task: Task) -> None:
+    def _take_back(task: Task) -> None:
+        """As if it had not been tried, with the failure of the lost claim that it went on from."""
         task.attempts -= 1
-        if task.claims[-1].continues:
+        if task.claims[-1].goes_on and task.failures:
             task.failures.pop()
+
+    def _supersede(self, task: Task) -> None:
+        """A person takes it away: also what was asked of its holder is over."""
+        self._end(task, "SUPERSEDED", free=True)
+        task.causes = set()
 
     # --- names ---------------------------------------------------------------------------------------------
 

@@ -12,9 +12,14 @@ HOUR = 60 * MINUTE
 HELD = ("claimed", "running")
 FAILED = ("cancelled", "dead_lettered")
 ENDED = ("completed", *FAILED)
+UNSTARTED = ("created", "pending", "ready")
 COUNTING = ("task", "crash", "timeout", "lease_expired", "invalid_output", "permanent")
 AGENTS_OWN = ("environment", "auth_failure", "upstream_timeout")
 MOST_GIVEN_BACK = 10
+MOST_GENERATIONS = 100
+POISON = 3  # counted failures, by two agents or more
+NO_OFFER = ("", 0)
+PERSONS = {"person", "drain", "lost"}  # causes that a person's resume lifts
 MOST_REFUSED = 3
 
 Answer = dict[str, Any]
@@ -46,7 +51,29 @@ class Claim:
     accepted: bool | None = None
     accepted_data: list[Any] = field(default_factory=list)
     refused: int = 0
-    continues: bool = False  # the same attempt as its session's lost one
+    goes_on: bool = False  # with the attempt of its session's lost claim
+    took: int = 0  # cents reserved with it
+    under: int = 0  # cents spent while it lived
+    told: int = 0  # the highest total that it has told
+    unseen: bool = False  # there is a description that it has not seen
+    answers: dict[str, Any] = field(default_factory=dict)  # request id → what was asked, and answered
+    holds: dict[str, str] = field(default_factory=dict)  # reserved with it: pattern → exclusive or shared
+
+
+@dataclass
+class Alone:
+    """A reservation without a claim."""
+
+    holds: dict[str, str]
+    session: str
+    lease: int
+    until: int
+
+
+@dataclass
+class Mail:
+    text: str
+    unread_by: set[str]
 
 
 @dataclass
@@ -78,19 +105,22 @@ class Task:
     run: int = 1
     attempts: int = 0
     given_back: int = 0
-    failures: list[str] = field(default_factory=list)  # agents of the counted failures of this run
-    pauses: set[str] = field(default_factory=set)  # what holds it back
+    failures: list[str] = field(default_factory=list)  # agents of counted failures in this run, one an attempt
     before: str | None = None  # of a paused one
+    causes: set[str] = field(default_factory=set)  # why it is paused; of a held one: that it is to be drained
+    text: int = 1  # the number of its description
     retry_at: int | None = None
     ready_at: int = 0
     claims: list[Claim] = field(default_factory=list)
     answerable: bool = False
-    offer: tuple[str, int] = ("", 0)
+    offer: tuple[str, int] = NO_OFFER
     cool_offs: dict[str, int] = field(default_factory=dict)
     troubled: set[str] = field(default_factory=set)
     was: str | None = None  # the state of a cancelled one before
     cancelled_by: str | None = None  # the dead letter whose cascade cancelled it
     kept: list[Any] = field(default_factory=list)  # refused results
+    another_spec: bool = False  # somebody gave it another one than the plan has
+    description: int = 0  # which text it is; 0: none
     archived: bool = False
 
     @property
@@ -108,6 +138,8 @@ class Agent:
     region: str | None = None
     most: int | None = None
     draining: bool = False
+    terminated: bool = False
+    was_terminated: bool = False
     troubles: int = 0
     cool_until: int = 0
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tenure.core import commands, records
+from tenure.core import commands
 from tenure.core.errors import TenureError
 from tenure.core.outcomes import Outcome
 from tenure.engine import Engine
@@ -20,6 +20,7 @@ from tenure.stores.port import DURABLE
 from tests.stateful.actors import Clerk, History, Player, Step
 from tests.stateful.model import World
 from tests.stateful.model_rows import SECOND, Answer
+from tests.stateful.rows import expected_rows, row_differences, rows_of, since
 
 # --- comparing ----------------------------------------------------------------------------------------------
 
@@ -76,6 +77,10 @@ def seen_in(got: Outcome | TenureError) -> dict[str, Any]:
         "state": got.state or task.get("state"),
         "waits_for": {ref_of(key) for key in got.waits_for or ()},
         "left": {ref_of(key) for key in got.left or ()},
+        "missing": {ref_of(key) for key in got.missing or ()},
+        "changed_keys": {ref_of(key) for key in got.changed or ()},
+        "recipients": set(got.changed or ()),
+        "texts": sorted(mail["text"] for mail in got.messages or ()),
     }
 
 
@@ -197,6 +202,9 @@ def play(
             expected = list(player.play(turn))
             if turn[0] == "advance":
                 bench.clock.now += turn[1]
+            elif turn[0] == "jump_back":
+                bench.engine.do(commands.Send(project=project, sender="clock", to="clock", text="it is late"))
+                bench.clock.now -= turn[1]
             elif turn[0] == "crash":
                 bench.open_again()
             elif turn[0] == "new_epoch":
@@ -217,7 +225,7 @@ def play(
                 bench.sweep(project)
         player.world.settle()
         bench.sweep(project)
-        rows.update(rows_of(bench, project, player.start))
+        rows.update(rows_of(bench.store, project, player.start))
         for difference in row_differences(expected_rows(player.world, player.start), rows):
             yield Divergence(len(history), None, *difference)
 
@@ -225,6 +233,7 @@ def play(
         first = next(partings(), None)
     except Exception as error:  # noqa: BLE001  # whatever it is, the history that led to it is what we want
         first = Divergence(len(history), None, "raised", None, "".join(traceback.format_exception(error)[-3:]))
+    bench.clock.now = max(bench.clock.now, player.world.now)  # the next history begins behind this one
     return Played(len(answers), answers, rows, first)
 
 
@@ -236,80 +245,14 @@ def without_ids(outcome: Outcome | TenureError, start: int) -> dict[str, Any]:
         seen[field] = since(start, seen.get(field))
     if seen.get("checkpoint"):
         seen["checkpoint"] = seen["checkpoint"] | {"at": since(start, seen["checkpoint"]["at"])}
+    if (seen.get("conflict") or "").startswith("hold_"):
+        seen["conflict"] = "a reservation"
     kept = (
         "outcome", "again", "task", "tasks", "claims", "generation", "attempt", "holder", "yours", "waits_for",
         "conflict", "counts", "directive", "current_generation", "work_lost", "state", "left", "models", "checkpoint",
         "retry_at", "lease_until",
     )  # fmt: skip
     return {field: seen.get(field) for field in kept}
-
-
-OPEN = ("pending", "ready", "claimed", "running", "retrying", "paused")
-
-
-def since(start: int, instant: int | None) -> int | None:
-    return None if instant is None else instant - start
-
-
-def expected_rows(world: World, start: int) -> dict[str, Any]:
-    return {
-        task.ref: {
-            "state": task.state,
-            "run": task.run,
-            "generation": task.generation,
-            "attempts": task.attempts,
-            "given_back": task.given_back,
-            "unmet": len(world.unmet(task)) if task.state in OPEN else None,
-            "retry_at": since(start, task.retry_at) if task.state == "retrying" else None,
-            "holder": (task.claims[-1].agent, task.claims[-1].session) if task.held else None,
-            "lease_until": task.claims[-1].until - start if task.held else None,
-            "answerable": world.is_answerable(task),
-            "priority": task.priority,
-            "archived": task.archived,
-            "claims": [(c.generation, c.run, c.attempt, c.agent, c.session, c.reason, c.accepted) for c in task.claims],
-        }
-        for task in world.tasks.values()
-    }
-
-
-def rows_of(bench: Bench, project: str, start: int) -> dict[str, Any]:
-    with bench.store.begin("local", write=False) as tx:
-        tasks = tx.find(records.Task, {"project": project})
-        claims = tx.find(records.Claim, {"project": project})
-        void = {claim.task for claim in claims if claim.epoch != tx.epoch} - {
-            claim.task for claim in claims if claim.epoch == tx.epoch
-        }
-    return {
-        task.ref: {
-            "state": task.state,
-            "run": task.run,
-            "generation": task.generation,
-            "attempts": task.attempts,
-            "given_back": task.given_back,
-            "unmet": task.unmet if task.state in OPEN else None,
-            "retry_at": since(start, task.retry_at) if task.state == "retrying" else None,
-            "holder": (task.agent, task.session) if task.agent else None,
-            "lease_until": since(start, task.lease_until),
-            "answerable": task.answerable and task.state in ("ready", "retrying", "paused") and task.id not in void,
-            "priority": task.priority,
-            "archived": task.archived_at is not None,
-            "claims": sorted(
-                (c.generation, c.run, c.attempt, c.agent, c.session, c.reason, c.result_accepted)
-                for c in claims
-                if c.task == task.id
-            ),
-        }
-        for task in tasks
-    }
-
-
-def row_differences(expected: dict[str, Any], got: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
-    if set(expected) != set(got):
-        yield "tasks", sorted(expected), sorted(got)
-    for ref in expected.keys() & got.keys():
-        for field, wanted in expected[ref].items():
-            if got[ref][field] != wanted:
-                yield f"{ref} {field}", wanted, got[ref][field]
 
 
 def parting_of(one: Played, *others: Played) -> Divergence | None:
@@ -347,7 +290,10 @@ def shortened(history: History, still_parts: Callable[[History], bool]) -> Histo
 
 
 def _simpler(history: History) -> Iterator[History]:
-    needed = ("name", "task", "agent", "session", "receipt", "receipts", "data", "names", "needs", "scope")
+    needed = (
+        "name", "task", "agent", "session", "receipt", "receipts", "data", "names", "needs", "scope", "hold",
+        "patterns", "plan", "tasks", "of", "cents", "estimate", "sender", "to", "text",
+    )  # fmt: skip
     for index, turn in enumerate(history):
         if turn[0] != "do":
             continue

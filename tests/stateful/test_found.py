@@ -115,6 +115,40 @@ FOUND: dict[str, list[Turn]] = {
         do(by("r", "submit", data=1)),
         do(to("t", "adopt")),
     ],
+    "who tells what it spent learns that its description was changed": [
+        *HELD,
+        do(to("t", "edit", text=1)),
+        do(by("r", "usage", cents=1)),
+    ],
+    "a task that is taken away has nothing reserved": [
+        *HELD,
+        do(by("r", "reserve", patterns=["src/*"])),
+        do(to("t", "edit", spec=True, supersede=True)),
+    ],
+    "who asks for exclusive is alone, or refused": [
+        do(add("t"), add("u")),
+        do(claim("t"), claim("u", "q", "s2", "bo")),
+        do(by("r", "reserve", patterns=["src/*"], mode="shared")),
+        do(by("q", "reserve", patterns=["src/*"], mode="shared")),
+        do(by("r", "reserve", patterns=["src/*"])),
+        do(by("q", "release")),
+        do(by("r", "reserve", patterns=["src/*"])),
+    ],
+    "three failures by two agents are a poison pill": [
+        do(add("t", max_attempts=9, retry={"strategy": "immediate"})),
+        *(
+            do(step)
+            for n, agent in enumerate(("ann", "ann", "bo"))
+            for step in (claim("t", f"r{n}", f"s{n}", agent), by(f"r{n}", "fail"))
+        ),
+    ],
+    "an offer of a task that has to wait again is over": [
+        do(add("t"), add("u")),
+        do(to("t", "assign", agent="cy"), claim("u", "q", "s2", "bo")),
+        do(("link", {"task": "t", "needs": "u"})),
+        do(by("q", "submit", data=1)),
+        do(claim("t")),
+    ],
     "a task that was reset is not archived from where it now is": [
         *COMPLETED,
         do(to("t", "archive")),

@@ -211,3 +211,144 @@ def test_an_old_epochs_receipt_is_refused_and_its_claim_given_back() -> None:
     assert (world.tasks["t"].state, world.tasks["t"].attempts) == ("ready", 0)
     refused = submit(world, "r1")
     assert (refused["outcome"], refused["work_lost"]) == ("STALE_EPOCH", True)
+
+
+def test_reservations_are_shared_raised_and_end_with_their_claim() -> None:
+    world = world_with("one", "two")
+    for name in ("one", "two"):
+        claim(world, name, f"s-{name}", f"r-{name}")
+        granted = world.do("reserve", receipt=world.receipts[f"r-{name}"], patterns=["src/*"], mode="shared")
+        assert granted["outcome"] == "GRANTED"
+    raised = {"receipt": world.receipts["r-one"], "patterns": ["src/a.py"], "mode": "exclusive"}
+    assert world.do("reserve", **raised)["outcome"] == "DENIED_CONFLICT"
+    submit(world, "r-two")
+    assert world.do("reserve", **raised)["outcome"] == "GRANTED"
+    alone = {"patterns": ["src/a.py"], "agent": "bo", "session": "b", "lease": MINUTE}
+    assert world.do("reserve_alone", hold="h1", **alone)["outcome"] == "DENIED_CONFLICT"
+    submit(world, "r-one")
+    assert world.do("reserve_alone", hold="h1", **alone)["outcome"] == "GRANTED"
+    world.now += MINUTE
+    assert world.do("unreserve", receipt=world.receipts["h1"])["outcome"] == "NOT_FOUND"
+
+
+def test_a_task_goes_on_when_the_last_cause_is_gone() -> None:
+    world = world_with("t")
+    claim(world, "t", "a", "r1")
+    world.do("ask", receipt=world.receipts["r1"])
+    assert world.do("pause", task="t")["outcome"] == "UPDATED"
+    assert world.do("answer", task="t")["state"] == "paused"
+    assert world.do("resume", task="t")["state"] == "ready"
+    assert (world.tasks["t"].attempts, world.tasks["t"].given_back) == (0, 0)
+
+
+def test_a_drain_pauses_when_the_holder_lets_go_and_can_be_taken_back() -> None:
+    world = world_with("t")
+    claim(world, "t", "a", "r1")
+    world.do("pause", task="t", drain=True)
+    assert world.do("renew", receipt=world.receipts["r1"])["directive"] == "pause"
+    world.do("resume", task="t")
+    assert world.do("renew", receipt=world.receipts["r1"])["directive"] == "continue"
+    world.do("pause", task="t", drain=True)
+    assert world.do("release", receipt=world.receipts["r1"])["state"] == "paused"
+
+
+def test_pauses_and_persons_verbs_never_count_and_releases_do_after_ten() -> None:
+    world = world_with("t", max_attempts=1)
+    for number in range(12):
+        assert claim(world, "t", "a", f"p{number}")["attempt"] == 1
+        world.do("recover", task="t")
+    for number in range(11):
+        claim(world, "t", "a", f"r{number}")
+        released = world.do("release", receipt=world.receipts[f"r{number}"])
+        world.now += 10 * MINUTE
+    assert released["state"] == "dead_lettered"
+
+
+def test_three_failures_by_two_agents_are_a_dead_letter() -> None:
+    world = world_with("t", max_attempts=9, retry={"strategy": "immediate"})
+    for number, agent in enumerate(("ann", "ann", "ann", "bo")):
+        claim(world, "t", agent, f"r{number}", agent=agent)
+        failed = fail(world, f"r{number}")
+        assert failed["state"] == ("dead_lettered" if agent == "bo" else "retrying")
+
+
+def test_a_repeated_request_is_answered_as_it_was_after_another_has_claimed() -> None:
+    world = world_with("t")
+    claim(world, "t", "a", "r1")
+    asked = {"receipt": world.receipts["r1"], "request_id": "q"}
+    assert world.do("release", **asked) == {"outcome": "OK", "state": "ready"}
+    claim(world, "t", "b", "r2", agent="bo")
+    assert world.do("release", **asked) == {"outcome": "OK", "state": "ready", "again": True}
+    assert world.do("ask", **asked) == {"error": "REQUEST_ID_REUSED"}
+    assert world.do("release", receipt=world.receipts["r1"])["outcome"] == "STALE_GENERATION"
+
+
+def test_a_result_for_a_description_that_was_not_seen_is_not_taken() -> None:
+    world = world_with("t")
+    claim(world, "t", "a", "r1")
+    world.do("edit", task="t", text=1)
+    assert submit(world, "r1")["outcome"] == "CHANGED"
+    assert world.do("submit", receipt=world.receipts["r1"], data=1, seen=2)["outcome"] == "ACCEPTED"
+
+
+def test_undo_puts_back_what_nothing_has_touched_since() -> None:
+    world = world_with("t", "u")
+    world.do("cancel", task="t", mark="m")
+    assert world.do("undo", of="m")["outcome"] == "UPDATED"
+    assert world.tasks["t"].state == "ready"
+    assert world.do("undo", of="m")["outcome"] == "CANNOT_UNDO"
+    world.do("cancel", task="u", mark="n")
+    world.do("archive", task="u")
+    assert world.do("undo", of="n")["outcome"] == "CANNOT_UNDO"
+
+
+def test_a_plan_that_is_applied_again_edits_what_nobody_has_begun() -> None:
+    world = World(now=0)
+    assert world.do("plan", plan="P", tasks=[{"name": "a"}, {"name": "b"}])["outcome"] == "CREATED"
+    claim(world, "P.a", "s", "r1")
+    again = world.do("plan", plan="P", tasks=[{"name": "a", "priority": 20}, {"name": "c"}], prune=True)
+    assert (again["outcome"], again["left"], again["changed_keys"]) == ("UPDATED", {"A-001"}, {"A-002"})
+    assert [task.state for task in world.tasks.values()] == ["claimed", "cancelled", "ready"]
+
+
+def test_money_is_reserved_spent_and_given_back() -> None:
+    world = world_with("one", "two")
+    world.do("set_budget", cents=5, estimate=3)
+    claim(world, "one", "a", "r1")
+    assert claim(world, "two", "b", "r2")["outcome"] == "DENIED_BUDGET"
+    over = world.do("usage", receipt=world.receipts["r1"], cents=6)
+    assert (over["directive"], over["state"]) == ("pause", "paused")
+    assert world.do("resume", task="one")["outcome"] == "UNCHANGED"
+    assert world.do("set_budget", cents=20, estimate=3)["changed_keys"] == {"A-001"}
+    assert claim(world, "two", "b", "r2")["outcome"] == "GRANTED"
+
+
+def test_time_stands_still_while_the_clock_is_behind() -> None:
+    world = world_with("t")
+    claim(world, "t", "a", "r1", lease=MINUTE)
+    world.jump_back(10 * MINUTE)
+    world.advance(10 * MINUTE)
+    assert world.do("renew", receipt=world.receipts["r1"])["outcome"] == "RENEWED"
+    world.advance(MINUTE)
+    assert world.do("renew", receipt=world.receipts["r1"])["outcome"] == "ALREADY_EXPIRED"
+
+
+def test_mail_goes_to_those_who_are_there_when_it_is_sent() -> None:
+    world = world_with("t")
+    claim(world, "t", "a", "r1")
+    world.do("register", agent="bo")
+    assert world.do("send", sender="bo", to="@all", text="hello")["recipients"] == {"ann"}
+    assert world.do("renew", receipt=world.receipts["r1"])["mail"] == 1
+    assert world.do("read", agent="ann")["texts"] == ["hello"]
+    assert world.do("renew", receipt=world.receipts["r1"])["mail"] == 0
+
+
+def test_what_never_counts_is_bounded_by_the_claims_of_a_run() -> None:
+    world = world_with("t")
+    world.do("limit_generations", most=3)
+    for number in range(3):
+        assert claim(world, "t", "a", f"r{number}")["outcome"] == "GRANTED"
+        world.do("recover", task="t")
+    assert claim(world, "t", "a", "r9") == {"outcome": "DENIED_LIMIT", "state": "dead_lettered"}
+    world.do("retry", task="t")
+    assert claim(world, "t", "a", "r9")["outcome"] == "GRANTED"

@@ -15,7 +15,7 @@ from tenure.core import commands as c
 from tenure.core import lifecycle
 from tenure.core.commands import AnyCommand, Principal
 from tenure.core.errors import SchemaMismatch
-from tenure.core.records import KINDS, Task
+from tenure.core.records import KINDS, Brief, Task
 from tenure.engine import Engine
 from tenure.stores.port import TENANTS, Store
 from tests.upgrades.old_stores import FOLDER, OldSqlite, OldStore, old_store
@@ -24,7 +24,10 @@ from tests.upgrades.world import Dice
 RELEASES = sorted(path.name for path in FOLDER.glob("[0-9]*"))
 
 # Columns that a migration took away, or whose values it wrote anew on purpose: table → columns.
-REWRITTEN: dict[str, set[str]] = {t: {"reason", "resume_at"} for t in ("task", "task_base")}
+REWRITTEN: dict[str, set[str]] = {
+    t: {"reason", "resume_at"}  # 0002: `pauses` and `cancelled`
+    for t in ("task", "task_base")
+}
 
 # Tables that say how the store itself stands.
 ABOUT_ITSELF = {"meta", "migration"}
@@ -135,6 +138,21 @@ def test_work_goes_on_after_the_upgrade(store: Store) -> None:
         n = len(ready)
     assert n > 5
     assert engine.verify() == []
+
+
+def test_a_person_lifts_every_pause_that_was_a_persons_whatever_its_words(store: Store) -> None:
+    engine = engine_of(store)
+    with store.begin("local", write=False) as tx:
+        titles = {brief.id: brief.title for brief in tx.find(Brief, {"project": "open"})}
+        paused = tx.find(Task, {"project": "open", "state": "paused"})
+    lifted = {titles[task.id] for task in paused if _resumed(engine, task.key) != "paused"}
+    asked = {"paused by a question"}
+    assert lifted == {titles[task.id] for task in paused} - asked
+    assert engine.verify() == []
+
+
+def _resumed(engine: Engine, key: str) -> str | None:
+    return engine.do(c.Resume(project="open", task=key)).state
 
 
 def test_a_copy_begins_an_epoch_of_its_own(request: pytest.FixtureRequest, tmp_path: Path) -> None:

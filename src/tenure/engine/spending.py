@@ -18,6 +18,7 @@ from tenure.core.filters import Present
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Task, Usage, replace
 from tenure.core.usage import TOKENS, Spent, booked, check_all, check_models, usage_id
+from tenure.engine import briefs
 from tenure.engine.holding import Hold, judged, keep_started
 from tenure.engine.naming import project_of
 from tenure.engine.totals import ARCHIVED
@@ -43,8 +44,8 @@ def usage(work: Work, cmd: commands.Usage) -> Outcome:
     task = hold.task if hold.is_late or refusal is not None else keep_started(work, hold.task)
     answer = Outcome(
         outcome="OK", state=task.state, generation=hold.claim.generation, current_generation=task.generation,
-        directive=refusal.directive if refusal else task.wanted or "continue",
         message=f"booked as late: {refusal.message}" if refusal else "",
+        **({"directive": refusal.directive} if refusal else briefs.directive(work, task)),
     )  # fmt: skip
     answer = told(work, hold, (said,), answer)
     if refusal is not None or not (hold.project.funded or task.capped):

@@ -23,14 +23,14 @@ def changed(scene: Scene, **fields: object) -> tuple[str, str]:
 
 
 class Changes(Stage):
-    @pytest.mark.parametrize("verb", ["renew", "progress", "start", "checkpoint"])
+    @pytest.mark.parametrize("verb", ["renew", "progress", "start", "checkpoint", "usage"])
     def test_a_holder_is_told_what_has_changed(self, scene: Scene, verb: str) -> None:
         _, receipt = changed(scene)
         kinds: dict[str, type[c.Command]] = {
-            "renew": c.Renew, "progress": c.Progress, "start": c.Start, "checkpoint": c.Checkpoint
+            "renew": c.Renew, "progress": c.Progress, "start": c.Start, "checkpoint": c.Checkpoint, "usage": c.Usage
         }  # fmt: skip
-        fields: dict[str, Any] = {"data": {"n": 1}} if verb == "checkpoint" else {}
-        answer = scene.do(kinds[verb], receipt=receipt, **fields)
+        fields: dict[str, dict[str, Any]] = {"checkpoint": {"data": {"n": 1}}, "usage": {"model": "m", "fresh": 1}}
+        answer = scene.do(kinds[verb], receipt=receipt, **fields.get(verb, {}))
         assert (answer.ok, answer.directive, answer.brief) == (True, "changed", 2)
         assert "-Paint it red.\n+Paint it blue." in (answer.diff or "")
 
