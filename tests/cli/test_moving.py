@@ -22,7 +22,7 @@ def done(tenure: Tenure, add: Callable[..., str]) -> Tenure:
 
 
 def test_finished_tasks_are_put_away_and_still_found(done: Tenure) -> None:
-    assert done("db", "archive", "--json").json == {"moved": 0, "bytes": 0, "pruned": 0, "failed": {}}
+    assert done("db", "archive", "--json").json == {"moved": 0, "bytes": 0, "pruned": 0, "failed": {}, "held_back": 0}
     assert done("db", "archive", "--older-than", "0", "--dry-run").out == "1 task would be moved\n"
     moved = done("db", "archive", "--older-than", "0s", "--json").json
     assert (moved["moved"], moved["bytes"] > 100) == (1, True)

@@ -291,6 +291,7 @@ def tell(ann: Any) -> None:
     ann.processes()
     ann.agents()
     ann.sessions()
+    ann.own_claims()
     ann.memory()
     ann.memory("nobody")
     ann.dag(one.task["dag"])

@@ -179,6 +179,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Seats, Cli
 @example([("update", {"receipt": "RECEIPT", "checkpoint": {"a": float("nan")}})])
 @example([("finish", {"receipt": "RECEIPT", "outcome": "done", "result": {"\ud800": 1}})])
 @example([("add", {"title": "\0", "receipt": "RECEIPT"})])
+@example([("reserve", {"patterns": "\ud800"})])
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_arguments_are_answered_or_refused(
     place: tuple[Seats, Client, list[str]], calls: list[tuple[str, dict[str, Any]]]

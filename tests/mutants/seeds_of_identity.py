@@ -42,6 +42,12 @@ IDENTITY = (
         '"session": session}',
     ),
     Mutant(
+        "identity: own claims for every agent",
+        "core/roles.py",
+        "principal.agent not in (None, query.agent):",
+        "False:",
+    ),
+    Mutant(
         "identity: no claim was ever lost",
         "core/claims.py",
         "return claim.reason in _OWN_WORDS or (",

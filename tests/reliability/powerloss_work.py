@@ -196,7 +196,9 @@ class Work:
 
 def outbox_in(folder: Path) -> Outbox:
     """The outbox of the user whose state folder lies in `folder`, wherever that was copied to."""
-    return Outbox(str(folder / HOME), STORE, {"TENURE_STATE": str(folder / HOME / "state")})
+    # The folder below the temporary one, where a file goes if the first cannot be written, lies in `folder` too.
+    environ = {"TENURE_STATE": str(folder / HOME / "state"), "TMPDIR": str(folder / HOME / "tmp")}
+    return Outbox(str(folder / HOME), STORE, environ)
 
 
 def upgrade(folder: Path) -> None:

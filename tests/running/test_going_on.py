@@ -116,7 +116,7 @@ def test_what_was_asked_for_and_is_not_there_is_told(stage: Stage) -> None:
     key = stage.add("Asks", spec={"context_refs": ["artifact:A-009/none.txt"]})
     stage.go()
     stage.run("--once").ends()
-    assert "not there: artifact:A-009/none.txt" in (stage.control / "prompts" / key).read_text()
+    assert 'not there: ["artifact:A-009/none.txt"]' in (stage.control / "prompts" / key).read_text()
 
 
 def test_without_a_place_transcripts_stay_files(stage: Stage) -> None:

@@ -28,20 +28,22 @@ from tenure.testing.engine.timelines import Timelines
 from tenure.testing.factories import Scene
 from tests.servers.processes import free_port
 
+PROVES = ".proves"  # ends a key that says which agent it is
+
 
 class OverHttp:
     """An engine whose commands go out by one door and come in by another; the rest is the engine's own."""
 
     def __init__(self, engine: Engine, url: str) -> None:
-        self._engine = engine
-        self._way = Remote(url, key=None, chance=SystemChance(), monotonic=lambda: 0.0, pause=lambda _: None)
+        self._engine, self._url = engine, url
+        self._ways: dict[str | None, Remote] = {}  # by the key that is shown
 
     def do(self, command: Command, principal: Principal = OWNER) -> Outcome:
-        return self._way.do(command, principal)
+        return self._way_of(principal).do(command, principal)
 
     def run(self, batch: Sequence[Command], principal: Principal = OWNER) -> list[Outcome | TenureError]:
         if len(batch) > 1:
-            return self._way.run(batch, principal)
+            return self._way_of(principal).run(batch, principal)
         try:
             return [self.do(batch[0], principal)]
         except TenureError as error:
@@ -50,8 +52,17 @@ class OverHttp:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
 
+    def _way_of(self, principal: Principal) -> Remote:
+        key = principal.key and principal.key + PROVES * principal.is_proven
+        if key not in self._ways:
+            self._ways[key] = Remote(
+                self._url, key=key, chance=SystemChance(), monotonic=lambda: 0.0, pause=lambda _: None
+            )
+        return self._ways[key]
+
     def close(self) -> None:
-        self._way.close()
+        for way in self._ways.values():
+            way.close()
 
 
 class Served(uvicorn.Server):
@@ -80,9 +91,13 @@ class Served(uvicorn.Server):
 
 
 async def _sign_in(request: Request) -> Principal:
-    """As on loopback: whoever says who it is, is."""
+    """As on loopback: whoever says who it is, is. Its key is the one it shows."""
     said = {name: request.header(f"tenure-{name}".encode()) for name in ("user", "agent", "session")}
-    return Principal(role=request.header(b"tenure-role") or "owner", **said)
+    key = (request.header(b"authorization") or "").removeprefix("Bearer ")
+    return Principal(
+        role=request.header(b"tenure-role") or "owner", key=key.removesuffix(PROVES) or None,
+        is_proven=key.endswith(PROVES), **said,
+    )  # fmt: skip
 
 
 class OnServer:

@@ -114,8 +114,8 @@ FUSED: dict[str, tuple[Any, set[str]]] = {
         (STATEMENTS.known, [None] * 6),
         {"agent_pkey", "session_pkey", "claim_request", "task_offer", "task_session", "task_base_pkey"},
     ),
-    "grant": ((STATEMENTS.grant, [None] * 19), {"task_hot_pkey", "task_base_pkey", "brief_pkey"}),
-    "grant of a few": ((STATEMENTS.grant_each, [None] * 19), {"task_hot_pkey", "task_base_pkey", "brief_pkey"}),
+    "grant": ((STATEMENTS.grant, [None] * 20), {"task_hot_pkey", "task_base_pkey", "brief_pkey"}),
+    "grant of a few": ((STATEMENTS.grant_each, [None] * 20), {"task_hot_pkey", "task_base_pkey", "brief_pkey"}),
     "complete": ((STATEMENTS.complete, [None] * 21), {"task_ref", "task_hot_pkey", "claim_pkey"}),
     "complete a few": ((STATEMENTS.complete_each, [None] * 21), {"task_ref", "task_hot_pkey", "claim_pkey"}),
     "renew": ((STATEMENTS.renew, [None] * 18), {"task_ref", "task_hot_pkey", "claim_pkey", "message_recipient"}),
@@ -145,8 +145,10 @@ def plan(link: Link, statement: tuple[str, Sequence[Any]]) -> list[dict[str, Any
         link.script("PREPARE hot AS " + numbered(text).decode())
         given = ", ".join("NULL" for _ in values)
         given = f"({given})" if values else ""
-        ((told,),) = link.all(f"EXPLAIN (FORMAT JSON) EXECUTE hot{given}")
-        link.script("DEALLOCATE hot")
+        try:
+            ((told,),) = link.all(f"EXPLAIN (FORMAT JSON) EXECUTE hot{given}")
+        finally:
+            link.script("ROLLBACK; DEALLOCATE hot")  # a rollback alone keeps what was prepared
     finally:
         link.run([("ROLLBACK", ())])
     return list(nodes((json.loads(told) if isinstance(told, str) else told)[0]["Plan"]))

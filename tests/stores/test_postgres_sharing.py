@@ -280,7 +280,7 @@ def test_the_same_batch_twice_at_once_is_done_once_and_told_twice(engine: Engine
 def grant(task: str, number: int) -> Grant:
     return Grant(
         P, task, f"ann{number}", f"s{number}", None, 60_000_000, b"n" * 16, None, None, None, f"evt_{number}", "cmd_1",
-        None, None, None,
+        None, None, None, None,
     )  # fmt: skip
 
 

@@ -31,9 +31,14 @@ def repository(tenure: Tenure) -> Repository:
     return found
 
 
+def speaking(session: str = "s") -> tuple[str, ...]:
+    """Receipts are kept for one agent of a session: who claims, and who uses the claim, must be the same."""
+    return "--session", session, "--agent", session
+
+
 def claimed(tenure: Tenure, title: str = "Write the parser", session: str = "s") -> str:
     ref = str(tenure("add", title, "--json").json["ref"])
-    assert tenure("claim", ref, "--session", session, "--agent", session).code == 0
+    assert tenure("claim", ref, *speaking(session)).code == 0
     return ref
 
 
@@ -42,7 +47,7 @@ def at(folder: str) -> Tenure:
 
 
 def worktree(tenure: Tenure, *words: object, session: str = "s") -> dict[str, object]:
-    said = tenure("worktree", "add", *words, "--session", session, "--json")
+    said = tenure("worktree", "add", *words, *speaking(session), "--json")
     assert said.code == 0, said
     value: dict[str, object] = said.json
     return value
@@ -56,29 +61,29 @@ def test_from_claim_to_landing(tenure: Tenure, repository: Repository) -> None:
     assert repository.status() == ""  # init's own files are ignored, and so are worktrees
     inside = at(str(made["path"]))
     repository.commit("parser.py", "x\n", inside.folder)
-    said = inside("land", "--session", "s", "-s", "a parser", "--result", '{"tests": 3}', "--json")
+    said = inside("land", *speaking(), "-s", "a parser", "--result", '{"tests": 3}', "--json")
     assert said.code == 0, said
     assert (said.json["outcome"], said.json["landing"]["branch"]) == ("ACCEPTED", "main")
     shown = tenure("show", ref, "--json").json
     assert (shown["state"], shown["result"]["data"]["tests"]) == ("completed", 3)
     assert shown["result"]["data"]["commit"] == repository.tip()
-    assert tenure("whoami", "--session", "s", "--json").json["holds"] == []
-    gone = tenure("worktree", "remove", "--ended", "--session", "s", "--json")
+    assert tenure("whoami", *speaking(), "--json").json["holds"] == []
+    gone = tenure("worktree", "remove", "--ended", *speaking(), "--json")
     assert (gone.code, [row["path"] for row in gone.json["removed"]]) == (0, [made["path"]])
     assert tenure("worktree", "list", "--json").json == []
 
 
 def test_people_are_told_in_words(tenure: Tenure, repository: Repository) -> None:
     claimed(tenure)
-    said = tenure("worktree", "add", "--session", "s")
+    said = tenure("worktree", "add", *speaking())
     path = said.out.splitlines()[0]
     assert "on tenure/A-001-write-the-parser/gen1, from " in said.out
     assert "`tenure land` puts it on main" in said.out
     repository.commit("parser.py", "x\n", path)
-    listed = tenure("worktree", "list", "--session", "s").out.splitlines()
+    listed = tenure("worktree", "list", *speaking()).out.splitlines()
     assert listed[0].split() == ["task", "gen", "claim", "held", "by", "unlanded", "changed", "branch", "path"]
     assert listed[1].split()[:6] == ["A-001-write-the-parser", "1", "live", "s", "1", "0"]
-    said = tenure("land", "--session", "s")
+    said = tenure("land", *speaking())
     assert f"landed on main as {repository.tip()[:12]}" in said.out
     assert f"{tenure.folder} was brought forward with it" in said.out
     assert "ACCEPTED" in said.out
@@ -89,8 +94,8 @@ def test_inside_a_worktree_its_task_is_meant(tenure: Tenure, repository: Reposit
     other = claimed(tenure, "Write the lexer")
     made = worktree(tenure, other)
     repository.commit("lexer.py", "x\n", str(made["path"]))
-    assert tenure("land", "--session", "s").code == 6  # two are held, and none is named
-    said = at(str(made["path"]))("land", "--session", "s", "--json")
+    assert tenure("land", *speaking()).code == 6  # two are held, and none is named
+    said = at(str(made["path"]))("land", *speaking(), "--json")
     assert (said.code, said.json["landing"]["branch"]) == (0, "main")
     assert tenure("show", other, "--json").json["state"] == "completed"
 
@@ -109,7 +114,7 @@ def test_what_is_in_the_way_has_a_code_and_an_exit_of_its_own(tenure: Tenure, re
     path = str(worktree(tenure)["path"])
 
     def refused(*words: str) -> tuple[int, str]:
-        said = at(path)("land", *words, "--session", "s", "--json")
+        said = at(path)("land", *words, *speaking(), "--json")
         return said.code, said.json["error"]["code"]
 
     assert refused() == (7, "NOTHING_TO_LAND")
@@ -122,7 +127,7 @@ def test_what_is_in_the_way_has_a_code_and_an_exit_of_its_own(tenure: Tenure, re
     assert refused() == (7, "CHECKOUT_IN_THE_WAY")
     repository.commit("readme.txt", "the user's\n")
     assert refused() == (7, "MERGE_CONFLICT")
-    said = at(path)("land", "--session", "s")
+    said = at(path)("land", *speaking())
     assert (said.code, said.out) == (7, "")
     assert "conflicts with main in readme.txt" in said.err
     assert tenure("show", "A-001", "--json").json["state"] == "running"
@@ -130,12 +135,12 @@ def test_what_is_in_the_way_has_a_code_and_an_exit_of_its_own(tenure: Tenure, re
 
 def test_a_stale_holder_is_told_so(tenure: Tenure, repository: Repository) -> None:
     ref = claimed(tenure)
-    receipt = tenure("whoami", "--session", "s", "--json").json["holds"][0]["receipt"]
+    receipt = tenure("whoami", *speaking(), "--json").json["holds"][0]["receipt"]
     path = str(worktree(tenure)["path"])
     repository.commit("parser.py", "x\n", path)
     assert tenure("recover", ref).code == 0
-    assert tenure("claim", ref, "--session", "bo").code == 0
-    said = at(path)("land", "--receipt", receipt, "--session", "s", "--json")
+    assert tenure("claim", ref, *speaking("bo")).code == 0
+    said = at(path)("land", "--receipt", receipt, *speaking(), "--json")
     assert (said.code, said.json["outcome"], said.json["landing"]["commit"]) == (6, "STALE_GENERATION", None)
     assert said.json["directive"]
     said = tenure("worktree", "add", "--receipt", receipt, "--json")
@@ -149,11 +154,11 @@ def test_a_stale_holder_is_told_so(tenure: Tenure, repository: Repository) -> No
 def test_removing_says_what_is_in_the_way_and_advises_nothing_rash(tenure: Tenure, repository: Repository) -> None:
     ref = claimed(tenure)
     path = str(worktree(tenure)["path"])
-    said = tenure("worktree", "remove", ref, "--session", "s")
+    said = tenure("worktree", "remove", ref, *speaking())
     assert (said.code, "its claim is live, held by s" in said.out) == (7, True)
     repository.commit("parser.py", "x\n", path)
     repository.write("note.txt", "x\n", path)
-    assert tenure("release", ref, "--session", "s").code == 0
+    assert tenure("release", ref, *speaking()).code == 0
     said = tenure("worktree", "remove", ref)
     assert said.code == 7
     assert "changes that are not committed: note.txt" in said.out
@@ -180,7 +185,7 @@ def test_a_folder_that_is_no_repository_is_said_to_be_none(tmp_path: Path) -> No
     assert plain("init", "--session", "s").code == 0
     claimed(plain)
     for words in (("worktree", "add"), ("worktree", "list"), ("land", "--onto", "main")):
-        said = plain(*words, "--session", "s", "--json")
+        said = plain(*words, *speaking(), "--json")
         assert (said.code, said.json["error"]["code"]) == (8, "NO_REPOSITORY"), words
 
 
@@ -203,12 +208,12 @@ def test_eight_processes_land_at_once_and_nothing_is_lost(tenure: Tenure, reposi
     for number, session in enumerate(sessions):
         claimed(tenure, f"Part {number}", session)
     here = str(tenure.folder)
-    made = crowd(tenure, [(here, ["worktree", "add", "--session", session, "--json"]) for session in sessions])
+    made = crowd(tenure, [(here, ["worktree", "add", *speaking(session), "--json"]) for session in sessions])
     assert [said.code for said in made] == [0] * 8, [said.out for said in made]
     paths = [said.json["path"] for said in made]
     for number, path in enumerate(paths):
         repository.commit(f"part{number}.py", f"{number}\n", path)
-    lands = [["land", "--session", session, "--json"] for session in sessions]
+    lands = [["land", *speaking(session), "--json"] for session in sessions]
     answers = crowd(tenure, list(zip(paths, lands, strict=True)))
     assert [said.code for said in answers] == [0] * 8, [said.err for said in answers]
     assert {json.loads(said.out)["outcome"] for said in answers} == {"ACCEPTED"}
@@ -234,7 +239,7 @@ def test_of_eight_that_change_the_same_line_one_lands(tenure: Tenure, repository
         claimed(tenure, f"Part {number}", session)
         path = str(worktree(tenure, session=session)["path"])
         repository.commit("readme.txt", f"{number}\n", path)
-        commands.append((path, ["land", "--session", session, "--json"]))
+        commands.append((path, ["land", *speaking(session), "--json"]))
     answers = crowd(tenure, commands)
     assert sorted(said.code for said in answers) == [0] + [7] * 7
     assert len(repository.line()) == 2
@@ -246,10 +251,10 @@ def test_of_eight_that_change_the_same_line_one_lands(tenure: Tenure, repository
 def test_eight_processes_make_the_worktree_of_one_claim(tenure: Tenure, repository: Repository) -> None:
     """One claim, many hands: each is told of a worktree, and the task has no more than its names allow."""
     claimed(tenure)
-    answers = crowd(tenure, [(str(tenure.folder), ["worktree", "add", "--session", "s", "--json"])] * 8)
+    answers = crowd(tenure, [(str(tenure.folder), ["worktree", "add", *speaking(), "--json"])] * 8)
     paths = {said.json["path"] for said in answers if said.code == 0}
     assert paths
     assert len(paths) <= 2
     assert [said.json["error"] for said in answers if said.code and "just now" not in said.out] == []
-    again = crowd(tenure, [(str(tenure.folder), ["worktree", "add", "--session", "s", "--json"])] * 4)
+    again = crowd(tenure, [(str(tenure.folder), ["worktree", "add", *speaking(), "--json"])] * 4)
     assert {said.json["path"] for said in again} <= paths

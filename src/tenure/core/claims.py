@@ -211,6 +211,11 @@ def presented(task: Task, now: int) -> Task:
 # --- ending -------------------------------------------------------------------------------------------------
 
 
+def is_given_back(task: Task, ending: Ending) -> bool:
+    """Does the attempt not count after this ending? Then, without an error, `ended` needs no retry policy."""
+    return ending.attempt == FREE or (ending.attempt == GIVEN_BACK and task.given_back < MOST_GIVEN_BACK)
+
+
 def ended(
     task: Task,
     claim: Claim,
@@ -227,7 +232,7 @@ def ended(
     state; or, decided here for every verb, it is a dead letter, since this attempt was its last. One that was to be
     drained is paused, unless a person took it away.
     """
-    back = ending.attempt == FREE or (ending.attempt == GIVEN_BACK and task.given_back < MOST_GIVEN_BACK)
+    back = is_given_back(task, ending)
     free = moves.freed(
         task, at, attempts=task.attempts - back, given_back=task.given_back + (back and ending.attempt == GIVEN_BACK),
         answerable=ending.answerable, drains=ending is not lifecycle.SUPERSEDED_BY,

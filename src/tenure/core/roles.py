@@ -204,6 +204,8 @@ def check_look(principal: Principal, query: Query) -> None:
         check_scope(principal, query.project)
     if principal.role == "agent" and isinstance(query, q.Inbox) and principal.agent != query.agent:
         raise NotAllowed(f"inbox: the mail is for agent {query.agent}", "say which agent you are: Tenure-Agent")
+    if principal.role == "agent" and isinstance(query, q.OwnClaims) and principal.agent not in (None, query.agent):
+        raise NotAllowed(f"ownclaims: you are agent {principal.agent}, not {query.agent[:80]}")
 
 
 def sees_checkpoints(principal: Principal) -> bool:

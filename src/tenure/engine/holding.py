@@ -272,7 +272,10 @@ def release(work: Work, cmd: commands.Release) -> Outcome:
     if hold.refusal is not None:
         return done_before(hold, "VOLUNTARY") or hold.refusal
     task, claim = hold.task, hold.claim
-    free, over = claims.ended(task, claim, lifecycle.RELEASED_BY, work.now, retry=brief_of(work, task).retry)
+    ending = lifecycle.RELEASED_BY
+    # The brief would cost a round trip of its own.
+    policy = None if claims.is_given_back(task, ending) else brief_of(work, task).retry
+    free, over = claims.ended(task, claim, ending, work.now, retry=policy)
     free = replace(free, cool_offs=retry.cooled(task, claim.agent, work.now, retry.RELEASE_COOL_OFF))
     return _gave_up(work, hold, "task.released", free, over, cmd.reason)
 

@@ -117,6 +117,8 @@ def taken(kind: type[T], given: dict[str, Any] | None, tool: str) -> T:
             )
     try:
         return msgspec.convert(named, kind, strict=False)
+    except UnicodeEncodeError:  # half of a surrogate pair, where a number or a list is read from a text
+        raise InvalidInput(f"{tool}: text that is not valid UTF-8", "re-encode it, or drop the bytes") from None
     except msgspec.ValidationError as error:
         raise InvalidInput(f"{tool}: {error}") from None
 

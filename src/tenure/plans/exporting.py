@@ -18,6 +18,7 @@ from tenure.core.commands import NewTask
 from tenure.core.errors import Cycle, NotFound
 from tenure.core.priority import TIERS
 from tenure.core.records import RetryPolicy
+from tenure.core.retry import in_our_words
 from tenure.engine.projects import TRACKS
 from tenure.plans import yaml_writing
 from tenure.plans.times import SECOND, spell_duration, spell_instant
@@ -176,5 +177,6 @@ def _spelled(name: str, value: Any) -> Any:
 
 def _policy(policy: RetryPolicy) -> dict[str, Any]:
     usual = msgspec.to_builtins(RetryPolicy())
-    changed = {name: value for name, value in msgspec.to_builtins(policy).items() if value != usual[name]}
+    said = msgspec.to_builtins(in_our_words(policy))
+    changed = {name: value for name, value in said.items() if value != usual[name]}
     return {n: spell_duration(round(v * SECOND)) if n in ("initial_delay", "cap") else v for n, v in changed.items()}

@@ -49,22 +49,22 @@ def start(order: dict[str, Any]) -> subprocess.Popen[bytes]:
     )
 
 
-def descendants(root: int) -> list[tuple[int, str]]:
-    """Pids and names of everything below `root` that lives, from the process table."""
-    children: dict[int, list[tuple[int, str, bool]]] = {}
+def descendants(root: int) -> list[tuple[int, str, int]]:
+    """Pid, name and process group of everything below `root` that lives, from the process table."""
+    children: dict[int, list[tuple[int, str, int, bool]]] = {}
     for entry in os.listdir("/proc") if IS_LINUX else ():  # noqa: PTH208 pathlib would be most of the start
         if entry.isdigit():
             with contextlib.suppress(OSError), open(f"/proc/{entry}/stat", "rb") as file:  # noqa: PTH123
                 stat = file.read()
                 name = stat[stat.index(b"(") + 1 : stat.rindex(b")")].decode(errors="replace")
-                state, parent = stat[stat.rindex(b")") + 2 :].split()[:2]
-                children.setdefault(int(parent), []).append((int(entry), name, state not in (b"Z", b"X")))
-    found: list[tuple[int, str]] = []
+                state, parent, group = stat[stat.rindex(b")") + 2 :].split()[:3]
+                children.setdefault(int(parent), []).append((int(entry), name, int(group), state not in (b"Z", b"X")))
+    found: list[tuple[int, str, int]] = []
     todo = [root]
     while todo:
         below = children.get(todo.pop(), [])
-        found += [(pid, name) for pid, name, lives in below if lives]
-        todo += [pid for pid, _, _ in below]
+        found += [(pid, name, group) for pid, name, group, lives in below if lives]
+        todo += [pid for pid, _, _, _ in below]
     return found
 
 
@@ -94,7 +94,7 @@ class Keeper:
                 self.exit = self.main.returncode = os.waitstatus_to_exitcode(how)
 
     def ask_to_end(self) -> None:
-        for pid, name in self._all():
+        for pid, name, _ in self._all():
             if name != "bwrap":  # it would take its whole namespace with it at once, without a grace
                 send(pid, signal.SIGTERM)
                 send(pid, signal.SIGCONT)  # a stopped one would not hear of it
@@ -103,9 +103,10 @@ class Keeper:
         """End everything; how many could not be ended."""
         until = time.monotonic() + STUCK
         while not self.is_gone and time.monotonic() < until:
+            self._kill_groups()
             # Stopped first, until no new one is found: what forks faster than it is killed would never end.
             stopped: set[int] = set()
-            while new := {pid for pid, _ in self._all()} - stopped:
+            while new := {pid for pid, _, _ in self._all()} - stopped:
                 for pid in new:
                     send(pid, signal.SIGSTOP)
                 stopped |= new
@@ -118,10 +119,18 @@ class Keeper:
                 self.reap()
         return 0 if self.is_gone else max(1, len(self._all()))
 
-    def _all(self) -> list[tuple[int, str]]:
+    def _kill_groups(self) -> None:
+        """End whole process groups at once: however fast they fork, nothing escapes it, as it may escape a scan."""
+        found = self._all()
+        self.killed |= {pid for pid, _, _ in found}
+        for group in {group for _, _, group in found} - {os.getpgid(0)}:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(group, signal.SIGKILL)
+
+    def _all(self) -> list[tuple[int, str, int]]:
         if IS_LINUX:
             return descendants(os.getpid())
-        return [(-self.main.pid, "")] if self.main is not None and self._is_group() else []
+        return [(-self.main.pid, "", self.main.pid)] if self.main is not None and self._is_group() else []
 
     def _is_group(self) -> bool:
         try:

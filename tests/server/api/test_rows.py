@@ -51,7 +51,7 @@ EXPECT: dict[str, Rule] = {
         ),
         VIEW,
     ),
-    "next": Rule("viewer", "own"),
+    **dict.fromkeys(("next", "ownclaims"), Rule("viewer", "own")),
     **dict.fromkeys(("projects", "me", "coordinator_status"), Rule("viewer", store=True)),
     "metrics": Rule("viewer", store=True),
     **dict.fromkeys(("add", "deliver"), AGENT),
@@ -71,7 +71,7 @@ EXPECT: dict[str, Rule] = {
         (
             "edit", "plan", "messages", "undo", "publish", "link", "unlink", "pause", "resume", "answer", "cancel",
             "retry", "reset", "adopt", "archive", "assign", "reassign", "recover", "abort", "note", "drain",
-            "terminate",
+            "terminate", "resume_agent",
         ),
         MEMBER,
     ),

@@ -59,6 +59,7 @@ class Steered:
                 clock_behind=1.5,
                 agents={"active": 1, "idle": 2, "stale": 3, "draining": 0, "offline": 0},
                 budget={"currency": "usd", "allocated": 10.0, "spent": 2.5, "reserved": 1.0},
+                readers={"coordinator": 42.0},
             )
         ]  # fmt: skip
 
@@ -85,6 +86,7 @@ def test_the_store_is_told_in_the_promised_words() -> None:
     assert told["tenure_agents", "p", "idle"] == 2
     assert told["tenure_stale_agents", "p"] == 3
     assert told["tenure_budget_left", "p", "usd"] == 6.5
+    assert told["tenure_archive_held_back", "p", "coordinator"] == 42
     assert told["tenure_store_up",] == 1
     assert {family.name for family in text_string_to_metric_families(text)} >= STANDING.keys()
 

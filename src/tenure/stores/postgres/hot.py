@@ -31,7 +31,8 @@ _HELD_BY = "ARRAY(SELECT {who} FROM {s}claim WHERE tenant = $1 AND project = $2 
 _HOLDERS = "{select} WHERE tenant = $1 AND project = $2 AND id = ANY({keys})"
 
 # Of an asker whose agent or session is not as usual, or who was offered something, or who has asked before, nothing is
-# told. Each look is for one row: a join would be free to walk.
+# told. Each look is for one row: a join would be free to walk. `IS TRUE` keeps the agent out of the choice of an index:
+# the session is one row by its key, and an agent may have had many.
 _KNOWN = """
 SELECT g.n, a.last_seen, s.last_activity, a.capabilities, a.tracks, a.region, a.type, a.models, (
     SELECT array_agg(first.id || ' ' || b.key) FROM (
@@ -39,7 +40,8 @@ SELECT g.n, a.last_seen, s.last_activity, a.capabilities, a.tracks, a.region, a.
     ) AS first JOIN {s}task_base AS b ON b.tenant = $1 AND b.project = $2 AND b.id = first.id)
 FROM unnest($3::text[], $4::text[], $5::text[]) WITH ORDINALITY AS g (agent, session, request, n)
     JOIN {s}agent AS a ON a.tenant = $1 AND a.project = $2 AND a.id = g.agent
-    JOIN {s}session AS s ON s.tenant = $1 AND s.project = $2 AND s.id = g.session AND s.agent = g.agent
+    JOIN {s}session AS s ON s.tenant = $1 AND s.project = $2 AND s.id = g.session
+        AND (s.agent = g.agent) IS TRUE
 WHERE NOT ({odd} OR a.draining OR a.max_concurrent_tasks IS NOT NULL OR a.cool_until IS NOT NULL
         OR s.ended_at IS NOT NULL)
     AND (SELECT true FROM {s}claim WHERE tenant = $1 AND project = $2 AND request_id = g.request LIMIT 1) IS NULL

@@ -236,7 +236,10 @@ class Sqlite:
         else:
             if empty:  # we never leave one behind: it was cut off
                 raise StoreCorrupt(f"{self.path} is empty", "It was left as it is. Restore a backup.")
-            self._look_at_log()
+            try:
+                self._look_at_log()
+            except OSError as error:
+                raise StoreAway(f"{self.path}: cannot be opened: {error.strerror}") from error
         connections = Connections(self.path, self.patience)
         link = None
         try:
@@ -251,6 +254,8 @@ class Sqlite:
             connections.close()
             if isinstance(error, apsw.Error):
                 raise translated(error, self.path) from error
+            if isinstance(error, OSError):
+                raise StoreAway(f"{self.path}: cannot be opened: {error.strerror}") from error
             raise
         connections.give(link)
         self.schema, self._place = found.schema, here

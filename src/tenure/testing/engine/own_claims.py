@@ -8,7 +8,8 @@ import pytest
 
 from tenure.core import commands as c
 from tenure.core import queries as q
-from tenure.core.commands import NewTask
+from tenure.core.commands import NewTask, Principal
+from tenure.core.errors import NotAllowed
 from tenure.engine.looking import look
 from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import PROJECT, Scene
@@ -52,6 +53,14 @@ class OwnClaims(Stage):
         assert own(scene) == [("A-001", 1, "active")]
         assert own(scene, agent="bo") == []
         assert own(scene, session="s-bo") == []
+
+    def test_an_agent_asks_for_its_own_claims_alone(self, scene: Scene) -> None:
+        scene.take(scene.add(), "ann", session="s-ann")
+        query = q.OwnClaims(project=PROJECT, session="s-ann", agent="ann")
+        assert len(look(scene.engine, query, Principal(role="agent", agent="ann"))) == 1
+        assert len(look(scene.engine, query, Principal(role="viewer"))) == 1
+        with pytest.raises(NotAllowed, match="you are agent bo, not ann"):
+            look(scene.engine, query, Principal(role="agent", agent="bo"))
 
     @pytest.mark.parametrize("act", BY_ITS_OWN_WORD)
     def test_a_claim_that_its_holder_ended_is_not_among_them(self, scene: Scene, act: str) -> None:

@@ -95,8 +95,11 @@ class Reach(Stage):
         scene.take(key, "ann")
         scene.do(c.SetBudget, scope="project", usd="5")
         scene.run(some_command(c.SetSchedule, key), some_command(c.SetTrigger, key))
-        for seen in set(PLACES) - {q.Keys, q.Dag}:
+        for seen in set(PLACES) - {*roles.LOOKS_NEED, q.Dag}:
             look(scene.engine, some_query(seen, key), viewer)
+        for kept_from in roles.LOOKS_NEED:
+            with pytest.raises(NotAllowed):
+                look(scene.engine, some_query(kept_from, key), viewer)
         with pytest.raises(NotAllowed):
             look(scene.engine, q.Status(project=PROJECT), Principal(role="root"))
 

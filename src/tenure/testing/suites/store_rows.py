@@ -120,9 +120,9 @@ class Rows(Setting):
         assert (found, type(found)) == (new, type(new))
 
     def test_a_missing_value_and_an_empty_one_are_told_apart(self, store: Store) -> None:
-        rows_ = [row_of(Task, project="p", id=str(n), ref=str(n), reason=r) for n, r in enumerate([None, "", "\x00"])]
+        rows_ = [row_of(Task, project="p", id=str(n), ref=str(n), step=r) for n, r in enumerate([None, "", "\x00"])]
         add(store, *rows_)
-        assert [stored(store, Task)["p", str(n)].reason for n in range(3)] == [None, "", "\x00"]
+        assert [stored(store, Task)["p", str(n)].step for n in range(3)] == [None, "", "\x00"]
 
     def test_the_largest_number_fits(self, store: Store) -> None:
         add(store, row_of(Task, project="p", id="one", rank=BIGGEST, due_at=-BIGGEST - 1))
