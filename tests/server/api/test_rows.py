@@ -375,3 +375,21 @@ def shape(answer: dict[str, Any], project: str) -> dict[str, Any]:
 def test_the_checks_of_the_world_are_what_the_table_speaks_of(world: World) -> None:
     rows = [row for row in world.tables()[Validation].values() if row.project == "p"]
     assert sorted(row.validator for row in rows) == ["review", "review", "test-pass", "test-pass"]
+
+
+def test_a_request_sent_again_with_another_owners_key_is_refused(world: World) -> None:
+    """Both keys may call themselves the same agent; the answer of the first, with its receipt, is not for the other."""
+    secrets = [world.do(c.CreateKey(name=name, role="agent", projects=("p",))).secret for name in ("one", "two")]
+    task = str(world.do(c.Add(project="p", task=NewTask(title="once"))).task["key"])
+    body = json.dumps({"agent": "robot", "session": "s-robot"}).encode()
+    answers = [
+        world.send(
+            "POST", f"/api/v1/projects/p/tasks/{task}/claim",
+            {"Authorization": f"Bearer {secret}", "Tenure-Agent": "robot", "Idempotency-Key": "r-1"}, body,
+        )
+        for secret in (secrets[0], secrets[1], secrets[0])
+    ]  # fmt: skip
+    (_, first, _), (_, thief, _), (_, again, _) = answers
+    assert first["receipt"] == again["receipt"]
+    assert thief["code"] == "REQUEST_ID_REUSED"
+    assert first["receipt"] not in json.dumps(thief)
