@@ -145,7 +145,7 @@ def state_of(act: Act, folder: Path) -> str:
         sha = hashlib.sha256(CONTENT).hexdigest()
         return "nothing" if place.size(sha) is None else hashlib.sha256(b"".join(place.read(sha))).hexdigest()
     if act.name == "outbox":
-        # A repeat may lie in another folder than the first try: both are sent, and the second gets the same answer.
+        # A repeat may lie in another folder than the first try, with the same receipt: it counts once.
         return " ".join(sorted({finished.receipt for _, finished in outbox_in(folder).waiting()})) or "nothing"
     if act.name == "backup":
         return backup_state(folder / BACKUP)
