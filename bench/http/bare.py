@@ -30,8 +30,8 @@ def main(port: int, answer: bytes) -> int:
     assembly.Service = Bare  # type: ignore[misc]
     engine = Engine(open_store("memory://"), SystemChance())
     engine.do(DefineProject(project="bench"))
-    settings = read_settings("/", {}, {"serve.port": port, "serve.log_file": "/dev/null"})
-    return serving.serve(engine, settings, lambda url: None)
+    settings = read_settings("/", {}, {"serve.port": port, "serve.log_file": "/dev/null", "serve.auth": "open"})
+    return serving.serve(engine, settings, lambda url, link: None)
 
 
 if __name__ == "__main__":
