@@ -62,13 +62,14 @@ def make_private_folder(path: str) -> None:
             os.mkdir(folder, 0o700)
         except FileExistsError:
             continue
-        _sync(os.path.dirname(folder))
+        sync_folder(os.path.dirname(folder))
     owner = missing[0] if missing else path
     if os.stat(owner).st_uid != os.getuid():
         raise PermissionError(f"{owner} belongs to another user")
 
 
-def _sync(folder: str) -> None:
+def sync_folder(folder: str) -> None:
+    """Make a new name in the folder outlast a power cut."""
     handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(handle)

@@ -28,7 +28,7 @@ DISKS = (
            POWER),
     Mutant("power: new artifact folders are not synced", LOCAL, "    _sync(folder.parent)\n", "", POWER),
     Mutant("power: outbox bytes are not synced", OUTBOX, "            os.fsync(file.fileno())\n", "", POWER),
-    Mutant("power: the outbox folder is not synced", OUTBOX, "            _sync(folder)\n", "            pass\n",
+    Mutant("power: the outbox folder is not synced", OUTBOX, "            sync_folder(folder)\n", "            pass\n",
            POWER),
     Mutant(
         "power: half a backup passes for one before an upgrade", STORE, 'draft = f"{target}.new"', "draft = target",

@@ -26,7 +26,7 @@ from tenure.core import commands as c
 from tenure.core.commands import Process, Totals
 from tenure.core.errors import NotFound, StoreError, TenureError
 from tenure.core.outcomes import Outcome
-from tenure.user_state import store_states, writable_store_state
+from tenure.user_state import store_states, sync_folder, writable_store_state
 
 
 class Finished(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -109,7 +109,7 @@ class Outbox:
             os.fsync(file.fileno())
         os.replace(new, path)
         for folder in (place, os.path.dirname(place)):  # the second: the first may be new
-            _sync(folder)
+            sync_folder(folder)
         return path
 
     def answered(self, path: str) -> None:
@@ -175,15 +175,6 @@ def is_unknown(finished: Finished, outcome: Outcome) -> bool:
     """Has the store never heard of the claim, and so kept nothing of the result? Then it is another store."""
     is_result = finished.what in ("submit", "land")
     return is_result and outcome.outcome in ("STALE_EPOCH", "NOT_FOUND") and not outcome.work_lost
-
-
-def _sync(folder: str) -> None:
-    """Make a new name in the folder last through a power cut."""
-    handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _is_seen_to(process: Process | None) -> bool:
