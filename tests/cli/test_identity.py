@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -54,7 +55,9 @@ def test_a_person_is_the_owner_and_speaks_in_the_session_of_the_terminal(environ
     who = recognise(environ)
     assert (who.agent, who.role, who.type) == ("ann", "owner", "human")
     assert who.session == recognise(environ).session
-    assert str(os.getsid(0)) in who.session or who.source == "the nearest agent process"
+    # 0 where the session began outside of this container: its first process stands for the leader
+    number = os.getsid(0) or processes.lineage(os.getpid())[-1].pid
+    assert str(number) in who.session or who.source == "the nearest agent process"
 
 
 def test_flags_beat_the_environment_and_the_environment_beats_what_was_recognised() -> None:
@@ -107,6 +110,22 @@ def test_the_task_of_an_agent_that_was_killed_is_taken_over_at_once(tenure: Tenu
     assert (taken.code, taken.json["generation"]) == (0, 2)
     zombie = tenure.process("done", "A-001", "--json", CLAUDECODE="1", CLAUDE_CODE_SESSION_ID="killed")
     assert (zombie.code, zombie.json["outcome"]) == (6, "STALE_GENERATION")
+
+
+def test_a_command_may_be_the_first_process_of_a_container(tenure: Tenure, add: Callable[..., str]) -> None:
+    add("Write the parser")
+    inside = ["unshare", "--fork", "--pid", "--mount-proc"]
+    if not shutil.which("unshare") or subprocess.run([*inside, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("this user may not make a process namespace")
+    for words in (("claim", "--json"), ("done", "A-001", "--json")):
+        run = subprocess.run(
+            [*inside, *tenure.command(*words)], capture_output=True, text=True, check=False, cwd=tenure.folder,
+            env=tenure.environ | {"TENURE_SESSION": "box"},
+        )  # fmt: skip
+        assert run.returncode == 0, run.stderr
+    nameless = [*inside, *tenure.command("list", "--json")]
+    run = subprocess.run(nameless, capture_output=True, text=True, check=False, cwd=tenure.folder, env=tenure.environ)
+    assert run.returncode == 0, run.stderr
 
 
 # --- receipts -----------------------------------------------------------------------------------------------

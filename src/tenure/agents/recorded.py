@@ -151,15 +151,16 @@ def terminal(environ: Mapping[str, str]) -> Terminal:
     """The session of this terminal, or of what stands for one; its name is recorded when it is first seen."""
     number = os.getsid(0)
     if number == 0:  # the leader is outside of this container: the first process inside stands for it
-        leader: Process | None = processes.lineage()[-1]
+        leader = _first_process()
         number = leader.pid if leader else 0
     else:
         leader = processes.look_up(number)
     record = _row(environ, f"terminal-{number}")
     if record is None or (leader is not None and leader.start != record.start):
         start = leader.start if leader is not None else 0
-        # Without a leader the number alone may come again: the first process below it tells this session from others.
-        unlike = start or processes.lineage()[-1].start
+        # Without a leader the number alone may be used again: the start of the first process makes the name unique.
+        first = leader or _first_process()
+        unlike = first.start if first is not None else 0
         record = Row(
             host=processes.host(), boot=processes.boot_id(), pid=number, start=start,
             session=f"terminal-{number}-{unlike}", is_terminal=True,
@@ -171,6 +172,12 @@ def terminal(environ: Mapping[str, str]) -> Terminal:
         joined = None
     source = "the terminal's session" if leader is not None and leader.has_terminal else "the session's number"
     return Terminal(record.session, source, leader if _ends_with(leader, joined) else None, joined)
+
+
+def _first_process() -> Process | None:
+    """The oldest ancestor that can be seen from here; the first process of a container has none but itself."""
+    seen = processes.lineage(os.getpid())
+    return seen[-1] if seen else None
 
 
 def _ends_with(leader: Process | None, joined: Row | None) -> bool:
