@@ -19,7 +19,8 @@ from tenure.client.chance import SystemChance
 from tenure.core import commands as c
 from tenure.core.commands import NewTask, Totals
 from tenure.core.outcomes import Outcome
-from tenure.engine import Engine, archiving
+from tenure.engine import Engine
+from tenure.engine.archive import mover
 from tenure.stores.port import Store
 from tenure.stores.postgres import Postgres
 from tenure.stores.sqlite import Sqlite
@@ -79,7 +80,7 @@ def measured(name: str, store: Store, taken: Callable[[], int], tasks: int) -> N
     fill(engine, tasks)
     before = taken()
     began = time.perf_counter()
-    moved = archiving.move_all(engine, PROJECT, older=0)
+    moved = mover.move_all(engine, PROJECT, older=0)
     seconds = time.perf_counter() - began
     after = taken()
     assert moved.tasks == tasks, moved.failed

@@ -18,7 +18,7 @@ from bench.report import Figure, rate, show
 from tenure.core import commands
 from tenure.core.records import Result
 from tenure.engine import Engine
-from tenure.engine.gathering import Gatherer
+from tenure.engine.runtime.batcher import Gatherer
 
 Do = Callable[[commands.Command], Any]
 

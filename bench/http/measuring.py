@@ -19,7 +19,7 @@ from bench.report import Figure, ratio_of, show
 from tenure.client.chance import SystemChance
 from tenure.core.commands import Add, ClaimNext, DefineProject, NewTask
 from tenure.engine import Engine
-from tenure.engine.gathering import Gatherer
+from tenure.engine.runtime.batcher import Gatherer
 from tenure.stores.opening import open_store
 from tests.servers import processes
 from tests.servers.postgres import PostgresServer

@@ -20,7 +20,7 @@ from bench.postgres.scale import Scale
 from tenure.core import commands
 from tenure.core.errors import Overloaded
 from tenure.core.outcomes import Outcome
-from tenure.engine.gathering import MOST_WAITING, Gatherer
+from tenure.engine.runtime.batcher import MOST_WAITING, Gatherer
 
 PATIENCE = 60.0  # seconds after the last arrival
 TOO_LATE = 3.0  # seconds behind, and the run is cut off

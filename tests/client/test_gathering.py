@@ -13,7 +13,7 @@ import pytest
 from tenure import Client
 from tenure.core.commands import Principal
 from tenure.core.errors import NotAllowed, StoreAway
-from tenure.engine.gathering import Gatherer
+from tenure.engine.runtime.batcher import Gatherer
 from tests.engine.gathering_ground import Crowd
 
 THREADS = 16
@@ -80,7 +80,7 @@ with tenure.Client({url!r}, "shop") as client:
     client.init()
     client.add("x")
     assert client.claim().ok and client.gatherer is None
-print([m for m in ("tenure.engine.gathering", "concurrent.futures", "asyncio") if m in sys.modules])
+print([m for m in ("tenure.engine.runtime.batcher", "concurrent.futures", "asyncio") if m in sys.modules])
 """
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert run.stdout == "[]\n"

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from tenure.core.prices import Prices
 from tenure.core.savings import Used, savings
 from tenure.core.tiers import TIERS
-from tenure.engine.models.pricing import SHIPPED
-from tenure.engine.models.tiering import tier_table
+from tenure.engine.models.prices import SHIPPED
+from tenure.engine.models.tiers import tier_table
 
 # Dollars for a million tokens, round enough to be added up in one's head.
 PRICES = Prices(

@@ -86,7 +86,7 @@ def test_every_event_in_the_table_is_recorded_somewhere() -> None:
 
 
 def test_every_command_has_its_role_and_its_handler() -> None:
-    from tenure.engine.handlers import THEMES
+    from tenure.engine.runtime.handlers import THEMES
 
     handled = [kind for kinds in THEMES.values() for kind in kinds]
     assert len(set(handled)) == len(handled)

@@ -14,8 +14,8 @@ from tenure.core.errors import InvalidInput
 from tenure.core.prices import KINDS
 from tenure.core.tiers import TIERS, Tiers, known_as
 from tenure.core.tiers_shape import checked
-from tenure.engine.models.pricing import price_table
-from tenure.engine.models.tiering import SHIPPED, tier_table
+from tenure.engine.models.prices import price_table
+from tenure.engine.models.tiers import SHIPPED, tier_table
 
 NOW = 1_785_000_000_000_000
 

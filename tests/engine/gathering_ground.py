@@ -13,9 +13,9 @@ from tenure.core.commands import Command, NewTask
 from tenure.core.records import Task
 from tenure.engine import Answer, Engine
 from tenure.engine.checks.evidence import Lacking
-from tenure.engine.engine import Asked
-from tenure.engine.gathering import Gatherer
-from tenure.engine.work import Later
+from tenure.engine.runtime.batcher import Gatherer
+from tenure.engine.runtime.engine import Asked
+from tenure.engine.runtime.unit_of_work import Later
 from tenure.stores.memory import Memory
 from tenure.testing import FakeClock
 from tenure.testing.factories import PROJECT, Dice

@@ -1,6 +1,5 @@
 """Any input at all: commands with odd values, and never more than an outcome or a typed error. On real SQLite."""
 
-from importlib import import_module
 from typing import Any, get_args
 
 import msgspec
@@ -14,7 +13,7 @@ from tenure.core.errors import Bug, TenureError
 from tenure.core.outcomes import Outcome
 from tenure.core.receipts import Receipt
 from tenure.core.records import Claim, Project, RetryPolicy
-from tenure.engine.handlers import THEMES
+from tenure.engine.runtime.handlers import THEMES, handlers_of
 from tenure.testing.factories import PROJECT, Scene
 from tenure.testing.samples import texts, values
 
@@ -121,7 +120,7 @@ def all_kinds() -> list[type[Command]]:
 def test_the_table_of_themes_names_every_command_and_its_module() -> None:
     assert set(all_kinds()) == set(get_args(AnyCommand))
     for theme, kinds in THEMES.items():
-        assert set(import_module(f"tenure.engine.{theme}").HANDLERS) == set(kinds)
+        assert set(handlers_of(theme)) == set(kinds)
 
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])

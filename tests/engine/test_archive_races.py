@@ -12,7 +12,8 @@ from tenure.core import commands as c
 from tenure.core.commands import NewTask
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Archived, Task, Track
-from tenure.engine import Engine, archiving
+from tenure.engine import Engine
+from tenure.engine.archive import mover
 from tenure.stores.memory import Memory
 from tenure.stores.port import Store
 from tenure.stores.sqlite import Sqlite
@@ -61,7 +62,7 @@ def test_no_task_is_lost_or_there_twice(kind: str, tmp_path: Path, request: pyte
 
     def sweep() -> None:
         while not ended.is_set():
-            assert archiving.sweep(engine, PROJECT).failed == {}
+            assert mover.sweep(engine, PROJECT).failed == {}
 
     def told(run: Callable[..., None], *args: Any) -> threading.Thread:
         def guarded() -> None:
@@ -82,7 +83,7 @@ def test_no_task_is_lost_or_there_twice(kind: str, tmp_path: Path, request: pyte
     for thread in sweepers:
         thread.join(120)
     assert failures == []
-    archiving.move_all(engine, PROJECT)
+    mover.move_all(engine, PROJECT)
     with store.begin("local", write=False) as tx:
         assert {row.key for row in tx.find(Archived, {"out": False})} == set(done)
         assert tx.find(Task, {}) == []

@@ -19,9 +19,11 @@ from tenure.core import signatures
 from tenure.core.commands import NewTask, Template, Totals
 from tenure.core.errors import CopyRefused, InvalidInput, NotFound, StoreCorrupt
 from tenure.core.records import KINDS, Archived, Brief, Budget, Project, Reservation, Row, Task, replace
-from tenure.engine import Engine, archiving, copying, reading
-from tenure.engine.sources import firing, scheduling
-from tenure.engine.verifying.artifacts import lost
+from tenure.engine import Engine, project_copy
+from tenure.engine.archive import mover
+from tenure.engine.reads import tasks
+from tenure.engine.sources import schedules, trigger_duty
+from tenure.engine.verify.artifact_rows import lost
 from tenure.stores.memory import Memory
 from tenure.stores.port import Change, Store
 from tenure.stores.sqlite import Sqlite
@@ -75,7 +77,7 @@ def busy(store: Store) -> Scene:
         scene.do(c.Recover, task=task.key)
     receipt = scene.take(scene.add("with usage"))
     scene.submit(receipt, "x" * 5000, usage=(Totals(model="opus", fresh=1, cost_usd="0.1"),))
-    assert archiving.move_all(scene.engine, PROJECT, older=0).tasks
+    assert mover.move_all(scene.engine, PROJECT, older=0).tasks
     return scene
 
 
@@ -88,7 +90,7 @@ def test_everything_is_there_and_no_old_receipt_is_good(kinds: tuple[str, str], 
     scene.pass_time(seconds=31)
     scene.engine.sweep()
     before = told(scene.store)
-    copied = copying.copy_project(scene.engine, target, PROJECT)
+    copied = project_copy.copy_project(scene.engine, target, PROJECT)
     after = told(target.store)
     assert copied.rows == {name: len(rows) for name, rows in told(scene.store).items() if name != "event"}
     for name, rows in after.items():
@@ -114,7 +116,7 @@ def _ref(receipt: str) -> str:
 
 def test_rows_of_every_kind_are_copied_whatever_kinds_there_will_be(opened: Any) -> None:
     old, new = opened("memory"), opened("sqlite")
-    many = copying.PAGE + 1
+    many = project_copy.PAGE + 1
     rows: dict[type[Row], list[Any]] = {
         kind: [row_of(kind, project="p", id=f"{n:04d}", **_unique(kind, n)) for n in range(many)] for kind in KINDS
     }
@@ -124,7 +126,7 @@ def test_rows_of_every_kind_are_copied_whatever_kinds_there_will_be(opened: Any)
         tx.append([event_of(id=str(n), time=n, task="t", version=n) for n in range(many)])
         tx.append([event_of(id="other", project="q")])
     with old.begin("local", write=False) as source, new.begin("local", write=True) as target:
-        counts, events = copying.copy_all(source, target, "p")
+        counts, events = project_copy.copy_all(source, target, "p")
     assert counts == {kind.table: many for kind in KINDS.values()}
     assert events == many
     with new.begin("local", write=False) as tx:
@@ -143,14 +145,14 @@ def test_live_claims_refuse_the_copy_and_are_named(opened: Any) -> None:
     receipt = scene.take(scene.add("held"), "ann", lease=600)
     before = told(scene.store)["task"]
     with pytest.raises(CopyRefused, match=r"A-001 by ann") as refused:
-        copying.copy_project(scene.engine, target, PROJECT)
+        project_copy.copy_project(scene.engine, target, PROJECT)
     assert "600 s" in (refused.value.hint or "")
     assert told(target.store)["project"] == []
     assert told(scene.store)["task"] == before
     assert scene.row(Project, PROJECT).stopped == {}  # it goes on as before
     assert scene.do(c.Renew, receipt=receipt).outcome == "RENEWED"
     scene.pass_time(seconds=601)
-    assert copying.copy_project(scene.engine, target, PROJECT).rows["task"] == 1
+    assert project_copy.copy_project(scene.engine, target, PROJECT).rows["task"] == 1
 
 
 def test_a_project_of_that_name_is_never_mixed_with(opened: Any) -> None:
@@ -158,20 +160,20 @@ def test_a_project_of_that_name_is_never_mixed_with(opened: Any) -> None:
     other.add("mine")
     before = told(other.store)
     with pytest.raises(CopyRefused, match="already"):
-        copying.copy_project(scene.engine, other.engine, PROJECT)
+        project_copy.copy_project(scene.engine, other.engine, PROJECT)
     assert told(other.store) == before
     assert scene.row(Project, PROJECT).stopped == {}
     with pytest.raises(InvalidInput, match="where it is"):
-        copying.copy_project(scene.engine, scene.engine, PROJECT)
+        project_copy.copy_project(scene.engine, scene.engine, PROJECT)
     with pytest.raises(NotFound):
-        copying.copy_project(scene.engine, other.engine, "unknown")
+        project_copy.copy_project(scene.engine, other.engine, "unknown")
 
 
 def test_nobody_goes_on_by_mistake_where_the_project_was(opened: Any) -> None:
     scene, target = Scene(opened("sqlite"), CLOCK), Engine(opened("sqlite"), Dice(3))
     key = scene.add()
     scene.do(c.StopLine, scope="track:B", reason="mine")
-    copying.copy_project(scene.engine, target, PROJECT)
+    project_copy.copy_project(scene.engine, target, PROJECT)
     refused = scene.claim(key)
     assert (refused.outcome, target.store.url in refused.message) == ("DENIED_PAUSED", True)
     there = Scene(target.store, CLOCK, seed=8)
@@ -182,7 +184,7 @@ def test_nobody_goes_on_by_mistake_where_the_project_was(opened: Any) -> None:
 def test_a_line_that_a_person_stopped_stays_stopped(opened: Any) -> None:
     scene, target = Scene(opened("memory"), CLOCK), Engine(opened("memory"), Dice(3))
     scene.do(c.StopLine, scope="project:", reason="holiday")
-    copying.copy_project(scene.engine, target, PROJECT)
+    project_copy.copy_project(scene.engine, target, PROJECT)
     for store in (scene.store, target.store):
         assert told(store)["project"][0].stopped == {"project:": "holiday"}
 
@@ -194,7 +196,7 @@ def test_others_in_the_store_it_goes_to_are_not_disturbed(opened: Any) -> None:
     target.do(c.DefineProject(project="q"))
     target.do(c.Add(project="q", task=NewTask(title="theirs")))
     theirs = target.do(c.ClaimNext(project="q", agent="cy", session="s"))
-    epoch = copying.copy_project(scene.engine, target, PROJECT).epoch
+    epoch = project_copy.copy_project(scene.engine, target, PROJECT).epoch
     with target.reading() as work:
         assert work.epoch == epoch
     assert target.do(c.Renew(project="q", receipt=theirs.receipt or "")).outcome == "RENEWED"
@@ -208,7 +210,7 @@ def test_an_epoch_that_old_receipts_know_ends_with_their_arrival(opened: Any) ->
     store.epoch = scene.store.epoch  # as where both come from one file
     target = Engine(store, Dice(4))
     target.do(c.DefineProject(project="q"))
-    copying.copy_project(scene.engine, target, PROJECT)
+    project_copy.copy_project(scene.engine, target, PROJECT)
     assert target.do(c.Submit(project=PROJECT, receipt=stale, data=1)).outcome == "STALE_EPOCH"
 
 
@@ -216,7 +218,7 @@ def test_reservations_end_with_the_move(opened: Any) -> None:
     scene, target = Scene(opened("sqlite"), CLOCK), Engine(opened("memory"), Dice())
     target.do(c.DefineProject(project="q"))
     scene.do(c.Reserve, patterns=("env:x",), agent="ann", session="s", lease=3000)
-    copying.copy_project(scene.engine, target, PROJECT)
+    project_copy.copy_project(scene.engine, target, PROJECT)
     assert told(target.store)["reservation"] == []
     assert len(scene.rows(Reservation)) == 1
     assert target.verify() == []
@@ -230,29 +232,29 @@ def test_whatever_fails_on_the_way_nothing_is_there(at: str, opened: Any, monkey
     def fails(*_: Any, **__: Any) -> Any:
         raise StoreCorrupt("cut off")
 
-    monkeypatch.setattr(copying, at, fails)
+    monkeypatch.setattr(project_copy, at, fails)
     with pytest.raises(StoreCorrupt):
-        copying.copy_project(scene.engine, target, PROJECT)
+        project_copy.copy_project(scene.engine, target, PROJECT)
     assert all(rows == [] for rows in told(target.store).values())
     assert scene.row(Project, PROJECT).stopped == {}
     assert scene.engine.verify() == []
     monkeypatch.undo()
-    assert copying.copy_project(scene.engine, target, PROJECT).rows["task"] == 2
+    assert project_copy.copy_project(scene.engine, target, PROJECT).rows["task"] == 2
 
 
 def test_a_row_that_arrives_otherwise_is_noticed(opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     scene, target = Scene(opened("memory"), CLOCK), Engine(opened("memory"), Dice(3))
     scene.add("one")
-    copied = copying._copy_events
+    copied = project_copy._copy_events
 
     def forgetful(old: Any, new: Any, project: str) -> int:
         (brief,) = new.find(Brief, {"project": project})
         new.save([Change(brief, replace(brief, title="another"))])
         return copied(old, new, project)
 
-    monkeypatch.setattr(copying, "_copy_events", forgetful)
+    monkeypatch.setattr(project_copy, "_copy_events", forgetful)
     with pytest.raises(StoreCorrupt, match="not what was written"):
-        copying.copy_project(scene.engine, target, PROJECT)
+        project_copy.copy_project(scene.engine, target, PROJECT)
     assert told(target.store)["task"] == []
 
 
@@ -283,7 +285,7 @@ def test_a_copy_that_is_killed_leaves_nothing_half_and_can_be_run_again(tmp_path
     old, new = (Engine(Sqlite(path), Dice(n)) for n, path in enumerate(paths))
     assert all(rows == [] for rows in told(new.store).values())
     assert new.verify() == []
-    assert copying.copy_project(old, new, PROJECT).rows["task"] == 20
+    assert project_copy.copy_project(old, new, PROJECT).rows["task"] == 20
     assert told(new.store)["project"][0].stopped == {}  # although the first try had stopped it
     assert old.verify() == new.verify() == []
     for engine in (old, new):
@@ -299,7 +301,7 @@ def test_budgets_come_along_and_the_other_tenants_counts_from_now_on(opened: Any
     here.submit(here.take(key), usage=(Totals(model="x", cost_usd="0.5"),))
     there.do(c.DefineProject(project="other"))
     there.do(c.SetBudget(project="other", scope="tenant", usd="1", default_estimate="1"))
-    copying.copy_project(here.engine, there, PROJECT)
+    project_copy.copy_project(here.engine, there, PROJECT)
     with there.reading((PROJECT,)) as work:
         rows = {row.id: (row.consumed, row.reserved) for row in work.find(Budget, {"project": PROJECT})}
         (project,) = work.find(Project, {"id": PROJECT})
@@ -317,10 +319,10 @@ def test_archived_tasks_come_along_with_their_log(opened: Any) -> None:
     scene, target = Scene(opened("sqlite"), CLOCK), Engine(opened("sqlite"), Dice(3))
     receipt = scene.take(scene.add())
     scene.submit(receipt, "x")
-    archiving.move_all(scene.engine, PROJECT, older=0)
-    copying.copy_project(scene.engine, target, PROJECT)
+    mover.move_all(scene.engine, PROJECT, older=0)
+    project_copy.copy_project(scene.engine, target, PROJECT)
     with target.reading((PROJECT,)) as work:
-        log = [e["kind"] for e in reading.log(work, PROJECT, task="A-001")]
+        log = [e["kind"] for e in tasks.log(work, PROJECT, task="A-001")]
         assert log == ["task.created", "task.claimed", "task.completed"]
     assert target.do(c.Submit(project=PROJECT, receipt=receipt, data="x")).outcome == "ACCEPTED"
     assert len(told(target.store)["archived"]) == 1
@@ -342,7 +344,7 @@ def test_bytes_of_artifacts_go_before_the_rows_that_refer_to_them(opened: Callab
     old.submit(receipt)
     digest = hashlib.sha256(b"c").hexdigest()
     places[0].delete(digest)  # gone before: verify tells of it on both sides, and the rest goes
-    copying.copy_project(old.engine, new, PROJECT)
+    project_copy.copy_project(old.engine, new, PROJECT)
     carried = {listed.digest for listed in places[1].listed()}
     assert carried == {hashlib.sha256(name).hexdigest() for name in (b"a", b"b")}
     assert [digest in finding for finding in lost(new)] == [True]
@@ -358,7 +360,7 @@ def test_without_a_place_for_its_artifacts_a_project_stays(opened: Callable[[str
     old.do(c.PutArtifact, receipt=receipt, name="a", digest=kept.digest, size=1, since=CLOCK.now)
     old.submit(receipt)
     with pytest.raises(CopyRefused, match="no place for them") as told:
-        copying.copy_project(old.engine, other, PROJECT)
+        project_copy.copy_project(old.engine, other, PROJECT)
     assert "--artifacts" in (told.value.hint or "")
     old.take(old.add("more"))  # and claiming goes on where it was
 
@@ -376,15 +378,15 @@ def test_schedules_and_triggers_go_on_there_and_not_here(kinds: tuple[str, str],
     secret = old.do(c.SetTrigger, trigger="w", on="webhook", template=other).secret
     heard, unheard = old.add("heard"), old.add("unheard")
     old.do(c.Note, task=heard, text="x")
-    firing.hear(old.engine, PROJECT)
+    trigger_duty.hear(old.engine, PROJECT)
     old.do(c.Note, task=unheard, text="x")
     new.do(c.DefineProject(project="other"))  # so that sequences differ
-    copying.copy_project(old.engine, new, PROJECT)
+    project_copy.copy_project(old.engine, new, PROJECT)
     old.pass_time(seconds=60)
-    assert scheduling.projects_due(old.engine, old.now) == firing.projects_with_news(old.engine, old.now) == []
-    assert scheduling.projects_due(new, old.now) == firing.projects_with_news(new, old.now) == [PROJECT]
-    firing.hear(new, PROJECT)
-    scheduling.fire(new, PROJECT)
+    assert schedules.projects_due(old.engine, old.now) == trigger_duty.projects_with_news(old.engine, old.now) == []
+    assert schedules.projects_due(new, old.now) == trigger_duty.projects_with_news(new, old.now) == [PROJECT]
+    trigger_duty.hear(new, PROJECT)
+    schedules.fire(new, PROJECT)
     assert new.verify() == []
     there = Scene(new.store, CLOCK, seed=5)
     made = sorted(task.key.partition("-")[2][4:] for task in there.rows(Task) if task.created_by != "human:olaf")

@@ -22,11 +22,12 @@ from tenure.core.errors import (
     StoreError,
     TenureError,
 )
-from tenure.engine import Answer, engine, gathering
+from tenure.engine import Answer
 from tenure.engine.checks.evidence import Lacking
-from tenure.engine.engine import Asked
-from tenure.engine.gathering import Gatherer
-from tenure.engine.work import Later
+from tenure.engine.runtime import batcher, engine
+from tenure.engine.runtime.batcher import Gatherer
+from tenure.engine.runtime.engine import Asked
+from tenure.engine.runtime.unit_of_work import Later
 from tenure.stores.memory import Memory
 from tenure.stores.port import WRITERS
 from tenure.testing.factories import PROJECT, code_of
@@ -277,7 +278,7 @@ def test_the_next_batch_need_not_wait_until_the_answers_are_made(monkeypatch: py
         assert may_tell.wait(30)
         return engine.told(answers)
 
-    monkeypatch.setattr(gathering, "told", told)
+    monkeypatch.setattr(batcher, "told", told)
     room.engine.let()
     assert titles(room.engine.next_batch()) == ["next"]
     may_tell.set()

@@ -19,7 +19,7 @@ from tenure.core.commands import Command, Principal
 from tenure.core.errors import NotFound, Overloaded, TenureError
 from tenure.core.records import Claim, Result, Task, replace
 from tenure.engine import Engine
-from tenure.engine.gathering import SLOTS, Gatherer
+from tenure.engine.runtime.batcher import SLOTS, Gatherer
 from tenure.stores.memory import Memory
 from tenure.stores.sqlite import Sqlite
 from tenure.testing import FakeClock

@@ -189,7 +189,7 @@ def test_a_forked_child_is_refused_instead_of_waiting_for_workers_it_has_not_got
 import os, warnings
 warnings.simplefilter("ignore")  # newer Pythons warn of the very fork that is tried here
 from tenure.core.errors import StoreAway
-from tenure.engine.gathering import Gatherer
+from tenure.engine.runtime.batcher import Gatherer
 from tests.engine.gathering_ground import Held, add, memory
 gatherer = Gatherer(Held(memory()))
 child = os.fork()
@@ -208,7 +208,7 @@ os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 def test_a_program_that_forgets_to_close_ends_all_the_same() -> None:
     script = """
-from tenure.engine.gathering import Gatherer
+from tenure.engine.runtime.batcher import Gatherer
 from tests.engine.gathering_ground import Held, add, memory
 engine = Held(memory())
 engine.let_all()

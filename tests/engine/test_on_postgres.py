@@ -10,7 +10,7 @@ import pytest
 from tenure.core import commands as c
 from tenure.core.outcomes import Outcome
 from tenure.engine import Engine
-from tenure.engine.waiting import claim_next_or_wait
+from tenure.engine.runtime.work_wait import claim_next_or_wait
 from tenure.stores.memory import Memory
 from tenure.stores.port import Clock, Store
 from tenure.stores.postgres import Postgres

@@ -11,8 +11,9 @@ from tenure.client.chance import SystemChance
 from tenure.core import commands as c
 from tenure.core.commands import NewTask
 from tenure.core.records import Task, replace
-from tenure.engine import Engine, rows
-from tenure.engine.verifying import spilled
+from tenure.engine import Engine
+from tenure.engine.runtime import rows
+from tenure.engine.verify import spill
 from tenure.stores.port import Change
 from tenure.stores.sqlite import Sqlite
 
@@ -34,7 +35,7 @@ def worked(path: Path, tasks: int) -> Engine:
 
 @pytest.fixture
 def spills(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spilled, "IN_MEMORY", 10)
+    monkeypatch.setattr(spill, "IN_MEMORY", 10)
     monkeypatch.setattr(rows, "ROWS_A_PAGE", 50)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from tenure.core.commands import ClaimNext
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Task, replace
-from tenure.engine.waiting import POLL_WITHOUT, claim_next_or_wait
+from tenure.engine.runtime.work_wait import POLL_WITHOUT, claim_next_or_wait
 from tenure.stores.memory import Memory
 from tenure.testing import FakeClock
 from tenure.testing.factories import PROJECT, Scene

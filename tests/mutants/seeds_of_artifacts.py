@@ -10,7 +10,7 @@ SERVED = ("tests/server/test_artifacts.py",)
 RUNS = ("tests/running/test_going_on.py",)
 WORKS = ("tests/client/test_worker_goes_on.py",)
 FUSED = ("tests/engine/test_on_postgres.py",)  # only there is there a short way
-CORE, PUT = "core/artifacts.py", "engine/artifacts/putting.py"
+CORE, PUT = "core/artifacts.py", "engine/artifacts/artifact_verbs.py"
 
 ARTIFACTS = (
     # --- the fence
@@ -61,7 +61,9 @@ ARTIFACTS = (
         "        let_go(work, cmd.project, {mine.digest: 1})",
         "        pass",
     ),
-    Mutant("artifact: pruned ones are still counted", "engine/archiving.py", "            _let_go(work, row)\n", ""),
+    Mutant(
+        "artifact: pruned ones are still counted", "engine/archive/mover.py", "            _let_go(work, row)\n", ""
+    ),
     Mutant(
         "artifact: names that no folder could hold", PUT, "    rules.check_beside(", "    0 and rules.check_beside("
     ),

@@ -49,10 +49,10 @@ DISKS = (
     Mutant("lock: the holder is not named", LOCK, "            self._files.sign()\n", "", WRITING),
     Mutant("lock: a pid that comes again is named", LOCK, " or (start and began != start)", "", WRITING),
     # --- undo
-    Mutant("undo: what was started over is undone by half", "engine/undoing.py",
+    Mutant("undo: what was started over is undone by half", "engine/verbs/undo.py",
            " or any(e.kind in _FINAL for e in told)", "",
            first=on_each("test_an_undone_retry_that_was_edited_is_not_undone_by_half")),
-    Mutant("undo: a task in a final state is cancelled again", "engine/undoing.py",
+    Mutant("undo: a task in a final state is cancelled again", "engine/verbs/undo.py",
            "    if task.state not in lifecycle.FINISHED:\n        cancel_task", "    if True:\n        cancel_task",
            first=on_each("test_undoing_a_plan_cancels_each_task_once")),
 )  # fmt: skip

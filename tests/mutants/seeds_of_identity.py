@@ -37,7 +37,7 @@ IDENTITY = (
     ),
     Mutant(
         "identity: own claims of every agent",
-        "engine/own_claims.py",
+        "engine/reads/own_claims.py",
         '"session": session, "agent": agent}',
         '"session": session}',
     ),

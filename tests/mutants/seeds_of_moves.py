@@ -9,13 +9,13 @@ PURE = ("tests/core/test_moves.py",)
 MOVES = (
     Mutant(
         "moves: a result for an unseen description is accepted",
-        "engine/briefs.py",
+        "engine/verbs/brief.py",
         "if task.unseen_since is None or not claims.is_held(task):\n        return None",
         "if True:\n        return None",
     ),
     Mutant(
         "moves: an older number is enough",
-        "engine/briefs.py",
+        "engine/verbs/brief.py",
         "if task.unseen_since is None or seen < task.brief_number:",
         "if task.unseen_since is None:",
     ),
@@ -27,13 +27,13 @@ MOVES = (
     ),
     Mutant(
         "moves: a pause of a paused task is dropped",
-        "engine/operating.py",
+        "engine/verbs/operator_verbs.py",
         "if any(one.cause == cause for one in task.pauses) and (task.state == PAUSED or cause == causes.DRAIN):",
         "if task.state == PAUSED or any(one.cause == cause for one in task.pauses):",
     ),
     Mutant(
         "moves: a person's resume lifts a budget's pause",
-        "engine/operating.py",
+        "engine/verbs/operator_verbs.py",
         "*((causes.BUDGET,) if cmd.budget else ())",
         "causes.BUDGET",
     ),
@@ -57,7 +57,7 @@ MOVES = (
     ),
     Mutant(
         "moves: an edit leaks reservations",
-        "engine/effects.py",
+        "engine/runtime/effects.py",
         "if before.reserved and before.state in HELD",
         "if after.guarded and before.state in HELD",
     ),

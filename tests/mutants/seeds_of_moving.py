@@ -8,9 +8,9 @@ DROPPING = ("tests/stores/test_sqlite.py", "tests/stores/test_postgres.py")
 COPYING = ("tests/engine/test_copying.py",)
 RESTORING = ("tests/client/test_restoring.py",)
 UPGRADES = ("tests/upgrades/test_upgrade.py",)
-ARCHIVE = "engine/archiving.py"
-RECALL = "engine/recalling.py"
-COPY = "engine/copying.py"
+ARCHIVE = "engine/archive/mover.py"
+RECALL = "engine/archive/recall.py"
+COPY = "engine/project_copy.py"
 RESTORE = "stores/sqlite/restoring.py"
 
 MOVING = (
@@ -95,26 +95,28 @@ MOVING = (
         "for id in () for table, row, _ in",
     ),
     # --- being found
-    Mutant("archive: tasks are not found by id", "engine/rows.py", "if row is None and kind is Task:", "if False:"),
+    Mutant(
+        "archive: tasks are not found by id", "engine/runtime/rows.py", "if row is None and kind is Task:", "if False:"
+    ),
     Mutant(
         "archive: tasks are not found by short key",
-        "engine/naming.py",
+        "engine/runtime/references.py",
         "found = _archived(work, project, ref=ref, key=beginning) or _archived(work, project, key=ref)",
         "pass",
     ),
     Mutant(
         "archive: idempotency keys are given twice",
-        "engine/naming.py",
+        "engine/runtime/references.py",
         "*(t for t in _archived(work, project, idempotency_key=keys) if t.id not in there)",
         "",
     ),
     Mutant(
         "archive: a circle through it is not found",
-        "engine/making.py",
+        "engine/verbs/create.py",
         "work.get(Task, project, here)  # one of the archive has its edges there",
         "pass",
     ),
-    Mutant("archive: heights go through it", "engine/making.py", " or work.is_recalled(task):", ":"),
+    Mutant("archive: heights go through it", "engine/verbs/create.py", " or work.is_recalled(task):", ":"),
     # --- coming back
     Mutant(
         "archive: rows are added to what stays there",
@@ -131,7 +133,7 @@ MOVING = (
     Mutant(
         "archive: unmet is as it was", RECALL, "unmet=sum(not graph.is_met(e, states[e.needs]) for e in edges),", ""
     ),
-    Mutant("archive: large values go with the first", "engine/totals.py", "if body.uses > 1:", "if False:"),
+    Mutant("archive: large values go with the first", "engine/archive/totals.py", "if body.uses > 1:", "if False:"),
     Mutant("archive: large values do not come back", RECALL, "            uses[key] += 1\n", "            pass\n"),
     Mutant(
         "archive: large values used anew are not stored",
@@ -139,7 +141,7 @@ MOVING = (
         "after.uses - before.uses if isinstance(after, Body) else 0",
         "0",
     ),
-    Mutant("large values are not counted", "engine/handing.py", "uses=kept.uses + 1", "uses=kept.uses"),
+    Mutant("large values are not counted", "engine/reads/task_view.py", "uses=kept.uses + 1", "uses=kept.uses"),
     # --- going for good
     Mutant(
         "archive: pruned though something waits",
@@ -151,7 +153,7 @@ MOVING = (
         "archive: pruned though it came back", ARCHIVE, "row.out or row.archived_at > until", "row.archived_at > until"
     ),
     Mutant("archive: pruned too soon", ARCHIVE, "row.out or row.archived_at > until", "row.out"),
-    Mutant("archive: pruned keys are given again", "engine/making.py", "if is_gone or key.ref", "if key.ref"),
+    Mutant("archive: pruned keys are given again", "engine/verbs/create.py", "if is_gone or key.ref", "if key.ref"),
     Mutant(
         "the last event is dropped",
         "stores/sql/statements.py",

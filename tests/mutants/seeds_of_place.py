@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-PLACES = ("tests/stores/test_sqlite_place.py",)
+QUERIES = ("tests/stores/test_sqlite_place.py",)
 OUTBOX = ("tests/running/test_outbox.py",)
 STORE = "stores/sqlite/store.py"
 CLOCKS = ("tests/engine/test_on_sqlite.py",)  # PostgreSQL goes by its server's clock
@@ -17,65 +17,65 @@ PLACE = (
         TRANSACTION,
         "if (change := self._connections.change()) is not None:\n                raise moved",
         "if (change := None) is not None:\n                raise moved",
-        PLACES,
+        QUERIES,
     ),
     Mutant(
         "place: no look at the file after the commit",
         TRANSACTION,
         "if (change := self._connections.change()) is not None:  # it may",
         "if (change := None) is not None:  # it may",
-        PLACES,
+        QUERIES,
     ),
     Mutant(
         "place: no look at the file before a question",
         STORE,
         "if (change := connections.change())",
         "if (change := None)",
-        PLACES,
+        QUERIES,
     ),
     Mutant(
         "place: only the database is looked at",
         "stores/sqlite/place.py",
         "for name, known in zip(names, files, strict=True):",
         "for name, known in [(names[0], files[0])]:",
-        PLACES,
+        QUERIES,
     ),
     Mutant(
         "place: a replaced file is not noticed",
         "stores/sqlite/place.py",
         "if (found.st_dev, found.st_ino) != known:",
         "if False:",
-        PLACES,
+        QUERIES,
     ),
     Mutant(
         "place: a backup is not marked",
         STORE,
         'target.execute("UPDATE meta SET place = ?", (COPIED,)).fetchall()',
         "pass",
-        PLACES,
+        QUERIES,
     ),
-    Mutant("place: the noted sequence is ignored", STORE, "(last or 0) < known", "False", PLACES),
+    Mutant("place: the noted sequence is ignored", STORE, "(last or 0) < known", "False", QUERIES),
     Mutant(
         "place: the end of an epoch is not noted",
         STORE,
         "note(self._place, {ended: sequence, epoch: sequence}, os.environ)",
         "pass",
-        PLACES,
+        QUERIES,
     ),
     Mutant(
         "place: a copy that is opened again keeps its epoch",
-        "engine/engine.py",
+        "engine/runtime/engine.py",
         "if self.store.is_copy and not founding:",
         "if False:",
-        PLACES,
+        QUERIES,
     ),
-    Mutant("place: the log of another file is read", STORE, "place.put_aside(log)", "pass", PLACES),
+    Mutant("place: the log of another file is read", STORE, "place.put_aside(log)", "pass", QUERIES),
     Mutant(
         "place: a log that was removed is made again",
         STORE,
         "if os.path.exists(index) and (is_open_here or place.is_shared(index)):",
         "if False:",
-        PLACES,
+        QUERIES,
     ),
     Mutant(
         "outbox: what is of another store goes",
@@ -134,7 +134,7 @@ PLACE = (
     ),
     Mutant(
         "clock: a duration counts from the beginning of time",
-        "engine/making.py",
+        "engine/verbs/create.py",
         "now + inputs.micros(seconds,",
         "0 + inputs.micros(seconds,",
         CLOCKS,

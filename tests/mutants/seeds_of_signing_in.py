@@ -8,7 +8,7 @@ GATE = ("tests/server/auth",)
 SHORT_WAY = ("tests/engine/test_on_postgres.py",)
 ROLES = "core/roles.py"
 KEYS = "core/keys.py"
-HANDLING = "engine/keys.py"
+HANDLING = "engine/verbs/api_keys.py"
 
 SIGNING_IN = (
     # --- keys
@@ -41,17 +41,17 @@ SIGNING_IN = (
     Mutant("reach: others' mail", ROLES, "principal.agent != query.agent:", "False:"),
     Mutant("reach: mail for viewers", ROLES, 'q.Inbox: "agent", q.Messages: "member"', ""),
     Mutant("reach: checkpoints for viewers", ROLES, 'level_of(principal.role) > level_of("viewer")', "True"),
-    Mutant("reach: all projects are listed", "engine/upkeep.py", "if not only or p.id in only", ""),
+    Mutant("reach: all projects are listed", "engine/duties/sweep.py", "if not only or p.id in only", ""),
     Mutant(
         "reach: the short way goes by the receipt alone",
-        "engine/fused/holders.py",
+        "engine/runtime/fast_path/held_claims.py",
         "    _check_holders(asking, done)\n",
         "",
         SHORT_WAY,
     ),
     Mutant(
         "reach: one principal's leave is another's",
-        "engine/fused/runs.py",
+        "engine/runtime/fast_path/command_run.py",
         "if principal.projects or principal.is_proven:",
         "if False:",
         SHORT_WAY,

@@ -6,13 +6,13 @@ from tests.mutants.mutant import Mutant
 
 COPYING = ("tests/engine/test_copying.py",)
 SERVER = ("tests/server/test_deliveries.py",)
-SCHEDULES = "engine/sources/scheduling.py"
-FIRING = "engine/sources/firing.py"
-PRODUCING = "engine/sources/producing.py"
+SCHEDULES = "engine/sources/schedules.py"
+FIRING = "engine/sources/trigger_duty.py"
+PRODUCING = "engine/sources/template_tasks.py"
 TRIGGERS = "core/triggers.py"
 SIGNATURES = "core/signatures.py"
-TRIGGERING = "engine/sources/triggering.py"
-DELIVERING = "engine/sources/delivering.py"
+TRIGGERING = "engine/sources/triggers.py"
+DELIVERING = "engine/sources/deliveries.py"
 ROUTE = "server/delivery_routes.py"
 
 SOURCES = (
@@ -36,7 +36,7 @@ SOURCES = (
     ),
     Mutant(
         "schedule: fires with the next round only",
-        "engine/coordinating.py",
+        "engine/duties/election.py",
         "scheduling.fire, scheduling.first_due)",
         "scheduling.fire)",
     ),
@@ -64,7 +64,7 @@ SOURCES = (
     Mutant("trigger: loops", FIRING, "if depth > rule.DEEPEST:", "if False:"),
     Mutant(
         "trigger: subtasks begin anew",
-        "engine/sources/hearing.py",
+        "engine/sources/event_values.py",
         "first = task if task.root is None else work.get(Task, task.project, task.root)",
         "first = task",
     ),
@@ -84,7 +84,7 @@ SOURCES = (
     ),
     Mutant(
         "trigger: a cursor keeps its number in another store",
-        "engine/copying.py",
+        "engine/project_copy.py",
         "        _follow(work, old, project)\n",
         "",
         COPYING,
@@ -138,13 +138,13 @@ SOURCES = (
     # --- the watch
     Mutant(
         "watch: about itself",
-        "engine/sources/watching.py",
+        "engine/sources/failure_watch.py",
         " or first.created_by.startswith(watching.CREATED_BY):",
         ":",
     ),
     Mutant(
         "watch: again while one is open",
-        "engine/sources/watching.py",
+        "engine/sources/failure_watch.py",
         "        and not _is_open(asked.get(subject.name))\n",
         "",
     ),

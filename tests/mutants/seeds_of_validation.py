@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 RULES = "core/validation.py"
-DECIDING = "engine/checks/validating.py"
+DECIDING = "engine/checks/validation_verbs.py"
 MEANWHILE = ("tests/validators/test_claims_meanwhile.py",)
 TRUSTING = ("tests/cli/test_validating.py",)
 
@@ -70,7 +70,7 @@ VALIDATION = (
     Mutant("validation: checked tasks are plain", "core/plain.py", "task.checked or ", ""),
     Mutant(
         "validation: an edit changes what waits for its verdict",
-        "engine/editing.py",
+        "engine/verbs/edit.py",
         "    if closing and _waits_for_verdict(work, task):",
         "    if False:",
     ),
@@ -82,13 +82,13 @@ VALIDATION = (
     ),
     Mutant(
         "validation: invalid outputs without end",
-        "engine/checks/handing_in.py",
+        "engine/checks/submission_checks.py",
         "is_last = marked.invalid >= MOST_INVALID",
         "is_last = False",
     ),
     Mutant(
         "validation: a batch waits for a check",
-        "engine/engine.py",
+        "engine/runtime/engine.py",
         "return run_without(lambda some, check: self._run_part(some, TRIES, check), batch, callers)",
         "return run_without(lambda some, check: self._run_part(some, TRIES), batch, callers)",
         MEANWHILE,

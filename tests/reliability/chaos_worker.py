@@ -15,7 +15,7 @@ from tenure.core.errors import OutcomeUnknown, StoreAway, TenureError
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Task
 from tenure.engine import Engine
-from tenure.engine.gathering import Gatherer
+from tenure.engine.runtime.batcher import Gatherer
 from tenure.stores.postgres import link
 from tests.reliability.storm_log import GAVE_UP
 from tests.reliability.storm_worker import Worker

@@ -20,11 +20,11 @@ from pathlib import Path
 from tenure.core.events import Event
 from tenure.core.records import Leader
 from tenure.engine import Engine
-from tenure.engine.coordinating import STORE, Duty, Led
-from tenure.engine.coordinator import SOONEST, Coordinator, Note
-from tenure.engine.leading import COORDINATOR
-from tenure.engine.settling import Report
-from tenure.engine.work import Work
+from tenure.engine.duties.coordinator import SOONEST, Coordinator, Note
+from tenure.engine.duties.election import STORE, Duty, Led
+from tenure.engine.runtime.settle import Report
+from tenure.engine.runtime.unit_of_work import Work
+from tenure.engine.verbs.lead import COORDINATOR
 from tests.reliability.ground import end_when_told
 from tests.reliability.storm import MOST_STOPPED, STOPPED_FOR, Storm, ends, make_store
 from tests.reliability.storm_worker import LEASE, NAMED, PROJECT, Worker, open_engine

@@ -23,9 +23,9 @@ from tenure.core.commands import NewTask, Template
 from tenure.core.filters import Prefix
 from tenure.core.records import Schedule, Task
 from tenure.engine import Engine
-from tenure.engine.coordinating import DUTIES
-from tenure.engine.coordinator import SOONEST, Coordinator, Note
-from tenure.engine.sources import firing
+from tenure.engine.duties.coordinator import SOONEST, Coordinator, Note
+from tenure.engine.duties.election import DUTIES
+from tenure.engine.sources import trigger_duty
 from tenure.stores.port import Store
 from tenure.stores.postgres import Postgres
 from tenure.stores.sqlite import Sqlite
@@ -148,8 +148,8 @@ def finish(engine: Engine, first: int, ticks: int) -> int:
                 end = schedule.next_at
         if end:
             engine.do(c.PauseSchedule(project=PROJECT, schedule="minute"))
-    while firing.projects_with_news(engine, 0):
-        firing.hear(engine, PROJECT)
+    while trigger_duty.projects_with_news(engine, 0):
+        trigger_duty.hear(engine, PROJECT)
     last.resign()
     return end
 

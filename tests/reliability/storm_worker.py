@@ -17,7 +17,7 @@ from tenure.core.errors import TenureError
 from tenure.core.outcomes import Outcome
 from tenure.core.records import RetryPolicy, Task, replace
 from tenure.engine import Engine
-from tenure.engine.trials import Trials
+from tenure.engine.runtime.optimistic import Trials
 from tenure.stores.opening import open_store
 from tests.reliability.storm_log import Log, estate_of, log_path
 

@@ -16,7 +16,7 @@ import tenure
 from tenure.client.chance import SystemChance
 from tenure.core.records import Leader, replace
 from tenure.engine import Engine
-from tenure.engine.coordinator import Coordinator
+from tenure.engine.duties.coordinator import Coordinator
 from tenure.server import coordinator_routes
 from tenure.server.coordinator_routes import Desk
 from tenure.server.requests import Request

@@ -11,7 +11,7 @@ from tenure.core.commands import OWNER, NewTask
 from tenure.core.errors import Overloaded
 from tenure.core.queries import History, Status
 from tenure.engine import Engine
-from tenure.engine.looking import look
+from tenure.engine.reads.query_table import look
 from tenure.server import service as service_
 from tenure.server.service import Service
 from tenure.stores.opening import open_store

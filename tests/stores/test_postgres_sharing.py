@@ -18,7 +18,7 @@ from tenure.core.errors import Conflict, StoreAway, TenureError
 from tenure.core.receipts import Receipt, parse_receipt
 from tenure.core.records import Agent, Result, Task
 from tenure.engine import Engine
-from tenure.engine.trials import FROM
+from tenure.engine.runtime.optimistic import FROM
 from tenure.stores.fused import TOLD, Completion, Grant, Renewal, Unusual
 from tenure.stores.port import Change
 from tenure.stores.postgres import Postgres, hot, queries

@@ -15,9 +15,10 @@ from tenure.core import commands as c
 from tenure.core import signatures
 from tenure.core.commands import Dependency, NewTask, Principal, Template, Totals
 from tenure.core.records import Cycles, Watch
-from tenure.engine import Engine, archiving
-from tenure.engine.coordinating import stand
-from tenure.engine.sources import firing, scheduling, watching
+from tenure.engine import Engine
+from tenure.engine.archive import mover
+from tenure.engine.duties.election import stand
+from tenure.engine.sources import failure_watch, schedules, trigger_duty
 from tenure.stores.port import FUSED, Store
 from tenure.testing.clock import FakeClock
 
@@ -93,7 +94,7 @@ class World:
         return str(self.row(name).state)
 
     def row(self, name: str) -> Any:
-        from tenure.engine.naming import task_named
+        from tenure.engine.runtime.references import task_named
 
         with self.engine.reading((self.project,)) as work:
             return task_named(work, self.project, name)
@@ -147,7 +148,7 @@ def attic(world: World) -> None:
         world.finish(key)
     world.do(c.Cancel, task=world.add("never mind"), reason="not wanted")
     family(world)
-    moved = archiving.move_all(world.engine, "attic")
+    moved = mover.move_all(world.engine, "attic")
     assert (moved.tasks, moved.failed) == (11, {})
     world.do(c.Reset, task=done[0])  # brought back, and open
     world.do(c.Note, task=done[1], text="brought back by a note")
@@ -339,9 +340,9 @@ def auto(world: World) -> None:
     for _ in range(3):
         world.bury(world.add("fragile", max_attempts=1, tags=("fragile",)), 1)
     world.wait(130)
-    firing.hear(world.engine, "auto")
-    scheduling.fire(world.engine, "auto")
-    watching.look_out(world.engine, "auto")
+    trigger_duty.hear(world.engine, "auto")
+    schedules.fire(world.engine, "auto")
+    failure_watch.look_out(world.engine, "auto")
     for name, more in (("laptop", {}), ("build", {"agent": "ann", "projects": ("shop",)}), ("gone", {})):
         world.do(c.CreateKey, project="", name=name, role="agent" if "agent" in more else "member", **more)
     keys = [world.do(c.CreateKey, project="", name=n, role="member", expires_in=900 * HOUR) for n in ("r", "v")]

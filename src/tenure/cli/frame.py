@@ -156,7 +156,7 @@ class Run:
         )  # fmt: skip
         if not client.is_remote and (self.setting("prices") or self.setting("tiers")):
             from tenure.config import file_of
-            from tenure.engine.models.own import Own
+            from tenure.engine.models.user_tables import Own
 
             client.engine.own = Own(file_of(self.settings, "prices"), file_of(self.settings, "tiers"))
         return client

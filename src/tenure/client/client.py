@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from tenure.core.errors import TenureError
     from tenure.core.queries import Query
     from tenure.engine import Chance, Engine
-    from tenure.engine.archiving import Moved
-    from tenure.engine.clocks import Accepted, ClockState
-    from tenure.engine.gathering import Gatherer
+    from tenure.engine.archive.mover import Moved
+    from tenure.engine.runtime.batcher import Gatherer
+    from tenure.engine.runtime.clock_repair import Accepted, ClockState
     from tenure.stores.port import Clock, Store
 
 __all__ = ["Client"]
@@ -194,7 +194,7 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
     def verify(self) -> list[str]:
         """What is wrong with the store; empty when every promise holds."""
         local = self._local("verify")
-        from tenure.engine.verifying.artifacts import lost
+        from tenure.engine.verify.artifact_rows import lost
 
         return [*local.store.check(), *local.engine.verify(), *lost(local.engine)]
 
@@ -208,8 +208,8 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
         Where nobody leads, triggers hear the rest of the log first; what some reader has not passed stays.
         """
         engine = self._local("archive").engine
-        from tenure.engine.archiving import move_all
-        from tenure.engine.coordinating import hear_alone
+        from tenure.engine.archive.mover import move_all
+        from tenure.engine.duties.election import hear_alone
 
         hear_alone(engine, self.project, f"archive-{self.session}")
         return move_all(engine, self.project, older=None if older is None else round(older * 1e6))
@@ -217,13 +217,13 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
     def could_archive(self, *, older: float | None = None) -> int:
         """How many tasks `archive_finished` would move; nothing is written."""
         engine = self._local("archive").engine
-        from tenure.engine.archiving import could_move
+        from tenure.engine.archive.mover import could_move
 
         return could_move(engine, self.project, older=None if older is None else round(older * 1e6))
 
     def clock(self) -> ClockState:
         """How the clock stands to the store's time; nothing is written."""
-        from tenure.engine.clocks import clock_state
+        from tenure.engine.runtime.clock_repair import clock_state
 
         return clock_state(self._local("clock").engine)
 

@@ -9,9 +9,9 @@ from tenure.client.ways.places import Places
 from tenure.client.ways.way import StoreOnly, is_server
 from tenure.core.errors import CopyRefused, NotFound
 from tenure.engine import Chance, Engine
-from tenure.engine.copying import Copied, copy_project
-from tenure.engine.upkeep import projects
-from tenure.engine.verifying.artifacts import lost
+from tenure.engine.duties.sweep import projects
+from tenure.engine.project_copy import Copied, copy_project
+from tenure.engine.verify.artifact_rows import lost
 from tenure.stores.opening import open_store
 
 

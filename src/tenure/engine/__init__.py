@@ -1,14 +1,15 @@
-"""The operations, run in batches inside one store transaction, and the loops that keep them true.
+"""The operations, run in batches inside one store transaction, and the duties that keep them prompt.
 
-`Engine.run` takes commands and gives one outcome each: it begins a transaction, settles what is due, lets the
-handlers decide with core's pure rules, saves rows and events together, and commits. One module holds the verbs of
-one theme; `handlers.py` is the table of all. May import core and the store port, never a store.
+`Engine.run` takes commands and gives one outcome each: it begins a transaction, settles what is due, lets the handlers
+decide with core's pure rules, saves rows and events together, and commits. `runtime/` is how a batch runs, `verbs/` the
+commands, `reads/` the queries, `duties/` what the leader does; then the themes: `archive`, `artifacts`, `budgets`,
+`checks`, `models`, `sources`, `verify`. May import core and the store port, never a store.
 
-To add a command: a struct in core/commands/, its role in core/roles.py, a function in the module of its theme and
-its line in that module's HANDLERS.
+To add a command: a struct in core/commands/, its role in core/roles.py, its route in client/routes.py, a function in
+the module of its theme and its line in that module's HANDLERS.
 """
 
-from tenure.engine.engine import Answer, Engine
-from tenure.engine.work import Chance
+from tenure.engine.runtime.engine import Answer, Engine
+from tenure.engine.runtime.unit_of_work import Chance
 
 __all__ = ["Answer", "Chance", "Engine"]

@@ -26,7 +26,7 @@ from tenure.core.errors import TenureError
 from tenure.core.outcomes import Outcome
 from tenure.core.records import replace
 from tenure.engine import Engine
-from tenure.engine.gathering import Gatherer
+from tenure.engine.runtime.batcher import Gatherer
 from tenure.mcp.seats import Seat
 from tenure.mcp.speaking import kind_of, type_of
 

@@ -19,7 +19,7 @@ from tenure.client import Client
 from tenure.config import Home, NoStore, Value, file_of, find_home, read_settings
 from tenure.core.commands import Process
 from tenure.core.outcomes import Outcome
-from tenure.engine.models.own import Own
+from tenure.engine.models.user_tables import Own
 from tenure.mcp.speaking import Caller, who_speaks
 
 STALE_AFTER = 1800.0  # an agent that thinks is silent for longer than a worker that beats

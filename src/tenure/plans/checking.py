@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from tenure.client import Client
 from tenure.core import ids
 from tenure.core.errors import InvalidInput, NotFound
-from tenure.engine.projects import TRACKS
+from tenure.engine.verbs.projects import TRACKS
 from tenure.plans.files import PlanFile, Reading, read
 from tenure.plans.nodes import Finding, Findings
 

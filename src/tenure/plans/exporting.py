@@ -19,7 +19,7 @@ from tenure.core.errors import Cycle, NotFound
 from tenure.core.priority import TIERS
 from tenure.core.records import RetryPolicy
 from tenure.core.retry import in_our_words
-from tenure.engine.projects import TRACKS
+from tenure.engine.verbs.projects import TRACKS
 from tenure.plans import yaml_writing
 from tenure.plans.times import SECOND, spell_duration, spell_instant
 

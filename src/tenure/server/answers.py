@@ -14,7 +14,7 @@ from tenure.client.wire import outcome_value, plain
 from tenure.core.errors import TenureError
 from tenure.core.outcomes import CODES, Outcome
 from tenure.core.queries import Log, Query, Tasks
-from tenure.engine.reading import MOST_EVENTS, MOST_LISTED
+from tenure.engine.reads.tasks import MOST_EVENTS, MOST_LISTED
 
 JSON = b"application/json"
 PROBLEM = b"application/problem+json"

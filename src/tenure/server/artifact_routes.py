@@ -26,7 +26,7 @@ from tenure.core.commands import PutArtifact
 from tenure.core.errors import InvalidInput, Overloaded, TenureError, TooLarge
 from tenure.core.outcomes import Outcome
 from tenure.core.roles import check_kind
-from tenure.engine.artifacts import putting
+from tenure.engine.artifacts import artifact_verbs
 from tenure.server import answers
 from tenure.server.answers import Answer
 from tenure.server.app import Place, Streamed
@@ -74,7 +74,7 @@ class Desk:
         check_kind(request.principal, PutArtifact)
         asked = _asked(request)
         ready = await self._threads.run(
-            putting.ready, self._engine, asked.project, asked.receipt, asked.name, request.principal
+            artifact_verbs.ready, self._engine, asked.project, asked.receipt, asked.name, request.principal
         )
         if isinstance(ready, Outcome):
             return answers.of_outcome(ready)
@@ -90,7 +90,7 @@ class Desk:
         )  # fmt: skip
         outcome = await self._service.do(command, request.principal)
         if not outcome.ok:
-            await self._threads.run(putting.left, self._engine, asked.project, kept.digest, kept.size)
+            await self._threads.run(artifact_verbs.left, self._engine, asked.project, kept.digest, kept.size)
         return answers.of_outcome(outcome)
 
     async def _kept(self, request: Request, asked: _Asked, largest: int) -> Kept:
@@ -110,7 +110,7 @@ class Desk:
     async def get(self, request: Request) -> Answer | Streamed:
         fields = request.fields
         view: Any = await self._threads.run(
-            putting.found, self._engine, fields["project"], fields["task"], fields["name"], _generation(request),
+            artifact_verbs.found, self._engine, fields["project"], fields["task"], fields["name"], _generation(request),
             request.principal,
         )  # fmt: skip
         etag = f'"{view["digest"]}"'

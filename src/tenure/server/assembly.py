@@ -10,7 +10,7 @@ from tenure.core.errors import TenureError
 from tenure.core.outcomes import Outcome
 from tenure.core.roles import check_all_projects
 from tenure.engine import Engine
-from tenure.engine.coordinator import Cycle
+from tenure.engine.duties.coordinator import Cycle
 from tenure.server import artifact_routes, coordinator_routes, delivery_routes, document_routes, sign_in_routes
 from tenure.server.answers import Answer
 from tenure.server.app import App, Place

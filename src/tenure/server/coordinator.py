@@ -10,7 +10,7 @@ from typing import Any
 
 from tenure.agents import processes
 from tenure.engine import Engine
-from tenure.engine.coordinator import Coordinator, Note
+from tenure.engine.duties.coordinator import Coordinator, Note
 
 __all__ = ["Coordinator", "Note", "coordinator_of"]
 

@@ -15,8 +15,8 @@ from tenure.core.decoding import check_json
 from tenure.core.errors import InvalidInput, StoreAway, TenureError
 from tenure.core.roles import check_coordinator
 from tenure.engine import Engine
-from tenure.engine.coordinator import Coordinator
-from tenure.engine.coordinator_reports import MOST_LOGGED, logs, recover, status
+from tenure.engine.duties.coordinator import Coordinator
+from tenure.engine.reads.coordinator_status import MOST_LOGGED, logs, recover, status
 from tenure.server import answers
 from tenure.server.answers import Answer
 from tenure.server.app import Place

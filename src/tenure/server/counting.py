@@ -19,7 +19,7 @@ from tenure.core.errors import StoreError
 from tenure.core.events import Event
 from tenure.core.outcomes import Outcome
 from tenure.engine import Engine
-from tenure.engine.leading import COORDINATOR
+from tenure.engine.verbs.lead import COORDINATOR
 from tenure.server.metrics import Metrics
 from tenure.server.remembering import Remembered
 

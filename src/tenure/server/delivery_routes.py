@@ -15,7 +15,7 @@ from tenure.core import signatures
 from tenure.core.commands import Deliver, Principal
 from tenure.core.errors import RateLimited, TenureError
 from tenure.core.outcomes import Outcome
-from tenure.engine.sources.delivering import is_genuine, not_genuine
+from tenure.engine.sources.deliveries import is_genuine, not_genuine
 from tenure.server import answers
 from tenure.server.answers import Answer
 from tenure.server.app import Place

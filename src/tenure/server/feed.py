@@ -22,7 +22,7 @@ from tenure.core.errors import StoreError, TenureError
 from tenure.core.events import Event
 from tenure.core.filters import matches
 from tenure.engine import Engine
-from tenure.engine.reading import event_view
+from tenure.engine.reads.tasks import event_view
 
 PAGE = 1000
 WAIT = 0.2  # seconds between looks whether the server is closing

@@ -22,7 +22,7 @@ from tenure.core import lifecycle
 from tenure.core.errors import TenureError
 from tenure.core.queries import Gauges
 from tenure.engine import Engine
-from tenure.engine.looking import look
+from tenure.engine.reads.query_table import look
 from tenure.server.measures import STANDING
 from tenure.server.metrics import MOST_PROJECTS, Metrics
 

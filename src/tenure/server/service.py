@@ -16,8 +16,8 @@ from tenure.core.errors import Overloaded, StoreError, TenureError
 from tenure.core.outcomes import Outcome
 from tenure.core.queries import Query
 from tenure.engine import Engine
-from tenure.engine.gathering import Gatherer
-from tenure.engine.looking import look
+from tenure.engine.reads.query_table import look
+from tenure.engine.runtime.batcher import Gatherer
 from tenure.server.feed import Feed
 from tenure.server.waiting_room import StillGood, WaitingRoom
 

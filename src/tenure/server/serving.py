@@ -19,7 +19,7 @@ from tenure.client.ways.local_token import PREFIX, remove_token, token_file, wri
 from tenure.config import BadConfig, Settings
 from tenure.core.queries import Keys
 from tenure.engine import Engine
-from tenure.engine.looking import look
+from tenure.engine.reads.query_table import look
 from tenure.server.app import Inner
 from tenure.server.assembly import Assembly
 from tenure.server.auth.policy import check_bind, policy_of

@@ -17,7 +17,7 @@ from tenure.client import Client
 from tenure.client.routes import COMMANDS, LOOKS, PREFIX, route_of
 from tenure.client.wire import is_instant
 from tenure.core.roles import ROLES
-from tenure.engine.looking import look
+from tenure.engine.reads.query_table import look
 from tenure.server import answers
 from tenure.server.assembly import Assembly
 from tenure.server.auth.policy import Policy

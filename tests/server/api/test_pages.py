@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import requests
 
-from tenure.engine.reading import MOST_LISTED, ORDERS
+from tenure.engine.reads.tasks import MOST_LISTED, ORDERS
 from tenure.testing.factories import PROJECT
 
 

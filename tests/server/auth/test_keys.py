@@ -11,7 +11,7 @@ import pytest
 from tenure.core import commands as c
 from tenure.core import queries as q
 from tenure.core.errors import InvalidInput, NotAllowed, NotSignedIn, RateLimited, StoreAway
-from tenure.engine.looking import look
+from tenure.engine.reads.query_table import look
 from tenure.server.auth import rings
 from tenure.server.auth.gate import Gate
 from tenure.server.auth.policy import Policy

@@ -10,7 +10,7 @@ import pytest
 from tenure.core import commands as c
 from tenure.core.commands import OWNER
 from tenure.core.errors import StoreAway
-from tenure.engine.leading import COORDINATOR
+from tenure.engine.verbs.lead import COORDINATOR
 from tenure.server import counting, remembering
 from tenure.server.assembly import Assembly
 from tenure.server.auth.policy import Policy

@@ -15,11 +15,11 @@ from tenure.core.causes import QUESTION
 from tenure.core.filters import Present, Range
 from tenure.core.priority import parse_lane
 from tenure.core.records import Agent, Edge, Leader, Project, Reservation, Schedule, Task, Trigger
-from tenure.engine.effects import living
-from tenure.engine.leading import COORDINATOR
-from tenure.engine.readers import holding_back
-from tenure.engine.settling import Report, settle_due
-from tenure.engine.work import Work
+from tenure.engine.archive.log_readers import holding_back
+from tenure.engine.runtime.effects import living
+from tenure.engine.runtime.settle import Report, settle_due
+from tenure.engine.runtime.unit_of_work import Work
+from tenure.engine.verbs.lead import COORDINATOR
 
 if TYPE_CHECKING:
     from tenure.cli.doctor.verb import Patient

@@ -16,7 +16,7 @@ from tenure.stores.port import Clock
 if TYPE_CHECKING:
     from tenure.client.contents import Got, Putting, Wanted
     from tenure.core.queries import Query
-    from tenure.engine.gathering import Gatherer
+    from tenure.engine.runtime.batcher import Gatherer
 
 GLANCE = 0.2  # seconds between looks whether the waiter still wants to know
 
@@ -42,7 +42,7 @@ class Local:
         self._monotonic = monotonic
         self.gatherer: Gatherer | None = None
         if gather:
-            from tenure.engine.gathering import Gatherer
+            from tenure.engine.runtime.batcher import Gatherer
 
             self.gatherer = Gatherer(self.engine)
 
@@ -58,23 +58,23 @@ class Local:
     def stay(
         self, command: ClaimNext, seconds: float, principal: Principal, is_wanted: Callable[[], bool] | None = None
     ) -> Outcome:
-        from tenure.engine.waiting import claim_next_or_wait
+        from tenure.engine.runtime.work_wait import claim_next_or_wait
 
         return claim_next_or_wait(
             self.engine, command, seconds, self._monotonic, principal, is_wanted=is_wanted, do=self.do
         )
 
     def look(self, query: Query, principal: Principal) -> Any:
-        from tenure.engine.looking import look  # a claim needs none of it
+        from tenure.engine.reads.query_table import look  # a claim needs none of it
 
         return look(self.engine, query, principal)
 
     def put(self, asked: Putting, principal: Principal) -> Outcome:
         from tenure.artifacts.port import put
-        from tenure.engine.artifacts import putting
+        from tenure.engine.artifacts import artifact_verbs
 
         project, source = asked.project, asked.source
-        ready = putting.ready(self.engine, project, asked.receipt, asked.name, principal)
+        ready = artifact_verbs.ready(self.engine, project, asked.receipt, asked.name, principal)
         if isinstance(ready, Outcome):
             return ready
         kept = put(self.places(project), source.pieces(), largest=ready.largest, expected=source.digest)
@@ -86,12 +86,12 @@ class Local:
             principal,
         )  # fmt: skip
         if not outcome.ok:
-            putting.left(self.engine, project, kept.digest, kept.size)
+            artifact_verbs.left(self.engine, project, kept.digest, kept.size)
         return outcome
 
     def get(self, asked: Wanted, principal: Principal) -> Got:
         from tenure.client.contents import Got
-        from tenure.engine.artifacts.putting import found
+        from tenure.engine.artifacts.artifact_verbs import found
 
         view: Any = found(self.engine, asked.project, asked.task, asked.name, asked.generation, principal)
         return Got(view, self.places(asked.project).read(view["digest"], start=asked.start, end=asked.end))

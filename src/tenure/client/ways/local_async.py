@@ -13,7 +13,7 @@ from tenure.client.ways.local import Local
 from tenure.core.commands import ClaimNext, Command, Principal
 from tenure.core.errors import TenureError
 from tenure.core.outcomes import Outcome
-from tenure.engine.waiting import POLL_WITH_WAKE_UPS, POLL_WITHOUT, SHORTEST
+from tenure.engine.runtime.work_wait import POLL_WITH_WAKE_UPS, POLL_WITHOUT, SHORTEST
 from tenure.stores.port import WAKE_UPS
 
 if TYPE_CHECKING:

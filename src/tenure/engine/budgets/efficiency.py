@@ -12,10 +12,10 @@ from tenure.core.estimates import tokens_of
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Result, Usage, replace
 from tenure.core.usage import check_all
-from tenure.engine.effects import spread
-from tenure.engine.holding import Hold
-from tenure.engine.submitting import new_result
-from tenure.engine.work import Work
+from tenure.engine.runtime.effects import spread
+from tenure.engine.runtime.unit_of_work import Work
+from tenure.engine.verbs.holder_verbs import Hold
+from tenure.engine.verbs.submit import new_result
 
 REVIEW = "review"  # in the lineage
 

@@ -17,7 +17,7 @@ from tenure.core.errors import TenureError
 from tenure.core.validation import NONE, REVIEW, validator_of
 
 if TYPE_CHECKING:
-    from tenure.engine.work import Work
+    from tenure.engine.runtime.unit_of_work import Work
 
 MOST_PROVEN = 1000
 

@@ -20,7 +20,8 @@ from tenure.core.errors import NotAllowed, NotSignedIn, Overloaded, TenureError
 from tenure.core.events import Event
 from tenure.core.records import ApiKey
 from tenure.core.web_sessions import TOKEN_BYTES, is_good, session_id
-from tenure.engine import Engine, web_sessions
+from tenure.engine import Engine
+from tenure.engine.verbs import web_sessions
 from tenure.server.auth import cookies
 from tenure.server.auth.key_sets import Fetch
 from tenure.server.auth.looks import MustLook

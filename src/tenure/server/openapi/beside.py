@@ -7,7 +7,7 @@ from typing import Any
 from tenure.client.routes import ARTIFACT, BATCH, DELIVERIES, NEWS, PREFIX, PREVIEW
 from tenure.core import inputs, roles
 from tenure.core.events import LEVELS
-from tenure.engine.coordinator_reports import MOST_LOGGED
+from tenure.engine.reads.coordinator_status import MOST_LOGGED
 from tenure.server.openapi import examples
 from tenure.server.openapi.bounds import Schema
 from tenure.server.openapi.operations import JSON, PROBLEM, Operation, page, parameter, path_parameters, problems

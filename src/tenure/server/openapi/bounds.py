@@ -23,12 +23,12 @@ from tenure.core import (
     team,
     usage,
 )  # fmt: skip
-from tenure.engine import keys
-from tenure.engine.budgets.allotting import ONCE
-from tenure.engine.claiming import MOST_AT_ONCE
-from tenure.engine.overview import LONGEST as MOST_MINUTES
-from tenure.engine.reading import ORDERS
-from tenure.engine.spending import BY
+from tenure.engine.budgets.budget_verbs import ONCE
+from tenure.engine.reads.overview import LONGEST as MOST_MINUTES
+from tenure.engine.reads.tasks import ORDERS
+from tenure.engine.verbs import api_keys
+from tenure.engine.verbs.claim import MOST_AT_ONCE
+from tenure.engine.verbs.usage import BY
 
 Schema = dict[str, Any]
 
@@ -92,10 +92,10 @@ OF_FIELD: dict[str, Schema] = {
     "RetryWords.no_retry_on": {"items": _one_of((*retry.CLASSES, *retry.CLASS_ALIASES))},
     **dict.fromkeys(("done_in", "retry_after", "initial_delay", "cap"), NOT_BELOW),
     **dict.fromkeys(("NewTrack.name", "DefineTrack.name", "NewTask.name", "NewTask.idempotency_key"), NAMED),
-    "CreateKey.name": {"minLength": 1, "maxLength": keys.LONGEST_NAME},
+    "CreateKey.name": {"minLength": 1, "maxLength": api_keys.LONGEST_NAME},
     "CreateKey.projects": LISTED,
     "expires_in": {"minimum": 1},
-    "grace": {"minimum": 0, "maximum": keys.LONGEST_GRACE},
+    "grace": {"minimum": 0, "maximum": api_keys.LONGEST_GRACE},
     "max_concurrent_tasks": {"minimum": 1},
     "SetBudget.period": _one_of([*budgets.PERIODS, ONCE]),
     "SetBudget.tokens": {"minimum": 0, "maximum": budgets.MOST_TOKENS},

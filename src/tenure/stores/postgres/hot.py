@@ -284,7 +284,7 @@ FROM found AS f
 
 
 # Where the commit comes right behind, a division by nought keeps it from being run unless all is as usual: nothing of
-# what `engine/fused/holders.py` would do after it is due. A lone task's dag is named as in `graph.lone_dag`.
+# what `fast_path/held_claims.py` would do after it is due. A lone task's dag is named as in `graph.lone_dag`.
 _GUARD = """CASE WHEN {is_last} THEN 1 / ((SELECT count(*) FROM {written}) = cardinality($5::text[])
         AND (SELECT bool_and({usual}) FROM {rows}))::integer END"""
 _IS_HEARD = (

@@ -14,8 +14,8 @@ from tenure.core.commands import Command, NewTask, Principal
 from tenure.core.errors import RequestIdReused, TooLarge
 from tenure.core.inputs import LARGEST_CLAIM_METADATA
 from tenure.core.records import Request, Reservation, Task, replace
-from tenure.engine import reading
-from tenure.engine.requests import LARGEST_ANSWERED, MOST_ANSWERED
+from tenure.engine.reads.tasks import history
+from tenure.engine.runtime.repeats import LARGEST_ANSWERED, MOST_ANSWERED
 from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import AGENT, PROJECT, Scene, code_of
 
@@ -221,7 +221,7 @@ class AnsweredRequests(Stage):
             scene.next("ann", metadata={"ticket": "T-8"}, request_id="r1")
         key = str((first.task or {})["key"])
         with scene.engine.reading((PROJECT,)) as work:
-            assert [entry["metadata"] for entry in reading.history(work, PROJECT, key)] == [said]
+            assert [entry["metadata"] for entry in history(work, PROJECT, key)] == [said]
         with pytest.raises(TooLarge, match="metadata"):
             scene.claim(scene.add(), metadata={"text": "x" * LARGEST_CLAIM_METADATA})
 

@@ -11,7 +11,8 @@ from tenure.core import commands as c
 from tenure.core.commands import Dependency, NewTask, Totals
 from tenure.core.errors import InvalidInput
 from tenure.core.records import Archived, Brief, Claim, Dag, Result, Task, Track, Usage, replace
-from tenure.engine import archiving, describing, reading
+from tenure.engine.archive import mover
+from tenure.engine.reads import plan_export, tasks
 from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import PROJECT, Scene
 
@@ -25,7 +26,7 @@ def churning(scene: Scene, **limits: int) -> None:
 
 def moved(scene: Scene) -> int:
     """How many tasks one round moves; nothing may be left behind by an error."""
-    done = archiving.move_all(scene.engine, PROJECT)
+    done = mover.move_all(scene.engine, PROJECT)
     assert done.failed == {}
     assert scene.engine.verify() == []
     return done.tasks
@@ -130,7 +131,7 @@ class Archive(Stage):
         assert moved(scene) == 1
         assert archived(scene) == ["A-001-0"]
         assert scene.claim("A-003").inputs == {"A-002-1": {"data": "output of A-002", **_accepted(scene, "A-002")}}
-        assert look(scene, reading.show, "A-002")["depends_on"][0]["met"]
+        assert look(scene, tasks.show, "A-002")["depends_on"][0]["met"]
 
     def test_a_dag_goes_when_all_of_it_is_finished(self, scene: Scene) -> None:
         churning(scene)
@@ -152,7 +153,7 @@ class Archive(Stage):
         assert moved(scene) == 0
         scene.finish("A-001::2")
         assert moved(scene) == 3
-        assert look(scene, reading.show, "A-001")["subtasks"] == ["A-001-parent::1", "A-001-parent::2"]
+        assert look(scene, tasks.show, "A-001")["subtasks"] == ["A-001-parent::1", "A-001-parent::2"]
 
     def test_a_dead_letter_stays_until_it_is_resolved(self, scene: Scene) -> None:
         churning(scene)
@@ -205,7 +206,7 @@ class Archive(Stage):
 
     def test_pages_that_must_stay_do_not_hide_what_lies_behind_them(self, scene: Scene) -> None:
         churning(scene)
-        count = archiving.PAGE + 5
+        count = mover.PAGE + 5
         scene.plan(*(NewTask(title=str(n)) for n in range(count)), NewTask(title="open"))
         scene.finish(*(f"A-{n:03d}" for n in range(1, count + 1)))
         scene.pass_time(seconds=1)
@@ -219,30 +220,30 @@ class Archive(Stage):
         scene.finish(scene.add(), scene.add())
         scene.add("open")
         before = scene.tables()
-        assert archiving.could_move(scene.engine, PROJECT) == 0
-        assert archiving.could_move(scene.engine, PROJECT, older=0) == 2
+        assert mover.could_move(scene.engine, PROJECT) == 0
+        assert mover.could_move(scene.engine, PROJECT, older=0) == 2
         assert scene.tables() == before
-        assert archiving.move_all(scene.engine, PROJECT, older=0).tasks == 2
+        assert mover.move_all(scene.engine, PROJECT, older=0).tasks == 2
 
     # --- what can still be seen -----------------------------------------------------------------------------------
 
     def test_an_archived_task_is_shown_as_it_was_and_marked(self, scene: Scene) -> None:
         key = eventful(scene)
-        views = {look_at: look(scene, look_at, key) for look_at in (reading.show, reading.history, reading.results)} | {
-            "log": look(scene, reading.log, task=key)
+        views = {look_at: look(scene, look_at, key) for look_at in (tasks.show, tasks.history, tasks.results)} | {
+            "log": look(scene, tasks.log, task=key)
         }
         churning(scene)
         scene.pass_time(seconds=1)
         assert moved(scene) == 1
         before = scene.tables()
         for look_at, seen in views.items():
-            now = look(scene, reading.log, task=key) if look_at == "log" else look(scene, look_at, key)
-            if look_at is reading.show:
+            now = look(scene, tasks.log, task=key) if look_at == "log" else look(scene, look_at, key)
+            if look_at is tasks.show:
                 assert now.pop("archived_at") == scene.now
             assert now == seen
         for name in ("A-003", key, key[:8], scene.rows(Archived)[0].id, scene.rows(Archived)[0].id[:-2]):
-            assert look(scene, reading.show, name)["key"] == key
-        assert [s["state"] for s in look(scene, reading.states, [key])] == ["completed"]
+            assert look(scene, tasks.show, name)["key"] == key
+        assert [s["state"] for s in look(scene, tasks.states, [key])] == ["completed"]
         assert scene.tables() == before  # looking writes nothing
 
     def test_lists_have_archived_tasks_only_on_request_and_in_order(self, scene: Scene) -> None:
@@ -255,7 +256,7 @@ class Archive(Stage):
         assert moved(scene) == 3
 
         def keys(**filters: Any) -> list[str]:
-            return [t["ref"][-1] for t in look(scene, reading.tasks, **filters)]
+            return [t["ref"][-1] for t in look(scene, tasks.tasks, **filters)]
 
         assert keys() == ["4"]
         assert keys(archived=True) == ["1", "2", "3", "4"]
@@ -264,7 +265,7 @@ class Archive(Stage):
         assert keys(archived=True, state="completed") == ["1", "2"]
         assert keys(archived=True, tag="odd") == ["2", "4"]
         assert keys(archived=True, agent="ann") == []
-        second = look(scene, reading.tasks, archived=True, limit=2)[-1]
+        second = look(scene, tasks.tasks, archived=True, limit=2)[-1]
         assert keys(archived=True, after=(second["created_at"], second["id"])) == ["3", "4"]
         lone = scene.rows(Archived)[0]
         assert keys(archived=True, dag=lone.id.replace("task_", "dag_")) == ["1"]
@@ -274,9 +275,9 @@ class Archive(Stage):
         scene.finish(scene.add(), scene.add(track="B"))
         scene.do(c.Cancel, task=scene.add())
         scene.add("open")
-        before = look(scene, reading.status)
+        before = look(scene, tasks.status)
         assert moved(scene) == 3
-        after = look(scene, reading.status)
+        after = look(scene, tasks.status)
         assert (after["tasks"], after["tracks"]) == (before["tasks"], before["tracks"])
         assert after["tasks"] == {"completed": 2, "cancelled": 1, "ready": 1}
 
@@ -286,10 +287,10 @@ class Archive(Stage):
         keys = scene.plan(*plan, name="release")
         scene.finish(*keys)
         (dag,) = scene.rows(Dag)
-        before = look(scene, reading.dag, dag.id), look(scene, describing.plans, plan="release")
+        before = look(scene, tasks.dag, dag.id), look(scene, plan_export.plans, plan="release")
         assert moved(scene) == 2
-        assert (look(scene, reading.dag, dag.id), look(scene, describing.plans, plan="release")) == before
-        assert look(scene, describing.plans, open_only=True) == []
+        assert (look(scene, tasks.dag, dag.id), look(scene, plan_export.plans, plan="release")) == before
+        assert look(scene, plan_export.plans, open_only=True) == []
         assert scene.do(c.Plan, tasks=plan, name="release").outcome == "UNCHANGED"
 
     def test_usage_of_archived_tasks_stays_in_every_total(self, scene: Scene) -> None:
@@ -300,16 +301,16 @@ class Archive(Stage):
             usage = (Totals(model="opus", fresh=n + 1, cost_usd=cost), Totals(model="haiku", output=5, cost_usd="1"))
             scene.submit(receipt, usage=usage)
             scene.do(c.Usage, receipt=receipt, model="opus", fresh=n + 2, cost_usd=cost)  # late, by one token
-        totals = {by: look(scene, reading.usage, by=by) for by in ("agent", "model", "session")}
-        project = look(scene, reading.status)["usage"]
+        totals = {by: look(scene, tasks.usage, by=by) for by in ("agent", "model", "session")}
+        project = look(scene, tasks.status)["usage"]
         assert moved(scene) == 3
-        assert {by: look(scene, reading.usage, by=by) for by in totals} == totals
-        assert look(scene, reading.status)["usage"] == project
-        (all_in_one,) = look(scene, reading.usage, by="task")
+        assert {by: look(scene, tasks.usage, by=by) for by in totals} == totals
+        assert look(scene, tasks.status)["usage"] == project
+        (all_in_one,) = look(scene, tasks.usage, by="task")
         assert all_in_one.pop("task") == "(archived)"
         assert all_in_one == project
         assert {row.task for row in scene.rows(Usage)} == {""}
-        assert look(scene, reading.show, "A-002")["usage"]["cost_usd"] == "1.20"
+        assert look(scene, tasks.show, "A-002")["usage"]["cost_usd"] == "1.20"
 
 
 def _accepted(scene: Scene, name: str) -> dict[str, Any]:

@@ -15,8 +15,9 @@ from tenure.core.commands import Principal
 from tenure.core.errors import InvalidInput, LimitReached, NotAllowed, NotFound, Overloaded, TooLarge
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Artifact, Content, replace
-from tenure.engine import archiving, reading
-from tenure.engine.artifacts import putting, retaining
+from tenure.engine.archive import mover
+from tenure.engine.artifacts import artifact_verbs, retention
+from tenure.engine.reads import tasks
 from tenure.testing.engine.spending import look, shown
 from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import AGENT, PROJECT, Scene, forged
@@ -44,7 +45,7 @@ def names(entries: Any) -> list[tuple[str, int]]:
 
 
 def listed(scene: Scene, key: str, **filters: Any) -> list[tuple[str, int]]:
-    return names(look(scene, putting.artifacts, key, **filters))
+    return names(look(scene, artifact_verbs.artifacts, key, **filters))
 
 
 def place_of(scene: Scene) -> MemoryArtifacts:
@@ -66,8 +67,8 @@ class Artifacts(Stage):
         }  # fmt: skip
         assert (answer.outcome, answer.again, answer.artifact) == ("OK", False, entry)
         assert shown(scene, key)["artifacts"] == [entry]
-        assert [list(h["artifacts"]) for h in look(scene, reading.history, key)] == [[entry]]
-        assert look(scene, putting.artifacts, key) == [entry]
+        assert [list(h["artifacts"]) for h in look(scene, tasks.history, key)] == [[entry]]
+        assert look(scene, artifact_verbs.artifacts, key) == [entry]
         (event,) = scene.events(kind="task.artifact")
         assert (event.message, event.generation, event.agent) == ("reports/summary.md", 1, "ann")
         assert scene.state(key) == "running"  # it began with the first write of its holder
@@ -215,7 +216,7 @@ class Artifacts(Stage):
         receipt = scene.take(key, lease=60)
 
         def ready(receipt: str, name: str = "a", by: Principal = AGENT) -> Any:
-            return putting.ready(scene.engine, PROJECT, receipt, name, by)
+            return artifact_verbs.ready(scene.engine, PROJECT, receipt, name, by)
 
         before = scene.tables()
         assert ready(receipt) == (rules.LARGEST, scene.now)
@@ -320,7 +321,7 @@ class Artifacts(Stage):
         assert granted.missing == tuple(refs[2:])
 
     def test_what_does_not_fit_into_the_inputs_is_counted(self, scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-        from tenure.engine import handing
+        from tenure.engine.reads import task_view
 
         key = scene.add()
         after = scene.add(depends_on=(key,))
@@ -328,7 +329,7 @@ class Artifacts(Stage):
         for n in range(5):
             give(scene, receipt, f"{n}")
         scene.submit(receipt)
-        monkeypatch.setattr(handing, "MOST_INPUTS", 1000)
+        monkeypatch.setattr(task_view, "MOST_INPUTS", 1000)
         entry = (scene.claim(after).inputs or {})[key]
         assert len(entry["artifacts"]) + entry["artifacts_left_out"] == 5
         assert entry["artifacts_left_out"] > 0
@@ -349,7 +350,7 @@ class Artifacts(Stage):
         receipt = scene.take(key)
         give(scene, receipt, "a.txt")
         scene.submit(receipt)
-        assert archiving.move_all(scene.engine, PROJECT, older=0).tasks == 1
+        assert mover.move_all(scene.engine, PROJECT, older=0).tasks == 1
         assert scene.stored_rows(Artifact) == []
         assert listed(scene, key) == [("a.txt", 1)]
         scene.do(c.Reset, task=key)
@@ -365,9 +366,9 @@ class Artifacts(Stage):
             scene.submit(receipt)
         give(scene, scene.take(scene.add()), "b.txt", b"stays")
         scene.do(c.DefineProject, limits={"history_retention": 1})
-        archiving.move_all(scene.engine, PROJECT, older=0)
+        mover.move_all(scene.engine, PROJECT, older=0)
         scene.pass_time(hours=25)
-        assert archiving.move_all(scene.engine, PROJECT, older=0).pruned == 2
+        assert mover.move_all(scene.engine, PROJECT, older=0).pruned == 2
         scene.engine.sweep(PROJECT)
         assert place.size(digest_of(b"goes")) == 4
         scene.pass_time(hours=25)
@@ -387,21 +388,21 @@ class Artifacts(Stage):
         scene.pass_time(seconds=60)
         scene.take(key, "bo")
         assert give(scene, old, "a", b"zombie").outcome == "STALE_GENERATION"
-        putting.left(scene.engine, PROJECT, digest_of(b"zombie"), 6)
-        assert not retaining.is_due(scene.engine, PROJECT)
+        artifact_verbs.left(scene.engine, PROJECT, digest_of(b"zombie"), 6)
+        assert not retention.is_due(scene.engine, PROJECT)
         scene.pass_time(hours=25)
-        assert retaining.is_due(scene.engine, PROJECT)
-        retaining.drop(scene.engine, PROJECT)
+        assert retention.is_due(scene.engine, PROJECT)
+        retention.drop(scene.engine, PROJECT)
         assert place.size(digest_of(b"zombie")) is None
 
     def test_a_put_that_a_sweep_may_have_undone_is_refused_and_sent_again(self, scene: Scene) -> None:
         place = place_of(scene)
         receipt = scene.take(scene.add(), lease=30 * DAYS)
-        putting.left(scene.engine, PROJECT, digest_of(b"same"), 4)
+        artifact_verbs.left(scene.engine, PROJECT, digest_of(b"same"), 4)
         scene.pass_time(hours=25)
         since = scene.now  # the bytes come, a sweep deletes them as nobody's, and then comes the row
         put(place, [b"same"], largest=10)
-        retaining.drop(scene.engine, PROJECT)
+        retention.drop(scene.engine, PROJECT)
         assert place.size(digest_of(b"same")) is None
         asked: dict[str, Any] = {"receipt": receipt, "name": "a", "digest": digest_of(b"same"), "size": 4}
         with pytest.raises(Overloaded, match="may have been deleted"):
@@ -420,18 +421,18 @@ class Artifacts(Stage):
         scene.pass_time(hours=23)
         give(scene, receipt, "b", b"one")
         scene.pass_time(hours=25)
-        retaining.drop(scene.engine, PROJECT)
+        retention.drop(scene.engine, PROJECT)
         assert place.size(digest_of(b"one")) == 3
 
     def test_a_sweep_that_was_cut_short_is_done_again(self, scene: Scene) -> None:
         place = place_of(scene)
         put(place, [b"left"], largest=10)
-        putting.left(scene.engine, PROJECT, digest_of(b"left"), 4)
+        artifact_verbs.left(scene.engine, PROJECT, digest_of(b"left"), 4)
         scene.pass_time(hours=25)
-        scene.engine.transact((PROJECT,), lambda work: retaining._mark(work, PROJECT))  # and there it died
-        assert not retaining.is_due(scene.engine, PROJECT)
+        scene.engine.transact((PROJECT,), lambda work: retention._mark(work, PROJECT))  # and there it died
+        assert not retention.is_due(scene.engine, PROJECT)
         scene.pass_time(minutes=21)
-        retaining.drop(scene.engine, PROJECT)
+        retention.drop(scene.engine, PROJECT)
         assert place.size(digest_of(b"left")) is None
 
     # --- verify -------------------------------------------------------------------------------------------------
@@ -453,7 +454,7 @@ class Artifacts(Stage):
         assert any("which is not there" in text for text in scene.engine.verify(with_replay=False))
 
     def test_verify_finds_bytes_that_are_gone(self, scene: Scene) -> None:
-        from tenure.engine.verifying.artifacts import lost
+        from tenure.engine.verify.artifact_rows import lost
 
         receipt = scene.take(scene.add())
         give(scene, receipt, "a.txt")

@@ -21,8 +21,8 @@ from tenure.core.events import Event
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Agent, Answered, Claim, Dag, Result, Session, Task
 from tenure.engine import Engine
-from tenure.engine.engine import asked
-from tenure.engine.trials import Trial, Trials
+from tenure.engine.runtime.engine import asked
+from tenure.engine.runtime.optimistic import Trial, Trials
 from tenure.stores.port import FUSED, Store
 from tenure.testing.clock import FakeClock
 from tenure.testing.engine.histories import play, play_in_batches
@@ -57,7 +57,7 @@ class Twice:
             clock = FakeClock()
             scenes.append(Scene(open_store(folder / name, clock), clock))
         self.short, self.long = scenes
-        self.long.engine = Engine(self.long.store, self.long.dice, fused=False)
+        self.long.engine = Engine(self.long.store, self.long.dice, fast_path=False)
         if is_eager:
             self.short.engine.trials = Eager(least=1, first=0)
 

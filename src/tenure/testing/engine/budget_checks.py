@@ -10,8 +10,8 @@ from tenure.core import commands as c
 from tenure.core import queries as q
 from tenure.core.commands import NewTask, Totals
 from tenure.core.records import Budget, Project, Task
-from tenure.engine.claiming import MOST_UNPAID
-from tenure.engine.looking import look
+from tenure.engine.reads.query_table import look
+from tenure.engine.verbs.claim import MOST_UNPAID
 from tenure.testing.engine.budgets import counts, set_budget, spend
 from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import MEMBER, PROJECT, Scene, code_of

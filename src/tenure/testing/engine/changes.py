@@ -8,7 +8,7 @@ import pytest
 
 from tenure.core import commands as c
 from tenure.core.records import Reservation
-from tenure.engine import explaining
+from tenure.engine.reads import why
 from tenure.testing.engine.spending import look
 from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import Scene, code_of
@@ -130,5 +130,5 @@ class Changes(Stage):
         first = scene.add(touches=("src/*.py",))
         scene.take(first)
         second = scene.add("second", touches=("src/a.py",))
-        reasons = look(scene, explaining.why, second)["reasons"]
+        reasons = look(scene, why.why, second)["reasons"]
         assert any("src/*.py" in reason and first in reason for reason in reasons)

@@ -14,13 +14,14 @@ from tenure.core import commands as c
 from tenure.core.errors import InvalidInput, NotFound, StoreAway
 from tenure.core.events import Event
 from tenure.core.records import Cycles, Leader, Task, replace
-from tenure.engine import Engine, upkeep
-from tenure.engine.coordinating import DUTIES, SECOND, Duty, Led, stand
-from tenure.engine.coordinator import GIVEN_UP, LEASE, RENEWED, Coordinator, Note
-from tenure.engine.coordinator_reports import logs, recover, status
-from tenure.engine.leading import COORDINATOR
-from tenure.engine.settling import PAGE, Report
-from tenure.engine.work import Refused, Work
+from tenure.engine import Engine
+from tenure.engine.duties.coordinator import GIVEN_UP, LEASE, RENEWED, Coordinator, Note
+from tenure.engine.duties.election import DUTIES, SECOND, Duty, Led, stand
+from tenure.engine.duties.sweep import settle, tidy
+from tenure.engine.reads.coordinator_status import logs, recover, status
+from tenure.engine.runtime.settle import PAGE, Report
+from tenure.engine.runtime.unit_of_work import Refused, Work
+from tenure.engine.verbs.lead import COORDINATOR
 from tenure.stores.port import Transaction
 from tenure.testing.engine.graphs import new
 from tenure.testing.engine.stage import Stage
@@ -194,7 +195,7 @@ class Coordinators(Stage):
         led = Led(scene.engine, "one", 1, lambda: None)
         scene.pass_time(seconds=LEASE)
         before = scene.tables()
-        for sweep in (upkeep.settle, upkeep.tidy):
+        for sweep in (settle, tidy):
             with pytest.raises(Refused) as refused:
                 sweep(led, PROJECT)
             assert refused.value.outcome.outcome == "STALE_TERM"

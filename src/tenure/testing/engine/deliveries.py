@@ -14,8 +14,8 @@ from tenure.core.commands import NewTask, Template
 from tenure.core.errors import InvalidInput, NotSignedIn, RequestIdReused, TooLarge
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Brief, Request, Task, Trigger
-from tenure.engine.looking import look
-from tenure.engine.sources.delivering import is_genuine
+from tenure.engine.reads.query_table import look
+from tenure.engine.sources.deliveries import is_genuine
 from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import AGENT, PROJECT, Scene
 

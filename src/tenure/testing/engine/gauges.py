@@ -10,8 +10,8 @@ from tenure.core import commands as c
 from tenure.core import queries as q
 from tenure.core.commands import NewTask
 from tenure.core.records import Task
-from tenure.engine import gauges
-from tenure.engine.looking import look
+from tenure.engine.reads import gauges
+from tenure.engine.reads.query_table import look
 from tenure.testing.engine.graphs import new
 from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import PROJECT, Scene

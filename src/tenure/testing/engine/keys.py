@@ -14,7 +14,7 @@ from tenure.core.commands import Principal
 from tenure.core.errors import Ambiguous, InvalidInput, NotAllowed, NotFound, RequestIdReused
 from tenure.core.outcomes import Outcome
 from tenure.core.records import ApiKey, Request
-from tenure.engine.looking import look
+from tenure.engine.reads.query_table import look
 from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import AGENT, MEMBER, PROJECT, Scene, code_of
 

@@ -7,7 +7,7 @@ from typing import Any
 from tenure.core import commands as c
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Landing, replace
-from tenure.engine import reading
+from tenure.engine.reads import tasks
 from tenure.testing.engine.spending import look, shown
 from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import AGENT, Scene
@@ -49,7 +49,7 @@ class Landings(Stage):
             "at": scene.now,
         }  # fmt: skip
         assert shown(scene, key)["landings"] == [entry]
-        assert [h["landing"] for h in look(scene, reading.history, key)] == [entry]
+        assert [h["landing"] for h in look(scene, tasks.history, key)] == [entry]
         (event,) = scene.events(kind="task.landing")
         assert event.details == {"branch": "main", "old": commit(1), "new": commit(2)}
         assert (event.generation, event.agent) == (1, "ann")
@@ -70,7 +70,7 @@ class Landings(Stage):
             land(scene, receipt, n - 1, n)
         pairs = [(x["branch"], x["new"]) for x in shown(scene, key)["landings"]]
         assert pairs == [*(("main", commit(n)) for n in range(13, 4, -1)), ("release", commit(4)), ("main", commit(2))]
-        (claim,) = look(scene, reading.history, key)
+        (claim,) = look(scene, tasks.history, key)
         assert [x["new"] for x in claim["landings"]] == [new for _, new in pairs]
         assert claim["landing"] == claim["landings"][0]
         assert len(scene.events(kind="task.landing")) == 11

@@ -12,8 +12,8 @@ from tenure.core import queries as q
 from tenure.core.commands import NewTask, Totals
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Brief, Claim, LikeTasks, Model, Project, Task
-from tenure.engine.looking import look
-from tenure.engine.models.estimating import Estimate, estimate_of
+from tenure.engine.models.estimates import Estimate, estimate_of
+from tenure.engine.reads.query_table import look
 from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import PROJECT, Scene
 
@@ -49,7 +49,7 @@ def spend(scene: Scene, tokens: int, *, before: bool = False, cost: str | None =
 
 def estimate(scene: Scene, key: str, agent: str | None = None) -> Estimate:
     from tenure.core.records import Agent
-    from tenure.engine.naming import task_named
+    from tenure.engine.runtime.references import task_named
 
     with scene.engine.reading((PROJECT,)) as work:
         task: Task = task_named(work, PROJECT, key)

@@ -9,8 +9,8 @@ import pytest
 from tenure.core import commands as c
 from tenure.core.errors import InvalidInput
 from tenure.core.queries import Overview as Look
-from tenure.engine import overview as readings
-from tenure.engine.looking import look
+from tenure.engine.reads import overview as readings
+from tenure.engine.reads.query_table import look
 from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import PROJECT, Scene
 

@@ -10,7 +10,7 @@ from tenure.core import commands as c
 from tenure.core import queries as q
 from tenure.core.commands import NewTask, Principal
 from tenure.core.errors import NotAllowed
-from tenure.engine.looking import look
+from tenure.engine.reads.query_table import look
 from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import PROJECT, Scene
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tenure.core import commands as c
-from tenure.engine import reading
+from tenure.engine.reads import tasks
 from tenure.testing.engine.budgets import spend
 from tenure.testing.engine.spending import look
 from tenure.testing.engine.stage import Stage
@@ -102,7 +102,7 @@ class Pauses(Stage):
         scene.do(c.Release, receipt=receipt)
         (pause,) = scene.task(key).pauses
         assert (scene.state(key), pause.cause, pause.reason) == ("paused", "drain", "lunch")
-        assert look(scene, reading.show, key)["pauses"][0]["cause"] == "drain"
+        assert look(scene, tasks.show, key)["pauses"][0]["cause"] == "drain"
         assert scene.do(c.Resume, task=key).state == "ready"
 
     def test_a_lost_task_that_is_held_back_goes_on_by_a_person_s_word(self, scene: Scene) -> None:

@@ -12,7 +12,7 @@ from tenure.core.commands import Principal, Process
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Claim, Reservation, replace
 from tenure.core.roles import ROLES
-from tenure.engine import reading
+from tenure.engine.reads import tasks
 from tenure.testing.engine.spending import look
 from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import AGENT, Scene, code_of
@@ -178,9 +178,9 @@ class Processes(Stage):
         assert (event.level, event.agent, event.generation) == ("warning", "bo", 1)
         assert event.message == "process 4711 on build-7 is gone"
         assert (event.details["pid"], event.details["host"], event.details["said_by"]) == (4711, "build-7", "agent:ann")
-        (entry,) = look(scene, reading.history, key)
+        (entry,) = look(scene, tasks.history, key)
         assert (entry["release_reason"], entry["error"]) == ("EXPIRED", "its process is gone")
-        memory = look(scene, reading.session, "s-bo")
+        memory = look(scene, tasks.session, "s-bo")
         assert [x["what"] for x in memory["task_log"]] == ["claim_acquired", "claim_lost"]
 
     def test_a_claim_tells_the_log_nothing_of_its_process(self, scene: Scene) -> None:
@@ -201,9 +201,9 @@ class Processes(Stage):
         scene.take(two, "bo", process=MINE)
         scene.take(lapsed, lease=60, process=OTHER)
         scene.submit(scene.take(done, process=OTHER))
-        assert [p["pid"] for p in look(scene, reading.processes)] == [4711, 4712]
+        assert [p["pid"] for p in look(scene, tasks.processes)] == [4711, 4712]
         scene.pass_time(seconds=61)
-        assert look(scene, reading.processes) == [
+        assert look(scene, tasks.processes) == [
             {"host": "build-7", "boot": "5c3f-boot", "pid": 4711, "start": 99, "tasks": [one, two]}
         ]
 

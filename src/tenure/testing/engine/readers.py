@@ -5,17 +5,17 @@ from __future__ import annotations
 from tenure.core import commands as c
 from tenure.core import queries as q
 from tenure.core.records import Archived, Cursor, Cycles, Leader, replace
-from tenure.engine import archiving
-from tenure.engine.coordinating import hear_alone, stand
-from tenure.engine.looking import look
-from tenure.engine.readers import holding_back
+from tenure.engine.archive import mover
+from tenure.engine.archive.log_readers import holding_back
+from tenure.engine.duties.election import hear_alone, stand
+from tenure.engine.reads.query_table import look
 from tenure.testing.engine.stage import Stage
 from tenure.testing.engine.triggers import hear, made, set_trigger
 from tenure.testing.factories import PROJECT, Scene
 
 
-def archive_all(scene: Scene) -> archiving.Moved:
-    return archiving.move_all(scene.engine, PROJECT, older=0)
+def archive_all(scene: Scene) -> mover.Moved:
+    return mover.move_all(scene.engine, PROJECT, older=0)
 
 
 def retained(scene: Scene) -> int:

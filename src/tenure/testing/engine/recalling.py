@@ -11,7 +11,8 @@ from tenure.core import commands as c
 from tenure.core.commands import Dependency, NewTask, Totals
 from tenure.core.errors import InvalidInput
 from tenure.core.records import Archived, Body, Dag, Edge, Task, Track, replace
-from tenure.engine import archiving, reading
+from tenure.engine.archive import mover
+from tenure.engine.reads import tasks
 from tenure.testing.engine.archive import DAYS, archived, churning, eventful, look, moved
 from tenure.testing.engine.histories import History, Player
 from tenure.testing.engine.stage import Stage
@@ -51,12 +52,12 @@ class Recalling(Stage):
         ]
         assert scene.engine.verify() == []
         assert scene.log(key) == ["task.result_refused"]  # the rest is in the archive
-        kinds = [e["kind"] for e in look(scene, reading.log, task=key)]
+        kinds = [e["kind"] for e in look(scene, tasks.log, task=key)]
         assert kinds[0] == "task.created"
         assert kinds[-2:] == ["task.completed", "task.result_refused"]
-        assert [e["version"] for e in look(scene, reading.log, task=key)] == list(range(1, len(kinds) + 1))
+        assert [e["version"] for e in look(scene, tasks.log, task=key)] == list(range(1, len(kinds) + 1))
         assert moved(scene) == 1
-        assert [e["kind"] for e in look(scene, reading.log, task=key)] == kinds
+        assert [e["kind"] for e in look(scene, tasks.log, task=key)] == kinds
 
     def test_usage_that_comes_late_is_booked(self, scene: Scene) -> None:
         churning(scene)
@@ -64,10 +65,10 @@ class Recalling(Stage):
         scene.submit(receipt, usage=(Totals(model="opus", fresh=1),))
         assert moved(scene) == 1
         assert scene.do(c.Usage, receipt=receipt, model="haiku", fresh=5).late
-        assert look(scene, reading.show, "A-001")["usage"]["fresh"] == 6
-        assert look(scene, reading.status)["usage"]["fresh"] == 6
+        assert look(scene, tasks.show, "A-001")["usage"]["fresh"] == 6
+        assert look(scene, tasks.status)["usage"]["fresh"] == 6
         assert moved(scene) == 1
-        assert look(scene, reading.status)["usage"]["fresh"] == 6
+        assert look(scene, tasks.status)["usage"]["fresh"] == 6
 
     def test_a_task_that_is_reset_comes_back_whole(self, scene: Scene) -> None:
         key = eventful(scene)
@@ -108,7 +109,7 @@ class Recalling(Stage):
         scene.do(c.Cancel, task="A-003")
         assert moved(scene) == 1
         assert scene.rows(Body) == []
-        assert look(scene, reading.show, "A-001")["spec"] == large
+        assert look(scene, tasks.show, "A-001")["spec"] == large
         scene.do(c.Reset, task="A-001")
         scene.do(c.Note, task="A-002", text="and this one")
         assert scene.rows(Body) == [replace(body, uses=2)]
@@ -129,8 +130,8 @@ class Recalling(Stage):
         assert [getattr(a, "outcome", a) for a in answers] == ["ACCEPTED", "CREATED"]
         assert [row.uses for row in scene.rows(Body)] == [1]
         assert len(scene.rows(Task)) == 1
-        assert look(scene, reading.show, "A-002")["description"] == large
-        assert look(scene, reading.show, "A-001")["result"]["data"] == large
+        assert look(scene, tasks.show, "A-002")["description"] == large
+        assert look(scene, tasks.show, "A-001")["result"]["data"] == large
 
     def test_claims_are_denied_for_what_the_task_is(self, scene: Scene) -> None:
         churning(scene)
@@ -171,7 +172,7 @@ class Recalling(Stage):
         assert scene.engine.verify() == []
         assert len(scene.rows(Task)) == 4  # none of the two came back for that
         assert (scene.claim(met).inputs or {})["A-001-done"]["data"] == "output of A-001-done"
-        assert look(scene, reading.show, blocked)["blocked_by"] == ["A-002-gone"]
+        assert look(scene, tasks.show, blocked)["blocked_by"] == ["A-002-gone"]
         assert scene.do(c.Unlink, task=blocked, needs="A-002").state == "ready"
         assert scene.engine.verify() == []
 
@@ -225,7 +226,7 @@ class Recalling(Stage):
         receipt = scene.take(scene.add(idempotency_key="k"))
         scene.submit(receipt, usage=(Totals(model="opus", fresh=3),))
         scene.finish(*scene.plan(NewTask(title="a"), NewTask(title="b")))
-        before = look(scene, reading.status)
+        before = look(scene, tasks.status)
         assert moved(scene) == 3
         scene.pass_time(hours=30 * DAYS - 1)
         scene.engine.sweep()
@@ -234,7 +235,7 @@ class Recalling(Stage):
         scene.engine.sweep()
         assert scene.rows(Archived) == scene.rows(Dag) == []
         assert scene.engine.verify() == []
-        after = look(scene, reading.status)
+        after = look(scene, tasks.status)
         for said in ("tasks", "tracks", "usage"):
             assert after[said] == before[said]
         assert scene.submit(receipt).outcome == "NOT_FOUND"
@@ -271,7 +272,7 @@ class Recalling(Stage):
         scene.do(c.Reset, task="A-001")
         scene.pass_time(hours=2 * DAYS)
         scene.engine.sweep()
-        assert len(look(scene, reading.log, task="A-001")) == 4
+        assert len(look(scene, tasks.log, task="A-001")) == 4
 
     def test_one_whose_dependency_is_gone_for_good_can_still_come_back(self, scene: Scene) -> None:
         churning(scene)
@@ -344,7 +345,7 @@ def _played(scene: Scene, seed: int, *, archiving_too: bool) -> list[Any]:
         player.learn(command, answer)
         answers.append((turn, type(command).__name__, _unmarked(comparable(answer))))
         if archiving_too and turn % 3 == 0:
-            assert archiving.move_all(scene.engine, PROJECT).failed == {}
+            assert mover.move_all(scene.engine, PROJECT).failed == {}
             assert scene.engine.verify() == []
     return answers
 

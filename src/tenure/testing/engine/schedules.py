@@ -13,13 +13,13 @@ from tenure.core import queries as q
 from tenure.core.commands import NewTask, Template
 from tenure.core.errors import InvalidInput, LimitReached, NotAllowed, NotFound, TooLarge
 from tenure.core.records import Brief, Cycles, Dag, Schedule, Task, replace
-from tenure.engine.coordinating import DUTIES, Led, stand
-from tenure.engine.coordinator import LEASE
-from tenure.engine.engine import Engine
-from tenure.engine.looking import look
-from tenure.engine.settling import Report
-from tenure.engine.sources import scheduling
-from tenure.engine.work import Refused
+from tenure.engine.duties.coordinator import LEASE
+from tenure.engine.duties.election import DUTIES, Led, stand
+from tenure.engine.reads.query_table import look
+from tenure.engine.runtime.engine import Engine
+from tenure.engine.runtime.settle import Report
+from tenure.engine.runtime.unit_of_work import Refused
+from tenure.engine.sources import schedules
 from tenure.testing.engine.coordinators import Office
 from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import AGENT, MEMBER, PROJECT, Dice, Scene
@@ -51,7 +51,7 @@ def row_of(scene: Scene, name: str = "triage") -> Schedule:
 
 
 def fire(scene: Scene) -> None:
-    scheduling.fire(scene.engine, PROJECT)
+    schedules.fire(scene.engine, PROJECT)
 
 
 def titles(scene: Scene) -> list[str]:
@@ -172,7 +172,7 @@ class Schedules(Stage):
         assert stand(scene.engine, "two", LEASE, None, Cycles()).term == 2
         before = scene.tables()
         with pytest.raises(Refused, match="STALE_TERM"):
-            scheduling.fire(led, PROJECT)
+            schedules.fire(led, PROJECT)
         assert scene.tables() == before
 
     def test_leaders_that_die_in_the_middle_of_ticks_leave_one_task_for_each(self, scene: Scene) -> None:
@@ -189,7 +189,7 @@ class Schedules(Stage):
             if turn % 5 == 0:
                 office.pass_by(name, LEASE + 1)
                 others[turn % 2].step()
-            return scheduling.fire(engine, project)
+            return schedules.fire(engine, project)
 
         duties = {"schedules": DUTIES["schedules"]._replace(run=run)}
         others = [office.another("three", duties=DUTIES), office.another("four", duties=DUTIES)]
@@ -212,7 +212,7 @@ class Schedules(Stage):
         for _ in range(20):
             scene.pass_time(seconds=60)
             fire(scene)
-            scheduling.fire(other, PROJECT)
+            schedules.fire(other, PROJECT)
         assert len(scene.rows(Task)) == len(ticks(scene)) == 20
 
     def test_a_row_that_was_not_moved_makes_no_second_task(self, scene: Scene) -> None:
@@ -352,7 +352,7 @@ class Schedules(Stage):
         ):
             with pytest.raises(TooLarge):
                 scene.do(c.SetSchedule, schedule="s", cron="* * * * *", template=template)
-        monkeypatch.setattr(scheduling, "MOST", 1)
+        monkeypatch.setattr(schedules, "MOST", 1)
         set_schedule(scene)
         with pytest.raises(LimitReached):
             set_schedule(scene, "other")

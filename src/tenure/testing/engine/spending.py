@@ -12,7 +12,7 @@ from tenure.core import commands as c
 from tenure.core.commands import Totals
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Usage, replace
-from tenure.engine import reading
+from tenure.engine.reads import tasks
 from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import AGENT, PROJECT, Scene, code_of, forged
 
@@ -274,21 +274,21 @@ class Spending(Stage):
             receipt = scene.take(key, "ann")
             report(scene, receipt, output=10, cost_usd=cost)
             scene.fail(receipt, retry_after=0)
-        (letter,) = look(scene, reading.dead_letters)
+        (letter,) = look(scene, tasks.dead_letters)
         assert [attempt["usage"]["cost_usd"] for attempt in letter["history"]] == ["0.25", "0.50"]
         assert (letter["usage"]["cost_usd"], letter["usage"]["output"]) == ("0.75", 20)
         scene.do(c.Retry, task=key)
         scene.bury(key)
-        free = look(scene, reading.dead_letters)[0]
+        free = look(scene, tasks.dead_letters)[0]
         assert (free["usage"], [attempt["usage"] for attempt in free["history"]]) == (None, [None, None])
 
     def test_the_lineage_shows_what_each_generation_cost(self, scene: Scene) -> None:
         key = scene.add()
         old, new = superseded(scene, key)
         report(scene, new, fresh=2, cost_usd="0.02")
-        assert [h["usage"] and h["usage"]["cost_usd"] for h in look(scene, reading.history, key)] == [None, "0.02"]
+        assert [h["usage"] and h["usage"]["cost_usd"] for h in look(scene, tasks.history, key)] == [None, "0.02"]
         report(scene, old, fresh=9, cost_usd="0.09")
-        first, second = look(scene, reading.history, key)
+        first, second = look(scene, tasks.history, key)
         assert (first["usage"]["cost_usd"], first["usage"]["late"]["cost_usd"]) == ("0.09", "0.09")
         assert second["usage"]["cost_usd"] == "0.02"
         assert "late" not in second["usage"]
@@ -297,17 +297,17 @@ class Spending(Stage):
         nothing = {
             "fresh": 0, "cached": 0, "written": 0, "output": 0, "cost_usd": None, "unpriced": 0, "duration": 0.0,
         }  # fmt: skip
-        assert look(scene, reading.status)["usage"] == nothing
+        assert look(scene, tasks.status)["usage"] == nothing
         scene.do(c.DefineProject, project="other")
         scene.do(c.Add, project="other", task=c.NewTask(title="x"))
         theirs = scene.do(c.Claim, project="other", task="A-001", agent="zoe", session="z").receipt or ""
         scene.do(c.Usage, project="other", receipt=theirs, model="opus", fresh=1000, cost_usd="10")
-        assert look(scene, reading.status)["usage"] == nothing
+        assert look(scene, tasks.status)["usage"] == nothing
         old, new = superseded(scene, scene.add())
         report(scene, new, fresh=2, cost_usd="0.02")
         report(scene, old, fresh=9, cost_usd="0.09")
         report(scene, new, "free", output=7)
-        total = look(scene, reading.status)["usage"]
+        total = look(scene, tasks.status)["usage"]
         assert (total["fresh"], total["output"], total["cost_usd"], total["unpriced"]) == (11, 7, "0.11", 1)
         assert (total["late"]["fresh"], total["late"]["cost_usd"]) == (9, "0.09")
 
@@ -319,22 +319,22 @@ class Spending(Stage):
         report(scene, scene.take(cheap, "bo"), "opus", fresh=100, cost_usd="0.1")
 
         def told(by: str) -> list[tuple[str, str, str | None]]:
-            found = look(scene, reading.usage, by=by)
+            found = look(scene, tasks.usage, by=by)
             return [(f[by], f["cost_usd"], f["late"]["cost_usd"] if "late" in f else None) for f in found]
 
         assert told("task") == [(dear, "2.50", "0.50"), (cheap, "0.10", None)]
         assert told("agent") == [("bo", "2.10", None), ("ann", "0.50", "0.50")]
         assert told("model") == [("opus", "2.10", None), ("haiku", "0.50", "0.50")]
         assert told("session") == [("s-bo", "2.10", None), ("s-ann", "0.50", "0.50")]
-        assert [f["task"] for f in look(scene, reading.usage, limit=1)] == [dear]
+        assert [f["task"] for f in look(scene, tasks.usage, limit=1)] == [dear]
         with pytest.raises(Exception, match="by 'moon': one of task, agent, model, session"):
-            look(scene, reading.usage, by="moon")
+            look(scene, tasks.usage, by="moon")
 
     def test_without_prices_the_most_tokens_come_first(self, scene: Scene) -> None:
         few, many = scene.add("few"), scene.add("many")
         report(scene, scene.take(few), output=5)
         report(scene, scene.take(many), cached=500)
-        assert [f["task"] for f in look(scene, reading.usage)] == [many, few]
+        assert [f["task"] for f in look(scene, tasks.usage)] == [many, few]
 
     # --- verify ---------------------------------------------------------------------------------------------------
 
@@ -356,5 +356,5 @@ def look(scene: Scene, reader: Any, *args: Any, **options: Any) -> Any:
 
 
 def shown(scene: Scene, key: str) -> dict[str, Any]:
-    view: dict[str, Any] = look(scene, reading.show, key)
+    view: dict[str, Any] = look(scene, tasks.show, key)
     return view

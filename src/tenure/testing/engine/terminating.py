@@ -9,7 +9,7 @@ import pytest
 from tenure.core import commands as c
 from tenure.core.errors import NotFound
 from tenure.core.records import Agent
-from tenure.engine.people import agent_view
+from tenure.engine.verbs.agents import agent_view
 from tenure.testing.engine.stage import Stage
 from tenure.testing.engine.team import kinds_of
 from tenure.testing.factories import AGENT, MEMBER, PROJECT, Scene, code_of

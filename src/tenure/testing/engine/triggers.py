@@ -15,11 +15,11 @@ from tenure.core.commands import NewTask, Principal, Template
 from tenure.core.errors import InvalidInput, NotAllowed, NotFound
 from tenure.core.records import Brief, Cursor, Cycles, Dag, Task, Trigger, replace
 from tenure.engine import Engine
-from tenure.engine.coordinating import DUTIES, Led, stand
-from tenure.engine.coordinator import LEASE
-from tenure.engine.looking import look
-from tenure.engine.sources import firing
-from tenure.engine.work import Refused, Work
+from tenure.engine.duties.coordinator import LEASE
+from tenure.engine.duties.election import DUTIES, Led, stand
+from tenure.engine.reads.query_table import look
+from tenure.engine.runtime.unit_of_work import Refused, Work
+from tenure.engine.sources import trigger_duty
 from tenure.testing.engine.coordinators import Office
 from tenure.testing.engine.graphs import new
 from tenure.testing.engine.stage import Stage
@@ -36,7 +36,7 @@ def set_trigger(scene: Scene, name: str = "post-mortem", on: str = "task.dead_le
 
 
 def hear(scene: Scene) -> None:
-    firing.hear(scene.engine, PROJECT)
+    trigger_duty.hear(scene.engine, PROJECT)
 
 
 def made(scene: Scene, name: str = "post-mortem") -> list[str]:
@@ -140,7 +140,7 @@ class Triggers(Stage):
         def listen(number: int) -> None:
             engine = Engine(scene.store, SystemChance())
             while not ended.is_set():
-                firing.hear(engine, PROJECT)
+                trigger_duty.hear(engine, PROJECT)
 
         adding = [threading.Thread(target=add, args=(n,)) for n in range(THREADS)]
         hearing = [threading.Thread(target=listen, args=(n,)) for n in range(2)]
@@ -166,7 +166,7 @@ class Triggers(Stage):
         cursor = scene.row(Cursor, "triggers", "q")
         assert cursor.sequence < scene.row(Cursor, "triggers").sequence
         scene.do(c.Add, project="q", task=NewTask(title="late"))
-        firing.hear(scene.engine, "q")
+        trigger_duty.hear(scene.engine, "q")
         with scene.engine.reading(("q",)) as work:
             assert work.tally(Task, {"project": "q", "created_by": "trigger:t"}, 10) == 1
 
@@ -179,7 +179,7 @@ class Triggers(Stage):
         assert stand(scene.engine, "two", LEASE, None, Cycles()).term == 2
         before = scene.tables()
         with pytest.raises(Refused, match="STALE_TERM"):
-            firing.hear(led, PROJECT)
+            trigger_duty.hear(led, PROJECT)
         assert scene.tables() == before
 
     def test_a_page_that_broke_off_is_read_again_and_makes_nothing_twice(self, scene: Scene) -> None:
@@ -195,8 +195,8 @@ class Triggers(Stage):
         assert len(scene.events(kind="trigger.fired")) == 3
 
     def test_many_firings_are_several_transactions(self, scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(firing, "FIRINGS", 2)
-        monkeypatch.setattr(firing, "PAGE", 3)
+        monkeypatch.setattr(trigger_duty, "FIRINGS", 2)
+        monkeypatch.setattr(trigger_duty, "PAGE", 3)
         set_trigger(scene, on="task.created", where={"task.created_by": {"prefix": "human:"}})
         keys = [scene.add() for _ in range(9)]
         hear(scene)

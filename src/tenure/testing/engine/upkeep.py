@@ -13,8 +13,8 @@ from tenure.core.errors import InvalidInput, NotFound
 from tenure.core.events import KINDS as EVENT_KINDS
 from tenure.core.outcomes import Outcome
 from tenure.core.records import KINDS, Claim, Reservation, Result, Task, replace
-from tenure.engine.replaying import differences, replay
-from tenure.engine.settling import PAGE
+from tenure.engine.runtime.settle import PAGE
+from tenure.engine.verify.replay import differences, replay
 from tenure.stores.port import Change
 from tenure.testing.clock import FakeClock
 from tenure.testing.engine.graphs import new

@@ -13,9 +13,11 @@ from tenure.core.errors import InvalidInput, NotAllowed, RequestIdReused
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Claim, Result, Validation, replace
 from tenure.core.validation import MOST_INVALID, MOST_TRIES
-from tenure.engine import Engine, explaining, reading
-from tenure.engine.checks import validations
-from tenure.engine.gathering import Gatherer
+from tenure.engine import Engine
+from tenure.engine.checks import validation_reads
+from tenure.engine.reads import tasks
+from tenure.engine.reads import why as why_reads
+from tenure.engine.runtime.batcher import Gatherer
 from tenure.testing.engine.spending import look, shown
 from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import AGENT, MEMBER, PROJECT, Dice, Scene, code_of, forged
@@ -135,7 +137,7 @@ class Validations(Stage):
                 scene.submit(receipt, f"bad {n}")
             scene.pass_time(hours=1)
         assert scene.state(key) == "dead_lettered"
-        (letter,) = look(scene, reading.dead_letters)
+        (letter,) = look(scene, tasks.dead_letters)
         assert (letter["error_class"], letter["poison_pill"]) == ("invalid_output", True)
 
     def test_the_same_request_again_counts_once(self, scene: Scene) -> None:
@@ -273,7 +275,7 @@ class Validations(Stage):
         task = scene.task(key)
         assert task.last_error is not None
         assert (task.last_error.error_class, task.last_error.message) == ("invalid_output", "two tests fail; no docs")
-        (entry,) = look(scene, reading.history, key)
+        (entry,) = look(scene, tasks.history, key)
         assert (entry["error_class"], entry["result_accepted"], entry["counted"]) == ("invalid_output", False, True)
         assert (entry["validation"]["state"], entry["validation"]["reasons"]) == (
             "refused", ["two tests fail", "no docs"],
@@ -291,7 +293,7 @@ class Validations(Stage):
             judge(scene, taken(scene), False, "no")
             scene.pass_time(hours=1)
         assert scene.state(key) == "dead_lettered"
-        (letter,) = look(scene, reading.dead_letters)
+        (letter,) = look(scene, tasks.dead_letters)
         assert (letter["error_class"], letter["error"], letter["poison_pill"]) == ("invalid_output", "no", False)
         assert scene.do(c.Adopt, task=key).state == "completed"
 
@@ -595,14 +597,14 @@ class Validations(Stage):
         key, _ = handed_in(scene)
         review, _ = handed_in(scene, REVIEW)
         assert shown(scene, key)["validation"]["state"] == "waiting"
-        (why,) = look(scene, explaining.why, key)["reasons"]
+        (why,) = look(scene, why_reads.why, key)["reasons"]
         assert "waits for somebody to run test-pass" in why
-        assert "approve or reject" in look(scene, explaining.why, review)["reasons"][0]
+        assert "approve or reject" in look(scene, why_reads.why, review)["reasons"][0]
         scene.do(c.TakeValidation, checker="vera")
-        assert "vera runs test-pass (try 1 of 5)" in look(scene, explaining.why, key)["reasons"][0]
-        counts = look(scene, reading.status)["validations"]
+        assert "vera runs test-pass (try 1 of 5)" in look(scene, why_reads.why, key)["reasons"][0]
+        counts = look(scene, tasks.status)["validations"]
         assert counts == {"test-pass": {"waiting": 0, "running": 1}, "review": {"waiting": 1, "running": 0}}
-        listed = look(scene, validations.validations)
+        listed = look(scene, validation_reads.validations)
         assert [(one["key"], one["state"], one["holder"]) for one in listed] == [
             (scene.task(key).key, "running", "vera"), (scene.task(review).key, "review", None),
         ]  # fmt: skip
@@ -618,15 +620,15 @@ class Validations(Stage):
         assert all(len(str(event.patch)) < 20_000 for event in scene.events())
 
     def test_checked_tasks_go_to_the_archive_and_come_back_whole(self, scene: Scene) -> None:
-        from tenure.engine.archiving import move_all
+        from tenure.engine.archive.mover import move_all
 
         key, _ = handed_in(scene)
         scene.do(c.Judge, receipt=taken(scene), ok=True, details={"output": "y" * 50_000})
-        before = look(scene, reading.history, key)
+        before = look(scene, tasks.history, key)
         scene.pass_time(hours=1)
         assert move_all(scene.engine, PROJECT, older=0).tasks == 1
         assert scene.rows(Validation) == []
-        assert look(scene, reading.history, key) == before
+        assert look(scene, tasks.history, key) == before
         scene.do(c.Reset, task=key)
         assert len(scene.rows(Validation)) == 1
 
@@ -636,9 +638,9 @@ class Validations(Stage):
         key, _ = handed_in(scene)
         taken(scene, lease=60)
         scene.pass_time(seconds=61)
-        before = look(scene, validations.validations)
+        before = look(scene, validation_reads.validations)
         scene.engine.sweep()
-        assert look(scene, validations.validations) == before
+        assert look(scene, validation_reads.validations) == before
         assert taken(scene, "wim", task=key)
 
     def test_verify_finds_what_waits_for_nothing_and_verdicts_of_nothing(self, scene: Scene) -> None:

@@ -10,11 +10,11 @@ from tenure.core import commands as c
 from tenure.core import queries as q
 from tenure.core.errors import InvalidInput, NotAllowed
 from tenure.core.records import Brief, Cycles, Task, Watch
-from tenure.engine.coordinating import Led, stand
-from tenure.engine.coordinator import LEASE
-from tenure.engine.looking import look
-from tenure.engine.sources import watching
-from tenure.engine.work import Refused
+from tenure.engine.duties.coordinator import LEASE
+from tenure.engine.duties.election import Led, stand
+from tenure.engine.reads.query_table import look
+from tenure.engine.runtime.unit_of_work import Refused
+from tenure.engine.sources import failure_watch
 from tenure.testing.engine.coordinators import Office
 from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import MEMBER, PROJECT, Scene
@@ -45,7 +45,7 @@ def asked(scene: Scene) -> list[str]:
 
 
 def look_out(scene: Scene) -> None:
-    watching.look_out(scene.engine, PROJECT)
+    failure_watch.look_out(scene.engine, PROJECT)
 
 
 class Watches(Stage):
@@ -160,7 +160,7 @@ class Watches(Stage):
         scene.do(c.SetWatch, watch=Watch(window=HOUR, least=4, by=("track",)))
         before = scene.tables()
         with pytest.raises(Refused, match="STALE_TERM"):
-            watching.look_out(led, PROJECT)
+            failure_watch.look_out(led, PROJECT)
         assert scene.tables() == before
 
     def test_a_look_shows_how_much_fails_of_what(self, scene: Scene) -> None:

@@ -1,0 +1,42 @@
+"""Who reads a project's log and how far each has come: no event goes that one of them has not passed.
+
+A reader is a row: a Cursor under the reader's name. Whatever follows the log later (sinks, the seal) keeps one too and
+needs no word here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from tenure.core.records import Cursor
+from tenure.engine.runtime.unit_of_work import Work
+
+if TYPE_CHECKING:
+    from tenure.core.events import Event
+
+AT_ONCE = 5000  # events a look
+
+
+def unread_by_some(work: Work, project: str, tasks: Collection[str]) -> set[str]:
+    """Those of the tasks of which some reader has not passed every event."""
+    cursors = work.find(Cursor, {"project": project})
+    if not cursors or not tasks:
+        return set()
+    after, found = min(cursor.sequence for cursor in cursors), set()
+    while page := work.tx.events({"project": project, "task": tuple(tasks)}, after=after, limit=AT_ONCE):
+        found |= {event.task for event in page if event.task is not None}
+        after = page[-1].sequence
+        if len(page) < AT_ONCE:
+            break
+    return found
+
+
+def holding_back(work: Work, project: str) -> dict[str, Event]:
+    """Readers that have not passed all of the log, each with the first event that it has still to read."""
+    found = {}
+    for cursor in work.find(Cursor, {"project": project}):
+        unread = work.tx.events({"project": project}, after=cursor.sequence, limit=1)
+        if unread:
+            found[cursor.id] = unread[0]
+    return found

@@ -1,0 +1,406 @@
+"""The mover: finished tasks that nothing open can reach become rows of the archive, and in time go from there too.
+
+A sweep like the others: anyone may run it, it is idempotent, takes about 500 rows a transaction and keeps an error on
+one task apart from the rest. No answer depends on it: see `recalling`. A task whose events some reader of the log has
+not passed stays: see `readers`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from tenure.core import archive, graph, ids, lifecycle
+from tenure.core.bodies import referred
+from tenure.core.budgets import TASK, budget_id
+from tenure.core.events import Event
+from tenure.core.filters import Range
+from tenure.core.ranges import with_number
+from tenure.core.records import (
+    KINDS,
+    Archived,
+    Artifact,
+    Body,
+    Budget,
+    Dag,
+    DeadLetter,
+    Edge,
+    Project,
+    Row,
+    Task,
+    Track,
+    Usage,
+    replace,
+)
+from tenure.engine.archive.log_readers import unread_by_some
+from tenure.engine.archive.totals import count, fold, stated, use_less
+from tenure.engine.runtime.effects import dead_letter_id, descendants
+from tenure.engine.runtime.unit_of_work import OUR_FAULTS, Patch, Work
+from tenure.engine.verbs.create import lower_height
+
+if TYPE_CHECKING:
+    from tenure.engine.runtime.engine import Engine
+
+KIND_OF = {kind.table: row for row, kind in KINDS.items()}
+PAGE = 100  # tasks a transaction, with four or five rows each; a lineage goes whole
+EVENTS_A_LOOK = 5000
+
+# How far the sweeps of this process have come: what cannot go yet must not be all that they ever look at.
+_reached: WeakKeyDictionary[Engine, dict[tuple[str, str], str]] = WeakKeyDictionary()
+
+
+class Moved:
+    """What a sweep of the archive did."""
+
+    def __init__(self) -> None:
+        self.tasks = 0
+        self.pruned = 0
+        self.bytes = 0  # of the documents as they are kept
+        self.held_back = 0  # tasks that stay since a reader has not passed all of their events
+        self.failed: dict[str, str] = {}  # task → what went wrong
+
+    def add(self, other: Moved) -> None:
+        self.tasks += other.tasks
+        self.pruned += other.pruned
+        self.bytes += other.bytes
+        self.held_back += other.held_back
+        self.failed |= other.failed
+
+
+def sweep(engine: Engine, project: str) -> Moved:
+    """Move and prune what is due, from where the last sweep stopped, until a page has nothing to move."""
+    moved = Moved()
+    reached = _reached.setdefault(engine, {})
+    with engine.reading((project,)) as work:
+        until = _until(work, project)
+        waiting = [state for state in lifecycle.FINISHED if _candidates(work, project, state, until, "")[0]]
+        has_old = bool(_old(work, project, None, 1))
+    for state in waiting:
+        while True:
+            page, last = _move_page(engine, project, state, reached.get((project, state), ""))
+            reached[project, state] = last
+            moved.add(page)
+            if not page.tasks or not last:
+                break
+    return _pruned(engine, project, moved) if has_old else moved
+
+
+def move_all(engine: Engine, project: str, *, older: int | None = None) -> Moved:
+    """Move everything that can go, and prune; `older` stands in for the project's own time, in microseconds."""
+    moved = Moved()
+    for state in lifecycle.FINISHED:
+        place = ""
+        while True:
+            page, place = _move_page(engine, project, state, place, older)
+            moved.add(page)
+            if not place:
+                break
+    return _pruned(engine, project, moved)
+
+
+def could_move(engine: Engine, project: str, *, older: int | None = None) -> int:
+    """How many tasks `move_all` would move now; nothing is written."""
+    found: dict[str, Task] = {}
+    with engine.reading((project,)) as work:
+        until = _until(work, project, older)
+        for state in lifecycle.FINISHED:
+            place = ""
+            while True:
+                page, place = _candidates(work, project, state, until, place)
+                for lineage in _lineages(work, page):
+                    if not _stays(work, lineage, until):
+                        found |= {task.id: task for task in lineage}
+                if not place:
+                    break
+    return len(found)
+
+
+# --- moving -------------------------------------------------------------------------------------------------
+
+
+def _move_page(engine: Engine, project: str, state: str, place: str, older: int | None = None) -> tuple[Moved, str]:
+    """Move what can go of one page behind `place`; where the next one begins, "" where there is none."""
+
+    def decide(work: Work) -> tuple[Moved, str]:
+        moved = Moved()
+        until = _until(work, project, older)
+        page, last = _candidates(work, project, state, until, place)
+        going: list[list[Task]] = []
+        for lineage in _lineages(work, page):
+            try:
+                if not _stays(work, lineage, until):
+                    going.append(lineage)
+            except OUR_FAULTS as error:
+                moved.failed[lineage[0].id] = f"{type(error).__name__}: {error}"
+        unread = unread_by_some(work, project, [task.id for lineage in going for task in lineage])
+        read = [lineage for lineage in going if unread.isdisjoint(task.id for task in lineage)]
+        moved.held_back += sum(map(len, going)) - sum(map(len, read))
+        leaving = {task.id: task for lineage in read for task in lineage}
+        if leaving:
+            _move(work, project, leaving, moved)
+        return moved, last
+
+    return engine.transact((project,), decide)
+
+
+def _until(work: Work, project: str, older: int | None = None) -> int:
+    row = work.get(Project, project, project)
+    after = older if older is not None else archive.archive_after(row) if row is not None else archive.AFTER
+    return work.now - after
+
+
+def _candidates(work: Work, project: str, state: str, until: int, place: str) -> tuple[list[Task], str]:
+    """A page of tasks in that state which were made before `until`, by id, which sorts by time."""
+    if until < 0:
+        return [], ""
+    bound = ids.IdMaker(until + 1000, bytes(ids.IdMaker.RANDOM_BYTES)).next("task")
+    where = {"project": project, "state": state, "id": Range(high=bound)}
+    page = work.find(Task, where, after=(place, place) if place else None, limit=PAGE)
+    return page, page[-1].id if len(page) == PAGE else ""
+
+
+def _lineages(work: Work, tasks: Iterable[Task]) -> Iterator[list[Task]]:
+    """Each task with its parents and subtasks, of which there may be none; every lineage once."""
+    seen = set()
+    for task in tasks:
+        first = task if task.root is None else work.get(Task, task.project, task.root)
+        if first is not None and first.id not in seen:
+            seen.add(first.id)
+            yield [first, *descendants(work, first)]
+
+
+def _stays(work: Work, lineage: Sequence[Task], until: int) -> bool:
+    """Must it stay, since one of it is too young, or something open is near?"""
+    if not all(archive.may_go(task, until) for task in lineage):
+        return True
+    project = lineage[0].project
+    ids_ = tuple(task.id for task in lineage)
+    if graph.has_dag_row(lineage[0]):
+        dag = work.get(Dag, project, lineage[0].dag)
+        if dag is None or dag.completed + dag.cancelled != dag.total:
+            return True
+    if any(task.dependents for task in lineage):
+        edges = work.find(Edge, {"project": project, "needs": ids_})
+        below = work.get_many(Task, project, [edge.task for edge in edges])
+        if any(task.state not in lifecycle.FINISHED for task in below.values()):
+            return True
+    return _is_below_open(work, project, [task.id for task in lineage if task.waits_on])
+
+
+def _is_below_open(work: Work, project: str, waited: Sequence[str]) -> bool:
+    """Did one of these wait, however far up, for something that is open again, or a dead letter?
+
+    Who retries a dead letter brings back what its cascade has cancelled, and the order of claims counts what is below.
+    """
+    seen, todo = set(waited), list(waited)
+    while todo:
+        edges = work.find(Edge, {"project": project, "task": tuple(todo)})
+        above = {edge.needs for edge in edges} - seen
+        seen |= above
+        # as they are stored: what is above an archived one was looked at when it went
+        found = work.find(Task, {"project": project, "id": tuple(above)})
+        tasks = [task for task in found if not work.is_recalled(task)]
+        if any(task.state not in lifecycle.FINISHED for task in tasks):
+            return True
+        todo = [task.id for task in tasks if task.waits_on]
+    return False
+
+
+def _move(work: Work, project: str, leaving: Mapping[str, Task], moved: Moved) -> None:
+    tasks = dict(leaving)
+    rows: dict[str, list[Row]] = {id: [] for id in tasks}
+    for kind, field in archive.OWNED.items():
+        for row in _owned(work, project, tasks, kind, field):
+            rows[getattr(row, field)].append(row)
+    events = _events(work, project, tuple(tasks))
+    earlier = work.get_many(Archived, project, tasks)  # of those that were brought back: the log until then
+    broken = set()
+    for id, task in tasks.items():
+        told = [*(archive.events_in(earlier[id]) if id in earlier else ()), *events.get(id, ())]
+        if [event.version for event in told] != list(range(1, task.version + 1)):
+            moved.failed[id] = f"{task.key}: version {task.version}, but {len(told)} events"
+            broken.add(task.root or id)
+            continue
+        try:
+            bodies = work.get_many(Body, project, referred(rows[id])).values()
+            kept = work.put(archive.archived(task, rows[id], told, work.now, bodies))
+        except OUR_FAULTS as error:
+            moved.failed[id] = f"{type(error).__name__}: {error}"
+            broken.add(task.root or id)
+            continue
+        moved.bytes += len(kept.document)
+    for id in [id for id, task in tasks.items() if (task.root or id) in broken]:  # a lineage goes whole or not at all
+        _keep(work, earlier.get(id), project, id)
+        del tasks[id]
+    if tasks:
+        for id in tasks:
+            use_less(work, project, referred(rows[id]))
+        _remove(work, tasks, [row for id in tasks for row in rows[id]])
+        moved.tasks += len(tasks)
+        _count(work, tasks.values())
+        patch = stated(_told_of(work, project, [e for id in tasks for e in events.get(id, ())], tasks))
+        # those of budgets are the project's, and stay
+        own = [row for id in tasks for row in rows[id] if isinstance(row, Budget)]
+        patch += tuple((KINDS[Budget].table, row.id, None) for row in own)
+        # the event by which they came back stays in the log, and tells of rows that are no longer there
+        patch += tuple((table, row, None) for id in tasks if id in earlier for table, row, _ in stated(rows[id]))
+        work.tell("archive.moved", project, patch, details={"tasks": len(tasks)})
+        work.dropped.append((project, tuple(tasks)))
+
+
+def _owned(work: Work, project: str, tasks: Mapping[str, Task], kind: type[Row], field: str) -> Iterable[Row]:
+    if kind is DeadLetter:  # found by its id: it has no index of its own
+        letters = [dead_letter_id(replace(t, run=run)) for t in tasks.values() for run in range(1, t.run + 1)]
+        return work.get_many(DeadLetter, project, letters).values()
+    if kind is Budget:
+        return work.get_many(Budget, project, [budget_id(TASK, id) for id in tasks]).values()
+    return work.find(kind, {"project": project, field: tuple(tasks)})
+
+
+def _keep(work: Work, earlier: Archived | None, project: str, id: str) -> None:
+    if earlier is not None:
+        work.put(earlier)
+    elif (made := work.get(Archived, project, id)) is not None:
+        work.remove(made)
+
+
+def _events(work: Work, project: str, tasks: tuple[str, ...]) -> dict[str, list[Event]]:
+    """The log of each, oldest first."""
+    found: dict[str, list[Event]] = {}
+    after = 0
+    while page := work.tx.events({"project": project, "task": tasks}, after=after, limit=EVENTS_A_LOOK):
+        for event in page:
+            found.setdefault(event.task or "", []).append(event)
+        after = page[-1].sequence
+        if len(page) < EVENTS_A_LOOK:
+            break
+    return found
+
+
+def _remove(work: Work, tasks: dict[str, Task], rows: Iterable[Row]) -> None:
+    """Take the rows out; what the tasks waited for has fewer dependents and maybe a shorter path below."""
+    fewer: dict[str, int] = {}
+    used: list[Usage] = []
+    project = next(iter(tasks.values())).project
+    for row in rows:
+        if isinstance(row, Edge) and row.needs not in tasks:
+            fewer[row.needs] = fewer.get(row.needs, 0) + 1
+        elif isinstance(row, Usage):
+            used.append(row)
+        work.remove(row)
+    fold(work, used, 1)
+    for id, by in fewer.items():
+        needs = work.get(Task, project, id)
+        if needs is not None and not work.is_recalled(needs):
+            work.put(replace(needs, dependents=needs.dependents - by))
+            lower_height(work, needs)
+
+
+def _count(work: Work, tasks: Iterable[Task]) -> None:
+    for task in tasks:
+        count(work, task.project, task.track, **{task.state: 1})
+
+
+def _told_of(work: Work, project: str, events: Iterable[Event], tasks: Mapping[str, Task]) -> list[Row]:
+    """Rows that stay although events that go told of them: the tracks whose numbers grew, above all."""
+    wanted: dict[type[Row], dict[str, None]] = {Track: {task.track: None for task in tasks.values()}}
+    for event in events:
+        for table, id, _ in event.patch:
+            kind = KIND_OF[table]
+            if not (kind in archive.OWNED and id.partition("@")[0] in tasks):
+                wanted.setdefault(kind, {})[id] = None
+    rows = (row for kind, found in wanted.items() for row in work.get_many(kind, project, found).values())
+    return [row for row in rows if not work.is_recalled(row)]
+
+
+# --- pruning ------------------------------------------------------------------------------------------------
+
+
+def _pruned(engine: Engine, project: str, moved: Moved) -> Moved:
+    """Remove from the archive what was kept there long enough."""
+    place: tuple[int, str] | None = None
+    while True:
+        behind = place
+
+        def decide(work: Work, behind: tuple[int, str] | None = behind) -> tuple[int, tuple[int, str] | None]:
+            return _prune_page(work, project, behind)
+
+        gone, place = engine.transact((project,), decide)
+        moved.pruned += gone
+        if place is None:
+            return moved
+
+
+def _old(work: Work, project: str, place: tuple[int, str] | None, most: int) -> list[Archived]:
+    """A page of the archive's rows whose tasks were made before the time for which it keeps them began."""
+    row = work.get(Project, project, project)
+    kept = archive.kept_for(row) if row is not None else None
+    if kept is None:
+        return []
+    where = {"project": project, "created_at": Range(high=work.now - kept + 1)}
+    return work.find(Archived, where, order="created_at", after=place, limit=most)
+
+
+def _prune_page(work: Work, project: str, place: tuple[int, str] | None) -> tuple[int, tuple[int, str] | None]:
+    page = _old(work, project, place, PAGE)
+    kept = archive.kept_for(work.get(Project, project, project) or Project(project=project, id=project))
+    going: dict[str, Archived] = {}
+    for row in page:
+        lineage = [row]
+        if row.root is not None:
+            lineage = work.find(Archived, {"project": project, "dag": row.dag, "root": row.root})
+        if kept is not None and _may_be_pruned(work, lineage, work.now - kept):
+            going |= {member.id: member for member in lineage}
+    if going:
+        patch = [*stated(_crossed_off(work, going.values())), *_uncounted(work, going.values())]
+        for row in going.values():
+            _let_go(work, row)
+            work.remove(row)
+        work.tell("archive.pruned", project, tuple(patch), details={"tasks": len(going)})
+    return len(going), (page[-1].created_at, page[-1].id) if len(page) == PAGE else None
+
+
+def _let_go(work: Work, archived: Archived) -> None:
+    """Bytes that its artifacts referred to are needed by one less."""
+    digests = Counter(row.digest for row in archive.rows_in(archived) if isinstance(row, Artifact))
+    if digests:
+        from tenure.engine.artifacts.artifact_verbs import let_go
+
+        let_go(work, archived.project, digests)
+
+
+def _may_be_pruned(work: Work, lineage: Sequence[Archived], until: int) -> bool:
+    """Was it kept long enough, and does nothing that is not archived wait for it?"""
+    if any(row.out or row.archived_at > until for row in lineage):
+        return False
+    return not work.find(Edge, {"project": lineage[0].project, "needs": tuple(row.id for row in lineage)}, limit=1)
+
+
+def _crossed_off(work: Work, going: Iterable[Archived]) -> list[Track]:
+    """The tracks, which remember how many they had and that their keys were given."""
+    tracks: dict[str, Track] = {}
+    for row in going:
+        track = count(work, row.project, row.track, pruned=1)
+        key = ids.parse_key(row.ref)
+        if key is not None:
+            track = work.put(replace(track, gone=with_number(track.gone, key.sequence)))
+        tracks[track.id] = track
+    return list(tracks.values())
+
+
+def _uncounted(work: Work, going: Iterable[Archived]) -> Patch:
+    """A dag counts the tasks that can still be looked at; without any it goes too."""
+    patch = []
+    for row in going:
+        dag = work.get(Dag, row.project, row.dag) if row.dag is not None else None
+        if dag is None:
+            continue
+        fewer = replace(dag, total=dag.total - 1, **{row.state: getattr(dag, row.state) - 1})
+        if fewer.total:
+            work.put(replace(fewer, status=graph.status(fewer)))
+        else:
+            work.remove(dag)
+            patch.append((KINDS[Dag].table, dag.id, None))
+    return tuple(patch)

@@ -1,0 +1,60 @@
+"""What is known of tasks that are no longer rows of their own: how many a track had, and what was spent on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tenure.core.records import KINDS, Body, Row, Track, Usage, replace
+from tenure.engine.runtime.unit_of_work import Patch, Work
+
+ARCHIVED = ""  # what usage that was added up has for a task
+_ADDED = ("fresh", "cached", "written", "output", "duration", "pairs")
+
+
+def stated(rows: Iterable[Row]) -> Patch:
+    """For an event: these rows from scratch, since the events that told of them are gone."""
+    return tuple(
+        (kind.table, row.id, {f: getattr(row, f) for f in row.__struct_fields__ if f not in kind.unlogged})
+        for row in rows
+        if (kind := KINDS[type(row)]).logged
+    )
+
+
+def count(work: Work, project: str, code: str, **more: int) -> Track:
+    """So many more tasks of the track that are in the archive, or gone."""
+    track = work.get(Track, project, code)
+    assert track is not None, f"track {code} is not defined"
+    return work.put(replace(track, **{name: getattr(track, name) + by for name, by in more.items()}))
+
+
+def fold(work: Work, rows: Iterable[Usage], sign: int) -> None:
+    """Put the usage of archived tasks into the sums of its agent, session and model, or take it out again.
+
+    What nobody has priced is kept apart, so that it can still be counted.
+    """
+    for row in rows:
+        id = _sum_id(row)
+        kept = work.get(Usage, row.project, id)
+        if kept is None:
+            kept = replace(row, id=id, task=ARCHIVED, generation=0, cost=None, **dict.fromkeys(_ADDED, 0))
+        cost = None if row.cost is None else (kept.cost or 0) + sign * row.cost
+        added = {name: getattr(kept, name) + sign * getattr(row, name) for name in _ADDED}
+        if added["pairs"]:
+            work.put(replace(kept, cost=cost, at=max(kept.at, row.at), **added))
+        else:
+            work.remove(kept)
+
+
+def use_less(work: Work, project: str, bodies: Iterable[str]) -> None:
+    """One task less refers to these large values; one that nothing refers to goes."""
+    for body in work.get_many(Body, project, bodies).values():
+        if body.uses > 1:
+            work.put(replace(body, uses=body.uses - 1))
+        else:
+            work.remove(body)
+
+
+def _sum_id(row: Usage) -> str:
+    parts = ["archived", row.agent, row.session, row.model]
+    apart = {"late": row.late, "unpriced": row.cost is None, "computed": row.computed}
+    return "|".join([*parts, *(name for name, is_so in apart.items() if is_so)])

@@ -1,0 +1,189 @@
+"""Artifacts: bytes are put in their place, then a row gives them a name, under the live receipt of a holder.
+
+`ready` is asked before the bytes are taken: it refuses at once whom the row would be refused, and says how many there
+may be. The judgement that counts is in `put_artifact`, in the transaction that writes the row. Between the two lies
+whatever the sender's line is good for; who was overtaken meanwhile has put bytes that nobody refers to (`left`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from tenure.core import artifacts as rules
+from tenure.core import claims, commands, queries, roles
+from tenure.core import queries as q
+from tenure.core.artifact_names import checked_name
+from tenure.core.commands import Principal
+from tenure.core.errors import InvalidInput, NotFound, Overloaded
+from tenure.core.outcomes import Outcome
+from tenure.core.records import Artifact, Content, Task, replace
+from tenure.engine.runtime.effects import spread
+from tenure.engine.runtime.references import project_of, task_named
+from tenure.engine.runtime.unit_of_work import Handlers, Reads, Refused, Work
+from tenure.engine.verbs.holder_verbs import Hold, judged, keep_started
+
+if TYPE_CHECKING:
+    from tenure.core.views import ArtifactView
+    from tenure.engine.runtime.engine import Engine
+
+
+# --- the row ------------------------------------------------------------------------------------------------
+
+
+def put_artifact(work: Work, cmd: commands.PutArtifact) -> Outcome:
+    """Give the bytes a name. The same once more changes nothing; others of that name take their place."""
+    name, digest = checked_name(cmd.name), rules.check_digest(cmd.digest)
+    if cmd.size < 0:
+        raise InvalidInput(f"size {cmd.size}: not below 0")
+    rules.check_type(cmd.type)
+    hold = judged(work, cmd.project, cmd.receipt)
+    mine = work.get(Artifact, cmd.project, rules.artifact_id(hold.claim, name)) if hold.verdict.genuine else None
+    is_same = mine is not None and (mine.digest, mine.size, mine.type) == (digest, cmd.size, cmd.type)
+    if hold.refusal is not None and not is_same and not rules.may_tell_late(name, hold.verdict.code):
+        return hold.refusal
+    if mine is not None and is_same:
+        task = hold.task if hold.refusal is not None else keep_started(work, hold.task)
+        return _answer(hold, task, mine, again=True)
+    rules.check_size(hold.project, cmd.size)
+    rules.check_beside(hold.task, name, {row.name for row in of_task(work, hold.task)})
+    _count_in(work, cmd, digest)
+    if mine is not None:
+        let_go(work, cmd.project, {mine.digest: 1})
+    claim = hold.claim
+    row = Artifact(
+        project=cmd.project, id=rules.artifact_id(claim, name), task=claim.task, generation=claim.generation,
+        run=claim.run, agent=claim.agent, name=name, type=cmd.type, digest=digest, size=cmd.size, at=work.now,
+    )  # fmt: skip
+    task = hold.task if hold.refusal is not None else claims.presented(hold.task, work.now)
+    kept = work.record(
+        "task.artifact", row, task=replace(task, artifacts=task.artifacts + (mine is None)), message=name,
+        agent=claim.agent, session=claim.session, generation=claim.generation,
+        details={"name": name, "type": cmd.type, "digest": digest, "size": cmd.size},
+    )  # fmt: skip
+    spread(work)
+    return _answer(hold, kept, row)
+
+
+def _answer(hold: Hold, task: Task, row: Artifact, *, again: bool = False) -> Outcome:
+    return Outcome(
+        outcome="OK", again=again, message=f"{task.key}: {row.name}, {row.size} bytes", artifact=view(row, task),
+        state=task.state, generation=row.generation, lease_until=task.lease_until,
+        directive=(task.wanted or "continue") if hold.refusal is None else hold.refusal.directive,
+    )  # fmt: skip
+
+
+def _count_in(work: Work, cmd: commands.PutArtifact, digest: str) -> None:
+    content = work.get(Content, cmd.project, digest)
+    if rules.may_be_gone(content, cmd.since, work.now):
+        raise Overloaded(
+            "these bytes may have been deleted while they were put, since nobody referred to them",
+            "nothing was done: send them again in a few minutes",
+        )
+    if content is not None and content.size != cmd.size:
+        raise InvalidInput(f"{digest}: has {content.size} bytes, not {cmd.size}", "a digest stands for one content")
+    work.put(rules.used(content, cmd.project, digest, cmd.size))
+
+
+def let_go(work: Work, project: str, digests: Mapping[str, int]) -> None:
+    """So many rows less refer to these bytes."""
+    for digest, by in digests.items():
+        content = work.get(Content, project, digest)
+        if content is not None:
+            work.put(rules.unused(content, work.now, by))
+
+
+# --- around it ----------------------------------------------------------------------------------------------
+
+
+class Ready(NamedTuple):
+    """Bytes may come: at most so many. `since` goes with the command, for it to be sure that they are still there."""
+
+    largest: int
+    since: int
+
+
+def ready(engine: Engine, project: str, receipt: str, name: str, principal: Principal) -> Ready | Outcome:
+    """Whether this could be put now; the refusal where it could not. Nothing is written."""
+    checked_name(name)
+    roles.check_kind(principal, commands.PutArtifact)
+    roles.check_scope(principal, project)
+    with engine.reading((project,)) as work:
+        work.begin_command(principal, None)
+        try:
+            hold = judged(work, project, receipt)
+        except Refused as refused:
+            return refused.outcome
+        if (
+            hold.refusal is not None
+            and not rules.may_tell_late(name, hold.verdict.code)
+            and not _was_put(work, hold, name)
+        ):
+            return hold.refusal
+        return Ready(rules.largest(hold.project), work.now)
+
+
+def _was_put(work: Work, hold: Hold, name: str) -> bool:
+    """It may be a repeat, whose answer was lost: only the digest will tell."""
+    if not hold.verdict.genuine:
+        return False
+    return work.get(Artifact, hold.claim.project, rules.artifact_id(hold.claim, checked_name(name))) is not None
+
+
+def left(engine: Engine, project: str, digest: str, size: int) -> None:
+    """Nobody refers to these bytes, whose row was refused: a sweep takes them away in a day."""
+
+    def decide(work: Work) -> None:
+        if work.get(Content, project, digest) is None:
+            work.put(Content(project=project, id=digest, size=size, idle_at=work.now))
+
+    engine.transact((project,), decide)
+
+
+def found(
+    engine: Engine, project: str, task: str, name: str, generation: int | None, principal: Principal
+) -> ArtifactView:
+    """One artifact of a task: the last of that name, or that of a generation."""
+    roles.check_look(principal, queries.Artifacts(project=project, task=task))
+    name = checked_name(name)
+    with engine.reading((project,)) as work:
+        work.begin_command(principal, None)
+        for entry in artifacts(work, project, task, generation=generation):
+            if entry["name"] == name:
+                return entry
+    of = "" if generation is None else f" of generation {generation}"
+    raise NotFound(f"{task}: no artifact {name!r}{of}", "`artifact list` shows what there is")
+
+
+# --- looking ------------------------------------------------------------------------------------------------
+
+
+def of_task(work: Work, task: Task) -> list[Artifact]:
+    """What the claims of a task have put, the last generation's first."""
+    if not task.artifacts:
+        return []
+    return work.find(Artifact, {"project": task.project, "task": task.id}, order="-generation")
+
+
+def artifacts(work: Work, project: str, name: str, *, generation: int | None = None) -> list[ArtifactView]:
+    project_of(work, project)
+    task = task_named(work, project, name)
+    rows = [row for row in of_task(work, task) if generation in (None, row.generation)]
+    return views(sorted(rows, key=lambda row: (row.name, -row.generation)), task)
+
+
+def views(rows: Iterable[Artifact], task: Task) -> list[ArtifactView]:
+    return [view(row, task) for row in rows]
+
+
+def view(row: Artifact, task: Task) -> ArtifactView:
+    return {
+        "name": row.name, "type": row.type, "size": row.size, "digest": row.digest, "generation": row.generation,
+        "run": row.run, "agent": row.agent, "at": row.at, "ref": f"{rules.REFERENCE}{task.key}/{row.name}",
+    }  # fmt: skip
+
+
+HANDLERS: Handlers = {commands.PutArtifact: put_artifact}
+
+
+READS: Reads = {q.Artifacts: artifacts}

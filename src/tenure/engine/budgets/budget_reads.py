@@ -1,0 +1,202 @@
+"""Looks at budgets, brought up to `now`. They write nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from tenure.core import budgets, inputs, lifecycle
+from tenure.core import queries as q
+from tenure.core.budgets import AGENT, DAG, PROJECT, SCOPES, TASK, TENANT, budget_id
+from tenure.core.errors import NotFound
+from tenure.core.filters import Prefix
+from tenure.core.records import Brief, Budget, Project, Task
+from tenure.engine.budgets.budget_guard import amount, kept_rows, reason, recommendation, used
+from tenure.engine.models.estimates import estimate_of
+from tenure.engine.runtime.effects import descendants
+from tenure.engine.runtime.references import project_of, task_named
+from tenure.engine.runtime.unit_of_work import Reads, Work
+
+if TYPE_CHECKING:
+    from tenure.core import views as v
+
+MOST_LISTED = 1000
+MOST_ESTIMATED = 5000  # open tasks whose size is looked at one by one
+PAGE = 500
+WAITING = (lifecycle.CREATED, lifecycle.PENDING, lifecycle.READY, lifecycle.RETRYING, lifecycle.PAUSED)
+
+
+def view(work: Work, budget: Budget) -> v.BudgetView:
+    said: Any = {
+        "id": budget.id, "scope": budget.scope, "currency": budget.currency,
+        **{name: amount(budget, getattr(budget, name)) for name in ("allocated", "consumed", "reserved")},
+        "remaining": amount(budget, budgets.left(budget)), "percent": budgets.percent(budget),
+        "default_estimate": amount(budget, budget.default_estimate), "period": budget.period, "zone": budget.zone,
+        "begins_at": budget.begins_at, "ends_at": budget.ends_at, "since": budget.since, "until": budget.until,
+        "throttle": budget.throttle, "next_claim_at": budget.next_claim_at, "alerts": alerts_of(budget),
+        "created_at": budget.created_at, "created_by": budget.created_by,
+    }  # fmt: skip
+    task = work.get(Task, budget.project, budget.task) if budget.task is not None else None
+    return said | ({"task": task.key} if task is not None else {})  # type: ignore[no-any-return]
+
+
+def alerts_of(budget: Budget) -> list[v.AlertView]:
+    return [
+        {
+            "budget": budget.id, "level": int(level), "percent": budgets.percent(budget), "since": since,
+            "message": f"budget {budget.id}: {used(budget)}",
+        }
+        for level, since in sorted(budget.alerts.items(), key=lambda alert: -int(alert[0]))
+    ]  # fmt: skip
+
+
+def all_seen(
+    work: Work, project: str, *, scope: str | None = None, after: str | None = None, limit: int = 100
+) -> list[v.BudgetView]:
+    """By id, the tenant's and the project's first."""
+    if scope is not None:
+        inputs.check_choice(scope, SCOPES, "scope")
+    return [view(work, row) for row in rows(work, project, scope, after, inputs.check_limit(limit, MOST_LISTED))]
+
+
+def rows(
+    work: Work, project: str, scope: str | None = None, after: str | None = None, limit: int = MOST_LISTED
+) -> list[Budget]:
+    """Those of tasks are many, and left out unless they are asked for."""
+    settings = project_of(work, project)
+    wanted = [scope] if scope is not None else [s for s in (TENANT, PROJECT, DAG, AGENT) if s in settings.funded]
+    found: list[Budget] = []
+    for kind in wanted:
+        if kind == TENANT and work.principal.projects:
+            continue
+        if kind in (TENANT, PROJECT):
+            found += kept_rows(work, project, (kind,)) if after is None else []
+            continue
+        place = (after, after) if after is not None and after > f"{kind}:" else None
+        here = {"project": project, "id": Prefix(f"{kind}:")}
+        some = work.find(Budget, here, after=place, limit=max(1, limit - len(found)))
+        found += kept_rows(work, project, [row.id for row in some])
+    return found[:limit]
+
+
+def seen(work: Work, project: str, scope: str) -> v.BudgetInFull:
+    budget = _named(work, project, scope)
+    burn = [{"at": hour * budgets.HOUR, "spent": amount(budget, spent)} for hour, spent in budget.burn]
+    return {**view(work, budget), "burn": burn}  # type: ignore[typeddict-item]
+
+
+def alerts(work: Work, project: str) -> list[v.AlertView]:
+    """Of all budgets but those of tasks that are finished."""
+    found = [alert for row in rows(work, project) for alert in alerts_of(row)]
+    for row in work.find(Budget, {"project": project, "id": Prefix(f"{TASK}:")}, limit=MOST_LISTED):
+        task = work.get(Task, project, row.task or "") if row.alerts else None
+        if task is not None and task.state not in lifecycle.FINISHED:
+            found += alerts_of(row)
+    return sorted(found, key=lambda alert: (-alert["level"], -alert["percent"], alert["budget"]))
+
+
+def _named(work: Work, project: str, text: str) -> Budget:
+    project_of(work, project)
+    scope, name = budgets.split_scope(text)
+    if scope == TASK:
+        name = task_named(work, project, name).id
+    found = kept_rows(work, project, (budget_id(scope, name),))
+    if not found or (scope == TENANT and work.principal.projects):
+        raise NotFound(f"no budget {text[:80]!r} in project {project}", "`budget list` has those that there are")
+    return found[0]
+
+
+# --- where it leads -----------------------------------------------------------------------------------------
+
+
+def projection(work: Work, project: str, *, scope: str = PROJECT) -> v.ProjectionView:
+    budget = _named(work, project, scope)
+    led = budgets.projected(budget, work.now)
+    said: Any = {
+        "budget": budget.id, "currency": budget.currency,
+        **{name: amount(budget, getattr(budget, name)) for name in ("allocated", "consumed", "reserved")},
+        "remaining": amount(budget, budgets.left(budget)), "last_day": amount(budget, led.last_day),
+        "last_week": amount(budget, led.last_week),
+        "days_left": None if led.days_left is None else round(led.days_left, 4), "exhausted_at": led.exhausted_at,
+        "advice": led.advice, "open_tasks": _open_tasks(work, project, budget),
+    }  # fmt: skip
+    return said  # type: ignore[no-any-return]
+
+
+def _open_tasks(work: Work, project: str, budget: Budget) -> v.ShortfallView | None:
+    """What waits to be claimed; who holds a task has reserved already. Nobody knows which an agent will take."""
+    if budget.scope == AGENT:
+        return None
+    count = total = counted = 0
+    for page in _waiting(work, project, budget):
+        count += len(page)
+        if counted + len(page) > MOST_ESTIMATED:
+            total += len(page) * budget.default_estimate
+            continue
+        counted += len(page)
+        briefs = work.get_many(Brief, page[0].project, [task.id for task in page])
+        total += sum(_likely(work, budget, task, briefs[task.id]) for task in page)
+    left = max(0, budgets.left(budget))
+    return {
+        "tasks": count, "estimate": amount(budget, total), "remaining": amount(budget, left),
+        "shortfall": amount(budget, max(0, total - left)), "counted": counted,
+    }  # fmt: skip
+
+
+def _waiting(work: Work, project: str, budget: Budget) -> Iterator[list[Task]]:
+    if budget.scope == TASK:
+        task = work.get(Task, project, budget.task or "")
+        if task is not None:
+            open_ = [t for t in (task, *descendants(work, task)) if t.state in WAITING]
+            yield from ([open_] if open_ else [])
+        return
+    names = [p.id for p in work.find(Project, {})] if budget.scope == TENANT else [project]
+    for name in names:
+        for state in WAITING:
+            where = {"project": name, "state": state}
+            if budget.scope == DAG:
+                where["dag"] = budget.id.partition(":")[2]
+            last: tuple[str, str] | None = None
+            while page := work.find(Task, where, after=last, limit=PAGE):
+                yield page
+                last = (page[-1].id, page[-1].id)
+                if len(page) < PAGE:
+                    break
+
+
+def _likely(work: Work, budget: Budget, task: Task, brief: Brief) -> int:
+    from tenure.engine.budgets.task_caps import cap_of
+
+    estimate = estimate_of(work, task, brief)
+    if budget.currency == budgets.TOKENS:
+        return estimate.tokens or budget.default_estimate
+    return cap_of(brief) or estimate.cost or budget.default_estimate
+
+
+def headroom(work: Work, project: str, agent: str) -> v.HeadroomView:
+    """For whoever is about to start something that will claim: no money, no process."""
+    from tenure.engine.budgets.unaffordable import closed
+
+    settings = project_of(work, project)
+    scopes = [scope for scope in (TENANT, PROJECT, AGENT) if scope in settings.funded]
+    found = kept_rows(work, project, [budget_id(scope, agent) for scope in scopes])
+    short = closed(work, settings, agent)
+    said: v.HeadroomView = {
+        "ok": short is None,
+        "budgets": [
+            {
+                "budget": row.id, "currency": row.currency,
+                "headroom": amount(row, budgets.headroom(row, work.now)),
+            }
+            for row in found
+            if row.scope != TENANT or not work.principal.projects
+        ],
+    }  # fmt: skip
+    if short is not None:
+        said |= {"reason": reason(work, short), "recommendation": recommendation(work, short)}
+        if short.retry_at is not None:
+            said |= {"retry_at": short.retry_at, "retry_in": work.seconds_to(short.retry_at) or 0.0}
+    return said
+
+
+READS: Reads = {q.Budgets: all_seen, q.Budget: seen, q.Alerts: alerts, q.Projection: projection, q.Headroom: headroom}

@@ -1,0 +1,306 @@
+"""Setting budgets, taking them away, and moving money from one to another.
+
+The tenant's budget counts in every project, so setting it writes to all of them: a claim then knows by its project's
+own row that it needs the lock of what belongs to none. See `Work.reach`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tenure.core import budgets, causes, commands, graph, ids, inputs, lifecycle, roles
+from tenure.core.budgets import AGENT, DAG, PERIODS, TASK, TENANT, TOKENS, USD, budget_id, place, split_scope
+from tenure.core.causes import Pause
+from tenure.core.errors import InvalidInput, LimitReached, NotFound
+from tenure.core.filters import Prefix
+from tenure.core.outcomes import Outcome
+from tenure.core.records import Budget, Dag, Project, Task, replace
+from tenure.engine.budgets import task_caps
+from tenure.engine.budgets.budget_guard import keep, kept_rows
+from tenure.engine.budgets.budget_reads import view
+from tenure.engine.runtime.effects import current_claim
+from tenure.engine.runtime.references import project_of, task_named
+from tenure.engine.runtime.unit_of_work import Handlers, Work
+
+MOST_PROJECTS = 2000  # in a store whose tenant has a budget: setting it locks them all
+MOST_RESUMED = 5000
+ONCE = "once"
+
+
+def set_budget(work: Work, cmd: commands.SetBudget) -> Outcome:
+    project_of(work, cmd.project)
+    scope, name = named(work, cmd.project, cmd.scope)
+    before = _row(work, cmd.project, budget_id(scope, name))
+    row = _asked(work, cmd, scope, name, before)
+    if row == before:
+        return Outcome(outcome="UNCHANGED", budget=view(work, row))
+    if before is None or row.default_estimate != before.default_estimate:
+        row = replace(row, priced_at=work.now)
+    if before is None:
+        row = _begun(work, cmd.project, row)
+        _mark(work, cmd.project, row)
+    elif (row.period, row.zone) != (before.period, before.zone):
+        row = budgets.begun(row, work.now)
+    work.record(
+        "budget.set", row, project=row.project,
+        details={"budget": row.id, "currency": row.currency, "allocated": row.allocated},
+    )  # fmt: skip
+    row = keep(work, row)
+    return Outcome(
+        outcome="UPDATED" if before else "CREATED", budget=view(work, row), command_id=work.command_id,
+        changed=resumed(work, row.project, row.id) or None, message=f"budget {row.id}: {_told(row)}",
+    )  # fmt: skip
+
+
+def _told(row: Budget) -> str:
+    return budgets.amount_text(row.currency, row.allocated) + (f" a {row.period}" if row.period else "")
+
+
+def remove_budget(work: Work, cmd: commands.RemoveBudget) -> Outcome:
+    project_of(work, cmd.project)
+    row = existing(work, cmd.project, cmd.scope)
+    if row.task is not None and row.currency == USD and _has_max_cost(work, row):
+        raise InvalidInput(
+            f"budget {row.id}: it is the task's max_cost_usd", "edit the task's constraints, and it goes with them"
+        )
+    drop(work, row)
+    return Outcome(
+        outcome="UPDATED", command_id=work.command_id, changed=resumed(work, row.project, row.id) or None,
+        message=f"there is no budget {row.id} any more",
+    )  # fmt: skip
+
+
+def _has_max_cost(work: Work, row: Budget) -> bool:
+    from tenure.engine.runtime.effects import brief_of
+
+    task = work.get(Task, row.project, row.task or "")
+    return task is not None and task_caps.cap_of(brief_of(work, task)) is not None
+
+
+def drop(work: Work, row: Budget) -> None:
+    """Take a budget away; claims that live hold nothing of it any more."""
+    where: dict[str, Any] = {"state": lifecycle.HELD} | ({"project": row.project} if row.project else {})
+    for task in work.find(Task, where):
+        claim = current_claim(work, task) if task.funded else None
+        if claim is not None and row.id in (claim.funds or {}):
+            work.put(replace(claim, funds={id: n for id, n in (claim.funds or {}).items() if id != row.id}))
+    work.record("budget.removed", project=row.project, removed=[row], details={"budget": row.id})
+    if row.scope in (DAG, AGENT) and work.find(
+        Budget, {"project": row.project, "id": Prefix(f"{row.scope}:")}, limit=1
+    ):
+        return
+    for name in _projects(work) if row.scope == TENANT else [row.project]:
+        project = project_of(work, name)
+        if row.scope in project.funded:
+            work.put(replace(project, funded=tuple(s for s in project.funded if s != row.scope)))
+
+
+def move_budget(work: Work, cmd: commands.MoveBudget) -> Outcome:
+    """Both rows change in this transaction, or neither."""
+    project_of(work, cmd.project)
+    source, target = (existing(work, cmd.project, scope) for scope in (cmd.source, cmd.target))
+    if source.id == target.id:
+        raise InvalidInput(f"budget {source.id}: cannot be moved to itself")
+    if source.currency != target.currency:
+        raise InvalidInput(f"budget {source.id} is in {source.currency}, {target.id} in {target.currency}")
+    amount = budgets.parse_amount(cmd.amount, source.currency, "amount")
+    if amount < 1:
+        raise InvalidInput(f"amount {cmd.amount[:40]}: more than nought")
+    rest = budgets.headroom(source, work.now)
+    if amount > rest:
+        has, wanted = (budgets.amount_text(source.currency, n) for n in (rest, amount))
+        return Outcome(
+            outcome="DENIED_BUDGET", budget=view(work, source),
+            message=f"budget {source.id} has {has} that is neither spent nor reserved; {wanted} was to be moved",
+            hint=f"move {has} at most, or wait until claims give back what they do not use",
+        )  # fmt: skip
+    moved = []
+    for row, change in ((source, -amount), (target, amount)):
+        after = replace(row, allocated=row.allocated + change)
+        details = {"budget": row.id, "from": source.id, "to": target.id, "amount": amount}
+        work.record("budget.moved", after, project=row.project, details=details)
+        moved.append(keep(work, after))
+    return Outcome(
+        outcome="UPDATED", command_id=work.command_id, budget=view(work, moved[1]),
+        changed=resumed(work, target.project, target.id) or None,
+        message=f"{budgets.amount_text(source.currency, amount)} went from {source.id} to {target.id}",
+    )  # fmt: skip
+
+
+# --- which budget -------------------------------------------------------------------------------------------
+
+
+def named(work: Work, project: str, text: str) -> tuple[str, str]:
+    """Scope and name of a budget that there could be; a task by its id."""
+    scope, name = split_scope(text)
+    if scope == TASK:
+        name = task_named(work, project, name).id
+    elif scope == AGENT:
+        ids.check_name(name, "agent")
+    elif scope == DAG and not _has_dag(work, project, name):
+        raise NotFound(f"no dag {name[:80]!r} in project {project}")
+    elif scope == TENANT:
+        roles.check_all_projects(work.principal, "the tenant's budget")
+        work.reach("", *_projects(work), lasting=False)
+    return scope, name
+
+
+def _has_dag(work: Work, project: str, dag: str) -> bool:
+    if work.get(Dag, project, dag) is not None:
+        return True
+    task = graph.lone_task(dag)
+    return work.get(Task, project, task) is not None if task else False
+
+
+def existing(work: Work, project: str, text: str) -> Budget:
+    scope, name = named(work, project, text)
+    row = _row(work, project, budget_id(scope, name))
+    if row is None:
+        raise NotFound(f"no budget {text[:80]!r} in project {project}", "`budget list` has those that there are")
+    return row
+
+
+def _row(work: Work, project: str, id: str) -> Budget | None:
+    return next(iter(kept_rows(work, project, (id,))), None)
+
+
+def _projects(work: Work) -> list[str]:
+    names = sorted(p.id for p in work.find(Project, {}))
+    if len(names) > MOST_PROJECTS:
+        raise LimitReached(f"{len(names)} projects; a tenant's budget covers at most {MOST_PROJECTS}")
+    return names
+
+
+# --- what is asked for --------------------------------------------------------------------------------------
+
+
+def _asked(work: Work, cmd: commands.SetBudget, scope: str, name: str, before: Budget | None) -> Budget:
+    """The row as it shall be; raises what is wrong with it."""
+    if cmd.usd is not None and cmd.tokens is not None:
+        raise InvalidInput("budget: dollars or tokens, one of them")
+    currency = USD if cmd.usd is not None else TOKENS if cmd.tokens is not None else ""
+    if not currency and before is not None:
+        currency = before.currency
+    if not currency:
+        raise InvalidInput(f"budget {cmd.scope[:80]}: there is none yet", "say how much there is, in usd or tokens")
+    if before is not None and currency != before.currency:
+        raise InvalidInput(
+            f"budget {before.id} is in {before.currency}; what was counted cannot be put into {currency}",
+            "remove it first, then set it anew",
+        )
+    changes: dict[str, Any] = {}
+    said = cmd.usd if cmd.usd is not None else None if cmd.tokens is None else str(cmd.tokens)
+    if said is not None:
+        changes["allocated"] = budgets.parse_amount(said, currency, currency)
+    if cmd.default_estimate is not None:
+        changes["default_estimate"] = budgets.parse_amount(cmd.default_estimate, currency, "default_estimate")
+        if changes["default_estimate"] < 1:
+            raise InvalidInput("default_estimate 0: a task of unknown size reserves something")
+    changes |= _time(cmd, before)
+    if cmd.throttle is not None:
+        changes["throttle"] = cmd.throttle
+        if not cmd.throttle:
+            changes["next_claim_at"] = None
+    if before is not None:
+        return replace(before, **changes)
+    project, id = place(cmd.project, budget_id(scope, name))
+    usual = budgets.default_estimate(currency, changes["allocated"])
+    return Budget(
+        project=project, id=id, scope=scope, currency=currency, task=name if scope == TASK else None,
+        created_at=work.now, created_by=work.principal.name, **{"default_estimate": usual, **changes},
+    )  # fmt: skip
+
+
+def _time(cmd: commands.SetBudget, before: Budget | None) -> dict[str, Any]:
+    changes: dict[str, Any] = {}
+    if cmd.period is not None:
+        inputs.check_choice(cmd.period, (*PERIODS, ONCE), "period")
+        changes["period"] = None if cmd.period == ONCE else cmd.period
+    if cmd.zone is not None:
+        from tenure.core.schedules import check_schedule
+
+        check_schedule(PERIODS["day"], cmd.zone)
+        changes["zone"] = cmd.zone
+    for field in ("begins_at", "ends_at"):
+        at = inputs.check_instant(getattr(cmd, field), field)
+        if at is not None:
+            changes[field] = at
+    after = {name: changes.get(name, getattr(before, name, None)) for name in ("period", "begins_at", "ends_at")}
+    if after["period"] is not None and (after["begins_at"], after["ends_at"]) != (None, None):
+        raise InvalidInput("budget: a period that repeats has no begin and end", "leave out one of them")
+    if after["begins_at"] is not None and after["ends_at"] is not None and after["ends_at"] <= after["begins_at"]:
+        raise InvalidInput("budget: it ends before it begins")
+    return changes
+
+
+# --- what follows -------------------------------------------------------------------------------------------
+
+
+def _begun(work: Work, project: str, row: Budget) -> Budget:
+    """A new budget counts from now on; but a task's knows what the task has cost so far."""
+    row = budgets.begun(row, work.now)
+    if row.scope == TASK:
+        return task_caps.counted(work, row, task_named(work, project, row.task or ""))
+    return replace(row, earlier=_spent_before(work, project, row))
+
+
+def _spent_before(work: Work, project: str, row: Budget) -> int:
+    where: dict[str, Any] = {} if row.scope == TENANT else {"project": project}
+    if row.scope == AGENT:
+        where["agent"] = row.id.partition(":")[2]
+    elif row.scope == DAG:
+        where["task"] = tuple(
+            task.id for task in work.find(Task, {"project": project, "dag": row.id.partition(":")[2]})
+        )
+    return task_caps.total(work, row.currency, where)
+
+
+def _mark(work: Work, project: str, row: Budget) -> None:
+    """Have claims look for the budget."""
+    if row.scope == TASK:
+        task_caps.mark(work, task_named(work, project, row.task or ""))
+        return
+    for name in _projects(work) if row.scope == TENANT else [project]:
+        kept = project_of(work, name)
+        if row.scope not in kept.funded:
+            work.put(replace(kept, funded=(*kept.funded, row.scope)))
+
+
+def joined(work: Work, project: Project) -> Project:
+    """A project that is new here, with the tenant's budget counting in it if there is one."""
+    work.reach("", lasting=False)
+    row = _row(work, project.id, TENANT)
+    funded = tuple(scope for scope in project.funded if scope != TENANT)
+    if row is None:
+        return replace(project, funded=funded)
+    before = task_caps.total(work, row.currency, {"project": project.id})
+    if before:  # it comes from another store: what it cost there was spent before
+        work.put(replace(row, earlier=row.earlier + before))
+    return replace(project, funded=(TENANT, *funded))
+
+
+def resumed(work: Work, project: str, id: str, *, but: str | None = None) -> tuple[str, ...]:
+    """The keys of tasks that go on, since the budget that paused them is no longer used up, or there is none any more.
+
+    `but` is a task that stays as it is, whoever asks having it in hand.
+    """
+    row = work.get(Budget, project, id)
+    if row is not None and budgets.is_over(row):
+        return ()
+    from tenure.engine.verbs.operator_verbs import lift
+
+    def is_over(pause: Pause) -> bool:
+        return pause.cause == causes.BUDGET and pause.source == id
+
+    where: dict[str, Any] = {"state": lifecycle.PAUSED} | ({"project": project} if project else {})
+    paused = [task for task in work.find(Task, where) if task.id != but and any(map(is_over, task.pauses))]
+    for task in paused[:MOST_RESUMED]:
+        lift(work, task, is_over, "task.resumed", f"budget {id} has something left")
+    return tuple(sorted(task.key for task in paused[:MOST_RESUMED]))
+
+
+HANDLERS: Handlers = {
+    commands.SetBudget: set_budget,
+    commands.RemoveBudget: remove_budget,
+    commands.MoveBudget: move_budget,
+}

@@ -1,0 +1,155 @@
+"""Ready tasks that a budget cannot pay for, parked under it: looked at once, and not by every claim.
+
+`Project.parked` has the budgets with the least price of what is parked under each, so that a claim knows without a look
+whether any of it can be paid by now. What can be is put back into the lanes, the best first and a page at a time: what
+one claim gives back is soon reserved again, and thousands need not be written for it.
+
+A budget is known here by its id and the time when its `default_estimate` was last set: what was parked before that is
+looked at again, whatever it would have cost then. An agent's own budget parks nothing: what that agent cannot pay for
+is there for the others.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tenure.core import budgets, lifecycle
+from tenure.core.budgets import AGENT, TASK, TENANT, Short, budget_id
+from tenure.core.filters import Prefix, Present, Range
+from tenure.core.outcomes import Outcome
+from tenure.core.priority import BOOSTS
+from tenure.core.records import Budget, Project, Task, replace
+from tenure.engine.budgets.budget_guard import kept_rows, reason, recommendation, shown
+from tenure.engine.runtime.unit_of_work import Work
+
+MARK = "$"  # before the key, where else a task's id stands
+PAGE = 64  # of tasks that age alike
+LARGE_PAGE = 500  # where all are put back
+MOST_BUDGETS = 200  # with something parked under them; below others tasks are looked at each time
+COUNTED = 1000
+
+
+def key_of(budget: Budget) -> str:
+    return f"{budget.id}@{budget.priced_at}"
+
+
+def _id_of(key: str) -> str:
+    return key.rpartition("@")[0]
+
+
+def park(work: Work, project: str, task: Task, short: Short) -> bool:
+    """Take the task out of its lane until the budget can pay; False where it must stay."""
+    key = key_of(short.budget)
+    row = _project(work, project)
+    if short.budget.scope == AGENT or (key not in row.parked and len(row.parked) >= MOST_BUDGETS):
+        return False
+    least = row.parked.get(key)
+    if least is None or short.wanted < least:
+        work.put(replace(row, parked=row.parked | {key: short.wanted}))
+    work.put(replace(task, parked=MARK + key, price=short.wanted))
+    return True
+
+
+def unpark(work: Work, project: str) -> bool:
+    """Put back what can be paid by now, at most a page of each budget; whether there is more."""
+    row = _project(work, project)
+    is_more = False
+    rows = {key_of(budget): budget for budget in kept_rows(work, project, [_id_of(key) for key in row.parked])}
+    left = {}
+    for key, least in row.parked.items():
+        part = _unpark_of(work, project, key, rows.get(key), least)
+        if part.least is not None:
+            left[key] = part.least
+        is_more |= part.is_more
+    if left != row.parked:
+        work.put(replace(row, parked=left))
+    return is_more
+
+
+class _Part(NamedTuple):
+    least: int | None  # of what stays parked; None: nothing does
+    is_more: bool = False
+
+
+def _unpark_of(work: Work, project: str, key: str, budget: Budget | None, least: int) -> _Part:
+    """`budget` is None where there is none any more, or it prices tasks anew: then all are put back."""
+    room, most = None, LARGE_PAGE
+    if budget is not None:
+        room, most = budgets.headroom(budget, work.now), PAGE
+        if room < least or budgets.short(budget, 0, work.now) is not None:
+            return _Part(least)
+    pages = _best(work, project, key, room, most)
+    for page in pages:
+        for task in page:
+            work.put(replace(task, parked=None, price=None))
+    if any(len(page) == most for page in pages):
+        return _Part(least, is_more=True)
+    if room is None or not work.tally(Task, {"project": project, "parked": MARK + key}, 1):
+        return _Part(None)
+    return _Part(room + 1)
+
+
+def _best(work: Work, project: str, key: str, room: int | None, most: int) -> list[list[Task]]:
+    """The first of what is parked under a budget, a page of each where ranks can be compared."""
+    payable = Range(low=0, high=None if room is None else room + 1)
+    where = {"project": project, "parked": MARK + key, "price": payable}
+    alike = [{"band": band, "boost": boost} for band in (0, 1) for boost in BOOSTS.values()]
+    return [work.find(Task, where | like, order="rank", limit=most) for like in alike]
+
+
+def closed(work: Work, project: Project, agent: str) -> Short | None:
+    """What keeps the agent from every task here: a budget of all of them that has nothing left, or is throttled."""
+    scopes = [scope for scope in (TENANT, budgets.PROJECT, AGENT) if scope in project.funded]
+    for budget in kept_rows(work, project.id, [budget_id(scope, agent) for scope in scopes]):
+        if budgets.short(budget, 1, work.now) is not None:
+            return budgets.short(budget, budget.default_estimate, work.now)
+    return None
+
+
+def explained(work: Work, project: str, nothing: Outcome, closed: Short | None, beside: int) -> Outcome:
+    """NO_TASK with how many tasks cannot be paid, what is missing, and when a budget next has something to give.
+
+    `closed` keeps the agent from all of them; `beside` are those that stay in their lanes.
+    """
+    row = _project(work, project)
+    ready = {"project": project, "state": lifecycle.READY}
+    count = beside + (work.tally(Task, {**ready, "parked": Prefix(MARK)}, COUNTED) if row.parked else 0)
+    if closed is not None:
+        count += work.tally(Task, {**ready, "parked": Present(False)}, COUNTED)
+    counts = {word: n for word, n in (nothing.counts or {}).items() if word != "unaffordable"}
+    if not count:
+        return replace(nothing, counts=counts)
+    short = closed or _missing(work, project, row)
+    times = [at for at in (nothing.retry_at, short.retry_at if short else None) if at is not None]
+    times += [at for key in row.parked for at in _opening(work, project, _id_of(key))]
+    at = min(times, default=None)
+    told = replace(
+        nothing, counts=counts | {"unaffordable": min(COUNTED, count)}, retry_at=at, retry_in=work.seconds_to(at)
+    )
+    if short is None:
+        return told
+    return replace(
+        told, message=f"{nothing.message}: {reason(work, short)}", hint=recommendation(work, short),
+        shortage=shown(work, short),
+    )  # fmt: skip
+
+
+def _missing(work: Work, project: str, row: Project) -> Short | None:
+    """What the cheapest of what is parked lacks."""
+    rows = {key_of(budget): budget for budget in kept_rows(work, project, [_id_of(key) for key in row.parked])}
+    lacking = [budgets.short(rows[key], least, work.now) for key, least in row.parked.items() if key in rows]
+    return min((short for short in lacking if short is not None), key=lambda short: short.missing, default=None)
+
+
+def _opening(work: Work, project: str, id: str) -> list[int]:
+    if id.startswith(f"{TASK}:"):
+        return []
+    rows = kept_rows(work, project, (id,))
+    times = [at for row in rows for at in (row.next_claim_at, budgets.opens_at(row, work.now))]
+    return [at for at in times if at is not None and at > work.now]
+
+
+def _project(work: Work, name: str) -> Project:
+    row = work.get(Project, name, name)
+    assert row is not None, name
+    return row

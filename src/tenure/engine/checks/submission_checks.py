@@ -1,0 +1,181 @@
+"""A submission for a task whose contract names a validator: judged at once by a quick one, else it waits for a verdict.
+
+The third output that a quick check refuses under one claim ends the attempt. Where a quick check cannot be decided the
+submission is not lost: it waits like one for the others.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tenure.core import claims, commands, lifecycle, moves, validation
+from tenure.core.errors import RequestIdReused
+from tenure.core.outcomes import Outcome
+from tenure.core.records import Claim, Result, Row, Task, Validation, replace
+from tenure.core.validation import BEFORE, INVALID_OUTPUT, MOST_INVALID
+from tenure.engine.checks import evidence
+from tenure.engine.checks.validation_reads import view
+from tenure.engine.runtime.effects import brief_of, spread
+from tenure.engine.runtime.unit_of_work import Work
+from tenure.engine.verbs import holder_verbs, submit
+
+WAITING = "VALIDATING"  # the reason of a result whose verdict is to come
+LONGEST_ERROR = 2000  # characters of the reasons as one text
+
+
+def handed_in(work: Work, hold: holder_verbs.Hold, cmd: commands.Submit, encoded: bytes, digest: str) -> Outcome | None:
+    """The answer; None where it is none of the validator's: the submission is accepted, or refused for its receipt."""
+    answer = _said_before(work, hold, cmd, digest)
+    if answer is not None or hold.refusal is not None:
+        return answer
+    contract = brief_of(work, hold.task).output
+    name = validation.validator_of(contract)
+    note = None
+    unread = validation.unread(contract, cmd.data)
+    if unread is not None:
+        return _invalid(work, hold, cmd, encoded, digest, (unread,))
+    if name in BEFORE:
+        found = evidence.of_output(work, contract, cmd.data, cmd.summary)
+        if found.ok:
+            return None
+        if found.ok is False:
+            return _invalid(work, hold, cmd, encoded, digest, found.reasons)
+        note = "; ".join(found.reasons)[:1000]
+    return _waits(work, hold, submit.new_result(
+        work, hold, cmd, encoded, digest, accepted=False, reason=WAITING, late=hold.is_late
+    ), name, note)  # fmt: skip
+
+
+def text_of(reasons: tuple[str, ...]) -> str:
+    return "; ".join(reasons)[:LONGEST_ERROR]
+
+
+# --- a verdict to come --------------------------------------------------------------------------------------
+
+
+def _waits(work: Work, hold: holder_verbs.Hold, result: Result, name: str, note: str | None) -> Outcome:
+    if hold.is_late:
+        free, over = hold.task, hold.claim  # it keeps the reason by which it ended
+    else:
+        free, over = claims.ended(hold.task, hold.claim, lifecycle.SUBMITTED_BY, work.now)
+    row = Validation(
+        project=free.project, id=over.id, task=free.id, claimed=over.generation, run=over.run, result=result.id,
+        validator=name, note=note, created_at=work.now,
+    )  # fmt: skip
+    kept = work.record(
+        "task.validating", result, over, row, task=moves.validating(free, work.now), agent=over.agent,
+        session=over.session, generation=over.generation, message=note or "",
+        details={"validator": name, "result": result.id, "late": result.late},
+    )  # fmt: skip
+    spread(work)
+    return _is_waiting(work, kept, row)
+
+
+def _is_waiting(work: Work, task: Task, row: Validation, **more: Any) -> Outcome:
+    if row.validator == validation.REVIEW:
+        hint = "a person, or another agent, says whether it is good: approve or reject"
+    else:
+        hint = "you do not hold it any more; if it is refused, it is tried again"
+    return Outcome(
+        outcome="VALIDATING", message=f"{task.key}: handed in; {row.validator} has to find it good", hint=hint,
+        result=row.result, generation=row.claimed, current_generation=task.generation, work_lost=False,
+        state=task.state, version=task.version,
+        validation=view(work, row, task), **more,
+    )  # fmt: skip
+
+
+def _said_before(work: Work, hold: holder_verbs.Hold, cmd: commands.Submit, digest: str) -> Outcome | None:
+    """The same result once more, under the receipt that has handed it in: the same answer, and nothing happens."""
+    claim, task = hold.claim, hold.task
+    if not hold.verdict.genuine or (hold.refusal is None and not claim.invalid):
+        return None
+    where = {"project": claim.project, "task": claim.task, "generation": claim.generation, "accepted": False}
+    for result in work.find(Result, where):
+        is_again = cmd.request_id is not None and result.request_id == cmd.request_id
+        if is_again and result.digest != digest:
+            raise RequestIdReused(f"request id {cmd.request_id!r:.80} was used for another result")
+        if result.digest != digest:
+            continue
+        if result.reason == WAITING:
+            row = work.get(Validation, claim.project, claim.id)
+            if validation.is_open(row, task):
+                assert row is not None
+                return _is_waiting(work, task, row, again=True)
+        if result.reason == "INVALID_OUTPUT" and (is_again or hold.refusal is not None):
+            return _refusal(task, claim, _reasons(work, claim), again=True)
+    return None
+
+
+def _reasons(work: Work, claim: Claim) -> tuple[str, ...]:
+    row = work.get(Validation, claim.project, claim.id)
+    if row is not None and row.reasons:
+        return row.reasons
+    return (claim.error,) if claim.error else ()
+
+
+# --- refused at once ----------------------------------------------------------------------------------------
+
+
+def _invalid(
+    work: Work, hold: holder_verbs.Hold, cmd: commands.Submit, encoded: bytes, digest: str, reasons: tuple[str, ...]
+) -> Outcome:
+    rows: list[Row] = []
+    marked = replace(hold.claim, invalid=hold.claim.invalid + 1, error=text_of(reasons))
+    if marked.refused < submit.MOST_REFUSED:
+        rows.append(
+            submit.new_result(
+                work, hold, cmd, encoded, digest, accepted=False, reason="INVALID_OUTPUT", late=hold.is_late
+            )
+        )
+        marked = replace(marked, refused=marked.refused + 1)
+    is_last = marked.invalid >= MOST_INVALID
+    if is_last and not hold.is_late:
+        task = _ended(work, hold.task, marked, rows, reasons)
+    else:
+        task = _mendable(work, hold, marked, rows, reasons, is_last)
+    return _refusal(task, marked, reasons, result=rows[0].id if rows else None)
+
+
+def _mendable(
+    work: Work, hold: holder_verbs.Hold, claim: Claim, rows: list[Row], reasons: tuple[str, ...], is_last: bool
+) -> Task:
+    if hold.is_late:  # there is no attempt to end; but its window closes with the last
+        task = replace(hold.task, answerable=not is_last)
+    else:
+        task = holder_verbs.keep_started(work, hold.task)
+    kept = work.record(
+        "task.output_refused", *rows, claim, task=task, level="warning", message=text_of(reasons),
+        agent=claim.agent, session=claim.session, generation=claim.generation,
+        details={"reasons": list(reasons), "count": claim.invalid},
+    )  # fmt: skip
+    spread(work)
+    return kept
+
+
+def _ended(work: Work, task: Task, claim: Claim, rows: list[Row], reasons: tuple[str, ...]) -> Task:
+    text, policy = text_of(reasons), brief_of(work, task).retry
+    free, over = claims.ended(
+        task, claim, lifecycle.FAILED_COUNTING, work.now, retry=policy, error_class=INVALID_OUTPUT, error=text
+    )  # fmt: skip
+    free = claims.tried_again(free, policy, work.now, work.chance.fraction())
+    kept = work.record(
+        "task.failed", *rows, over, task=free, level="warning", message=text, agent=claim.agent, session=claim.session,
+        details={"attempt": over.attempt, "error_class": INVALID_OUTPUT, "reasons": list(reasons)},
+    )  # fmt: skip
+    spread(work)
+    return kept
+
+
+def _refusal(task: Task, claim: Claim, reasons: tuple[str, ...], **more: Any) -> Outcome:
+    left = MOST_INVALID - claim.invalid if claim.reason != "SUBMITTED" else 0
+    is_held = claims.is_held(task) and task.generation == claim.generation
+    if is_held or claims.is_answerable(task, claim):
+        hint = f"mend it and submit again; {left} more {'try' if left == 1 else 'tries'}"
+        directive = "continue"
+    else:
+        hint, directive = "the attempt has failed by it; it is tried again, or waits for a person", "abort"
+    return Outcome(
+        outcome="INVALID_OUTPUT", message=f"{task.key}: {text_of(reasons) or 'the output was refused'}",
+        reasons=reasons, hint=hint, directive=directive, generation=claim.generation,
+        current_generation=task.generation, work_lost=False, state=task.state, retry_at=task.retry_at, **more,
+    )  # fmt: skip

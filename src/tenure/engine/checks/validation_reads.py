@@ -1,0 +1,105 @@
+"""Looks at the checks of results: what waits for which validator, who checks it, what was said. They write nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tenure.core import claims, inputs, lifecycle, validation
+from tenure.core import queries as q
+from tenure.core.records import Task, Validation
+from tenure.engine.reads import task_view
+from tenure.engine.runtime.references import project_of
+from tenure.engine.runtime.unit_of_work import Reads, Work
+
+if TYPE_CHECKING:
+    from tenure.core.views.validations import ValidationCounts, ValidationView, WaitingView
+
+MOST_LISTED = 1000
+
+
+def row_of_task(work: Work, task: Task) -> Validation | None:
+    """The check of the task's last claim, where it is still to be decided."""
+    row = work.get(Validation, task.project, claims.claim_id(task.id, task.generation)) if task.checked else None
+    return row if validation.is_open(row, task) else None
+
+
+def open_rows(work: Work, project: str, most: int) -> list[tuple[Task, Validation]]:
+    """What waits for a verdict now, the longest first: not what is paused or cancelled meanwhile."""
+    rows = work.find(Validation, {"project": project, "state": validation.OPEN}, order="created_at", limit=most)
+    tasks = work.get_many(Task, project, [row.task for row in rows])
+    pairs = [(tasks[row.task], row) for row in rows if row.task in tasks]
+    return [(task, row) for task, row in pairs if task.state == lifecycle.VALIDATING and validation.is_open(row, task)]
+
+
+def of_task(work: Work, task: Task) -> list[Validation]:
+    """All checks of its results, by generation."""
+    if not task.generation:
+        return []
+    found = work.find(Validation, {"project": task.project, "task": task.id})
+    return sorted(found, key=lambda row: row.claimed)
+
+
+def state_of(work: Work, row: Validation) -> str:
+    """waiting, running or review for what is open; else passed, refused or withdrawn."""
+    if row.state != validation.OPEN:
+        return row.state
+    if validation.is_running(row, work.epoch, work.now):
+        return "running"
+    return "review" if row.validator == validation.REVIEW else "waiting"
+
+
+def view(work: Work, row: Validation, task: Task) -> ValidationView:
+    """No nonce is ever shown."""
+    is_running = validation.is_running(row, work.epoch, work.now)
+    return {
+        "id": row.id, "key": task.key, "generation": row.claimed, "run": row.run, "validator": row.validator,
+        "state": state_of(work, row), "since": row.created_at, "holder": row.holder if is_running else None,
+        "taken_at": row.taken_at if is_running else None, "until": row.until if is_running else None,
+        "tries": row.tries, "retry_at": row.retry_at, "note": row.note, "result": row.result,
+        "reasons": list(row.reasons), "details": task_view.unpacked(work, row.project, row.details),
+        "decided_at": row.decided_at, "decided_by": row.decided_by,
+    }  # fmt: skip
+
+
+def validations(work: Work, project: str, *, limit: int = 100) -> list[WaitingView]:
+    """Results that wait for a verdict, the longest first, with what they are judged by."""
+    project_of(work, project)
+    found = open_rows(work, project, inputs.check_limit(limit, MOST_LISTED))
+    return [{**view(work, row, task), "settings": settings(work, task), "task": task.id} for task, row in found]
+
+
+def settings(work: Work, task: Task) -> dict[str, object]:
+    from tenure.engine.runtime.effects import brief_of
+
+    return brief_of(work, task).output.get("settings") or {}
+
+
+def counts(work: Work, project: str) -> dict[str, ValidationCounts]:
+    """How many wait for each validator, and how many are being checked."""
+    found: dict[str, ValidationCounts] = {}
+    for _, row in open_rows(work, project, MOST_LISTED):
+        count = found.setdefault(row.validator, {"waiting": 0, "running": 0})
+        count["running" if state_of(work, row) == "running" else "waiting"] += 1
+    return found
+
+
+def sentences(work: Work, task: Task) -> list[str]:
+    """What a task in `validating` waits for, for people; nothing of any other."""
+    row = row_of_task(work, task) if task.state == lifecycle.VALIDATING else None
+    return [] if row is None else [_sentence(work, row)]
+
+
+def _sentence(work: Work, row: Validation) -> str:
+    seconds = (work.now - row.created_at) / 1e6
+    said = f"handed in {seconds:.0f} s ago; "
+    if row.validator == validation.REVIEW:
+        return said + "waits for a review: approve or reject it"
+    if validation.is_running(row, work.epoch, work.now):
+        return f"{said}{row.holder} runs {row.validator} (try {row.tries} of {validation.MOST_TRIES})"
+    said += f"waits for somebody to run {row.validator}"
+    if row.tries:
+        said += f", after {row.tries} of {validation.MOST_TRIES} tries"
+    return f"{said}: {row.note}" if row.note else f"{said}; `run`, `daemon` and `serve` do"
+
+
+READS: Reads = {q.Validations: validations}

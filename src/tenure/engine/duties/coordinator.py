@@ -1,0 +1,266 @@
+"""The coordinator: a thread that stands for election and, while it leads, does the duties of the whole store.
+
+`coordinating.py` says why no two of them do the same work. This is the loop: look, renew or stand, run what is due,
+wait until the next thing falls due or somebody writes. Nothing that goes wrong in a cycle ends it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import NamedTuple, TypeVar
+
+from tenure.core import team
+from tenure.core.errors import OutcomeUnknown, StoreAway, StoreError, TenureError
+from tenure.core.outcomes import Outcome
+from tenure.core.records import Cycles, replace
+from tenure.engine.duties import election
+from tenure.engine.duties.election import DUTIES, Duty, Led, Seen
+from tenure.engine.runtime.engine import Engine
+from tenure.engine.runtime.unit_of_work import Refused
+
+T = TypeVar("T")
+LEASE = 30.0  # seconds
+RENEWED = 0.4  # of the lease: when it is renewed, give or take a tenth
+GIVEN_UP = 2 / 3  # of the lease: when a leader that cannot renew stops by itself
+LOOKS = 2.0  # seconds between looks where nothing calls for one earlier
+SOONEST = 0.1  # between looks, however much is written
+LOOK_UP = 0.2  # between looks whether the thread shall end
+LONGEST_BACK_OFF = 10.0
+KEPT = 200  # notes
+
+
+class Note(NamedTuple):
+    """Something that a cycle has to tell, of this process alone."""
+
+    time: int  # the store's, as it was last seen
+    level: str
+    message: str
+
+
+class Cycle(NamedTuple):
+    """What one look of the loop came to."""
+
+    seconds: float
+    settled: int  # rows
+    failed: int  # rows that could not be settled
+    ok: bool  # False: it broke off
+
+
+class Coordinator:
+    """Safe to ask from any thread; `step` is for the one thread that coordinates."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        instance: str,
+        monotonic: Callable[[], float],
+        *,
+        lease: float = LEASE,
+        looks: float = LOOKS,
+        duties: Mapping[str, Duty] = DUTIES,
+        tell: Callable[[Note], None] = lambda _: None,
+        cycled: Callable[[Cycle], None] = lambda _: None,
+    ) -> None:
+        """`instance` names this process and no other, ever.
+
+        `tell` hears of what goes wrong, and of leading; `cycled` of each cycle, whether this process leads or not.
+        """
+        self.engine, self.instance = engine, instance
+        self.notes: deque[Note] = deque(maxlen=KEPT)
+        self._monotonic, self._lease, self._looks, self._duties = monotonic, lease, looks, duties
+        self._tell, self._cycled = tell, cycled
+        self._settled = self._failed = 0  # in this cycle
+        self._led: Led | None = None
+        self._renew_at = self._good_until = 0.0
+        self._cycles = Cycles()
+        self._now = 0
+        self._mark = 0
+        self._troubles = 0  # cycles in a row that the store was away
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    # --- from outside ---
+
+    @property
+    def term(self) -> int | None:
+        """The term that this process leads with, as far as it can know by now."""
+        led = self._led
+        return led.term if led is not None and self._monotonic() < self._good_until else None
+
+    @property
+    def cycles(self) -> Cycles:
+        return self._cycles
+
+    def start(self) -> None:
+        # A daemon: a process that forgets to stop it must still end, and the lease ends by itself.
+        self._thread = threading.Thread(target=self._run, name="tenure-coordinator", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End after what is in hand, and step down at once, so that another may lead."""
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+        self.resign()
+
+    def resign(self) -> None:
+        led, self._led = self._led, None
+        if led is None:
+            return
+        try:
+            election.resign(self.engine, self.instance, led.term)
+        except StoreError as error:  # the lease will end it
+            self._note("warning", f"could not step down: {error.message}")
+
+    # --- the thread ---
+
+    def _run(self) -> None:
+        while not self._ended.is_set():
+            self._wait(self.step())
+
+    def _wait(self, seconds: float) -> None:
+        """Until then, or until somebody has written; a store that is away has no news."""
+        until = self._monotonic() + seconds
+        if self._ended.wait(min(seconds, SOONEST)):
+            return
+        while not self._ended.is_set():
+            left = until - self._monotonic()
+            if left <= 0 or self._has_news(min(left, LOOK_UP)):
+                return
+
+    def _has_news(self, seconds: float) -> bool:
+        if self._troubles:
+            self._ended.wait(seconds)
+            return False
+        try:
+            return self.engine.store.wait(self._mark, seconds)
+        except StoreError:
+            return True  # the next look tells what is wrong
+
+    # --- a cycle ---
+
+    def step(self) -> float:
+        """One cycle; how many seconds the next one has time."""
+        began = self._monotonic()
+        self._settled = self._failed = 0
+        pause = self._step()
+        self._cycled(Cycle(self._monotonic() - began, self._settled, self._failed, not self._troubles))
+        return pause
+
+    def _step(self) -> float:
+        try:
+            self._mark = self.engine.store.mark()  # before the look: what is written after it will wake us
+            seen = election.look(self.engine, round(self._looks * 1e6), self._duties)
+            self._now = seen.now
+            self._check_lead(seen)
+            if self._led is not None:
+                for name, duty in self._duties.items():
+                    self._do(self._led, name, duty, seen)
+                self._cycles = replace(self._cycles, count=self._cycles.count + 1, last_at=seen.now)
+            self._troubles = 0
+            return self._pause(seen)
+        except Refused as refusal:
+            self._lose(refusal.outcome.message)
+            return SOONEST
+        except Exception as error:  # noqa: BLE001 - a bug, or a store that is away, must not end the thread for good
+            self._fail(_spelled(error))
+        self._troubles += 1
+        back_off = min(LONGEST_BACK_OFF, 0.5 * 2.0 ** min(self._troubles, 10))
+        return back_off * (0.5 + self.engine.chance.fraction())
+
+    def _check_lead(self, seen: Seen) -> None:
+        """Go on leading, or stand where nobody leads."""
+        if self._led is not None:
+            self._keep_up()
+            return
+        leader = seen.leader
+        if leader is None or leader.until <= seen.now:
+            self._stand(None)
+
+    def _stand(self, term: int | None) -> Outcome:
+        began = self._monotonic()
+        outcome = election.stand(self.engine, self.instance, self._lease, term, self._cycles if term else Cycles())
+        if outcome.ok:
+            assert outcome.term is not None
+            self._renew_at = began + self._lease * RENEWED * (0.9 + 0.2 * self.engine.chance.fraction())
+            self._good_until = began + self._lease * GIVEN_UP
+        if outcome.outcome == "ELECTED":
+            assert outcome.term is not None
+            self._cycles = Cycles()
+            self._led = Led(self.engine, self.instance, outcome.term, self._keep_up)
+            self._note("info", f"leads with term {outcome.term}")
+        return outcome
+
+    def _keep_up(self) -> None:
+        """Renew in time. Refuses once it cannot be known any more who leads: another may, from here on."""
+        led = self._led
+        assert led is not None
+        if self._monotonic() >= self._good_until:
+            raise Refused(Outcome(outcome="STALE_TERM", message=f"could not renew term {led.term} in time"))
+        if self._monotonic() >= self._renew_at:
+            outcome = self._stand(led.term)
+            if outcome.outcome != "RENEWED":
+                raise Refused(Outcome(outcome="STALE_TERM", message=outcome.message or f"term {led.term} is over"))
+
+    def _do(self, led: Led, name: str, duty: Duty, seen: Seen) -> None:
+        """This tick of the duty, unless somebody has begun it, in each project that has something to do."""
+        tick = election.tick_of(name, duty, seen)
+        if seen.leader is not None and not team.is_new_tick(seen.leader, name, tick, seen.now):
+            return
+        projects = self._apart(name, lambda: duty.find(led, seen.now))
+        if not projects or not led.begin_tick(name, tick):
+            return
+        for project in projects:
+            if self._ended.is_set():
+                return
+            report = self._apart(f"{name} of {project}", partial(duty.run, led, project))
+            if report is None:
+                continue
+            self._settled += report.settled
+            self._failed += len(report.failed)
+            for row, what in report.failed.items():
+                self._fail(f"{name} of {project}: {row}: {what}")
+
+    def _apart(self, what: str, run: Callable[[], T]) -> T | None:
+        """What is wrong in one project, or with one duty, does not keep the leader from the others."""
+        try:
+            return run()
+        except (Refused, StoreAway, OutcomeUnknown):
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is: see `step`
+            self._fail(f"{what}: {_spelled(error)}")
+            return None
+
+    def _pause(self, seen: Seen) -> float:
+        """Seconds until the next thing that is known to come."""
+        leader = seen.leader
+        if self._led is None:
+            left = self._looks if leader is None else max(SOONEST, (leader.until - seen.now) / 1e6)
+            # Not all at once, when the lease of a leader that died is over.
+            return min(self._lease, left) + SOONEST * self.engine.chance.fraction()
+        pauses = [self._looks, max(0.0, self._renew_at - self._monotonic())]
+        pauses += [(at - seen.now) / 1e6 for at in seen.due.values() if at > seen.now]
+        return max(SOONEST, min(pauses))
+
+    # --- telling ---
+
+    def _lose(self, why: str) -> None:
+        led, self._led = self._led, None
+        if led is not None:
+            self._note("warning", f"leads no more with term {led.term}: {why}")
+
+    def _fail(self, message: str) -> None:
+        self._cycles = replace(self._cycles, error=message, error_at=self._now or None)
+        self._note("error", message)
+
+    def _note(self, level: str, message: str) -> None:
+        note = Note(self._now, level, message)
+        self.notes.append(note)
+        self._tell(note)
+
+
+def _spelled(error: Exception) -> str:
+    return error.message if isinstance(error, TenureError) else f"{type(error).__name__}: {error}"

@@ -1,0 +1,199 @@
+"""The coordinator's transactions: standing for election, taking a tick, and every write of a duty under its term.
+
+Any number of processes stand; one leads. It holds a lease of the store's clock, with a *term* that grows by one at each
+change, and these three things keep a second one from doing its work:
+
+1. *The term is checked in the write.* A leader's duties run on `Led`, an engine whose every transaction begins by
+   asking the leader's row, under the lock that an election takes too. Whoever was deposed while it slept, between two
+   transactions or just before the first, is refused with STALE_TERM and has written nothing. It does not matter what
+   it believes, nor what its clock says.
+2. *A tick is begun once.* The row keeps the last tick of each duty; it is taken in a transaction under the term, before
+   the duty's first write, and passed on from leader to leader. So a (duty, tick) is begun by one leader, in one term,
+   and whoever dies in the middle of it leaves the rest to the next tick.
+3. *A leader that is cut off stops by itself*, by its own monotonic clock, at two thirds of the lease since it began to
+   ask for the last renewal: before anybody else can be elected, and without a word from the store.
+
+Sweeps would be right without any of this, since they only settle what is due. Schedules and triggers would not: what
+fires twice would make two tasks, were it not for the key that each of them has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from tenure.core import commands, team
+from tenure.core.outcomes import Outcome
+from tenure.core.records import Cycles, Leader, replace
+from tenure.engine.artifacts import retention
+from tenure.engine.duties import sweep
+from tenure.engine.runtime.engine import Engine
+from tenure.engine.runtime.settle import PAGE, Report
+from tenure.engine.runtime.unit_of_work import Refused, Work
+from tenure.engine.sources import failure_watch, schedules, trigger_duty
+from tenure.engine.verbs.lead import COORDINATOR, check_term, lead, step_down
+from tenure.stores.port import Transaction
+
+T = TypeVar("T")
+STORE = ""  # the project of the leader's row: its write lock is what elections and leaders' writes share
+SECOND = 1_000_000
+BRIEFLY = 30.0  # seconds for which one leads that does a single thing
+MOST_ROUNDS = 100  # of hearing what hearing has made
+
+
+# --- duties -------------------------------------------------------------------------------------------------
+
+
+class Duty(NamedTuple):
+    """Something that a leader does in one project after another."""
+
+    every: int  # microseconds from tick to tick
+    find: Callable[[Engine, int], Sequence[str]]  # projects that have something to do at that time; writes nothing
+    run: Callable[[Engine, str], Report]
+    # When its next thing falls due, if it is not after that time: it is then done at that instant, not with a tick.
+    due: Callable[[Transaction, int], int | None] | None = None
+
+
+def _due(engine: Engine, now: int) -> Sequence[str]:
+    with engine.store.begin(engine.tenant, write=False) as tx:
+        page = tx.due(None, now, PAGE)
+    if len(page) == PAGE:  # it may be full of rows that no rule can settle, with others behind
+        return sweep.projects(engine)
+    return sorted({task.project for task in page})
+
+
+def _first_task(tx: Transaction, until: int) -> int | None:
+    first = tx.due(None, until, 1)
+    return first[0].due_at if first else None
+
+
+def _untidy(engine: Engine, now: int) -> Sequence[str]:
+    return [project for project in sweep.projects(engine) if sweep.is_untidy(engine, project)]
+
+
+def _idle(engine: Engine, now: int) -> Sequence[str]:
+    return [project for project in sweep.projects(engine) if retention.is_due(engine, project)]
+
+
+DUTIES: dict[str, Duty] = {
+    "settle": Duty(2 * SECOND, _due, sweep.settle, _first_task),
+    "schedules": Duty(SECOND, schedules.projects_due, schedules.fire, schedules.first_due),
+    "triggers": Duty(
+        SECOND, trigger_duty.projects_with_news, trigger_duty.hear
+    ),  # before the archive takes events away
+    "watch": Duty(60 * SECOND, failure_watch.projects_watched, failure_watch.look_out),
+    "tidy": Duty(10 * SECOND, _untidy, sweep.tidy),
+    "archive": Duty(60 * SECOND, lambda engine, _: sweep.projects(engine), sweep.archive),
+    "artifacts": Duty(600 * SECOND, _idle, retention.drop),
+}
+
+
+class Seen(NamedTuple):
+    """One look at the store."""
+
+    now: int
+    leader: Leader | None
+    due: Mapping[str, int]  # duty → when its next thing falls due, as far as that is within the time looked ahead
+
+
+def look(engine: Engine, ahead: int, duties: Mapping[str, Duty] = DUTIES) -> Seen:
+    """Who leads, and what falls due within `ahead` microseconds, anywhere."""
+    with engine.store.begin(engine.tenant, write=False) as tx:
+        found = tx.load(Leader, ((STORE, COORDINATOR),))
+        prompt = {name: duty.due(tx, tx.now + ahead) for name, duty in duties.items() if duty.due is not None}
+        due = {name: at for name, at in prompt.items() if at is not None}
+        return Seen(tx.now, found[0] if found else None, due)
+
+
+def tick_of(name: str, duty: Duty, seen: Seen) -> int:
+    """The instant that a run of the duty is for: the beginning of its interval, or when its first thing fell due."""
+    tick = seen.now - seen.now % duty.every
+    due = seen.due.get(name)
+    return max(tick, due) if due is not None and due <= seen.now else tick
+
+
+# --- leading ------------------------------------------------------------------------------------------------
+
+
+class Led(Engine):
+    """The engine of one term: each of its write transactions proves first that the term still runs.
+
+    Raises Refused with STALE_TERM where it does not. `keep_up` is called before each: it renews the lease in time, and
+    refuses once the leader cannot know any more whether it leads.
+    """
+
+    def __init__(self, engine: Engine, holder: str, term: int, keep_up: Callable[[], None]) -> None:
+        super().__init__(engine.store, engine.chance, tenant=engine.tenant, pause=engine._pause)
+        self.places = engine.places
+        self.holder, self.term = holder, term
+        self._keep_up = keep_up
+
+    def transact(self, projects: Sequence[str], decide: Callable[[Work], T], **how: Any) -> T:
+        self._keep_up()
+        return super().transact((STORE, *projects), decide, **how)
+
+    def _begin(self, tx: Transaction) -> Work:
+        work = super()._begin(tx)
+        refusal = check_term(work, STORE, COORDINATOR, self.holder, self.term)
+        if refusal is not None:
+            raise Refused(refusal)
+        return work
+
+    def begin_tick(self, duty: str, tick: int) -> bool:
+        """Take this tick of the duty; False where somebody had it before."""
+
+        def decide(work: Work) -> bool:
+            leader = work.get(Leader, STORE, COORDINATOR)
+            assert leader is not None
+            if not team.is_new_tick(leader, duty, tick, work.now):
+                return False
+            work.put(replace(leader, ticks={**leader.ticks, duty: tick}))
+            return True
+
+        return self.transact((), decide)
+
+
+def stand(engine: Engine, holder: str, lease: float, term: int | None, cycles: Cycles) -> Outcome:
+    """Be elected, or renew with the term held so far and tell how the work goes; DENIED_LEADER where another leads."""
+    command = commands.Lead(project=STORE, holder=holder, lease=lease, term=term)
+
+    def decide(work: Work) -> Outcome:
+        outcome = lead(work, command)
+        leader = work.get(Leader, STORE, COORDINATOR)
+        if outcome.ok and leader is not None:
+            work.put(replace(leader, cycles=cycles))
+        return outcome
+
+    return engine.transact((STORE,), decide)
+
+
+def resign(engine: Engine, holder: str, term: int) -> Outcome:
+    """Let the next one lead at once."""
+    return engine.transact(
+        (STORE,), lambda work: step_down(work, commands.StepDown(project=STORE, holder=holder, term=term))
+    )
+
+
+def hear_alone(engine: Engine, project: str, holder: str) -> bool:
+    """Where nobody leads: make what the log asks for up to its end, as a leader for that long. False: one leads."""
+    if project not in trigger_duty.projects_with_news(engine, 0):
+        return True
+    outcome = stand(engine, holder, BRIEFLY, None, Cycles())
+    if not outcome.ok or outcome.term is None:
+        return False
+    term = outcome.term
+
+    def keep_up() -> None:
+        renewed = stand(engine, holder, BRIEFLY, term, Cycles())
+        if not renewed.ok:
+            raise Refused(renewed)
+
+    led = Led(engine, holder, term, keep_up)
+    try:
+        for _ in range(MOST_ROUNDS):
+            trigger_duty.hear(led, project)
+            if project not in trigger_duty.projects_with_news(engine, 0):
+                break
+    finally:
+        resign(engine, holder, term)
+    return True

@@ -1,0 +1,114 @@
+"""Sweeps: what keeps events prompt. Anyone may run them; they only settle, so no answer needs them.
+
+Each is idempotent, takes at most a page of rows a transaction, and keeps an error on one row apart from the rest.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tenure.core import queries as q
+from tenure.core import team
+from tenure.core.filters import Present, Range
+from tenure.core.records import Agent, Project, Request, Reservation, Session, Task, replace
+from tenure.engine.archive import mover
+from tenure.engine.artifacts import retention
+from tenure.engine.runtime.effects import end_agent, release_reservations
+from tenure.engine.runtime.repeats import KEPT
+from tenure.engine.runtime.settle import PAGE, Report, settle_due
+from tenure.engine.runtime.unit_of_work import Reads, Work
+
+if TYPE_CHECKING:
+    from tenure.engine.runtime.engine import Engine
+
+
+def sweep(engine: Engine, project: str) -> Report:
+    """Settle everything that is due in a project; then stale agents, idle sessions, old reservations and requests.
+
+    Last, what has been over for long goes into the archive.
+    """
+    total = settle(engine, project)
+    total.add(tidy(engine, project))
+    total.add(archive(engine, project))
+    total.add(retention.drop(engine, project))
+    return total
+
+
+def settle(engine: Engine, project: str) -> Report:
+    """Everything that is due in a project, a page a transaction."""
+
+    def decide(work: Work) -> Report:
+        page = Report()
+        settle_due(work, (project,), page, limit=PAGE)
+        return page
+
+    total = Report()
+    while True:
+        page = engine.transact((project,), decide, settled=False)
+        total.add(page)
+        if not page.more or not page.settled:
+            return total
+
+
+def tidy(engine: Engine, project: str) -> Report:
+    """Stale agents, idle sessions, reservations and requests whose time is over."""
+
+    def decide(work: Work) -> Report:
+        report = Report()
+        already = len(work.events)
+        _tidy(work, project)
+        report.told.update(event.kind for event in work.events[already:])
+        return report
+
+    return engine.transact((project,), decide)
+
+
+def is_untidy(engine: Engine, project: str) -> bool:
+    """Whether `tidy` would change anything: the same, on rows that are never saved."""
+    with engine.reading((project,)) as work:
+        before = work.bookmark()
+        _tidy(work, project)
+        return work.bookmark() != before
+
+
+def archive(engine: Engine, project: str) -> Report:
+    """What has been over for long goes into the archive, and in time from there."""
+    moved = mover.sweep(engine, project)
+    report = Report()
+    report.failed = moved.failed
+    report.told.update({"archive.moved": moved.tasks, "archive.pruned": moved.pruned})
+    report.told = +report.told
+    return report
+
+
+def projects_seen(work: Work, project: str) -> list[str]:
+    """The names of all projects in the store that are there for whoever looks."""
+    only = work.principal.projects
+    return [p.id for p in work.find(Project, {}) if not only or p.id in only]
+
+
+def projects(engine: Engine) -> list[str]:
+    with engine.store.begin(engine.tenant, write=False) as tx:
+        return [p.id for p in tx.find(Project, {})]
+
+
+def _tidy(work: Work, project: str) -> None:
+    ending = {"project": project, "terminated_at": Present(), "left_at": Present(False)}
+    for agent in work.find(Agent, ending, limit=PAGE):
+        end_agent(work, agent)
+    for agent in work.find(Agent, {"project": project, "stale": False, "left_at": Present(False)}):
+        if team.is_stale(agent, work.now):
+            work.record("agent.stale", replace(agent, stale=True), project=project, agent=agent.id, level="warning")
+    silent = Range(high=work.now - team.SESSION_IDLE + 1)
+    idle = {"project": project, "ended_at": Present(False), "last_activity": silent}
+    for session in work.find(Session, idle, limit=PAGE):
+        if not work.find(Task, {"project": project, "session": session.id}, limit=1):
+            ended = replace(session, ended_at=session.last_activity + team.SESSION_IDLE)
+            work.record("session.ended", ended, project=project, agent=session.agent, session=session.id)
+    for held in work.find(Reservation, {"project": project, "until": Range(high=work.now + 1)}, limit=PAGE):
+        release_reservations(work, project, [held])
+    for request in work.find(Request, {"project": project, "at": Range(high=work.now - KEPT + 1)}, limit=PAGE):
+        work.remove(request)
+
+
+READS: Reads = {q.Projects: projects_seen}

@@ -1,0 +1,104 @@
+"""What a task will probably take: tokens, money, and the model that both were worked out for; and learning it.
+
+A task whose holders told what they spent is *metered*: when it comes to its end, what it took goes into the history of
+its type and size, from which the next ones are estimated. Other tasks pay nothing for this.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tenure.core import estimates
+from tenure.core.lifecycle import COMPLETED
+from tenure.core.records import Agent, Brief, Claim, Finished, LikeTasks, Project, Task, Usage, replace
+from tenure.engine.models.model_choice import route_for, tiers_of, user_of, works
+from tenure.engine.runtime.effects import brief_of
+from tenure.engine.runtime.unit_of_work import Work
+from tenure.engine.verbs.holder_verbs import Hold
+
+
+class Estimate(NamedTuple):
+    """`cost` is nano-dollars, None where no price is known; `tokens` is None where nothing says how large it is."""
+
+    tokens: int | None
+    cost: int | None
+    model: str | None
+    source: str  # what it rests on: "said", "like tasks", "complexity", "nothing"
+
+
+def estimate_of(work: Work, task: Task, brief: Brief, agent: Agent | None = None) -> Estimate:
+    """For one attempt, whichever it is; `agent` is whose it will be, since its models have prices of their own.
+
+    Without one that is known, and without a model that the task names, the cost is what like tasks came to, if that is
+    known: money is never guessed. The same before and after the claim, so that what is reserved is what was looked for.
+    """
+    project = work.get(Project, task.project, task.project)
+    assert project is not None, task.project
+    found = estimates.expected(task.type, brief.constraints, project.typical)
+    if found.tokens is None:
+        return Estimate(None, None, None, found.source)
+    route = route_for(work, project, task, brief, user_of(agent), 1)
+    model = route.model if route else None
+    cost = None if model is None else cost_of(work, model, found.tokens)
+    return Estimate(found.tokens, found.cost if cost is None else cost, model, found.source)
+
+
+def cost_of(work: Work, model: str, tokens: int) -> int | None:
+    """Of so many tokens, split as the table of tiers says; None where the model has no price."""
+    from tenure.core.savings import rate_of
+    from tenure.engine.models.prices import price_table  # large, and only needed where money is reserved
+
+    tiers = tiers_of(work)
+    rate = rate_of(model, tiers, price_table(work.own.prices), work.now)
+    return None if rate is None else rate.cost(**estimates.split(tokens, tiers.split))
+
+
+# --- learning -----------------------------------------------------------------------------------------------
+
+
+def metered(work: Work, hold: Hold) -> None:
+    """A holder has told what it spent, in time: with or before its last word."""
+    task = work.get(Task, hold.task.project, hold.task.id)
+    assert task is not None, hold.task.key
+    if not task.metered:
+        task = work.put(replace(task, metered=True))
+    if task.state == COMPLETED:  # it told with its result
+        learn(work, task)
+        project = work.get(Project, task.project, task.project)
+        if project is not None and project.limited:
+            works(work, project, hold.claim)
+
+
+def learn(work: Work, task: Task) -> None:
+    """The task came to its end: remember what it took, once, whatever is told of it again."""
+    spent = _spent(work, task)
+    tokens = sum(estimates.tokens_of(row) for row in spent)
+    if not tokens:
+        return
+    project = work.get(Project, task.project, task.project)
+    assert project is not None, task.project
+    brief = brief_of(work, task)
+    size = estimates.size_of(brief.constraints)
+    id = estimates.like(task.type, size)
+    row = work.get(LikeTasks, task.project, id)
+    if row is None:
+        if work.tally(LikeTasks, {"project": task.project}, estimates.MOST_SIZES) >= estimates.MOST_SIZES:
+            return
+        row = LikeTasks(project=task.project, id=id, type=task.type, size=size)
+    expected = estimates.expected(task.type, brief.constraints, project.typical).tokens
+    costs = [used.cost for used in spent]
+    cost = None if None in costs else sum(cost or 0 for cost in costs)
+    row = work.put(estimates.learnt(row, Finished(task=task.id, estimate=expected, tokens=tokens, cost=cost)))
+    typical = estimates.typical_of(row)
+    if typical is not None and project.typical.get(id) != typical:
+        work.put(replace(project, typical={**project.typical, id: typical}))
+
+
+def _spent(work: Work, task: Task) -> list[Usage]:
+    """All that was told in time in the task's present run."""
+    rows = work.find(Usage, {"project": task.project, "task": task.id, "late": False})
+    if task.run == 1:
+        return rows
+    claims = work.find(Claim, {"project": task.project, "task": task.id})
+    now = {claim.generation for claim in claims if claim.run == task.run}
+    return [row for row in rows if row.generation in now]

@@ -1,0 +1,204 @@
+"""A project moved to another store: every row and event of it, in pages, in one transaction of the store it goes to.
+
+So there is never half of a project: whatever cuts the copy off, the other store has all of it or nothing. The first
+store is not changed but for one thing: claiming is stopped there, so that nobody goes on where the work no longer is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import astuple
+
+from tenure.core import commands, lifecycle
+from tenure.core.errors import CopyRefused, InvalidInput, NotFound, OutcomeUnknown, StoreCorrupt
+from tenure.core.events import Event
+from tenure.core.records import KINDS, Claim, Cursor, Project, Reservation, Row, Task, Trigger, replace
+from tenure.engine.artifacts.transfer import carry
+from tenure.engine.budgets.budget_verbs import joined
+from tenure.engine.runtime.effects import release_reservations
+from tenure.engine.runtime.engine import Engine
+from tenure.engine.runtime.epoch import put_in_force
+from tenure.engine.runtime.unit_of_work import Work
+from tenure.engine.sources.template_tasks import LINE, MOVED
+from tenure.stores.port import Change, Transaction
+
+PAGE = 100  # rows that are in memory at once
+MOST_NAMED = 5
+
+
+class Copied(NamedTuple):
+    """What is in the other store now."""
+
+    project: str
+    rows: dict[str, int]  # table → how many
+    events: int
+    epoch: str  # in force there
+
+
+def copy_project(source: Engine, target: Engine, project: str) -> Copied:
+    """Move a project; raises where claims are live, where the other store has one of that name, or nothing is there.
+
+    Both stores are locked for others' writes to the project meanwhile. What was counted and read back there is what
+    was read here, or it raises and nothing is kept. No receipt from before is good there. Bytes of artifacts go before
+    the rows that refer to them; most of them before anything is locked.
+    """
+    if source.store.url == target.store.url:
+        raise InvalidInput(f"{source.store.url}: a project cannot be copied to where it is")
+    with source.store.begin(source.tenant, write=False) as old:
+        stopped = _project(old, project, source.store.url).stopped.get(LINE)
+    with target.store.begin(target.tenant, write=False) as new:
+        _refuse_where_it_is(new, project, target.store.url)
+    source.transact((project,), lambda _: None)  # settles: leases that are over are no claims
+    why = f"{MOVED}{target.store.url}"
+    is_ours = stopped in (None, why)  # not by us: it stays stopped there too; by us, if the last try was cut off
+    if stopped is None:
+        source.do(commands.StopLine(project=project, scope=LINE, reason=why))
+    try:
+        with source.store.begin(source.tenant, write=False) as old:
+            carry(source, target, project, old)
+        with source.store.begin(source.tenant, write=True) as old:
+            old.lock("write", (project,))
+            _refuse_while_held(old, project)
+            carry(source, target, project, old)
+            return _copied(old, target, project, is_ours=is_ours)
+    except OutcomeUnknown:
+        raise  # it may be there by now: the line stays stopped
+    except BaseException:
+        if is_ours:
+            source.do(commands.StartLine(project=project, scope=LINE))
+        raise
+
+
+def _copied(old: Transaction, target: Engine, project: str, *, is_ours: bool) -> Copied:
+    with target.store.begin(target.tenant, write=True) as new:
+        new.lock("write", (project,))
+        _refuse_where_it_is(new, project, target.store.url)
+        rows, events = copy_all(old, new, project)
+        if _digest(old, project) != _digest(new, project):
+            raise StoreCorrupt(f"{target.store.url}: what was read back is not what was written; nothing was kept")
+        work = Work(new, target.chance)
+        _follow(work, old, project)
+        _arrive(work, project, is_ours=is_ours)
+        work.save()
+    return Copied(project, rows, events, work.epoch)
+
+
+def _follow(work: Work, old: Transaction, project: str) -> None:
+    """What names a place in the log names the same event here, where sequences are others."""
+    for cursor in work.find(Cursor, {"project": project}):
+        work.put(replace(cursor, sequence=_place(old, work.tx, project, cursor.sequence)))
+    for trigger in work.find(Trigger, {"project": project}):
+        work.put(replace(trigger, behind=_place(old, work.tx, project, trigger.behind)))
+
+
+def _place(old: Transaction, new: Transaction, project: str, sequence: int) -> int:
+    place = 0
+    for there, here in zip(_events(old, project), _events(new, project), strict=True):
+        for before, after in zip(there, here, strict=True):
+            if before.sequence > sequence:
+                return place
+            place = after.sequence
+    return place
+
+
+def _arrive(work: Work, project: str, *, is_ours: bool) -> None:
+    """What is different here: nothing is reserved, the line runs, and no receipt from there is of this epoch."""
+    row = _project(work.tx, project, "")
+    release_reservations(work, project, work.find(Reservation, {"project": project}))
+    work.put(joined(work, work.get(Project, project, project) or row))
+    if is_ours:
+        kept = work.get(Project, project, project) or row
+        left = {scope: why for scope, why in kept.stopped.items() if scope != LINE}
+        work.record("project.started", replace(kept, stopped=left), project=project, details={"scope": LINE})
+    alone = len(work.find(Project, {}, limit=2)) == 1
+    if alone or work.epoch in work.count(Claim, {"project": project}, "epoch"):
+        put_in_force(work, f"project {project} was moved here")
+
+
+def _project(tx: Transaction, project: str, url: str) -> Project:
+    found = tx.load(Project, ((project, project),))
+    if not found:
+        raise NotFound(f"no project {project[:80]!r} in {url}", "name another with --project")
+    return found[0]
+
+
+def _refuse_where_it_is(new: Transaction, project: str, url: str) -> None:
+    if new.load(Project, ((project, project),)):
+        raise CopyRefused(
+            f"{url} has a project {project} already; two are never mixed", "copy to another store, or another schema"
+        )
+
+
+def _refuse_while_held(old: Transaction, project: str) -> None:
+    held = old.find(Task, {"project": project, "state": lifecycle.HELD}, order="lease_until", limit=MOST_NAMED + 1)
+    if held:
+        named = ", ".join(f"{t.ref} by {t.agent}" for t in held[:MOST_NAMED])
+        seconds = max(1, ((held[-1].lease_until or old.now) - old.now) // 1_000_000)
+        raise CopyRefused(
+            f"live claims: {named}{' …' if len(held) > MOST_NAMED else ''}",
+            f"nothing was copied; wait until they are handed in or released (the last lease ends in {seconds} s)",
+        )
+
+
+# --- pages --------------------------------------------------------------------------------------------------
+
+
+def _rows(tx: Transaction, kind: type[Row], project: str) -> Iterator[list[Row]]:
+    last: tuple[str, str] | None = None
+    while True:
+        page = tx.find(kind, {"project": project}, after=last, limit=PAGE)
+        if page:
+            yield page
+            last = (page[-1].id, page[-1].id)
+        if len(page) < PAGE:
+            return
+
+
+def _events(tx: Transaction, project: str) -> Iterator[list[Event]]:
+    after = 0
+    while page := tx.events({"project": project}, after=after, limit=PAGE):
+        yield page
+        after = page[-1].sequence
+
+
+def copy_all(old: Transaction, new: Transaction, project: str) -> tuple[dict[str, int], int]:
+    """Rows of every kind, and the log; how many of each table, and how many events."""
+    rows = {KINDS[kind].table: _copy_rows(old, new, kind, project) for kind in KINDS}
+    return rows, _copy_events(old, new, project)
+
+
+def _copy_rows(old: Transaction, new: Transaction, kind: type[Row], project: str) -> int:
+    count = 0
+    for page in _rows(old, kind, project):
+        new.save([Change(None, row) for row in page])
+        count += len(page)
+    return count
+
+
+def _copy_events(old: Transaction, new: Transaction, project: str) -> int:
+    """In their order, with their ids, times and versions; the sequences are the other store's."""
+    count = 0
+    for page in _events(old, project):
+        new.append(page)
+        new.load(Project, ((project, project),))  # a store may keep events back until it is asked something
+        count += len(page)
+    return count
+
+
+def _digest(tx: Transaction, project: str) -> str:
+    """The same for two stores if and only if each row and event of the project is."""
+    said = hashlib.sha256()
+    encode = msgspec.json.Encoder().encode
+    for kind in KINDS:
+        said.update(KINDS[kind].table.encode())
+        for page in _rows(tx, kind, project):
+            for row in page:
+                said.update(encode(astuple(row)))
+    for events in _events(tx, project):
+        for event in events:
+            said.update(encode(astuple(replace(event, sequence=0))))
+    return said.hexdigest()

@@ -1,0 +1,128 @@
+"""What is told of the coordinator, by any process: who leads and how it gets on, what time has brought; and `recover`.
+
+The leader's row says it all, so a server that does not lead answers the same as the one that does.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+from tenure.core import lifecycle, team
+from tenure.core.errors import NotFound
+from tenure.core.events import LEVELS
+from tenure.core.filters import Present, Range
+from tenure.core.inputs import check_choice
+from tenure.core.records import Agent, Cycles, Leader, Project, Task
+from tenure.engine.duties import sweep
+from tenure.engine.duties.coordinator import Coordinator, Note
+from tenure.engine.duties.election import STORE
+from tenure.engine.reads.tasks import event_view
+from tenure.engine.runtime.engine import Engine
+from tenure.engine.runtime.settle import PAGE, Report
+from tenure.engine.verbs.lead import COORDINATOR
+from tenure.stores.port import Transaction
+
+WAITING = (lifecycle.PENDING, lifecycle.READY, lifecycle.RETRYING)
+MOST_LOGGED = 1000
+NOTE = "coordinator.note"  # the kind of what a cycle tells; it is in no log but this process's own
+
+# What time brings, and what leaders do.
+KINDS = (
+    "leader.elected", "leader.lost", "epoch.started", "task.lease_expired", "task.process_gone", "task.retry_due",
+    "task.offer_ended", "task.warned", "task.aborted", "task.deadline_missed", "task.dead_lettered", "dag.failed",
+    "agent.stale", "session.ended", "archive.moved", "archive.pruned",
+)  # fmt: skip
+
+
+def status(engine: Engine, here: Coordinator | None = None, only: Collection[str] = ()) -> dict[str, Any]:
+    """Who leads, since when, how its cycles go; how much waits and runs, in all projects or `only` in these.
+
+    `here` is this process's own coordinator.
+    """
+    with engine.store.begin(engine.tenant, write=False) as tx:
+        found = tx.load(Leader, ((STORE, COORDINATOR),))
+        now = tx.now
+        projects = [project.id for project in tx.find(Project, {}) if not only or project.id in only]
+        counts = _counts(tx, projects)
+        overdue = sum(task.project in projects for task in tx.due(None, now, PAGE))
+    leader = found[0] if found and found[0].until > now else None
+    cycles = leader.cycles if leader else Cycles()
+    if here is not None and leader is not None and here.instance == leader.holder:
+        cycles = here.cycles  # the row has those of its last renewal
+    return {
+        "active": leader is not None,
+        "instance": leader.holder if leader else None,
+        "term": found[0].term if found else 0,
+        "since": leader.elected_at if leader else None,
+        "leads_for": _seconds(now, leader.elected_at) if leader else None,
+        "last_heartbeat_at": leader.until - leader.lease if leader else None,
+        "lease": _seconds(leader.until, now) if leader else None,
+        "cycles": cycles.count,
+        "last_cycle_at": cycles.last_at,
+        "last_error": {"message": cycles.error, "at": cycles.error_at} if cycles.error else None,
+        "projects": projects,
+        **counts,
+        "overdue_tasks": overdue,
+        "here": {"instance": here.instance, "leads": here.term is not None} if here else None,
+        "now": now,
+    }
+
+
+def _seconds(later: int, earlier: int) -> float:
+    return round((later - earlier) / 1e6, 3)
+
+
+def _counts(tx: Transaction, projects: Iterable[str]) -> dict[str, int]:
+    """Tasks as they lie in the store: what is overdue there is what no cycle has seen to."""
+    states: Counter[str] = Counter()
+    stale: Counter[bool] = Counter()
+    for project in projects:
+        states.update(tx.count(Task, {"project": project, "state": (*WAITING, *lifecycle.HELD)}, "state"))
+        there = tx.find(Agent, {"project": project, "left_at": Present(False)})
+        stale.update(team.is_stale(agent, tx.now) for agent in there)
+    return {
+        "pending_tasks": sum(states[state] for state in WAITING),
+        "running_tasks": sum(states[state] for state in lifecycle.HELD),
+        "healthy_agents": stale[False], "stale_agents": stale[True],
+    }  # fmt: skip
+
+
+def logs(
+    engine: Engine, notes: Iterable[Note] = (), *, level: str = "info", limit: int = 100, since: int | None = None
+) -> list[dict[str, Any]]:
+    """The last things of at least this level that time has brought, with the notes among them, oldest first."""
+    check_choice(level, LEVELS, "level")
+    levels = LEVELS[LEVELS.index(level) :]
+    limit = max(1, min(limit, MOST_LOGGED))
+    where: dict[str, Any] = {"kind": KINDS, "level": levels}
+    if since is not None:
+        where["time"] = Range(since, None)
+    with engine.store.begin(engine.tenant, write=False) as tx:
+        told: list[dict[str, Any]] = [dict(event_view(event)) for event in tx.events(where, limit=limit, last=True)]
+    told += [
+        {"time": note.time, "kind": NOTE, "level": note.level, "message": note.message}
+        for note in list(notes)
+        if note.level in levels and (since is None or note.time >= since)
+    ]
+    return sorted(told, key=lambda line: line["time"])[-limit:]
+
+
+def recover(engine: Engine, project: str | None = None) -> dict[str, Any]:
+    """Settle everything that is due and tidy up, now, in one project or all; what was done in each.
+
+    Needs no leader, as sweeps need none: it is what a person asks for when nobody seems to lead.
+    """
+    known = sweep.projects(engine)
+    if project is not None and project not in known:
+        raise NotFound(f"there is no project {project!r}")
+    done = {name: sweep.sweep(engine, name) for name in (known if project is None else [project])}
+    return {"settled": sum(report.settled for report in done.values()), "projects": _told(done.items())}
+
+
+def _told(done: Iterable[tuple[str, Report]]) -> Sequence[dict[str, Any]]:
+    return [
+        {"project": name, "settled": report.settled, "events": dict(report.told), "failed": report.failed}
+        for name, report in done
+    ]

@@ -1,0 +1,172 @@
+"""How much stands where, in every project, for metrics: counted by index, cheap with a million tasks.
+
+Rows are counted as they lie, not settled: bringing a long backlog up to `now` would cost most when a look must cost
+least, and what nobody has settled yet is one of the numbers. Writes nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tenure.core import budgets, inputs, lifecycle, priority
+from tenure.core import queries as q
+from tenure.core.filters import Present, Range
+from tenure.core.money import NANO
+from tenure.core.records import Agent, Budget, Cursor, Project, Task, Track
+from tenure.engine.archive.log_readers import holding_back
+from tenure.engine.runtime.unit_of_work import Reads, Work
+
+if TYPE_CHECKING:
+    from tenure.core.views import GaugesView
+    from tenure.core.views.flow import MoneyView
+
+OTHER = "other"  # stands for all projects beyond the first, and for nothing else
+ANY = "any"  # the tier of tasks that are too many to be told apart
+# A tier stands in no index. A few tasks are looked at one by one; more are left to the store, which reads them all.
+A_FEW = 500
+MOST_READ = 100_000
+MOST_OVERDUE = 10_000
+MOST_LOOKED_AT = 100  # ready tasks, the first that were made
+AT_ONCE = 100  # projects that are counted together
+DAY = 24 * 3600 * inputs.SECOND  # agents that nobody has heard of for so long are no longer counted
+
+
+def gauges(work: Work, project: str, *, most: int = 100) -> list[GaugesView]:
+    """One entry for each of the first `most` projects that were made, and one for all the others."""
+    made = sorted(work.find(Project, {}), key=lambda p: (p.created_at, p.id))
+    names = [p.id for p in made]
+    entries = [_entry(work, name, (name,)) for name in names[:most]]
+    rest = names[most:]
+    parts = [_entry(work, OTHER, rest[n : n + AT_ONCE]) for n in range(0, len(rest), AT_ONCE)]
+    return entries + ([_together(parts)] if parts else [])
+
+
+def _entry(work: Work, name: str, projects: Sequence[str]) -> GaugesView:
+    where = {"project": tuple(projects)}
+    states: dict[str, int] = work.tx.count(Task, where, "state")
+    can_read_all = sum(states.values()) <= MOST_READ
+    fallen_due = {**where, "due_at": Range(high=work.now + 1)}
+    return {
+        "project": name,
+        "depth": {
+            state: _tiers(work, {**where, "state": state}, states[state], can_read_all=can_read_all)
+            for state in lifecycle.OPEN
+            if states.get(state)
+        },
+        "completed": states.get(lifecycle.COMPLETED, 0) + _moved_away(work, where),
+        "overdue": work.tx.tally(Task, fallen_due, MOST_OVERDUE),
+        "overdue_retries": work.tx.tally(Task, {**fallen_due, "state": lifecycle.RETRYING}, MOST_OVERDUE),
+        "oldest_ready": _oldest_ready(work, projects) if states.get(lifecycle.READY) else 0.0,
+        "clock_behind": work.tx.behind / 1e6,
+        "agents": _agents(work, where),
+        "budget": _budget(work, projects) if name != OTHER else None,
+        "readers": _readers(work, name) if name != OTHER else {},
+    }
+
+
+def _tiers(work: Work, where: dict[str, Any], count: int, *, can_read_all: bool) -> dict[str, int]:
+    bases: dict[int, int]
+    if count <= A_FEW:
+        bases = Counter(task.priority for task in work.tx.find(Task, where, limit=A_FEW))
+    elif can_read_all:
+        bases = work.tx.count(Task, where, "priority")
+    else:
+        return {ANY: count}
+    tiers: dict[str, int] = {}
+    for base, n in bases.items():
+        tier = priority.tier_of(base)
+        tiers[tier] = tiers.get(tier, 0) + n
+    return tiers
+
+
+def _moved_away(work: Work, where: dict[str, Any]) -> int:
+    """Completed tasks that are no longer rows of their own."""
+    return sum(completed or 0 for (completed,) in work.tx.sums(Track, where, "project", ("completed",)).values())
+
+
+def _oldest_ready(work: Work, projects: Sequence[str]) -> float:
+    """For how many seconds the longest waiting has been ready, of those that were made first: ids grow with time."""
+    since = []
+    for project in projects:
+        found = work.tx.find(Task, {"project": project, "state": lifecycle.READY}, limit=MOST_LOOKED_AT)
+        since += [task.ready_at or task.updated_at for task in found]
+    return max(0, work.now - min(since, default=work.now)) / inputs.SECOND
+
+
+def _agents(work: Work, where: dict[str, Any]) -> dict[str, int]:
+    """How many agents of the last day have which status; stale are those whose staleness has been announced."""
+    heard = {**where, "last_seen": Range(work.now - DAY)}
+    here = {**heard, "left_at": Present(False)}
+    awake = {**here, "draining": False, "stale": False}
+    counted = {
+        "offline": _number(work, {**heard, "left_at": Present()}),
+        "draining": _number(work, {**here, "draining": True}),
+        "stale": _number(work, {**here, "draining": False, "stale": True}),
+    }
+    up = _number(work, awake)
+    # Who holds is few beside who is there: the index of holders names them.
+    active = 0
+    for project in where["project"]:
+        holders = work.tx.count(Task, {"project": project, "agent": Present()}, "agent")
+        rows = work.tx.load(Agent, [(project, name) for name in holders])
+        active += sum(not (a.draining or a.stale or a.left_at is not None) for a in rows)
+    return counted | {"active": active, "idle": max(0, up - active)}
+
+
+def _budget(work: Work, projects: Sequence[str]) -> MoneyView | None:
+    """As it lies, but in its period; amounts of several projects cannot be added up, so others have none."""
+    found = work.tx.load(Budget, [(project, budgets.PROJECT) for project in projects])
+    if not found:
+        return None
+    row = budgets.settled(found[0], work.now)
+    unit = NANO if row.currency == budgets.USD else 1
+    return {
+        "currency": row.currency, "allocated": row.allocated / unit, "spent": row.consumed / unit,
+        "reserved": row.reserved / unit,
+    }  # fmt: skip
+
+
+def _readers(work: Work, project: str) -> dict[str, float]:
+    """For how long each has held the archive back."""
+    behind = holding_back(work, project)
+    names = [cursor.id for cursor in work.tx.find(Cursor, {"project": project})]
+    return {
+        name: max(0, work.now - behind[name].time) / inputs.SECOND if name in behind else 0.0 for name in names
+    }  # fmt: skip
+
+
+def _number(work: Work, where: dict[str, Any]) -> int:
+    return sum(work.tx.count(Agent, where, "project").values())
+
+
+def _together(parts: Sequence[GaugesView]) -> GaugesView:
+    """The entries of several groups of projects as one."""
+    depth: dict[str, dict[str, int]] = {}
+    for part in parts:
+        for state, tiers in part["depth"].items():
+            _add(depth.setdefault(state, {}), tiers)
+    agents: dict[str, int] = {}
+    for part in parts:
+        _add(agents, part["agents"])
+    return {
+        "project": OTHER,
+        "depth": depth,
+        "completed": sum(part["completed"] for part in parts),
+        "overdue": sum(part["overdue"] for part in parts),
+        "overdue_retries": sum(part["overdue_retries"] for part in parts),
+        "oldest_ready": max(part["oldest_ready"] for part in parts),
+        "clock_behind": max(part["clock_behind"] for part in parts),
+        "agents": agents,
+        "budget": None,
+        "readers": {},
+    }
+
+
+def _add(totals: dict[str, int], more: dict[str, int]) -> None:
+    for name, n in more.items():
+        totals[name] = totals.get(name, 0) + n
+
+
+READS: Reads = {q.Gauges: gauges}

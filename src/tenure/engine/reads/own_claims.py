@@ -1,0 +1,40 @@
+"""What one agent holds in one session, and what it lost there: so that a verb without a name reaches no other claim."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tenure.core import claims
+from tenure.core import queries as q
+from tenure.core.filters import Range
+from tenure.core.records import Claim, Task
+from tenure.engine.runtime.references import project_of
+from tenure.engine.runtime.unit_of_work import Reads
+
+if TYPE_CHECKING:
+    from tenure.core import views as v
+    from tenure.engine.runtime.unit_of_work import Work
+
+DAY = 24 * 3600 * 1_000_000
+
+
+def own_claims(work: Work, project: str, session: str, agent: str) -> list[v.OwnClaim]:
+    """Live claims, and those that ended in the last day without the agent's own word; the oldest first."""
+    project_of(work, project)
+    mine = {"project": project, "session": session, "agent": agent}
+    found = work.find(Claim, {**mine, "state": "active"})
+    ended = work.find(Claim, {**mine, "released_at": Range(work.now - DAY + 1)})
+    found += [claim for claim in ended if not claims.is_ended_by_holder(claim)]
+    tasks = work.get_many(Task, project, {claim.task for claim in found})
+    return [
+        {
+            "task": claim.task, "key": tasks[claim.task].key, "ref": tasks[claim.task].ref,
+            "generation": claim.generation, "state": claim.state, "reason": claim.reason,
+            "released_at": claim.released_at,
+        }
+        for claim in sorted(found, key=lambda claim: (claim.acquired_at, claim.id))
+        if claim.task in tasks
+    ]  # fmt: skip
+
+
+READS: Reads = {q.OwnClaims: own_claims}

@@ -1,0 +1,137 @@
+"""Plans as they stand: the tasks of dags in the terms in which they were asked for, so that a plan can be written down
+and applied again. They write nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tenure.core import graph, inputs, lifecycle
+from tenure.core import queries as q
+from tenure.core.errors import NotFound, TooLarge
+from tenure.core.filters import Present
+from tenure.core.records import Brief, Dag, Edge, Project, Task, Track
+from tenure.engine.archive.recall import recall_dag
+from tenure.engine.runtime.references import project_of
+from tenure.engine.runtime.unit_of_work import Reads, Work
+from tenure.engine.verbs.edit import current_value
+
+if TYPE_CHECKING:
+    from tenure.core.views import PlanView, TrackView
+    from tenure.core.views.dags import PlannedTask
+
+
+def tracks(work: Work, project: str) -> list[TrackView]:
+    """The project's tracks, by code."""
+    project_of(work, project)
+    found = sorted(work.find(Track, {"project": project}), key=lambda t: t.id)
+    return [{"code": t.id, "name": t.name, "purpose": t.purpose, "last_sequence": t.last_sequence} for t in found]
+
+
+def plans(
+    work: Work, project: str, *, dag: str | None = None, plan: str | None = None, open_only: bool = False
+) -> list[PlanView]:
+    """One dag, one plan by its name, or all that is not archived: groups of tasks, each with its edges.
+
+    A plan has the tasks that it made, and a dag of no plan all but those that holders have spawned: whoever takes up
+    the parent spawns them again. Tasks of no plan that are alone, or were added to a plan's, are one group.
+    """
+    settings = project_of(work, project)
+    groups: list[tuple[Dag | None, list[Task]]]
+    if plan is not None:
+        rows = work.find(Dag, {"project": project, "plan": plan}, limit=1)
+        if not rows:
+            raise NotFound(f"no plan {plan[:80]!r} in project {project}")
+        groups = [(rows[0], _of_dag(work, project, rows[0]))]
+    elif dag is not None:
+        recall_dag(work, project, dag)
+        row = work.get(Dag, project, dag)
+        tasks = work.find(Task, {"project": project, "dag": dag}) if row is None else _of_dag(work, project, row)
+        if row is None and not tasks:
+            raise NotFound(f"no dag {dag[:80]!r} in project {project}")
+        groups = [(row, tasks)]
+    else:
+        groups = _all(work, project)
+    if open_only:
+        groups = [(row, [t for t in tasks if t.state not in lifecycle.FINISHED]) for row, tasks in groups]
+    return [_group(work, settings, row, tasks) for row, tasks in groups if tasks]
+
+
+def _of_dag(work: Work, project: str, row: Dag) -> list[Task]:
+    _check_count(row.total)
+    recall_dag(work, project, row.id)
+    tasks = work.find(Task, {"project": project, "dag": row.id})
+    if row.plan is None:
+        return [t for t in tasks if t.local_name is None]
+    return [t for t in tasks if _is_of(t, row)]
+
+
+def _is_of(task: Task, row: Dag) -> bool:
+    return (task.idempotency_key or "").startswith(f"plan:{row.plan}:")
+
+
+def _all(work: Work, project: str) -> list[tuple[Dag | None, list[Task]]]:
+    where = {"project": project, "archived_at": Present(False)}
+    _check_count(work.tally(Task, where, inputs.LARGEST_PLAN + 1))
+    rows = {d.id: d for d in work.find(Dag, {"project": project}, order="created_at")}
+    lone: list[Task] = []
+    by_dag: dict[str, list[Task]] = {id: [] for id in rows}
+    for task in work.find(Task, where):
+        row = rows.get(task.dag)
+        if row is None:
+            lone.append(task)
+        elif task.local_name is None:
+            (by_dag[task.dag] if row.plan is None or _is_of(task, row) else lone).append(task)
+    return [*((rows[id], tasks) for id, tasks in by_dag.items()), (None, lone)]
+
+
+def _check_count(count: int) -> None:
+    if count > inputs.LARGEST_PLAN:
+        raise TooLarge(
+            f"more than {inputs.LARGEST_PLAN} tasks; a plan has no more than that",
+            "name one plan or dag, or take the open tasks alone",
+        )
+
+
+def _group(work: Work, settings: Project, row: Dag | None, tasks: list[Task]) -> PlanView:
+    tasks = sorted(tasks, key=lambda t: (t.created_at, t.id))
+    briefs = work.get_many(Brief, settings.id, [t.id for t in tasks])
+    edges = {t.id: work.find(Edge, {"project": settings.id, "task": t.id}) for t in tasks if t.waits_on}
+    named = {e.needs for found in edges.values() for e in found} | {t.parent for t in tasks if t.parent}
+    needed = work.get_many(Task, settings.id, named)
+    return {
+        "id": row.id if row else None,
+        "title": row.title if row else "",
+        "plan": row.plan if row else None,
+        "on_end": row.on_end if row else {},
+        "tasks": [_task(work, settings, t, briefs[t.id], edges.get(t.id, []), needed) for t in tasks],
+    }
+
+
+def _name(task: Task) -> str | None:
+    """The local name by which its plan knows the task."""
+    kind, _, rest = (task.idempotency_key or "").partition(":")
+    return rest.partition(":")[2] if kind == "plan" else None
+
+
+def _task(
+    work: Work, settings: Project, task: Task, brief: Brief, edges: list[Edge], needed: dict[str, Task]
+) -> PlannedTask:
+    fields = {name: current_value(work, task, brief, name) for name in inputs.EDITABLE if name != "boost"}
+    if task.boost != settings.boost:
+        fields["boost"] = task.boost / 100
+    return {
+        "id": task.id, "key": task.key, "track": task.track, "state": task.state, "parent": task.parent,
+        "parent_key": needed[task.parent].key if task.parent else None,
+        "name": _name(task), "fields": {**fields, "draft": task.state == lifecycle.CREATED},
+        "depends_on": [
+            {
+                "id": e.needs, "key": needed[e.needs].key, "on_failure": e.on_failure, "subtask": e.subtask,
+                "is_met": graph.is_met(e, needed[e.needs].state),
+            }
+            for e in sorted(edges, key=lambda e: needed[e.needs].key)
+        ],
+    }  # fmt: skip
+
+
+READS: Reads = {q.Plans: plans, q.Tracks: tracks}

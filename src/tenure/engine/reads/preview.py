@@ -1,0 +1,48 @@
+"""What a claim would find: ready work in the order of the claim. Nothing is claimed and nothing written."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from tenure.core import commands, inputs
+from tenure.core import queries as q
+from tenure.core.outcomes import Outcome
+from tenure.core.records import Task
+from tenure.engine.reads.tasks import MOST_LISTED, views
+from tenure.engine.runtime.lanes import Lanes
+from tenure.engine.runtime.references import project_of
+from tenure.engine.runtime.unit_of_work import Reads, Work
+from tenure.engine.verbs.claim import claim_next
+
+if TYPE_CHECKING:
+    from tenure.core.views import TaskView
+
+
+def ready(work: Work, project: str, *, track: str | None = None, limit: int = 50) -> list[TaskView]:
+    """Claimable tasks, best first, whoever asks."""
+    if project_of(work, project).parked:
+        from tenure.engine.budgets.unaffordable import unpark
+
+        unpark(work, project)
+    limit = inputs.check_limit(limit, MOST_LISTED)
+    lanes = Lanes(work, project, expected=limit)
+    return views(work, islice(lanes.offer(lambda lane: track in (None, lane.track)), limit))
+
+
+def next_for(work: Work, project: str, agent: str, session: str, **filters: Any) -> Outcome:
+    """What `claim_next` would answer now, as the task stands before that claim.
+
+    The claim itself is run on the rows of a read transaction, which are never saved: so the two cannot disagree.
+    """
+    before = work.bookmark()
+    answer = claim_next(work, commands.ClaimNext(project=project, agent=agent, session=session, **filters))
+    if not answer.ok or answer.task is None:
+        return answer
+    work.undo_to(before)
+    task = work.get(Task, project, answer.task["id"])
+    assert task is not None
+    return Outcome(outcome="OK", task=views(work, [task])[0], inputs=answer.inputs)
+
+
+READS: Reads = {q.Ready: ready, q.Next: next_for}

@@ -1,0 +1,136 @@
+"""Which function answers which query. A theme is imported with its first query, so a start loads only its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import fields
+
+from tenure.core import queries as q
+from tenure.core import roles
+from tenure.core.commands import OWNER, Principal
+from tenure.core.queries import Query
+
+if TYPE_CHECKING:
+    from tenure.engine.runtime.engine import Engine
+    from tenure.engine.runtime.unit_of_work import Reads
+
+THEMES: dict[str, tuple[type[Query], ...]] = {
+    "projects": (q.Projects,),
+    "tasks": (
+        q.Status,
+        q.Tasks,
+        q.Show,
+        q.States,
+        q.History,
+        q.Results,
+        q.Dags,
+        q.Dag,
+        q.DeadLetters,
+        q.Agents,
+        q.Inbox,
+        q.Messages,
+        q.Reservations,
+        q.Sessions,
+        q.Session,
+        q.Spent,
+        q.Processes,
+        q.Log,
+    ),
+    "overview": (q.Overview,),
+    "gauges": (q.Gauges,),
+    "preview": (
+        q.Ready,
+        q.Next,
+    ),
+    "artifacts": (q.Artifacts,),
+    "why": (q.Why,),
+    "plan_export": (
+        q.Plans,
+        q.Tracks,
+    ),
+    "validations": (q.Validations,),
+    "own_claims": (q.OwnClaims,),
+    "models": (
+        q.Savings,
+        q.Estimates,
+        q.Models,
+    ),
+    "budgets": (
+        q.Budgets,
+        q.Budget,
+        q.Alerts,
+        q.Projection,
+        q.Headroom,
+    ),
+    "api_keys": (q.Keys,),
+    "schedules": (
+        q.Schedules,
+        q.Schedule,
+    ),
+    "triggers": (
+        q.Triggers,
+        q.Trigger,
+    ),
+    "failure_watch": (q.Watched,),
+}
+QUERIES = {kind: theme for theme, kinds in THEMES.items() for kind in kinds}
+
+
+def look(engine: Engine, query: Query, principal: Principal = OWNER) -> Any:
+    """What the query asks for, of rows brought up to `now`; nothing is written."""
+    roles.check_look(principal, query)
+    function, required, optional = _reading(type(query))
+    follows = isinstance(query, q.Log) and not query.last
+    with engine.reading((query.project,) if query.project else (), follows=follows) as work:
+        work.begin_command(principal, None)  # what there is to see may depend on who looks
+        arguments = [getattr(query, name) for name in required]
+        return function(work, query.project, *arguments, **{name: getattr(query, name) for name in optional})
+
+
+@cache
+def _reading(kind: type[Query]) -> tuple[Callable[..., Any], list[str], list[str]]:
+    own = [field for field in fields(kind) if field.name != "project"]
+    required = [field.name for field in own if field.required]
+    return _reads(QUERIES[kind])[kind], required, [field.name for field in own if not field.required]
+
+
+def _reads(theme: str) -> Reads:  # noqa: PLR0912  # one case a theme
+    match theme:
+        case "projects":
+            from tenure.engine.duties.sweep import READS
+        case "tasks":
+            from tenure.engine.reads.tasks import READS
+        case "overview":
+            from tenure.engine.reads.overview import READS
+        case "gauges":
+            from tenure.engine.reads.gauges import READS
+        case "preview":
+            from tenure.engine.reads.preview import READS
+        case "artifacts":
+            from tenure.engine.artifacts.artifact_verbs import READS
+        case "why":
+            from tenure.engine.reads.why import READS
+        case "plan_export":
+            from tenure.engine.reads.plan_export import READS
+        case "validations":
+            from tenure.engine.checks.validation_reads import READS
+        case "own_claims":
+            from tenure.engine.reads.own_claims import READS
+        case "models":
+            from tenure.engine.models.model_reads import READS
+        case "budgets":
+            from tenure.engine.budgets.budget_reads import READS
+        case "api_keys":
+            from tenure.engine.verbs.api_keys import READS
+        case "schedules":
+            from tenure.engine.sources.schedules import READS
+        case "triggers":
+            from tenure.engine.sources.triggers import READS
+        case "failure_watch":
+            from tenure.engine.sources.failure_watch import READS
+        case _:
+            raise AssertionError(theme)
+    return READS

@@ -1,0 +1,572 @@
+"""Looks at the state, brought up to `now`: tasks, history, dags, status, usage, sessions, log. They write nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from tenure.core import archive, claims, graph, inputs, lifecycle, roles, team
+from tenure.core import queries as q
+from tenure.core.errors import InvalidInput, NotFound
+from tenure.core.events import Event
+from tenure.core.filters import Contains, Present, Range, matches
+from tenure.core.processes import process_of
+from tenure.core.records import (
+    Agent,
+    Archived,
+    Brief,
+    Claim,
+    Dag,
+    DeadLetter,
+    Edge,
+    Leader,
+    Message,
+    Project,
+    Reservation,
+    Result,
+    Schedule,
+    Session,
+    Task,
+    Track,
+    Trigger,
+    Usage,
+)  # fmt: skip
+from tenure.engine.archive.recall import recall_dag, remember
+from tenure.engine.artifacts import artifact_verbs
+from tenure.engine.checks import validation_reads
+from tenure.engine.reads import task_view
+from tenure.engine.runtime.effects import brief_of, lineage
+from tenure.engine.runtime.references import dag_named, project_of, task_named
+from tenure.engine.runtime.unit_of_work import Reads, Work
+from tenure.engine.verbs import land, mail
+from tenure.engine.verbs import usage as usage_rows
+from tenure.engine.verbs.agents import agent_view
+from tenure.engine.verbs.lead import COORDINATOR, PROJECT_LEADER
+
+if TYPE_CHECKING:
+    from tenure.core import views as v
+
+MOST_LISTED = 1000
+MOST_SEARCHED = 10_000
+MOST_EVENTS = 10_000
+MOST_BUDGETS = 20  # on one screen
+
+
+def views(work: Work, tasks: Iterable[Task]) -> list[v.TaskView]:
+    tasks = list(tasks)
+    if not tasks:
+        return []
+    briefs = work.get_many(Brief, tasks[0].project, [t.id for t in tasks])
+    return [task_view.task_view(work, t, briefs[t.id]) for t in tasks]
+
+
+def show(work: Work, project: str, name: str) -> v.TaskInFull:
+    """Everything about one task but its log."""
+    project_of(work, project)
+    task = task_named(work, project, name)
+    view: Any = task_view.task_view(work, task, brief_of(work, task))
+    dependents = work.find(Edge, {"project": project, "needs": task.id}) if task.dependents else []
+    blocks = work.get_many(Task, project, [e.task for e in dependents])
+    view["depends_on"] = [
+        {"key": t.key, "state": t.state, "on_failure": e.on_failure, "met": graph.is_met(e, t.state)}
+        for e, t in task_view.dependencies(work, task)
+    ]
+    view["blocked_by"] = list(task_view.waits_for(work, task))
+    view["blocks"] = sorted(t.key for t in blocks.values())
+    view["subtasks"] = (
+        [t.key for t in work.find(Task, {"project": project, "parent": task.id})] if task.children else []
+    )
+    result = task_view.accepted_result(work, task)
+    if result is not None:
+        view["result"] = result_view(work, result)
+    checkpoint = task_view.checkpoint_of(work, task) if roles.sees_checkpoints(work.principal) else None
+    if checkpoint is not None:
+        view["checkpoint"] = checkpoint
+    spent = usage_rows.view(usage_rows.of_task(work, project, task.id))
+    if spent is not None:
+        view["usage"] = spent
+    landings = [land.view(row) for row in land.of_task(work, task)]
+    if landings:
+        view["landings"] = landings
+    if task.artifacts:
+        view["artifacts"] = artifact_verbs.artifacts(work, project, task.id)
+    verdicts = validation_reads.of_task(work, task) if task.checked else ()
+    if verdicts:
+        view["validation"] = validation_reads.view(work, verdicts[-1], task)
+    return view  # type: ignore[no-any-return]
+
+
+FILTERS = ("state", "track", "type", "agent", "session", "dag", "parent")
+ORDERS = ("created_at", "updated_at", "priority", "key", "deadline", "completed_at")
+
+
+def tasks(
+    work: Work,
+    project: str,
+    *,
+    tag: str | None = None,
+    text: str | None = None,
+    priority_range: tuple[int, int] | None = None,
+    created_from: int | None = None,
+    created_until: int | None = None,
+    archived: bool = False,
+    order: str = "created_at",
+    after: tuple[Any, str] | None = None,
+    limit: int = 50,
+    **filters: str | tuple[str, ...] | None,
+) -> list[v.TaskView]:
+    """A page of tasks; `filters` are those of FILTERS, `after` the last row's (order value, id).
+
+    `archived`: also those that a person has hidden, and those that were moved into the archive. `text` is looked for in
+    titles and keys, among the first MOST_SEARCHED that the other filters leave.
+    """
+    project_of(work, project)
+    where: dict[str, Any] = {"project": project}
+    for name, value in filters.items():
+        inputs.check_choice(name, FILTERS, "filter")
+        if value is not None:
+            where[name] = value
+    for state in where.get("state", ()) if isinstance(where.get("state"), tuple) else [where.get("state", "ready")]:
+        inputs.check_choice(state, lifecycle.STATES, "state")
+    inputs.check_choice(order.removeprefix("-"), ORDERS, "order")
+    limit = inputs.check_limit(limit, MOST_LISTED)
+    _check_cursor(after, order)
+    if tag is not None:
+        where["tags"] = Contains(tag)
+    if priority_range is not None:
+        where["priority"] = Range(priority_range[0], priority_range[1] + 1)
+    if created_from is not None or created_until is not None:
+        where["created_at"] = Range(created_from, created_until)
+    if not archived:
+        where["archived_at"] = Present(False)
+    elif not {"agent", "session"} & where.keys():  # nobody holds a finished task
+        remember(work, work.find(Archived, {**where, "out": False}, order=order, after=after, limit=limit))
+        if isinstance(where.get("dag"), str):
+            recall_dag(work, project, where["dag"])
+    if text is None:
+        return views(work, work.find(Task, where, order=order, after=after, limit=limit))
+    found: list[v.TaskView] = []
+    for _ in range(0, MOST_SEARCHED, MOST_LISTED):
+        page = work.find(Task, where, order=order, after=after, limit=MOST_LISTED)
+        found += [view for view in views(work, page) if text.casefold() in f"{view['key']} {view['title']}".casefold()]
+        if len(page) < MOST_LISTED or len(found) >= limit:
+            break
+        after = (getattr(page[-1], order.lstrip("-")), page[-1].id)
+    return found[:limit]
+
+
+def _check_cursor(after: tuple[Any, str] | None, order: str) -> None:
+    """Stores compare only like with like."""
+    value = None if after is None else after[0]
+    if after is None or (isinstance(value, str) if order.endswith("key") else value is None or type(value) is int):
+        return
+    raise InvalidInput(f"after: {value!r:.60} is no place in the order of {order}", "pass `next` of the page before")
+
+
+def states(work: Work, project: str, names: Iterable[str]) -> list[v.StateLine]:
+    """One short line a name: where the task stands, or that there is none."""
+    project_of(work, project)
+    out: list[v.StateLine] = []
+    for name in names:
+        try:
+            task = task_named(work, project, name)
+        except NotFound as error:
+            out.append({"name": name, "outcome": error.code})
+            continue
+        out.append(
+            {
+                "name": name, "outcome": "OK", "id": task.id, "key": task.key, "state": task.state,
+                "generation": task.generation, "agent": task.agent, "version": task.version,
+            }
+        )  # fmt: skip
+    return out
+
+
+def history(work: Work, project: str, name: str) -> list[v.HistoryEntry]:
+    """The lineage: one entry a generation, with every refused submission under it. No nonce is ever shown."""
+    project_of(work, project)
+    task = task_named(work, project, name)
+    refused: dict[int, list[Result]] = {}
+    for result in work.find(Result, {"project": project, "task": task.id, "accepted": False}, order="submitted_at"):
+        if result.reason != "VALIDATING":  # that one waits for its verdict
+            refused.setdefault(result.generation, []).append(result)
+    spent: dict[int, list[Usage]] = {}
+    for row in usage_rows.of_task(work, project, task.id):
+        spent.setdefault(row.generation, []).append(row)
+    landed: dict[int, list[v.LandingView]] = {}
+    for said in land.of_task(work, task):
+        landed.setdefault(said.generation, []).append(land.view(said))
+    verdicts = {row.claimed: validation_reads.view(work, row, task) for row in validation_reads.of_task(work, task)}
+    put: dict[int, list[v.ArtifactView]] = {}
+    for one in artifact_verbs.of_task(work, task):
+        put.setdefault(one.generation, []).append(artifact_verbs.view(one, task))
+    return [
+        {
+            "generation": c.generation, "run": c.run, "attempt": c.attempt, "session": c.session, "agent": c.agent,
+            "user": c.user, "acquired_at": c.acquired_at, "released_at": c.released_at, "state": c.state,
+            "release_reason": c.reason, "renewals": task.renewals if c.state == "active" else c.renewals,
+            "metadata": c.metadata,
+            "counted": c.counted, "result_accepted": c.result_accepted, "work_product_ref": c.work_product,
+            "error_class": c.error_class, "error": c.error,
+            "refused": [result_view(work, r, data=False) for r in refused.get(c.generation, ())],
+            "usage": usage_rows.view(spent.get(c.generation, ())), "landings": landed.get(c.generation, []),
+            "landing": next(iter(landed.get(c.generation, ())), None),
+            "validation": verdicts.get(c.generation),
+            "artifacts": put.get(c.generation, []),
+        }
+        for c in lineage(work, task)
+    ]  # fmt: skip
+
+
+def results(work: Work, project: str, name: str) -> list[v.ResultView]:
+    project_of(work, project)
+    task = task_named(work, project, name)
+    found = work.find(Result, {"project": project, "task": task.id}, order="submitted_at")
+    return [result_view(work, r) for r in found]
+
+
+def result_view(work: Work, result: Result, *, data: bool = True) -> Any:
+    """A ResultView, or without data a RefusedView."""
+    view: dict[str, Any] = {
+        "id": result.id, "run": result.run, "generation": result.generation, "session": result.session,
+        "agent": result.agent, "submitted_at": result.submitted_at, "accepted": result.accepted,
+        "reason": result.reason, "summary": result.summary, "size": result.size, "late": result.late,
+        "work_lost": result.work_lost, "work_product_ref": result.work_product,
+    }  # fmt: skip
+    if data:
+        view["data"] = task_view.unpacked(work, result.project, result.data)
+    return view
+
+
+# --- dags ---------------------------------------------------------------------------------------------------
+
+
+def dag(work: Work, project: str, id: str) -> v.DagView:
+    """A dag with its tasks, edges, counts and critical path; a lone task's dag is that task."""
+    project_of(work, project)
+    recall_dag(work, project, id)
+    tasks_ = {t.id: t for t in work.find(Task, {"project": project, "dag": id})}
+    if not tasks_:
+        dag_named(work, project, id)
+    row = work.get(Dag, project, id)
+    if row is None:
+        row = Dag(project=project, id=id, created_at=min(t.created_at for t in tasks_.values()))
+        for task in tasks_.values():
+            row = graph.counted(row, None, graph.part(task))
+    edges = [e for t in tasks_.values() if t.waits_on for e in work.find(Edge, {"project": project, "task": t.id})]
+    path = graph.critical_path(tasks_, edges)
+    key = {i: t.key for i, t in (tasks_ | work.get_many(Task, project, [e.needs for e in edges])).items()}
+    pointed = {e.needs for e in edges}
+    briefs = work.get_many(Brief, project, tasks_)
+    return {
+        **_fields(row),  # type: ignore[typeddict-item]
+        "roots": sorted(t.key for t in tasks_.values() if not t.waits_on),
+        "leaves": sorted(t.key for i, t in tasks_.items() if i not in pointed),
+        "tasks": [
+            {"id": t.id, "key": t.key, "state": t.state, "title": briefs[t.id].title, "agent": t.agent}
+            for t in sorted(tasks_.values(), key=lambda t: t.key)
+        ],
+        "edges": [{"task": key[e.task], "needs": key[e.needs], "on_failure": e.on_failure} for e in edges],
+        "critical_path": [key[i] for i in path],
+    }
+
+
+def dags(work: Work, project: str) -> list[v.DagEntry]:
+    project_of(work, project)
+    return [_fields(d) for d in work.find(Dag, {"project": project}, order="created_at")]
+
+
+def dead_letters(work: Work, project: str, *, resolved: bool = False) -> list[v.DeadLetterView]:
+    project_of(work, project)
+    where = {"project": project, "resolution": Present(resolved)}
+    out: list[v.DeadLetterView] = []
+    for letter in work.find(DeadLetter, where, order="dead_lettered_at"):
+        task = work.get(Task, project, letter.task)
+        spent = {failed["generation"]: list[Usage]() for failed in letter.history}
+        for row in usage_rows.of_task(work, letter.project, letter.task):
+            spent.get(row.generation, []).append(row)
+        attempts = [{**failed, "usage": usage_rows.view(spent[failed["generation"]])} for failed in letter.history]
+        total = usage_rows.view(row for rows in spent.values() for row in rows)
+        said = {**_fields(letter), "key": task.key if task else None, "history": attempts, "usage": total}
+        out.append(said)  # type: ignore[arg-type]  # the row's own fields among them
+    return out
+
+
+# --- the team -----------------------------------------------------------------------------------------------
+
+
+def agents(work: Work, project: str) -> list[v.AgentView]:
+    project_of(work, project)
+    return [agent_view(work, a) for a in work.find(Agent, {"project": project})]
+
+
+def inbox(
+    work: Work, project: str, agent: str, *, unread: bool = True, sender: str | None = None
+) -> list[v.MessageView]:
+    project_of(work, project)
+    where: dict[str, Any] = {"project": project, "recipient": agent}
+    if unread:
+        where["read_at"] = Present(False)
+    if sender is not None:
+        where["sender"] = sender
+    return [mail.view(m) for m in work.find(Message, where, order="sent_at", limit=MOST_LISTED)]
+
+
+def messages(work: Work, project: str, *, limit: int = 100) -> list[v.MessageEntry]:
+    """All mail of the project, newest first: one entry a message, with its recipients and who of them has read it."""
+    project_of(work, project)
+    limit = inputs.check_limit(limit, MOST_LISTED)
+    told: dict[str, Any] = {}
+    for row in work.find(Message, {"project": project}, order="-sent_at", limit=MOST_LISTED):
+        if row.message not in told and len(told) == limit:
+            break
+        entry = told.setdefault(row.message, {**mail.view(row), "recipients": [], "read_by": []})
+        entry.pop("read_at", None)
+        entry["recipients"].append(row.recipient)
+        if row.read_at is not None:
+            entry["read_by"].append(row.recipient)
+    return list(told.values())
+
+
+def sessions(work: Work, project: str, *, agent: str | None = None, limit: int = 100) -> list[v.SessionEntry]:
+    """Sessions, the most recently active first."""
+    project_of(work, project)
+    where = {"project": project} | ({} if agent is None else {"agent": agent})
+    found = work.find(Session, where, order="-last_activity", limit=inputs.check_limit(limit, MOST_LISTED))
+    return [
+        {
+            "id": row.id, "agent": row.agent, "user": row.user, "created_at": row.created_at,
+            "last_activity": row.last_activity, "ended_at": row.ended_at,
+        }
+        for row in found
+    ]  # fmt: skip
+
+
+def reservations(work: Work, project: str) -> list[v.ReservationView]:
+    project_of(work, project)
+    live = [r for r in work.find(Reservation, {"project": project}) if r.until is None or r.until > work.now]
+    out: list[v.ReservationView] = []
+    for held in sorted(live, key=lambda r: (r.pattern, r.id)):
+        task = work.get(Task, project, held.task) if held.task else None
+        out.append(
+            {
+                "id": held.id, "pattern": held.pattern, "mode": held.mode, "agent": held.agent, "session": held.session,
+                "task": task.key if task else None, "until": task.lease_until if task else held.until,
+            }
+        )  # fmt: skip
+    return out
+
+
+_MEMORY = {
+    "task.claimed": "claim_acquired",
+    "task.completed": "result_submitted",
+    "task.validating": "result_submitted",
+    "task.result_refused": "result_submitted",
+    "task.lease_expired": "claim_lost",
+    "task.process_gone": "claim_lost",
+    "task.aborted": "claim_lost",
+    "task.reassigned": "claim_lost",
+    "task.recovered": "claim_lost",
+    "task.epoch_ended": "claim_lost",
+    "task.clock_ended": "claim_lost",
+    "task.cancelled": "claim_lost",
+    "task.paused": "claim_released",
+    "task.question": "claim_released",
+    "task.waiting": "claim_released",
+    "task.released": "claim_released",
+    "task.failed": "claim_released",
+}
+
+
+def session(work: Work, project: str, id: str) -> v.SessionView:
+    """A session's memory, read from the log and the claims."""
+    project_of(work, project)
+    row = work.get(Session, project, id)
+    if row is None:
+        raise NotFound(f"no session {id[:80]!r} in project {project}")
+    told = work.tx.events({"project": project, "session": id}, limit=MOST_LISTED, last=True)
+    mine = work.find(Claim, {"project": project, "session": id}, order="acquired_at")
+    held = [t for t in work.find(Task, {"project": project, "session": id}) if claims.is_held(t)]
+    log: list[v.Remembered] = [
+        {
+            "what": _MEMORY[e.kind], "time": e.time, "task": e.key, "track": e.track, "generation": e.generation,
+            "agent": e.agent, "outcome": e.new_state, "work_product": e.details.get("work_product"),
+            "details": e.details,
+        }
+        for e in told
+        if e.kind in _MEMORY
+    ]  # fmt: skip
+    renewed = [(c, c.renewals) for c in mine if c.renewals]
+    renewed += [
+        (c, t.renewals) for t in held for c in mine if c.id == claims.claim_id(t.id, t.generation) and t.renewals
+    ]
+    log += [
+        {"what": "lease_renewed", "task": c.task, "generation": c.generation, "agent": c.agent, "count": n}
+        for c, n in renewed
+    ]
+    done = work.get_many(Task, project, [c.task for c in mine if c.result_accepted])
+    return {
+        "id": row.id, "agent": row.agent, "user": row.user, "created_at": row.created_at,
+        "last_activity": row.last_activity, "ended_at": row.ended_at, "is_over": team.is_over(row, len(held), work.now),
+        "task_log": log, "active_claims": [t.key for t in held], "completed": sorted(t.key for t in done.values()),
+        "track_progress": track_progress(work, project),
+    }  # fmt: skip
+
+
+def track_progress(work: Work, project: str) -> dict[str, v.TrackProgress]:
+    """Completed, in progress and pending tasks of each track that has any."""
+    in_progress = (*lifecycle.HELD, lifecycle.VALIDATING)
+    shown = [state for state in lifecycle.STATES if state != lifecycle.CANCELLED]
+    # State by state, since that has an index: track by track read every task once for each track.
+    by_state = {state: work.count(Task, {"project": project, "state": state}, "track") for state in shown}
+    return {
+        track.id: {
+            "completed": by_state[lifecycle.COMPLETED].get(track.id, 0) + track.completed,
+            "in_progress": sum(by_state[state].get(track.id, 0) for state in in_progress),
+            "pending": sum(
+                by_state[state].get(track.id, 0) for state in shown if state not in (*in_progress, lifecycle.COMPLETED)
+            ),
+        }
+        for track in work.find(Track, {"project": project})
+        if track.last_sequence
+    }
+
+
+def status(work: Work, project: str) -> v.StatusView:
+    """One screen: who leads, who works, how far each track is, how many tasks stand where."""
+    settings = project_of(work, project)
+    leader = work.get(Leader, project, PROJECT_LEADER)
+    coordinator = work.get(Leader, "", COORDINATOR)
+    return {
+        "project": project,
+        "leader": _leader_view(work, leader),
+        "coordinator": _leader_view(work, coordinator),
+        "agents": agents(work, project),
+        "tracks": track_progress(work, project),
+        "tasks": _by_state(work, project),
+        "usage": usage_rows.of_project(work, project),
+        "budgets": _budgets(work, settings),
+        "validations": validation_reads.counts(work, project),
+        "stopped": settings.stopped,
+        "sources": _sources(work, settings),
+        "now": work.now,
+    }
+
+
+def _sources(work: Work, project: Project) -> dict[str, int]:
+    """How much there is that fires by itself, as long as somebody leads."""
+    on = {"project": project.id, "enabled": True}
+    return {
+        "schedules": sum(work.count(Schedule, on, "enabled").values()),
+        "triggers": sum(work.count(Trigger, {**on, "signature": Present(False)}, "enabled").values()),
+        "watch": int(project.watch is not None),
+    }
+
+
+def _budgets(work: Work, project: Project) -> list[v.BudgetView]:
+    if not project.funded:
+        return []
+    from tenure.engine.budgets import budget_reads  # most projects have none, and a start stays cheap
+
+    return [budget_reads.view(work, row) for row in budget_reads.rows(work, project.id, limit=MOST_BUDGETS)]
+
+
+def _by_state(work: Work, project: str) -> dict[str, int]:
+    """How many tasks stand where, those that have left for the archive among them."""
+    counts: dict[str, int] = work.count(Task, {"project": project}, "state")
+    for track in work.find(Track, {"project": project}):
+        for state in lifecycle.FINISHED:
+            left: int = getattr(track, state)
+            if left:
+                counts[state] = counts.get(state, 0) + left
+    return counts
+
+
+def usage(work: Work, project: str, *, by: str = "task", limit: int = 100) -> list[v.SpentView]:
+    """What was spent on each task, or by each agent, model or session: the dearest first."""
+    return usage_rows.spent_by(work, project, by, limit)
+
+
+def processes(work: Work, project: str) -> list[v.ProcessView]:
+    """The processes that hold claims now, for somebody on their host to see whether they still run."""
+    project_of(work, project)
+    holding: dict[str, list[str]] = {}
+    for claim in work.find(Claim, {"project": project, "process": Present()}):
+        holding.setdefault(claim.process or "", []).append(claim.task)
+    tasks = work.get_many(Task, project, [id for held in holding.values() for id in held])
+    return [
+        {**_fields(process_of(text)), "tasks": sorted(tasks[id].key for id in held)}  # type: ignore[typeddict-item]
+        for text, held in sorted(holding.items())
+    ]
+
+
+def _leader_view(work: Work, leader: Leader | None) -> v.LeaderView | None:
+    if leader is None or leader.until <= work.now:
+        return None
+    return {"holder": leader.holder, "term": leader.term, "since": leader.elected_at, "until": leader.until}
+
+
+def log(
+    work: Work,
+    project: str,
+    *,
+    after: int = 0,
+    limit: int = 100,
+    last: bool = True,
+    since: int | None = None,
+    **where: Any,
+) -> list[v.EventView]:
+    """Events of the project, oldest first, without the patches that only replay needs."""
+    project_of(work, project)
+    where = {name: value for name, value in where.items() if value is not None}
+    if since is not None:
+        where["time"] = Range(since, None)
+    limit = inputs.check_limit(limit, MOST_EVENTS)
+    older: list[Event] = []
+    if "task" in where:
+        where["task"] = task_named(work, project, where["task"]).id
+        older = _archived_events(work, project, where) if after == 0 else []
+    events = work.tx.events({"project": project, **where}, after=after, limit=limit, last=last)
+    events = [*older, *events][-limit:] if last else [*older, *events][:limit]
+    return [event_view(event) for event in events]
+
+
+def event_view(event: Event) -> v.EventView:
+    """An event without the patch that only replay needs, and without what it does not say."""
+    said: Any = {f: x for f, x in _fields(event).items() if f != "patch" and x not in (None, "", {})}
+    return said  # type: ignore[no-any-return]
+
+
+def _fields(row: msgspec.Struct) -> Any:
+    """A row as a view that has its very fields."""
+    return msgspec.structs.asdict(row)
+
+
+def _archived_events(work: Work, project: str, where: dict[str, Any]) -> list[Event]:
+    """The part of a task's log that lies in the archive."""
+    row = work.get(Archived, project, where["task"])
+    return [event for event in archive.events_in(row) if matches(event, where)] if row is not None else []
+
+
+READS: Reads = {
+    q.Status: status,
+    q.Tasks: tasks,
+    q.Show: show,
+    q.States: states,
+    q.History: history,
+    q.Results: results,
+    q.Dags: dags,
+    q.Dag: dag,
+    q.DeadLetters: dead_letters,
+    q.Agents: agents,
+    q.Inbox: inbox,
+    q.Messages: messages,
+    q.Reservations: reservations,
+    q.Sessions: sessions,
+    q.Session: session,
+    q.Spent: usage,
+    q.Processes: processes,
+    q.Log: log,
+}

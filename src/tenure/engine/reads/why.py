@@ -1,0 +1,109 @@
+"""Why a task stands where it does, in sentences. Writes nothing."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from tenure.core import claims, eligibility, lifecycle, priority
+from tenure.core import queries as q
+from tenure.core.filters import Present
+from tenure.core.records import Agent, Project, Task
+from tenure.engine.checks import validation_reads
+from tenure.engine.models.model_choice import Cooling, user_of
+from tenure.engine.reads import task_view
+from tenure.engine.runtime.references import project_of, task_named
+from tenure.engine.runtime.unit_of_work import Reads, Work
+
+if TYPE_CHECKING:
+    from tenure.core.views.why import CouldTake, WhyView
+
+
+def why(work: Work, project: str, name: str) -> WhyView:
+    """Why a task stands where it does: its place in the order, what it waits for, who holds it, who could take it."""
+    settings = project_of(work, project)
+    task = task_named(work, project, name)
+    reasons: list[str] = []
+    parts = priority.explain(task, work.now)
+    said: WhyView = {"key": task.key, "state": task.state, "priority": parts, "reasons": reasons}
+    if claims.is_held(task):
+        left = ((task.lease_until or work.now) - work.now) / 1e6
+        reasons.append(f"agent {task.agent} holds generation {task.generation}; its lease ends in {left:.0f} s")
+    waits = task_view.waits_for(work, task)
+    if waits:
+        said["waits_for"] = list(waits)
+        reasons.append(f"waits for {', '.join(waits[:5])}")
+    for field, text in (("not_before", "may not start before {}"), ("retry_at", "is tried again at {}")):
+        at = getattr(task, field)
+        if at is not None and at > work.now:
+            reasons.append(f"{text.format(at)}, in {(at - work.now) / 1e6:.0f} s")
+    if task.state in (lifecycle.PAUSED, lifecycle.CANCELLED) and task.reason:
+        reasons.append(f"{task.state}: {task.reason}")
+    if task.state == lifecycle.DEAD_LETTERED and task.last_error:
+        reasons.append(f"dead letter after {task.attempts} attempts: {task.last_error.message[:200]}")
+    reasons += validation_reads.sentences(work, task)
+    if task.state == lifecycle.CREATED:
+        reasons.append("a draft: publish it")
+    if task.offer_to is not None:
+        reasons.append(f"held out to agent {task.offer_to}")
+    reasons += _by_budget(work, settings, task)
+    if task.parked is not None and not task.parked.startswith("$"):
+        other = work.get(Task, project, task.parked)
+        reasons.append(f"would overlap what {other.key if other else task.parked} holds")
+    reasons += _by_reservation(work, task)
+    reasons += [
+        f"the line is stopped for {s}: {r}" for s, r in settings.stopped.items() if s in eligibility.scopes_of(task, "")
+    ]
+    if task.state == lifecycle.READY:
+        said["agents"] = _who_could(work, settings, task)
+        if not any(not a["why_not"] for a in said["agents"]):
+            reasons.append("no known agent can take it")
+    return said
+
+
+def _by_reservation(work: Work, task: Task) -> list[str]:
+    """What is reserved of what a ready task touches or needs, whoever would claim it."""
+    if task.state != lifecycle.READY or not task.guarded:
+        return []
+    from tenure.engine.verbs.claim import in_the_way
+
+    other = in_the_way(work, task, "")
+    if other is None:
+        return []
+    holder = work.get(Task, task.project, other.task) if other.task else None
+    whose = f" for {holder.key}" if holder else ""
+    return [f"would overlap {other.pattern}, reserved by agent {other.agent}{whose}"]
+
+
+def _by_budget(work: Work, settings: Project, task: Task) -> list[str]:
+    """What keeps a ready task from being paid, whoever would claim it."""
+    if not (task.capped or settings.funded):
+        return []
+    from tenure.engine.budgets.budget_guard import reason, short_of
+
+    short = short_of(work, settings, task, "") if task.state == lifecycle.READY else None
+    return [] if short is None else [reason(work, short)]
+
+
+def _who_could(work: Work, settings: Project, task: Task) -> list[CouldTake]:
+    """For each known agent why it cannot take the task; nothing there means that it can."""
+    out: list[CouldTake] = []
+    cooling = Cooling(work, settings)
+    for agent in work.find(Agent, {"project": task.project, "left_at": Present(False)}):
+        profile = eligibility.profile_of(agent, settings.stopped)
+        obstacles = [
+            *eligibility.lane_obstacles(profile, eligibility.lane_of_task(task)),
+            *eligibility.task_obstacles(profile, task, work.now, partial(cooling.waits, user=user_of(agent))),
+        ]
+        why_not = [o.sentence for o in obstacles]
+        if agent.terminated_at is not None:
+            why_not.append("was terminated by an operator")
+        elif agent.draining:
+            why_not.append("is draining")
+        if (agent.cool_until or 0) > work.now:
+            why_not.append("cools off after failures of its own")
+        out.append({"agent": agent.id, "why_not": why_not})
+    return out
+
+
+READS: Reads = {q.Why: why}

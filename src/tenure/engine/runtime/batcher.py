@@ -1,0 +1,481 @@
+"""The gatherer: single commands of many callers become batches, and each caller gets its own outcome.
+
+There is no timer. A worker that is free takes what waits, up to a batch, and runs it as one transaction; whatever
+comes meanwhile is the next batch. So a lone command never waits for others, and under load the batches grow.
+
+Invariants:
+- Commands of one caller run in the order in which it gave them. They stand so in a batch, and while a batch has one of
+  them no other batch takes the next.
+- Callers take turns: each gives one command before any gives a second.
+- No two batches are in one project: the store lets one write there at a time, and each would only be smaller.
+- What was taken in is answered once. A caller that has gone takes its command with it, unless a batch has it already.
+- Over its bounds it refuses at once and keeps nothing.
+- No batch waits until something was found out for a command: that one is left out, and its caller's turn comes later.
+
+Not imported by `tenure.engine`: a single command needs none of it.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from copy import copy
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from tenure.core import commands, inputs
+from tenure.core.commands import OWNER, Command, Principal
+from tenure.core.errors import Bug, Conflict, InvalidInput, Overloaded, StoreAway, TenureError
+from tenure.core.outcomes import Outcome
+from tenure.engine.checks.evidence import Finding, Lacking
+from tenure.engine.checks.evidence_threads import Inquirer
+from tenure.engine.runtime.engine import ROUNDS, Answer, Asked, Engine, asked, told
+from tenure.stores.port import WRITERS
+
+if TYPE_CHECKING:
+    import asyncio  # only named: threads do without it
+
+MOST_WAITING = 10_000
+MOST_BYTES = 8 * inputs.LARGEST_BATCH
+# Different callers have no order among each other, and a store does like commands together. What frees comes before
+# what takes.
+_ORDER: dict[type[Command], int] = {commands.Submit: 0, commands.Renew: 1, commands.ClaimNext: 3}
+SLOTS = inputs.MOST_COMMANDS  # tasks that a batch may claim or make, so that no transaction grows long
+
+
+class Gatherer:
+    """Runs commands of many threads and event loops on one engine, a batch at a time.
+
+    `in_flight` is how many batches run at once; the store knows best. `most_waiting` commands and `most_bytes` of them
+    may wait for their batch: beyond that `Overloaded` is raised, and nothing was done. A caller is a thread or an
+    asyncio task unless `caller` says otherwise.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        in_flight: int | None = None,
+        most_waiting: int = MOST_WAITING,
+        most_bytes: int = MOST_BYTES,
+    ) -> None:
+        if in_flight is None:
+            # A second batch keeps the second core busy; more added nothing where it was measured.
+            in_flight = 2 if WRITERS in engine.store.features else 1
+        if in_flight < 1 or most_waiting < 1:
+            raise InvalidInput(f"in_flight {in_flight}, most_waiting {most_waiting}: at least 1 each")
+        if most_bytes < inputs.LARGEST_BATCH:
+            raise InvalidInput(f"most_bytes {most_bytes}: at least {inputs.LARGEST_BATCH}, or some commands never fit")
+        self.engine = engine
+        self._most_waiting, self._most_bytes = most_waiting, most_bytes
+        self._waiting = self._bytes = 0
+        # What waits, by caller. Each caller here is in a batch, or stands in `_turns`, or stands aside while a batch is
+        # in the project of its next command. A line may be empty: its caller has taken back what it gave.
+        self._lines: dict[Hashable, deque[_Place]] = {}
+        self._turns: deque[Hashable] = deque()
+        self._aside: dict[str, list[Hashable]] = {}  # by project that a batch is in
+        # A caller is in `_lacking` while something is found out for its first command: see `inquiring`.
+        self._inquirer = Inquirer()
+        self._lacking: set[Hashable] = set()
+        self._changed = threading.Condition(threading.Lock())
+        self._waking: set[asyncio.AbstractEventLoop] = set()  # loops that will tell the workers at the end of a turn
+        self._is_closed = False
+        self._process = os.getpid()
+        self._workers = [
+            # daemon: a program that forgets to close must still end
+            threading.Thread(target=self._work, name=f"tenure-gatherer-{n}", daemon=True)
+            for n in range(in_flight)
+        ]
+        for worker in self._workers:
+            worker.start()
+
+    def __enter__(self) -> Gatherer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def waiting(self) -> int:
+        """How many commands wait for a batch to take them."""
+        return self._waiting
+
+    # --- asking ---
+
+    def do(self, command: Command, principal: Principal = OWNER, *, caller: Hashable = None) -> Outcome:
+        """The outcome of one command; its error is raised. Blocks this thread."""
+        ready = asked(command, principal)
+        if threading.current_thread() in self._workers:  # a future's callback: it would wait for itself
+            (answer,) = self.engine.run_asked((ready,))
+            return _outcome(answer)
+        place = _Blocked(ready, _this_thread() if caller is None else caller)
+        self._put(place)
+        try:
+            place.told.acquire()
+        except BaseException:  # an interrupted wait, whatever interrupted it
+            self._drop(place)
+            raise
+        return _outcome(place.answer)
+
+    def submit(self, command: Command, principal: Principal = OWNER, *, caller: Hashable = None) -> Future[Outcome]:
+        """The outcome to come. `cancel` takes the command back for as long as no batch has it.
+
+        Callbacks of the future run in a worker's thread: they must not wait for another future of this gatherer.
+        """
+        place = _Promised(asked(command, principal), _this_thread() if caller is None else caller, self._drop)
+        self._put(place)
+        return place.future
+
+    async def ado(self, command: Command, principal: Principal = OWNER, *, caller: Hashable = None) -> Outcome:
+        """As `do`, for asyncio. Cancelled, it takes the command back, or lets go of the outcome if a batch has it."""
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        place = _Awaited(asked(command, principal), asyncio.current_task() if caller is None else caller, loop)
+        self._put(place, is_awake=False)
+        if loop not in self._waking:
+            # Once all that came with it in this turn of the loop stands in line: one batch, not one for each.
+            self._waking.add(loop)
+            loop.call_soon(self._wake, loop)
+        try:
+            await place.future
+        except BaseException:
+            self._drop(place)
+            raise
+        return _outcome(place.answer)
+
+    def close(self, *, drain: bool = True) -> None:
+        """Take nothing in any more, and wait until what is in flight is done.
+
+        What still waits is run first, or with `drain=False` refused: nothing of it was done. Blocks; a second call is
+        harmless.
+        """
+        if self._process != os.getpid():
+            return
+        with self._changed:
+            self._is_closed = True
+            refused = [] if drain else [place for line in self._lines.values() for place in line]
+            if not drain:
+                for line in self._lines.values():
+                    line.clear()
+                self._waiting = self._bytes = 0
+            self._changed.notify_all()
+        _tell(refused, [self._closed()] * len(refused))
+        for worker in self._workers:
+            if worker is not threading.current_thread():
+                worker.join()
+        self._inquirer.close()
+
+    # --- the queue ---
+
+    def _wake(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._waking.discard(loop)
+        with self._changed:
+            if self._turns:
+                self._changed.notify()
+
+    def _put(self, place: _Place, *, is_awake: bool = True) -> None:
+        """`is_awake`: a worker is told at once; else whoever puts sees to it."""
+        if self._process != os.getpid():
+            raise StoreAway(
+                "this process was forked from one that gathers commands, and has no workers", "Open the store anew."
+            )
+        with self._changed:
+            if self._is_closed:
+                raise self._closed()
+            if self._waiting >= self._most_waiting or self._bytes + place.size > self._most_bytes:
+                raise Overloaded(
+                    f"{self._waiting} commands of {self._bytes} bytes are waiting already;"
+                    f" at most {self._most_waiting} of {self._most_bytes}",
+                    "nothing was done: send it again in a moment",
+                )
+            line = self._lines.get(place.caller)
+            if line is None:
+                line = self._lines[place.caller] = deque()
+                aside = self._aside.get(place.project)
+                if aside is not None:
+                    aside.append(place.caller)
+                else:
+                    self._turns.append(place.caller)
+                    if is_awake:
+                        self._changed.notify()
+            line.append(place)
+            self._waiting += 1
+            self._bytes += place.size
+
+    def _drop(self, place: _Place) -> bool:
+        """Take a command back; False where a batch has it, or had it."""
+        with self._changed:
+            line = self._lines.get(place.caller)
+            if line is None or place not in line:
+                return False
+            line.remove(place)
+            self._left(place)
+        return True
+
+    def _take(self) -> list[_Place]:
+        """A batch, as soon as there is one; empty once closed and nothing is left."""
+        with self._changed:
+            while not (batch := self._gathered()) and (not self._is_closed or self._lacking):
+                self._changed.wait()
+            if self._turns:
+                self._changed.notify()  # there is more than one can take
+            return batch
+
+    def _gathered(self) -> list[_Place]:
+        """What callers give in turn: one command each, then what they have behind it. Its projects are its own."""
+        batch: list[_Place] = []
+        projects: set[str] = set()
+        behind: deque[Hashable] = deque()  # callers that have given, and have more
+        slots = size = first = 0
+        while callers := self._turns or behind:
+            caller = callers[0]
+            line = self._lines[caller]
+            place = line[0] if line else None
+            if place is not None and (place.project in projects or place.project not in self._aside):
+                slots, size = slots + place.slots, size + place.size
+                if batch and (len(batch) == inputs.MOST_COMMANDS or slots > SLOTS or size > inputs.LARGEST_BATCH):
+                    break
+                batch.append(line.popleft())
+                place.begin()
+                self._left(place)
+                projects.add(place.project)
+                self._aside.setdefault(place.project, [])
+                first = len(batch) if callers is self._turns else first
+                if line:
+                    behind.append(caller)
+            elif callers is self._turns and place is None:
+                del self._lines[caller]
+            elif callers is self._turns and place is not None:
+                self._aside[place.project].append(caller)
+            callers.popleft()
+        return [*sorted(batch[:first], key=_turn), *batch[first:]]
+
+    def _finish(self, batch: Sequence[_Place]) -> None:
+        """Let those stand in turn again who stood aside, and then the batch's own callers."""
+        with self._changed:
+            callers = [caller for project in {place.project for place in batch} for caller in self._aside.pop(project)]
+            callers += dict.fromkeys(place.caller for place in batch if place.caller not in self._lacking)
+            for caller in callers:
+                if self._lines[caller]:
+                    self._turns.append(caller)
+                else:
+                    del self._lines[caller]
+            if self._turns:
+                self._changed.notify()
+
+    def _left(self, place: _Place) -> None:
+        self._waiting -= 1
+        self._bytes -= place.size
+
+    def _closed(self) -> StoreAway:
+        return StoreAway(f"{self.engine.store.url}: its gatherer was closed; nothing was done")
+
+    def _leave_out(self, places: Sequence[_Place]) -> None:
+        """A caller's commands of a batch that could not be decided yet: they are the first that it gives again."""
+        with self._changed:
+            self._lines[places[0].caller].extendleft(reversed(places))
+            self._lacking.add(places[0].caller)
+            self._waiting += len(places)
+            self._bytes += sum(place.size for place in places)
+
+    def _inform(self, place: _Place, found: Mapping[str, Finding]) -> None:
+        """What was lacking is known: its caller stands in turn again."""
+        with self._changed:
+            place.asked = place.asked._replace(evidence={**place.asked.evidence, **found})
+            self._lacking.remove(place.caller)
+            if self._lines[place.caller]:
+                self._turns.append(place.caller)
+            else:
+                del self._lines[place.caller]
+            self._changed.notify_all()
+
+    # --- the workers ---
+
+    def _work(self) -> None:
+        while batch := self._take():
+            answers = self._tried(self._commit, batch)
+            left_out: dict[Hashable, list[tuple[_Place, Lacking]]] = {}
+            for place, answer in zip(batch, answers, strict=True):
+                if type(answer) is Lacking:
+                    left_out.setdefault(place.caller, []).append((place, answer))
+            for left in left_out.values():
+                self._leave_out([place for place, _ in left])
+            self._finish(batch)  # before the answers are made: the next batch need not wait for that
+            for (place, lacking), *_ in left_out.values():
+                self._inquirer.ask(lacking.questions, partial(self._inform, place))
+            if left_out:
+                decided = [(p, a) for p, a in zip(batch, answers, strict=True) if type(a) is not Lacking]
+                batch, answers = [p for p, _ in decided], [a for _, a in decided]
+            _tell(batch, self._tried(told, answers))
+
+    def _commit(self, batch: Sequence[_Place]) -> Sequence[Any]:
+        answers = self.engine.commit_asked([place.asked for place in batch], [place.caller for place in batch])
+        return [self._patient(place, a) if type(a) is Lacking else a for place, a in zip(batch, answers, strict=True)]
+
+    def _patient(self, place: _Place, lacking: Lacking) -> Lacking | Conflict:
+        """Something is found out for a command only so often: each time it may need something else by then."""
+        place.rounds += bool(lacking.questions)
+        if place.rounds <= ROUNDS:
+            return lacking
+        return Conflict("what is asked for changed while it was looked at; nothing was done")
+
+    def _tried(self, step: Callable[[Sequence[Any]], Sequence[Any]], batch: Sequence[Any]) -> Sequence[Any]:
+        try:
+            answers = step(batch)
+            if len(answers) != len(batch):
+                raise AssertionError(f"{len(answers)} answers to {len(batch)} commands")
+            return answers
+        except TenureError as error:
+            return [error] * len(batch)
+        except BaseException as error:  # noqa: BLE001 - whatever it was, nobody must wait for ever
+            bug = Bug(
+                f"{type(error).__name__}: {error}",
+                "whether anything was done is not known: send it again with the same request id; please report this",
+            )
+            bug.definite = False
+            bug.__cause__ = error
+            return [bug] * len(batch)
+
+
+# --- places in the queue ---
+
+
+def _turn(place: _Place) -> int:
+    return _ORDER.get(type(place.asked.item.command), 2)
+
+
+class _Place:
+    """One command that waits, and how its caller is told."""
+
+    __slots__ = ("answer", "asked", "caller", "project", "rounds", "size", "slots")
+    answer: Answer
+
+    def __init__(self, ready: Asked, caller: Hashable) -> None:
+        self.asked = ready
+        self.caller = caller
+        self.project = ready.item.command.project
+        self.rounds = 0
+        self.size = len(ready.item.encoded)
+        self.slots = _slots(ready.item.command)
+
+    def begin(self) -> None:
+        """A batch has it."""
+
+    def tell(self) -> None:
+        raise NotImplementedError
+
+
+class _Blocked(_Place):
+    """A thread waits: it stands before a lock that the answer opens."""
+
+    __slots__ = ("told",)
+
+    def __init__(self, ready: Asked, caller: Hashable) -> None:
+        super().__init__(ready, caller)
+        self.told = threading.Lock()
+        self.told.acquire()
+
+    def tell(self) -> None:
+        self.told.release()
+
+
+class _Promised(_Place):
+    __slots__ = ("future",)
+
+    def __init__(self, ready: Asked, caller: Hashable, drop: Callable[[_Place], bool]) -> None:
+        super().__init__(ready, caller)
+        self.future = _Promise(lambda: drop(self))
+
+    def begin(self) -> None:
+        if self.future.running():  # it was left out once
+            return
+        with suppress(RuntimeError):  # somebody else has set its result: that must not end the worker
+            self.future.set_running_or_notify_cancel()
+
+    def tell(self) -> None:
+        self.future.forget_place()
+        if isinstance(self.answer, TenureError):
+            self.future.set_exception(self.answer)
+        else:
+            self.future.set_result(self.answer)
+
+
+class _Promise(Future[Outcome]):
+    def __init__(self, drop: Callable[[], bool]) -> None:
+        super().__init__()
+        self._drop: Callable[[], bool] | None = drop
+
+    def cancel(self) -> bool:
+        if self.running():  # a batch had it, and left it out for now
+            return False
+        return super().cancel() if self._drop is not None and self._drop() else self.cancelled()
+
+    def forget_place(self) -> None:
+        """Each knows the other, and only the collector of cycles would find them."""
+        self._drop = None
+
+
+class _Awaited(_Place):
+    """A task of an event loop waits. The loop is woken once for all its tasks in a batch: see `_tell`."""
+
+    __slots__ = ("future", "loop")
+
+    def __init__(self, ready: Asked, caller: Hashable, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(ready, caller)
+        self.loop = loop
+        self.future: asyncio.Future[None] = loop.create_future()
+
+    def tell(self) -> None:
+        if not self.future.done():
+            self.future.set_result(None)
+
+
+def _tell(batch: Sequence[_Place], answers: Sequence[Answer]) -> None:
+    """Every caller its own answer. One that cannot be told does not keep the others from theirs."""
+    loops: dict[asyncio.AbstractEventLoop, list[_Place]] = {}
+    told: set[int] = set()
+    for place, answer in zip(batch, answers, strict=True):
+        place.answer = answer
+        if isinstance(answer, TenureError):
+            if id(answer) in told:  # raised in two threads, one exception would gather the tracebacks of both
+                place.answer = copy(answer)
+                place.answer.__cause__ = answer.__cause__
+            told.add(id(answer))
+        if isinstance(place, _Awaited):
+            loops.setdefault(place.loop, []).append(place)
+        else:
+            with suppress(BaseException):  # a callback that would end this thread
+                place.tell()
+    for loop, places in loops.items():
+        with suppress(RuntimeError):  # the loop was closed: nobody listens
+            loop.call_soon_threadsafe(_tell_in_loop, places)
+
+
+def _tell_in_loop(places: Sequence[_Place]) -> None:
+    for place in places:
+        place.tell()
+
+
+def _outcome(answer: Answer) -> Outcome:
+    if isinstance(answer, TenureError):
+        raise answer
+    return answer
+
+
+def _slots(command: Command) -> int:
+    """How many tasks it may claim or make."""
+    if isinstance(command, commands.ClaimNext):
+        return max(1, command.n)
+    return max(1, len(command.tasks)) if isinstance(command, (commands.Plan, commands.Spawn)) else 1
+
+
+def _this_thread() -> Hashable:
+    return threading.get_ident()

@@ -1,0 +1,94 @@
+"""A host's clock that was wrong, and was put right: what was written while it was ahead is put right too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from tenure.core import claims, clock, lifecycle
+from tenure.core.records import Claim, Row, Schedule, Task, replace
+from tenure.core.schedules import next_tick
+from tenure.engine.duties.sweep import projects
+from tenure.engine.runtime.effects import spread
+from tenure.engine.runtime.unit_of_work import Work
+from tenure.stores.port import HOST_CLOCK
+
+if TYPE_CHECKING:
+    from tenure.engine.runtime.engine import Engine
+
+
+class ClockState(NamedTuple):
+    """In microseconds: the store's time, how far the clock is behind it, and by how much it has jumped ahead."""
+
+    now: int
+    behind: int
+    jump: int
+    is_host: bool  # False: the time is a server's
+
+
+class Accepted(NamedTuple):
+    """By how many microseconds the store's time went back, and the tasks whose claims ended with that."""
+
+    back: int
+    ended: list[str]
+
+
+def clock_state(engine: Engine) -> ClockState:
+    with engine.store.begin(engine.tenant, write=False) as tx:
+        return ClockState(tx.now, tx.behind, tx.jump, HOST_CLOCK in engine.store.features)
+
+
+def accept_clock(engine: Engine) -> Accepted:
+    """Take the host's clock as right, in one transaction.
+
+    One event `clock.accepted` in each project, which may be earlier than the one before it; no other may. What is to
+    come by a time that was set ahead moves back by as much. Claims that were made ahead end, their attempts given back.
+    """
+    names = projects(engine)
+    accepted: Accepted = engine.transact(["", *names], lambda work: _accepted(work, names), settled=False)
+    return accepted
+
+
+def _accepted(work: Work, names: list[str]) -> Accepted:
+    back = work.tx.accept_clock()
+    work.now = work.instant = work.tx.now
+    ended = []
+    for project in ("", *names):
+        moved = list(_moved(work, project, back)) if back else []
+        work.record(
+            "clock.accepted", *moved, project=project, level="warning", details={"back": back, "moved": len(moved)},
+            message=f"the clock was put right: {back // clock.SECOND} s back",
+        )  # fmt: skip
+        ended += [_ended(work, task) for task in _made_ahead(work, project)] if back else []
+    spread(work)
+    return Accepted(back, ended)
+
+
+def _moved(work: Work, project: str, back: int) -> Iterator[Row]:
+    for kind in clock.MOVED:
+        for row in work.find(kind, {"project": project}):
+            moved = clock.moved_back(row, work.now, back)
+            if moved is not row:
+                yield moved
+    for schedule in work.find(Schedule, {"project": project}):
+        if schedule.next_at is not None and schedule.next_at > work.now:
+            following = next_tick(schedule.cron, schedule.zone, work.now)
+            if following is not None and following < schedule.next_at:
+                yield replace(schedule, next_at=following)
+
+
+def _made_ahead(work: Work, project: str) -> list[Task]:
+    return [
+        t for t in work.find(Task, {"project": project, "state": lifecycle.HELD}) if clock.is_made_ahead(t, work.now)
+    ]
+
+
+def _ended(work: Work, task: Task) -> str:
+    claim = work.get(Claim, task.project, claims.claim_id(task.id, task.generation))
+    assert claim is not None, f"{task.key} is held without its claim"
+    free, over = claims.ended(task, claim, lifecycle.ERROR_BY, work.now)
+    work.record(
+        "task.clock_ended", replace(over, acquired_at=min(over.acquired_at, work.now)), task=free, level="warning",
+        agent=task.agent, session=task.session,
+    )  # fmt: skip
+    return task.key

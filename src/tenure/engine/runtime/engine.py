@@ -1,0 +1,413 @@
+"""The engine: a batch of commands in, one outcome each, one transaction."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from tenure.core import commands, inputs, roles
+from tenure.core.commands import OWNER, Command, Principal
+from tenure.core.errors import Bug, ClockJump, Conflict, InvalidInput, StoreError, TenureError, TooLarge
+from tenure.core.outcomes import Outcome
+from tenure.core.records import Project
+from tenure.engine.checks.evidence import NOTHING, Evidence, Finding, Lacking, find_out, raise_lacking
+from tenure.engine.models.user_tables import Own
+from tenure.engine.runtime import repeats
+from tenure.engine.runtime.handlers import handler_of, is_known
+from tenure.engine.runtime.prefetch import expected, read_ahead, read_holders
+from tenure.engine.runtime.settle import PAGE, Report, settle_due, settle_overdue
+from tenure.engine.runtime.unit_of_work import NO_CHANCE, OUR_FAULTS, Chance, Later, Reach, Refused, Unfinished, Work
+from tenure.stores.port import FUSED, Store, Transaction
+
+if TYPE_CHECKING:
+    from tenure.artifacts.port import Artifacts
+    from tenure.engine.runtime.clock_repair import Accepted
+    from tenure.engine.runtime.optimistic import Trial, Trials
+
+Answer = Outcome | TenureError
+T = TypeVar("T")
+TRIES = 10  # of a whole transaction whose rows changed under it
+TRIES_OF_A_PART = 2  # once the whole has had its tries
+MOST_TURNS = 1000  # transactions that one command may take
+ROUNDS = 5  # of finding out what a transaction needs to know: each time it may need something else
+
+
+class Asked(NamedTuple):
+    """A command that was checked, and on whose behalf it runs."""
+
+    item: inputs.Checked
+    principal: Principal
+    evidence: Evidence = NOTHING  # what was found out for it so far
+
+
+def asked(command: Command, principal: Principal = OWNER) -> Asked:
+    """The command, ready for `Engine.run_asked`; raises what is wrong with it. No store is touched."""
+    if not is_known(type(command)):
+        raise InvalidInput(f"{type(command).__name__} is no command")
+    return Asked(inputs.validated(command), principal)
+
+
+class Engine:
+    """Runs commands on a store. Synchronous, safe to share between threads."""
+
+    def __init__(
+        self,
+        store: Store,
+        chance: Chance,
+        *,
+        tenant: str = "local",
+        pause: Callable[[float], None] = lambda _: None,
+        fast_path: bool = True,
+    ) -> None:
+        """`pause` waits between tries of a transaction; the clock is the store's.
+
+        Without `fast_path` plain tasks take the slow path too, even where the store has a fast one.
+        """
+        self.store = store
+        self.chance = chance
+        self.tenant = tenant
+        self._pause = pause
+        self.places: Callable[[str], Artifacts] | None = None  # where the artifacts of a project lie, if it is known
+        self.own = Own()  # a user's own tables of prices and tiers
+        self._fuses = fast_path and FUSED in store.features
+        self._reaching: set[str] = set()  # projects whose transactions were found to write to the store's own rows too
+        self.trials = _trials() if self._fuses else None
+        self._of_copies = threading.Lock()  # whoever begins a copy's epoch
+        self._enter_copy()
+
+    # --- commands ---
+
+    def do(self, command: Command, principal: Principal = OWNER) -> Outcome:
+        """The outcome of one command; its error is raised."""
+        (answer,) = self.run((command,), principal)
+        if isinstance(answer, TenureError):
+            raise answer
+        return answer
+
+    def run(self, batch: Sequence[Command], principal: Principal = OWNER) -> list[Answer]:
+        """One outcome or error for each command, as if run one by one at one `now`, in one transaction.
+
+        An error of one command leaves no trace of it and does not touch the others.
+        """
+        if len(batch) > inputs.MOST_COMMANDS:
+            raise TooLarge(f"a batch of {len(batch)} commands; at most {inputs.MOST_COMMANDS}")
+        checked = [_asked_or_error(command, principal) for command in batch]
+        answers = iter(self.run_asked([c for c in checked if isinstance(c, Asked)]))
+        return [next(answers) if isinstance(c, Asked) else c for c in checked]
+
+    def run_asked(self, batch: Sequence[Asked]) -> list[Answer]:
+        """As `run`, of commands that were checked before, each on behalf of its own principal."""
+        _check_bounds(batch)
+        return told(self._run_part(batch, TRIES)) if batch else []
+
+    def commit_asked(self, batch: Sequence[Asked], callers: Sequence[Hashable]) -> list[Answer | Later | Lacking]:
+        """As `run_asked`, but some answers are still to be made: the store is free for the next batch meanwhile.
+
+        Where something has to be found out for a command no other caller waits for that: it is left out, with what its
+        own caller has behind it, and Lacking stands in for its answer. `callers` has one for each command.
+        """
+        from tenure.engine.checks.left_out import run_without  # a single command needs none of it
+
+        _check_bounds(batch)
+        return run_without(lambda some, check: self._run_part(some, TRIES, check), batch, callers)
+
+    def _run_part(
+        self, batch: Sequence[Asked], tries: int, check: Callable[[Sequence[Any]], None] = raise_lacking
+    ) -> list[Answer | Later]:
+        """`check` sees the answers before they are committed, and may raise."""
+        projects = sorted({a.item.command.project for a in batch})
+        has_begun = False
+
+        def decide(work: Work) -> list[Answer | Later]:
+            nonlocal has_begun
+            has_begun = True
+            answers = self._decide(work, batch, ready, fuses=self._fuses)
+            if any(isinstance(answer, Lacking) for answer in answers):
+                check(answers)
+            return answers
+
+        ready = self._ready(batch)
+        given = [a.item.command for a in batch]
+        known = {key: found for a in batch for key, found in a.evidence.items()}
+        ahead = partial(expected, batch=given, fuses=self._fuses)
+        attempt = partial(
+            self.transact, projects, decide, claiming=_claims(batch), tries=tries, ahead=ahead, evidence=known
+        )
+        try:
+            answers = self.trials.run(given, lambda trial: attempt(trial=trial)) if self.trials else attempt()
+        except TenureError as error:
+            # What fails before the first command was looked at is about none of them.
+            if len(batch) == 1 or not error.definite or not has_begun or isinstance(error, ClockJump):
+                return [error] * len(batch)
+            # The store refused the whole: find the command it stumbles over, so that its neighbours are served.
+            half = len(batch) // 2
+            return self._run_part(batch[:half], TRIES_OF_A_PART) + self._run_part(batch[half:], TRIES_OF_A_PART)
+        return [self._finished(*pair) for pair in zip(batch, answers, strict=True)]
+
+    def _finished(self, asked: Asked, answer: Answer | Later) -> Answer | Later:
+        """The answer of a command that one transaction could not finish: run again until it is."""
+        if not isinstance(answer, Unfinished):
+            return answer
+
+        def decide(work: Work) -> list[Answer | Later]:
+            return self._decide(work, (asked,))
+
+        try:
+            for _ in range(MOST_TURNS):
+                (answer,) = self.transact((asked.item.command.project,), decide, claiming=_claims((asked,)))
+                if not isinstance(answer, Unfinished):
+                    break
+        except TenureError as error:
+            return error
+        return answer
+
+    def _ready(self, batch: Sequence[Asked]) -> list[Any]:
+        """What the short way can know of each command before the transaction."""
+        if not self._fuses:
+            return []
+        from tenure.engine.runtime import fast_path
+
+        return [fast_path.ready(asked.item.command, asked.principal) for asked in batch]
+
+    def _decide(
+        self, work: Work, batch: Sequence[Asked], ready: Sequence[Any] = (), *, fuses: bool = False
+    ) -> list[Answer | Later]:
+        work.expected_claims = sum(isinstance(a.item.command, commands.ClaimNext) for a in batch)
+        read_ahead(work, [a.item.command for a in batch], fuses=fuses)
+        answers: list[Answer | Later] = []
+        while len(answers) < len(batch):
+            settle_overdue(work)
+            rest, known = batch[len(answers) :], ready[len(answers) :]
+            answers += (fuses and self._decide_together(work, rest, known)) or [
+                self._decide_one(work, rest[0].item, rest[0].principal)
+            ]
+        return answers
+
+    def _decide_together(self, work: Work, batch: Sequence[Asked], ready: Sequence[Any]) -> list[Answer | Later]:
+        """Answers of the first commands, as far as the store can do them by itself."""
+        from tenure.engine.runtime import fast_path
+
+        run = [(asked.item.command, asked.principal, known) for asked, known in zip(batch, ready, strict=True)]
+        done = fast_path.answers(work, run)
+        left = [asked.item.command for asked, answer in zip(batch, done, strict=False) if answer is None]
+        if left:
+            work.tx.expect(lambda tx: read_holders(Work(tx, NO_CHANCE), left, fuses=True))
+            read_holders(work, left, fuses=True)
+        answers: list[Answer | Later] = []
+        for asked, answer in zip(batch, done, strict=False):
+            if isinstance(answer, (Outcome, Later)):
+                answers.append(answer)
+                continue
+            settle_overdue(work)
+            answers.append(self._decide_one(work, asked.item, asked.principal) if answer is None else answer())
+        return answers
+
+    def _decide_one(self, work: Work, item: inputs.Checked, principal: Principal) -> Answer | Later:
+        work.be_alone()
+        command = item.command
+        work.begin_command(principal, command.trace_id)
+        bookmark = work.bookmark()
+        try:
+            project = work.get(Project, command.project, command.project)
+            roles.check_role(principal, command, agents_may_operate=project is not None and project.agents_may_operate)
+            remembered = repeats.remembered(work, item, principal)
+            if remembered is not None:
+                return remembered
+            outcome = handler_of(type(command))(work, command)
+            if work.is_unfinished:
+                work.is_unfinished = False
+                return Unfinished(lambda: outcome)
+            repeats.remember(work, item, principal, outcome, told=work.bookmark()[1] > bookmark[1])
+            return outcome
+        except StoreError:
+            raise
+        except Refused as refusal:
+            work.undo_to(bookmark)
+            return refusal.outcome
+        except Lacking as lacking:
+            work.undo_to(bookmark)
+            return lacking  # type: ignore[return-value]  # it never gets out of the transaction as an answer
+        except TenureError as error:
+            work.undo_to(bookmark)
+            return error
+        except OUR_FAULTS as error:
+            work.undo_to(bookmark)
+            bug = Bug(
+                f"{type(command).__name__}: {type(error).__name__}: {error}", "nothing was done; please report this"
+            )
+            bug.__cause__ = error
+            return bug
+
+    def preview(self, batch: Sequence[Command], principal: Principal = OWNER) -> list[Answer]:
+        """What `run` would answer now: decided on rows that are never saved."""
+        checked = [_asked_or_error(command, principal) for command in batch]
+        good = [c for c in checked if isinstance(c, Asked)]
+        answers = iter(told(self._previewed(good)))
+        return [next(answers) if isinstance(c, Asked) else c for c in checked]
+
+    def _previewed(self, batch: Sequence[Asked]) -> list[Answer | Later]:
+        known: dict[str, Finding] = {}
+        for _ in range(ROUNDS):
+            with self.reading(sorted({a.item.command.project for a in batch})) as work:
+                work.evidence = known
+                answers = self._decide(work, batch)
+            try:
+                raise_lacking(answers)
+                return answers
+            except Lacking as lacking:
+                known |= find_out(lacking.questions)
+        raise Conflict("what is asked for changed while it was looked at; nothing was done")
+
+    # --- transactions ---
+
+    def transact(
+        self,
+        projects: Sequence[str],
+        decide: Callable[[Work], T],
+        *,
+        claiming: Sequence[str] = (),
+        settled: bool = True,
+        tries: int = TRIES,
+        ahead: Callable[[Transaction], object] | None = None,
+        evidence: Evidence | None = None,
+        trial: Trial | None = None,
+        founding: bool = False,
+    ) -> T:
+        """Run `decide` in one write transaction, after settling what is due; run it again where rows changed.
+
+        `ahead` asks what will be asked, for stores that like to know. What `decide` lacks is found out when the
+        transaction has ended, with nothing written; then it is run again. Only who is `founding` an epoch writes to a
+        copy that has none of its own yet: a store may turn out to be one whenever it had to be opened again.
+        """
+        tried = rounds = 0
+        shares, is_bold = trial or (False, False)
+        known = dict(evidence or ())
+        locked = list(projects) if self._reaching.isdisjoint(projects) else sorted({"", *projects})
+        while True:
+            try:
+                with self.store.begin(self.tenant, write=True) as tx:
+                    if self.store.is_copy and not founding:
+                        raise _Copied
+                    tx.lock("share" if shares else "write", locked)  # before `now` is read: who was first is earlier
+                    tx.lock("claim", claiming)
+                    if ahead is not None:
+                        tx.expect(ahead)
+                    work = self._begin(tx)
+                    work.evidence, work.locked = known, frozenset(locked)
+                    work.shares, work.is_bold = shares, is_bold
+                    report = Report()
+                    if settled:
+                        settle_due(work, projects, report, limit=PAGE)
+                    if report.more and report.settled:
+                        work.save()  # a crowd of due rows is settled in transactions of its own, before the batch
+                        continue
+                    answer = decide(work)
+                    work.save(last=True)
+                return answer
+            except _Copied:
+                self._enter_copy()
+            except Reach as more:
+                locked = sorted({*locked, *more.projects})
+                if more.is_lasting:
+                    self._reaching.update(projects)
+            except Lacking as lacking:
+                rounds += 1
+                if rounds > ROUNDS:
+                    raise Conflict("what is asked for changed while it was looked at; nothing was done") from None
+                known |= find_out(lacking.questions)
+            except Conflict:
+                tried += 1
+                if tried == tries:
+                    raise
+                self._pause(0.001 * 2**tried * (0.5 + self.chance.fraction()))
+
+    def _begin(self, tx: Transaction) -> Work:
+        """What a write transaction begins with, before anything is settled; who leads proves it here: see `Led`."""
+        return self._work(tx)
+
+    def _work(self, tx: Transaction) -> Work:
+        work = Work(tx, self.chance)
+        work.own = self.own
+        return work
+
+    def sweep(self, project: str | None = None) -> Report:
+        """Settle what is due, in one project or all. Makes events prompt; no answer depends on it."""
+        from tenure.engine.duties.sweep import projects, sweep  # here and below: what a single command does not need
+
+        total = Report()
+        for name in [project] if project is not None else projects(self):
+            total.add(sweep(self, name))
+        return total
+
+    def new_epoch(self, why: str) -> str:
+        """End every live claim and void all receipts handed out so far."""
+        from tenure.engine.runtime.epoch import begin_epoch
+
+        return begin_epoch(self, why)
+
+    def accept_clock(self) -> Accepted:
+        """Take the host's clock as right, and put right what was written while it was ahead."""
+        from tenure.engine.runtime.clock_repair import accept_clock
+
+        return accept_clock(self)
+
+    def _enter_copy(self) -> None:
+        if self.store.is_copy:
+            with self._of_copies:
+                if self.store.is_copy:  # no other thread was first
+                    self.new_epoch(
+                        "the store is a copy: another file than at its last opening, or an older state of it"
+                    )
+
+    def verify(self, *, with_replay: bool = True) -> list[str]:
+        """What is wrong with the store as a whole; empty when every promise holds. Reads everything."""
+        from tenure.engine.verify import verify
+
+        return verify(self, with_replay=with_replay)
+
+    @contextmanager
+    def reading(self, projects: Sequence[str] = (), *, follows: bool = False) -> Iterator[Work]:
+        """Rows brought up to `now` for a look; nothing is written. `follows`: who asks goes on in the log from it."""
+        self._enter_copy()
+        with self.store.begin(self.tenant, write=False) as tx:
+            if follows:
+                tx.lock("log", ())
+            work = self._work(tx)
+            settle_due(work, projects, Report())
+            yield work
+
+
+class _Copied(Exception):
+    """The store is a copy that has no epoch of its own yet."""
+
+
+def _trials() -> Trials:
+    from tenure.engine.runtime.optimistic import Trials  # only a store that fuses needs them
+
+    return Trials()
+
+
+def _check_bounds(batch: Sequence[Asked]) -> None:
+    if len(batch) > inputs.MOST_COMMANDS:
+        raise TooLarge(f"a batch of {len(batch)} commands; at most {inputs.MOST_COMMANDS}")
+    if sum(len(a.item.encoded) for a in batch) > inputs.LARGEST_BATCH:
+        raise TooLarge(f"a batch of more than {inputs.LARGEST_BATCH} bytes")
+
+
+def _asked_or_error(command: Command, principal: Principal) -> Asked | TenureError:
+    try:
+        return asked(command, principal)
+    except TenureError as error:
+        return error
+
+
+def told(answers: Sequence[Answer | Later]) -> list[Answer]:
+    return [answer.tell() if isinstance(answer, Later) else answer for answer in answers]
+
+
+def _claims(batch: Sequence[Asked]) -> Sequence[str]:
+    claiming = (commands.Claim, commands.ClaimNext)
+    return sorted({a.item.command.project for a in batch if isinstance(a.item.command, claiming)})

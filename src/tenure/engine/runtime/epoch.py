@@ -1,0 +1,44 @@
+"""A new store epoch: after a restore, a copy, or a failover that may have lost commits.
+
+Generation numbers alone do not fence once history can fork; the epoch does. Every live claim ends in the very
+transaction that changes it, with its attempt given back, and old receipts are refused from then on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tenure.core import lifecycle
+from tenure.core.receipts import EPOCH_BYTES
+from tenure.core.records import Reservation, Task
+from tenure.engine.duties.sweep import projects
+from tenure.engine.runtime.effects import release_reservations, spread
+from tenure.engine.runtime.settle import settle_once
+from tenure.engine.runtime.unit_of_work import Work
+
+if TYPE_CHECKING:
+    from tenure.engine.runtime.engine import Engine
+
+
+def begin_epoch(engine: Engine, why: str) -> str:
+    """Put a new epoch in force and end every live claim; the epoch's id."""
+
+    # a lease that was over before the epoch has expired, whether or not a sweep has said so
+    epoch: str = engine.transact(projects(engine), lambda work: put_in_force(work, why), founding=True)
+    engine.store.settled_here()
+    return epoch
+
+
+def put_in_force(work: Work, why: str) -> str:
+    """A new epoch from this transaction on, with every live claim ended; the epoch's id."""
+    epoch = work.chance.token(EPOCH_BYTES).hex()
+    work.tx.set_epoch(epoch)
+    work.epoch = epoch
+    work.record("epoch.started", project="", level="warning", message=why, details={"epoch": epoch})
+    for task in work.find(Task, {"state": lifecycle.HELD}):
+        settle_once(work, task)
+    # a claim that ended earlier is not answerable across epochs: its receipt is stale by its epoch already
+    spread(work)
+    for held in work.find(Reservation, {}):
+        release_reservations(work, held.project, [held])
+    return epoch

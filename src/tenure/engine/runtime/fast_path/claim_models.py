@@ -1,0 +1,54 @@
+"""Which model each claim of a run is told, from columns: once for all tasks that are alike, since most are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from tenure.core.estimates import expected
+from tenure.core.records import Project
+from tenure.core.routing import User, Wanted, route
+from tenure.engine.models.model_choice import shown
+from tenure.engine.models.tiers import tier_table
+
+Shown = dict[str, str | None]
+Told = Callable[[int, str, Sequence[str], Mapping[str, Any]], Shown]  # of a task's priority, type, tags, constraints
+
+
+class Models:
+    """Only for plain tasks, which name no models, in projects of which no model is in trouble."""
+
+    def __init__(self, own_tiers: str | None) -> None:
+        self._tiers = tier_table(own_tiers)
+        self._told: dict[Any, Shown] = {}
+
+    def of(self, project: Project, type: str, models: str) -> Told:
+        """For an agent, told of in its columns' own words."""
+        return partial(self._of, project, type, models) if project.routing else _nothing
+
+    def _of(
+        self,
+        project: Project,
+        agent_type: str,
+        models: str,
+        priority: int,
+        type: str,
+        tags: Sequence[str],
+        constraints: Mapping[str, Any],
+    ) -> Shown:
+        size = (constraints.get("complexity"), constraints.get("estimated_tokens")) if constraints else None
+        like = (project.id, agent_type, models, priority, type, tuple(tags), size)
+        told = self._told.get(like)
+        if told is None:
+            tokens = expected(type, constraints, project.typical).tokens
+            wanted = Wanted(priority, type, tags, constraints.get("complexity"), tokens)
+            user = User(agent_type, tuple(msgspec.json.decode(models)))
+            told = self._told[like] = shown(route(self._tiers, wanted, user))
+        return told
+
+
+def _nothing(*_: Any) -> Shown:
+    return {}

@@ -1,0 +1,104 @@
+"""Which function decides which command. A theme is imported with its first command, so a start loads only its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tenure.core import commands as c
+from tenure.core.outcomes import Outcome
+from tenure.engine.runtime.unit_of_work import Handlers, Work
+
+THEMES: dict[str, tuple[type[c.Command], ...]] = {
+    "claim": (c.Claim, c.ClaimNext),
+    "holder_verbs": (c.Renew, c.Start, c.Progress, c.Checkpoint, c.Fail, c.Release, c.Ask),
+    "submit": (c.Submit,),
+    "validation": (c.TakeValidation, c.RenewValidation, c.Judge, c.Undecide, c.Approve, c.Reject),
+    "usage": (c.Usage,),
+    "land": (c.Land,),
+    "artifacts": (c.PutArtifact,),
+    "graph": (c.Add, c.Link, c.Unlink, c.Publish, c.Spawn, c.Wait),
+    "operator_verbs": (
+        c.Pause, c.Resume, c.Answer, c.Cancel, c.Retry, c.Reset, c.Adopt, c.Archive, c.Assign, c.Reassign, c.Recover,
+        c.Abort, c.Note,
+    ),
+    "edit": (c.Edit,),
+    "projects": (c.DefineProject, c.DefineTrack, c.StopLine, c.StartLine),
+    "agents": (c.Register, c.Heartbeat, c.Drain, c.Terminate, c.ResumeAgent, c.Leave, c.Gone),
+    "plan": (c.Plan,),
+    "undo": (c.Undo,),
+    "mail": (c.Send, c.Read),
+    "reserve": (c.Reserve, c.RenewReservation, c.Unreserve),
+    "lead": (c.Lead, c.StepDown),
+    "schedules": (c.SetSchedule, c.PauseSchedule, c.ResumeSchedule, c.RemoveSchedule, c.RunSchedule),
+    "triggers": (c.SetTrigger, c.PauseTrigger, c.ResumeTrigger, c.RemoveTrigger, c.RotateSecret, c.TryTrigger),
+    "deliveries": (c.Deliver,),
+    "failure_watch": (c.SetWatch,),
+    "budgets": (c.SetBudget, c.RemoveBudget, c.MoveBudget),
+    "api_keys": (c.CreateKey, c.RotateKey, c.RevokeKey),
+}  # fmt: skip
+_THEME_OF = {kind: theme for theme, kinds in THEMES.items() for kind in kinds}
+_LOADED: Handlers = {}
+
+
+def is_known(kind: type[c.Command]) -> bool:
+    return kind in _THEME_OF
+
+
+def handler_of(kind: type[c.Command]) -> Callable[[Work, c.Command], Outcome]:
+    """The function that decides commands of this kind."""
+    if kind not in _LOADED:
+        _LOADED.update(handlers_of(_THEME_OF[kind]))
+    return _LOADED[kind]
+
+
+def handlers_of(theme: str) -> Handlers:  # noqa: PLR0912  # one case a theme
+    match theme:
+        case "claim":
+            from tenure.engine.verbs.claim import HANDLERS
+        case "holder_verbs":
+            from tenure.engine.verbs.holder_verbs import HANDLERS
+        case "submit":
+            from tenure.engine.verbs.submit import HANDLERS
+        case "validation":
+            from tenure.engine.checks.validation_verbs import HANDLERS
+        case "usage":
+            from tenure.engine.verbs.usage import HANDLERS
+        case "land":
+            from tenure.engine.verbs.land import HANDLERS
+        case "artifacts":
+            from tenure.engine.artifacts.artifact_verbs import HANDLERS
+        case "graph":
+            from tenure.engine.verbs.graph import HANDLERS
+        case "operator_verbs":
+            from tenure.engine.verbs.operator_verbs import HANDLERS
+        case "edit":
+            from tenure.engine.verbs.edit import HANDLERS
+        case "projects":
+            from tenure.engine.verbs.projects import HANDLERS
+        case "agents":
+            from tenure.engine.verbs.agents import HANDLERS
+        case "plan":
+            from tenure.engine.verbs.plan import HANDLERS
+        case "undo":
+            from tenure.engine.verbs.undo import HANDLERS
+        case "mail":
+            from tenure.engine.verbs.mail import HANDLERS
+        case "reserve":
+            from tenure.engine.verbs.reserve import HANDLERS
+        case "lead":
+            from tenure.engine.verbs.lead import HANDLERS
+        case "schedules":
+            from tenure.engine.sources.schedules import HANDLERS
+        case "triggers":
+            from tenure.engine.sources.triggers import HANDLERS
+        case "deliveries":
+            from tenure.engine.sources.deliveries import HANDLERS
+        case "failure_watch":
+            from tenure.engine.sources.failure_watch import HANDLERS
+        case "budgets":
+            from tenure.engine.budgets.budget_verbs import HANDLERS
+        case "api_keys":
+            from tenure.engine.verbs.api_keys import HANDLERS
+        case _:
+            raise AssertionError(theme)
+    return HANDLERS

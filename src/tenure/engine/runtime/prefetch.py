@@ -1,0 +1,109 @@
+"""Rows that the commands of a batch would ask for one by one, read at once: a server answers each question alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+
+from tenure.core import commands
+from tenure.core.claims import MOST_NAMED, claim_id
+from tenure.core.commands import Command
+from tenure.core.errors import InvalidInput
+from tenure.core.receipts import Receipt, parse_receipt
+from tenure.core.records import Agent, Archived, Claim, Project, Session, Task
+from tenure.engine.runtime.lanes import queues
+from tenure.engine.runtime.unit_of_work import NO_CHANCE, Work
+from tenure.stores.fused import Asking
+from tenure.stores.port import Transaction
+
+_FUSED = (commands.Submit, commands.Renew)
+
+
+def read_ahead(work: Work, batch: Sequence[Command], *, fuses: bool = False) -> None:
+    """Everything below, for a batch of several; with `fuses` not what the store will look at by itself."""
+    if fuses or len(batch) > 1:
+        read_claimers(work, [command for command in batch if not (fuses and type(command) is commands.ClaimNext)])
+        read_makers(work, batch)
+    if fuses or len(batch) > 1:
+        read_holders(work, [command for command in batch if not (fuses and isinstance(command, _FUSED))], fuses=fuses)
+
+
+def expected(tx: Transaction, batch: Sequence[Command], *, fuses: bool) -> None:
+    """What the batch is sure to ask, in the very words: a rehearsal on a transaction that only notes them."""
+    work = Work(tx, NO_CHANCE)
+    claims: dict[str, int] = {}
+    for command in batch:
+        claims.setdefault(command.project, 0)
+        if isinstance(command, commands.ClaimNext):
+            claims[command.project] += command.n
+    for project, n in claims.items():
+        work.get(Project, project, project)
+        if n:
+            queues(work, project, n, ahead=False)
+    if fuses:
+        first = [command for command in batch if type(command) is commands.ClaimNext]
+        for project, numbers in asking_of(first).items():
+            tx.known(project, list(numbers.values()), MOST_NAMED)  # type: ignore[attr-defined]  # the store declares it
+        read_holders(work, [command for command in batch if not isinstance(command, _FUSED)], fuses=True)
+    read_claimers(work, [command for command in batch if not (fuses and type(command) is commands.ClaimNext)])
+    read_makers(work, batch)
+
+
+def asking_of(run: Iterable[commands.ClaimNext]) -> dict[str, dict[int, Asking]]:
+    """Who asks, by project, and by its number in the run."""
+    found: dict[str, dict[int, Asking]] = {}
+    for n, command in enumerate(run):
+        found.setdefault(command.project, {})[n] = Asking(command.agent, command.session, command.request_id)
+    return found
+
+
+def read_makers(work: Work, batch: Iterable[Command]) -> None:
+    """Which of the tasks that are to be made are there already."""
+    keys: dict[str, list[str]] = {}
+    for command in batch:
+        if isinstance(command, commands.Add) and command.task.idempotency_key is not None:
+            keys.setdefault(command.project, []).append(command.task.idempotency_key)
+    for project, wanted in keys.items():
+        work.learn_unique(Task, project, "idempotency_key", wanted)
+        work.learn_absent(Archived, project, "idempotency_key", wanted)
+
+
+def read_claimers(work: Work, batch: Iterable[Command]) -> None:
+    """The agents and sessions that want to claim, and which of them hold nothing and were offered nothing."""
+    agents: dict[str, dict[str, None]] = {}
+    sessions: dict[str, dict[str, None]] = {}
+    requests: dict[str, list[str]] = {}
+    for command in batch:
+        if isinstance(command, (commands.Claim, commands.ClaimNext)):
+            agents.setdefault(command.project, {})[command.agent] = None
+            sessions.setdefault(command.project, {})[command.session] = None
+            if command.request_id is not None:
+                requests.setdefault(command.project, []).append(command.request_id)
+    for project, ids in requests.items():
+        work.learn_absent(Claim, project, "request_id", ids)
+    for project, names in agents.items():
+        work.get_many(Agent, project, names)
+        work.learn_absent(Task, project, "offer_to", names.keys())
+    for project, names in sessions.items():
+        work.get_many(Session, project, names)
+        work.learn_absent(Task, project, "session", names.keys())
+
+
+def read_holders(work: Work, batch: Iterable[Command], *, fuses: bool) -> None:
+    """The tasks and claims of the receipts that are presented, and who holds them. What is no receipt is left alone."""
+    presented: dict[str, dict[Receipt, None]] = {}
+    for command in batch:
+        text = getattr(command, "receipt", None)
+        if isinstance(text, str):
+            with suppress(InvalidInput):
+                receipt = parse_receipt(text)
+                presented.setdefault(command.project, {})[receipt] = None
+    for project, receipts in presented.items():
+        if fuses:
+            work.learn_holders(project, receipts)
+            continue
+        tasks = {t.ref: t.id for t in work.learn_unique(Task, project, "ref", {r.name for r in receipts})}
+        ids = [claim_id(tasks[r.name], r.generation) for r in receipts if r.name in tasks]
+        held = work.get_many(Claim, project, ids).values()
+        work.get_many(Agent, project, [claim.agent for claim in held])
+        work.get_many(Session, project, [claim.session for claim in held])

@@ -1,0 +1,174 @@
+"""Repeats: one effect and the same answer for a request that is sent again.
+
+What a holder asks for with its receipt is kept with its claim, the last few requests of each: so a repeat has the same
+answer after another has claimed, after the end of the task, in a new epoch. Claims and tasks remember their own
+request in their own row, and a result in its result. What is left (create without a key, edits, operators' verbs,
+mail, reservations that stand alone) is remembered for a day in a row of its own.
+
+Renewals and reservations grant something that must still be so when it is said: their receipt is judged first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from tenure.core import claims, roles
+from tenure.core import commands as c
+from tenure.core.commands import Principal
+from tenure.core.decoding import converted
+from tenure.core.digests import digest_of, is_same
+from tenure.core.errors import InvalidInput, RequestIdReused
+from tenure.core.inputs import Checked
+from tenure.core.outcomes import Outcome
+from tenure.core.receipts import is_genuine, parse_receipt
+from tenure.core.records import Answered, Claim, Request, replace
+from tenure.engine.runtime.references import task_by_ref
+from tenure.engine.runtime.unit_of_work import Work
+
+KEPT = 24 * 3600 * 1_000_000
+MOST_ANSWERED = 16  # requests that a claim remembers
+LARGEST_ANSWERED = 32 * 1024  # bytes of their answers; the last one is always kept
+
+OF_CLAIMS = (
+    c.Start, c.Progress, c.Checkpoint, c.Usage, c.Land, c.PutArtifact, c.Submit, c.Fail, c.Release, c.Ask, c.Spawn,
+    c.Wait, c.Reserve,
+)  # fmt: skip
+REMEMBER_THEMSELVES = (
+    *(kind for kind in OF_CLAIMS if kind is not c.Reserve), c.Claim, c.ClaimNext, c.Renew, c.Gone, c.Heartbeat, c.Lead,
+    c.StepDown, c.RenewReservation, c.CreateKey, c.RotateKey, c.RevokeKey, c.TakeValidation, c.RenewValidation, c.Judge,
+    c.Undecide, c.SetTrigger, c.RotateSecret, c.TryTrigger, c.Deliver,
+)  # fmt: skip
+_OF_A_TASK = ("id", "key", "ref", "title", "state")  # what a repeat needs of each that was made
+
+
+def check_same(kept: str | None, command: c.Command, owner: str, what: str = "command") -> None:
+    """Raises where the request id was used for something else, or with a key of another owner.
+
+    The one place that tells a repeat from a reuse.
+    """
+    if not is_same(kept, command, owner):
+        raise RequestIdReused(
+            f"request id {(command.request_id or '')[:80]!r} was used for another {what}, or by another key's owner",
+            "take a new id for a new request",
+        )
+
+
+def remembered(work: Work, item: Checked, principal: Principal) -> Outcome | None:
+    """The answer of the first time, if this request was answered before."""
+    command = item.command
+    if command.request_id is None:
+        return None
+    claim = _claim_of(work, command)
+    if claim is not None:
+        return _answered_before(work, claim, command)
+    if not _is_remembered(item):
+        return None
+    row = work.get(Request, command.project, _row_id(item, principal))
+    if row is None or row.at + KEPT <= work.now:
+        return None
+    check_same(row.digest, command, principal.owner)
+    outcome = converted(row.outcome, Outcome)
+    if isinstance(command, c.Reserve):
+        from tenure.engine.verbs.reserve import check_holds  # few reserve
+
+        check_holds(work, command.project, outcome.receipt or "")
+    return replace(outcome, again=True)
+
+
+def remember(work: Work, item: Checked, principal: Principal, outcome: Outcome, *, told: bool) -> None:
+    """Keep the answer of a command that had an effect. `told`: it has appended an event."""
+    command = item.command
+    if command.request_id is None or outcome.again:
+        return
+    has_effect = outcome.ok and outcome.outcome != "UNCHANGED"
+    claim = _claim_of(work, command)
+    if claim is not None:
+        if (has_effect or told) and not (isinstance(command, c.Submit) and outcome.ok):
+            work.put(_with_answer(claim, command, outcome))
+    elif has_effect and _is_remembered(item):
+        work.put(
+            Request(
+                project=command.project, id=_row_id(item, principal),
+                digest=digest_of(command, principal.owner), outcome=msgspec.to_builtins(outcome), at=work.now,
+            )
+        )  # fmt: skip
+
+
+# --- in a row of its own ------------------------------------------------------------------------------------
+
+
+def _is_remembered(item: Checked) -> bool:
+    command = item.command
+    if isinstance(command, REMEMBER_THEMSELVES):
+        return False
+    return not (isinstance(command, c.Add) and command.task.idempotency_key is not None)
+
+
+def _row_id(item: Checked, principal: Principal) -> str:
+    return f"{principal.name}|{item.command.request_id}"
+
+
+# --- with the claim -----------------------------------------------------------------------------------------
+
+
+def _claim_of(work: Work, command: c.Command) -> Claim | None:
+    """The claim whose genuine receipt the command presents, whatever has become of it since."""
+    if not isinstance(command, OF_CLAIMS) or command.receipt is None:
+        return None
+    try:
+        receipt = parse_receipt(command.receipt)
+    except InvalidInput:
+        return None
+    task = task_by_ref(work, command.project, receipt.name)
+    claim = None if task is None else work.get(Claim, command.project, claims.claim_id(task.id, receipt.generation))
+    return claim if is_genuine(receipt, claim) else None
+
+
+def _answered_before(work: Work, claim: Claim, command: c.Command) -> Outcome | None:
+    of_submit = isinstance(command, c.Submit)
+    # An accepted result is known by its own row, on the short way too: of a submission only refusals stand here.
+    found = next(
+        (a for a in claim.requests if a.id == command.request_id and (a.verb == _verb(command) or not of_submit)), None
+    )
+    if found is None:
+        return None
+    roles.check_mine(work.principal, claim.agent, f"the claim of generation {claim.generation}")
+    check_same(found.digest, command, "")  # the receipt proves whose request it was
+    if isinstance(command, c.Reserve):
+        from tenure.engine.verbs.holder_verbs import held
+
+        held(work, command.project, command.receipt or "")  # Refused where the claim is over
+    return replace(converted(found.outcome, Outcome), again=True)
+
+
+def _verb(command: c.Command) -> str:
+    return str(type(command).__struct_config__.tag)
+
+
+def _with_answer(claim: Claim, command: c.Command, outcome: Outcome) -> Claim:
+    assert command.request_id is not None
+    answer = Answered(
+        id=command.request_id, verb=_verb(command), digest=digest_of(command), outcome=_trimmed(outcome)
+    )  # fmt: skip
+    kept, size = [answer], 0
+    for earlier in reversed(claim.requests):
+        size += len(msgspec.json.encode(earlier))
+        if len(kept) == MOST_ANSWERED or size > LARGEST_ANSWERED:
+            break
+        kept.append(earlier)
+    return replace(claim, requests=tuple(reversed(kept)))
+
+
+def _trimmed(outcome: Outcome) -> dict[str, Any]:
+    """The answer without what a repeat does not need: views are looked up by those who want them."""
+    if outcome.tasks is not None:
+        outcome = replace(outcome, tasks=tuple(_named(task) for task in outcome.tasks))
+    found: dict[str, Any] = msgspec.to_builtins(outcome)
+    return found
+
+
+def _named(task: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: task[name] for name in _OF_A_TASK if name in task}

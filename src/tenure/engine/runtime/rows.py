@@ -1,0 +1,252 @@
+"""The rows of one transaction as they are by now: what was read, with what was changed laid over it.
+
+`Work` changes them and tells of it; here they are only found. A question goes to the store once: a row that was read is
+kept, and what a look at many values has shown (`learn_absent`, `learn_unique`) need not be asked for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from tenure.core.filters import Where, matches, sums_of
+from tenure.core.receipts import Receipt
+from tenure.core.records import Row, Task
+from tenure.stores.fused import Fused
+from tenure.stores.port import Transaction
+
+R = TypeVar("R", bound=Row)
+Key = tuple[type[Row], str, str]
+UNREAD: Any = object()
+FOREVER = (1 << 62) - 1
+ROWS_A_PAGE = 500
+
+
+class Rows:
+    def __init__(self, tx: Transaction) -> None:
+        self.tx = tx
+        self._rows: dict[Key, Row | None] = {}
+        self._loaded: dict[Key, Row | None] = {}
+        self._changed: dict[type[Row], dict[Key, None]] = {}  # keys only, in order of their first change
+        self._changed_by: dict[type[Row], dict[str, dict[Any, set[Key]]]] = {}  # kind → field → value → see _like
+        self._journal: list[tuple[Key, Any]] = []
+        self._told: dict[tuple[type[Row], str, str], dict[str, list[Any]]] = {}  # kind, project, field → value → stored
+        self.recalled: dict[Key, str] = {}  # rows that lie in the archive → the lineage that they come back with
+
+    def get(self, kind: type[R], project: str, id: str) -> R | None:
+        key = (kind, project, id)
+        row = self._rows.get(key, UNREAD)
+        if row is UNREAD:
+            found = self.tx.load(kind, ((project, id),))
+            row = found[0] if found else None
+            self._rows[key] = self._loaded[key] = row
+            if row is None and kind is Task:
+                self._recall(project, (id,))
+                row = self._rows[key]
+        return row  # type: ignore[no-any-return]  # the key's kind is the row's
+
+    def peek(self, kind: type[R], project: str, id: str) -> R | None:
+        """The row, if it was read already."""
+        row = self._rows.get((kind, project, id), UNREAD)
+        return None if row is UNREAD else row
+
+    def get_many(self, kind: type[R], project: str, wanted: Iterable[str]) -> dict[str, R]:
+        """The rows that exist, by id, with one look at the store for those not read yet."""
+        wanted = list(dict.fromkeys(wanted))
+        unread = [(project, i) for i in wanted if (kind, project, i) not in self._rows]
+        if unread:
+            for _, id in unread:
+                self._rows[kind, project, id] = self._loaded[kind, project, id] = None
+            for row in self.tx.load(kind, unread):
+                self._keep(row)
+            if kind is Task:
+                self._recall(project, [id for _, id in unread if self._rows[kind, project, id] is None])
+        rows = ((i, self._rows[kind, project, i]) for i in wanted)
+        return {i: row for i, row in rows if row is not None}  # type: ignore[misc]  # the key's kind is the row's
+
+    def find(
+        self,
+        kind: type[R],
+        where: Where,
+        *,
+        order: str = "id",
+        after: tuple[Any, str] | None = None,
+        limit: int | None = None,
+    ) -> list[R]:
+        """As the store's `find`, with what this work has changed taken into account."""
+        changed = self._changed.get(kind, {})
+        asked = None if limit is None else limit + len(changed)
+        found: dict[Key, Any] = {}  # ids repeat across projects
+        for row in self._find_stored(kind, where, order, after, asked):
+            key = (kind, row.project, row.id)
+            if key not in changed:
+                if key not in self._rows:
+                    self._keep(row)
+                found[key] = self._rows[key]
+        mine = [r for key in self._like(kind, where) if (r := self._rows[key]) is not None and matches(r, where)]
+        if not mine:
+            return list(found.values())[:limit]
+        field, falling = order.lstrip("-"), order.startswith("-")
+
+        def place(row: Any) -> tuple[bool, Any, str]:
+            value = getattr(row, field)
+            return value is not None, value, row.id
+
+        if after is not None:
+            edge = (after[0] is not None, *after)
+            mine = [r for r in mine if (place(r) < edge if falling else place(r) > edge)]
+        found |= {(kind, row.project, row.id): row for row in mine}
+        return sorted(found.values(), key=place, reverse=falling)[:limit]
+
+    def walk(self, kind: type[R]) -> Iterator[R]:
+        """Every row of the kind as it is by now, read in pages. None is remembered, as `find` would: see verifying."""
+        changed = self._changed.get(kind, {})
+        for project in self.tx.count(kind, {}, "project"):
+            after = None
+            while page := self.tx.find(kind, {"project": project}, after=after, limit=ROWS_A_PAGE):
+                yield from (row for row in page if (kind, row.project, row.id) not in changed)
+                after = (page[-1].id, page[-1].id)
+        mine = [self._rows[key] for key in changed]
+        yield from (row for row in mine if row is not None)  # type: ignore[misc]  # the key's kind is the row's
+
+    def learn_absent(self, kind: type[Row], project: str, field: str, values: Collection[str]) -> None:
+        """Find out at once which of these values no stored row has, so that `find` need not ask for each."""
+        has_rows = self.tx.count(kind, {"project": project, field: tuple(values)}, field)
+        told = self._told.setdefault((kind, project, field), {})
+        told.update({value: [] for value in values if value not in has_rows})
+
+    def has_none(self, kind: type[Row], project: str, field: str, value: str) -> bool:
+        """Is it known by now, without a look, that no row has this value? False where it is not known."""
+        told = self._told.get((kind, project, field))
+        return told is not None and told.get(value) == [] and not self._changed.get(kind)
+
+    def learn_unique(self, kind: type[R], project: str, field: str, values: Collection[str]) -> list[R]:
+        """The stored rows with these values of a field of which no two have the same; `find` need not ask for each."""
+        rows = self.tx.find(kind, {"project": project, field: tuple(values)})
+        told = self._told.setdefault((kind, project, field), {})
+        told.update({value: [] for value in values} | {getattr(row, field): [row] for row in rows})
+        return rows
+
+    def learn_holders(self, project: str, receipts: Collection[Receipt]) -> None:
+        """As the store has them: the tasks that receipts name, their claims, and who holds them."""
+        tx: Fused = self.tx  # type: ignore[assignment]  # the store declares it
+        found = tx.holders(project, [(receipt.name, receipt.generation) for receipt in receipts])
+        told = self._told.setdefault((Task, project, "ref"), {})
+        told.update({receipt.name: [] for receipt in receipts} | {task.ref: [task] for task in found.tasks})
+        for row in (*found.claims, *found.agents, *found.sessions):
+            if (type(row), row.project, row.id) not in self._rows:
+                self._keep(row)
+
+    def _find_stored(
+        self, kind: type[R], where: Where, order: str, after: tuple[Any, str] | None, limit: int | None
+    ) -> list[R]:
+        for (of_kind, project, field), told in self._told.items():
+            if of_kind is kind and where.get("project") == project and type(where.get(field)) is str:
+                rows = told.get(where[field])
+                if rows is not None and (not rows or (len(where) == 2 and after is None)):
+                    return rows[:limit]
+        return self.tx.find(kind, where, order=order, after=after, limit=limit)
+
+    def count(self, kind: type[Row], where: Where, by: str) -> dict[Any, int]:
+        """How many rows match by now, for each value of the field `by`."""
+        counts = dict(self.tx.count(kind, where, by))
+        for key in self._changed.get(kind, {}):
+            for row, change in ((self._loaded[key], -1), (self._rows[key], 1)):
+                if row is not None and matches(row, where):
+                    value = getattr(row, by)
+                    counts[value] = counts.get(value, 0) + change
+        return {value: n for value, n in counts.items() if n}
+
+    def sums(self, kind: type[Row], where: Where, by: str, fields: Sequence[str]) -> dict[Any, tuple[int | None, ...]]:
+        """As the store's `sums`, by now: where this work has changed rows of that kind, it adds them up itself."""
+        if self._changed.get(kind, {}).keys() <= self.recalled.keys():
+            return self.tx.sums(kind, where, by, fields)
+        return sums_of(self.find(kind, where), by, fields)
+
+    def tally(self, kind: type[Row], where: Where, most: int) -> int:
+        """How many rows match by now, counted no further than `most`."""
+        changed = self._changed.get(kind, {})
+        count = self.tx.tally(kind, where, most + len(changed))
+        for key in changed:
+            before, after = self._loaded[key], self._rows[key]
+            count += (after is not None and matches(after, where)) - (before is not None and matches(before, where))
+        return min(most, count)
+
+    def _like(self, kind: type[Row], where: Where) -> Collection[Key]:
+        """Keys of changed rows of which any version had the first text that `where` names: the others cannot match.
+
+        Looking at all of them made a batch quadratic: half of the time at 100 claims.
+        """
+        changed = self._changed.get(kind, {})
+        field = next((f for f, wanted in where.items() if f != "project" and type(wanted) is str), None)
+        if not changed or field is None:
+            return changed
+        fields = self._changed_by.setdefault(kind, {})
+        if field not in fields:
+            fields[field] = {}
+            versions = [*self._journal, *((key, self._rows[key]) for key in changed)]
+            for key, row in versions:
+                if key[0] is kind:
+                    self._note_version(key, row, fields)
+        return fields[field].get(where[field], ())
+
+    @staticmethod
+    def _note_version(key: Key, row: Row | None, fields: dict[str, dict[Any, set[Key]]]) -> None:
+        if row is not None:
+            for field, keys in fields.items():
+                keys.setdefault(getattr(row, field), set()).add(key)
+
+    def next_due(self, project: str) -> int | None:
+        """When something in the project next falls due, as far as is known by now."""
+        changed = self._changed.get(Task, {})
+        if not changed:
+            return self.tx.next_due(project)
+        stored = self.tx.due(project, FOREVER, len(changed) + 1)
+        times = [t.due_at for t in stored if (Task, project, t.id) not in changed]
+        for key in changed:
+            mine = self._rows[key]
+            if mine is not None and mine.project == project:
+                times.append(mine.due_at)  # type: ignore[attr-defined]  # a task's key
+        return min((t for t in times if t is not None), default=None)
+
+    def _keep(self, row: Row) -> None:
+        key = (type(row), row.project, row.id)
+        self._rows[key] = self._loaded[key] = row
+
+    def _recall(self, project: str, ids: Collection[str]) -> None:
+        """Tasks that are not in their table may be in the archive."""
+        if ids:
+            from tenure.engine.archive.recall import recall  # few transactions ever ask for what is not there
+
+            recall(self, project, ids)
+
+    def remember(self, row: Row, lineage: str) -> None:
+        """Have a row of the archive: found and read like any other, stored again only if its lineage changes."""
+        key = (type(row), row.project, row.id)
+        self._rows[key] = self._loaded[key] = row
+        self._changed.setdefault(key[0], {}).setdefault(key)
+        self._note_version(key, row, self._changed_by.get(key[0], {}))
+        self.recalled[key] = lineage
+
+    def is_recalled(self, row: Row) -> bool:
+        """Does it lie in the archive, as far as is known by now?"""
+        return (type(row), row.project, row.id) in self.recalled
+
+    def changed(self, kind: type[Row]) -> Collection[Key]:
+        return self._changed.get(kind, {})
+
+    def versions(self, key: Key) -> tuple[Row | None, Row | None]:
+        """A row as it was loaded, and as it is by now."""
+        return self._loaded.get(key), self._rows.get(key)
+
+    def made_anew(self, key: Key) -> Row:
+        """A row of the archive as it was there; it is stored as a new one."""
+        row, self._loaded[key] = self._loaded[key], None
+        assert row is not None
+        return row
+
+    def take_back(self, key: Key) -> None:
+        self._rows[key] = self._loaded[key]
+
+    def is_changed(self, kind: type[Row], project: str, id: str) -> bool:
+        return (kind, project, id) in self._changed.get(kind, {})

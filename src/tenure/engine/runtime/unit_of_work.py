@@ -1,0 +1,401 @@
+"""One transaction's work: the rows it has read and changed, and the events it will append.
+
+Commands of a batch run one after another on the same Work, so each sees what those before it did; a refused or
+failed command is taken back alone (`undo_to`). Nothing reaches the store before `save`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection
+from functools import cache
+from typing import Any, NamedTuple, Protocol, TypeVar, overload
+
+import msgspec
+from msgspec.structs import astuple
+
+from tenure.core import ids, inputs, lifecycle
+from tenure.core.commands import Command, Principal
+from tenure.core.errors import Bug
+from tenure.core.events import Event
+from tenure.core.outcomes import Outcome
+from tenure.core.queries import Query
+from tenure.core.records import KINDS, Row, Task, replace
+from tenure.core.settle import stamp
+from tenure.engine.checks.evidence import Evidence
+from tenure.engine.models.user_tables import Own
+from tenure.engine.runtime.rows import UNREAD, Key, Rows
+from tenure.stores.port import Change, Transaction
+
+R = TypeVar("R", bound=Row)
+Patch = tuple[tuple[str, str, dict[str, Any] | None], ...]  # as in Event
+
+
+class Chance(Protocol):
+    """Where randomness comes from; handed in, so that a history can be run again."""
+
+    def token(self, size: int) -> bytes:
+        """So many random bytes."""
+
+    def fraction(self) -> float:
+        """A number in [0, 1)."""
+
+
+class _NoChance:
+    def token(self, size: int) -> bytes:
+        raise Bug("a rehearsal makes nothing")
+
+    def fraction(self) -> float:
+        raise Bug("a rehearsal makes nothing")
+
+
+NO_CHANCE = _NoChance()
+
+
+class Tries:
+    """How a short way has fared, of one kind of thing or another.
+
+    Where one could not take it the next ones of its kind often cannot either, and each try costs a journey: so after
+    each failure in a row twice as many are left alone.
+    """
+
+    MOST = 64
+
+    def __init__(self, first: int = 0) -> None:
+        """`first`: how many of a kind are left alone before it is tried at all."""
+        self._first = first
+        self._misses: dict[Any, int] = {}
+        self._waits: dict[Any, int] = {}
+
+    def is_to_wait(self, kind: Any) -> bool:
+        left = self._waits.get(kind, self._first)
+        self._waits[kind] = left - 1
+        return left > 0
+
+    def note(self, kind: Any, went: bool) -> None:
+        self._misses[kind] = 0 if went else min(self.MOST, 2 * self._misses.get(kind, 0) or 1)
+        self._waits[kind] = self._misses[kind]
+
+
+class FusedTries(Tries):
+    """Of the fused verbs in one transaction, by kind of command."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.claims_at_once = inputs.MOST_COMMANDS  # that are tried together
+        self.knows_askers = False
+
+
+class Work(Rows):
+    def __init__(self, tx: Transaction, chance: Chance) -> None:
+        super().__init__(tx)
+        self.chance = chance
+        self.now = tx.now
+        self.instant = tx.now  # the moment that a change is of: earlier than `now` while settling what fell due before
+        self.epoch = tx.epoch
+        self.events: list[Event] = []
+        self.moved: deque[tuple[Task | None, Task]] = deque()  # transitions whose effects on others are still to come
+        self.overdue: list[tuple[str, str]] = []  # tasks left due at `now` by a command of this batch
+        self.principal = Principal()
+        self.trace_id: str | None = None
+        self.evidence: Evidence = {}  # what was found out for the command beforehand
+        self._command_id: str | None = None
+        self._ids: ids.IdMaker | None = None
+        self.lanes: dict[str, Any] = {}  # project → what lanes.py has read of it
+        self.expected_claims = 1  # how many the batch may take: the size of a first page
+        self.fused = FusedTries()
+        self.own = Own()  # a user's own tables, as the engine was told
+        self.lane_entries: dict[tuple[str, str], dict[str, Task]] = {}  # changed tasks that are claimable now
+        self.dropped: list[tuple[str, Collection[str]]] = []  # project and tasks whose events go at the end
+        self.locked: frozenset[str] | None = None  # projects that it may write to; None: it was not said
+        self.shares = False  # its projects with others: nothing may be written but by fused verbs
+        self.is_bold = False  # a fused verb that is all there is to do may be left to the commit
+        self.wrote = False  # something has gone to the store already
+        self.is_unfinished = False  # the command has more to do than one transaction should
+
+    # --- who is asking ---
+
+    def seconds_to(self, at: int | None) -> float | None:
+        """How long it is until then, for programs whose clock may be wrong."""
+        return None if at is None else max(0.0, (at - self.now) / 1e6)
+
+    def begin_command(self, principal: Principal, trace_id: str | None, command_id: str | None = None) -> None:
+        self.principal = principal
+        self.trace_id = trace_id
+        self._command_id = command_id
+
+    @property
+    def command_id(self) -> str:
+        if self._command_id is None:
+            self._command_id = self.new_id("cmd")
+        return self._command_id
+
+    def new_id(self, prefix: str) -> str:
+        """Ids of one transaction sort in the order in which they were made."""
+        if self._ids is None:
+            self._ids = ids.IdMaker(self.now, self.chance.token(ids.IdMaker.RANDOM_BYTES))
+        return self._ids.next(prefix)
+
+    def reach(self, *projects: str, lasting: bool = True) -> None:
+        """Be sure to hold the write lock of these projects; raises Reach where the transaction must begin anew.
+
+        `lasting`: the next transactions of this project will want the same.
+        """
+        if self.locked is not None and not self.locked.issuperset(projects):
+            raise Reach(projects, is_lasting=lasting)
+
+    # --- changing ---
+
+    def put(self, row: R) -> R:
+        """Keep a new version of a row, without an event. A task gets its derived columns here and nowhere else."""
+        if type(row) is Task:
+            row = task = stamp(row, self.now)  # type: ignore[assignment, arg-type]  # a task stays a task
+            if task.due_at is not None and task.due_at <= self.now:
+                self.overdue.append((task.project, task.id))
+        self._set((type(row), row.project, row.id), row)
+        return row
+
+    def remove(self, row: Row) -> None:
+        self._set((type(row), row.project, row.id), None)
+
+    def be_alone(self) -> None:
+        """What follows must be decided of rows that nobody else writes; raises Alone where the transaction shares."""
+        if self.shares:
+            raise Alone
+
+    def _set(self, key: Key, row: Row | None) -> None:
+        self.be_alone()
+        before = self._rows.get(key, UNREAD)
+        if before is UNREAD:
+            before = self._loaded[key] = self._rows[key] = None  # made here: the store has none
+        self._journal.append((key, before))
+        self._rows[key] = row
+        self._changed.setdefault(key[0], {}).setdefault(key)
+        fields = self._changed_by.get(key[0])
+        if fields:
+            self._note_version(key, before, fields)
+            self._note_version(key, row, fields)
+        if key[0] is Task:
+            self._enter_lane(before, row)
+
+    def _enter_lane(self, before: Any, after: Any) -> None:
+        if before is not None and before.lane is not None:
+            self.lane_entries.get((before.project, before.lane), {}).pop(before.id, None)
+        if after is not None and after.lane is not None:
+            self.lane_entries.setdefault((after.project, after.lane), {})[after.id] = after
+
+    @overload
+    def record(self, kind: str, *rows: Row, task: Task, **told: Any) -> Task: ...
+
+    @overload
+    def record(self, kind: str, *rows: Row, project: str, **told: Any) -> None: ...
+
+    def record(
+        self,
+        kind: str,
+        *rows: Row,
+        task: Task | None = None,
+        project: str = "",
+        removed: Collection[Row] = (),
+        **told: Any,
+    ) -> Task | None:
+        """Keep new versions of rows together with the one event that tells of them; returns the task as kept.
+
+        The event's patch holds what changed in each row, so that the log can be replayed. `told` is as in `_tell`.
+        """
+        patch: list[tuple[str, str, dict[str, Any] | None]] = []
+        before: Task | None = None
+        if task is not None:
+            project = task.project
+            before = self._rows.get((Task, project, task.id))  # type: ignore[assignment]  # a task under a task's key
+            if before is not None:
+                lifecycle.check_move(task.key, before.state, task.state)
+            task = self.put(replace(task, version=(before.version if before else 0) + 1, updated_at=self.instant))
+            patch.append((KINDS[Task].table, task.id, _difference(before, task)))
+        for row in rows:
+            old = self._rows.get((type(row), row.project, row.id))
+            new = self.put(row)
+            if KINDS[type(row)].logged:
+                patch.append((KINDS[type(row)].table, row.id, _difference(old, new)))
+        for row in removed:
+            self.remove(row)
+            patch.append((KINDS[type(row)].table, row.id, None))
+        self._tell(kind, project, before, task, tuple(patch), **told)
+        if task is not None and (before is None or before.state != task.state):
+            self.moved.append((before, task))
+        return task
+
+    def _tell(
+        self,
+        kind: str,
+        project: str,
+        before: Task | None,
+        task: Task | None,
+        patch: Patch,
+        *,
+        level: str = "info",
+        message: str = "",
+        details: dict[str, Any] | None = None,
+        agent: str | None = None,
+        session: str | None = None,
+        generation: int | None = None,
+    ) -> None:
+        """Append the event; where the thing fell due before `now` the details say at which instant."""
+        details = details or {}
+        if self.instant != self.now:
+            details = details | {"at": self.instant}
+        who = self.principal
+        agent, session = agent or who.agent, session or who.session
+        about: dict[str, Any] = {}
+        if task is not None:
+            agent, session = agent or task.agent, session or task.session
+            about = {
+                "task": task.id, "key": task.key, "version": task.version, "track": task.track,
+                "generation": task.generation if generation is None else generation,
+                "previous_state": before.state if before else None, "new_state": task.state,
+            }  # fmt: skip
+        self.events.append(
+            Event(
+                id=self.new_id("evt"), time=self.now, kind=kind, level=level, project=project, agent=agent,
+                session=session, user=who.user, address=who.address, message=message, details=details, patch=patch,
+                trace_id=self.trace_id, causation_id=self.command_id, **about,
+            )
+        )  # fmt: skip
+
+    def tell(self, kind: str, project: str, patch: Patch, *, details: dict[str, Any], first: bool = False) -> None:
+        """Append an event with a patch of the caller's; `first`: before all others, which tell of what came of it."""
+        self._tell(kind, project, None, None, patch, details=details)
+        if first:
+            self.events.insert(0, self.events.pop())
+
+    # --- taking back, saving ---
+
+    def bookmark(self) -> tuple[int, int]:
+        return len(self._journal), len(self.events)
+
+    def undo_to(self, bookmark: tuple[int, int]) -> None:
+        """Take back everything since the bookmark: a command that is refused or fails changes nothing."""
+        journal, events = bookmark
+        while len(self._journal) > journal:
+            key, before = self._journal.pop()
+            if key[0] is Task:
+                self._enter_lane(self._rows[key], before)
+            self._rows[key] = before
+        del self.events[events:]
+        self.moved.clear()
+
+    def flush(self) -> None:
+        """Write what has changed so far and go on from there: from here on it cannot be undone alone."""
+        if not self.events and not self._changed:
+            return
+        self.save()
+        self.wrote = True
+        for keys in self._changed.values():
+            for key in keys:
+                self._loaded[key] = self._rows[key]
+        for told in [told for told in self._told if told[0] in self._changed]:
+            del self._told[told]
+        for kept in (self._changed, self._changed_by, self._journal, self.events, self.lane_entries, self.lanes):
+            kept.clear()
+        self.fused.knows_askers = False
+
+    def forget(self, *kinds: type[Row]) -> None:
+        """A fused verb has written to these kinds: what was read of them is not any more what is stored."""
+        self.wrote = True
+        for rows in (self._rows, self._loaded):
+            for key in [key for key in rows if key[0] in kinds]:
+                del rows[key]
+        for told in [told for told in self._told if told[0] in kinds]:
+            del self._told[told]
+        self.lanes.clear()
+
+    def learn(self, *rows: Row) -> None:
+        """These rows are in the store by now."""
+        for row in rows:
+            self._keep(row)
+
+    def save(self, *, last: bool = False) -> None:
+        """`last`: the transaction ends here."""
+        if self.recalled:
+            from tenure.engine.archive.recall import bring_back
+
+            bring_back(self)
+        changes = []
+        for keys in self._changed.values():
+            for key in keys:
+                before, after = self._loaded[key], self._rows[key]
+                if before is not after and before != after:
+                    changes.append(Change(before, after))
+        if self.events:  # first: they go out with the changes, and the commit then needs no answer of theirs
+            self.tx.append(self.events)
+        if changes:
+            self.tx.save(changes, last=last and not self.dropped)
+        for project, tasks in self.dropped:
+            self.tx.drop_events(project, tasks)
+
+
+@cache
+def _defaults(kind: type[Row]) -> dict[str, Any]:
+    return {
+        f.name: f.default if f.default is not msgspec.NODEFAULT else f.default_factory()
+        for f in msgspec.structs.fields(kind)
+        if not f.required
+    }
+
+
+def _difference(old: Row | None, new: Row) -> dict[str, Any]:
+    kind = type(new)
+    hidden = KINDS[kind].unlogged
+    if old is None:
+        defaults = _defaults(kind)
+        return {
+            f: v
+            for f, v in zip(kind.__struct_fields__, astuple(new), strict=True)
+            if f not in hidden and v != defaults.get(f, UNREAD)
+        }
+    return {
+        f: v
+        for f, u, v in zip(kind.__struct_fields__, astuple(old), astuple(new), strict=True)
+        if u is not v and u != v and f not in hidden
+    }
+
+
+# What a broken rule of ours raises. One command or row is taken back and told of; its neighbours go on.
+OUR_FAULTS = (Bug, AssertionError, ArithmeticError, LookupError, TypeError, ValueError, RecursionError, AttributeError)
+
+
+class Refused(Exception):
+    """Ends a command with an outcome that changes nothing: "denied" and "stale" are answers, not errors."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(outcome.outcome)
+        self.outcome = outcome
+
+
+class Alone(Exception):
+    """Ends a transaction that shares its projects and must not: nothing is kept of it, and it is run again alone."""
+
+
+class Reach(Exception):
+    """Ends a transaction that must write to more projects than it has locked: it is run again with all of them.
+
+    Taking a lock on the way would take it in another order than others do, and wait for them while they wait for us.
+    """
+
+    def __init__(self, projects: tuple[str, ...], *, is_lasting: bool) -> None:
+        super().__init__(", ".join(projects))
+        self.projects, self.is_lasting = projects, is_lasting
+
+
+class Later(NamedTuple):
+    """An outcome that is made once the transaction has ended: nobody has to wait for its making."""
+
+    tell: Callable[[], Outcome]
+
+
+class Unfinished(Later):
+    """What the command did so far is kept, and it is to be run again; the outcome is what it could say by then."""
+
+
+Handlers = dict[type[Command], Callable[[Work, Any], Outcome]]
+Reads = dict[type[Query], Callable[..., Any]]

@@ -1,0 +1,64 @@
+"""What an event has to tell: the values that filters and templates go by, and how many triggers led to it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from tenure.core import triggers as rule
+from tenure.core.events import Event
+from tenure.core.records import Brief, Dag, Task
+from tenure.engine.runtime.unit_of_work import Work
+
+_TOLD = (
+    "id", "kind", "level", "project", "task", "key", "track", "generation", "agent", "session", "user",
+    "previous_state", "new_state", "message", "details", "trace_id",
+)  # fmt: skip
+
+
+def values_of(work: Work, event: Event) -> dict[str, Any]:
+    """`event`, and the `task` or `dag` that it is about as they are now."""
+    values: dict[str, Any] = {"event": event_values(event)}
+    task = _task(work, event)
+    if task is not None:
+        brief = work.get(Brief, task.project, task.id)
+        values["task"] = {
+            "id": task.id, "key": task.key, "title": brief.title if brief else "", "type": task.type,
+            "track": task.track, "tags": list(task.tags), "priority": task.priority, "state": task.state,
+            "attempts": task.attempts, "created_by": task.created_by, "dag": task.dag,
+        }  # fmt: skip
+    dag = _dag(work, event)
+    if dag is not None:
+        values["dag"] = {
+            "id": dag.id, "title": dag.title, "plan": dag.plan, "status": dag.status, "run": dag.run,
+            "total": dag.total, "completed": dag.completed, "dead": dag.dead,
+        }  # fmt: skip
+    return values
+
+
+def event_values(event: Event) -> dict[str, Any]:
+    """The event alone, which costs no look at the store."""
+    time = datetime.fromtimestamp(event.time // 1_000_000, UTC)
+    return {name: getattr(event, name) for name in _TOLD} | {"time": f"{time:%Y-%m-%dT%H:%M:%SZ}"}
+
+
+def depth_of(work: Work, event: Event) -> int:
+    """How many triggers, one after the other, led to what the event is about."""
+    task = _task(work, event)
+    dag = _dag(work, event)
+    if task is None and dag is not None and dag.created_by.startswith("trigger:"):
+        task = next(iter(work.find(Task, {"project": event.project, "dag": dag.id}, limit=1)), None)
+    if task is None:
+        return 0
+    first = task if task.root is None else work.get(Task, task.project, task.root)
+    brief = work.get(Brief, event.project, (first or task).id)
+    return rule.depth_in(brief.metadata) if brief is not None else 0
+
+
+def _task(work: Work, event: Event) -> Task | None:
+    return work.get(Task, event.project, event.task) if event.task is not None else None
+
+
+def _dag(work: Work, event: Event) -> Dag | None:
+    id = event.details.get("dag") if event.kind.startswith("dag.") else None
+    return work.get(Dag, event.project, id) if isinstance(id, str) else None

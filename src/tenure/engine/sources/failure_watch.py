@@ -1,0 +1,162 @@
+"""The self-improvement watch: where much of one tag, type or track fails, a task is made that finds out why.
+
+Read from the end of the log, at most MOST_WALKED events back, so that it costs the same whatever the project's age.
+One task a subject at a time: while it is open no other is made, and what failed before it ended counts no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tenure.core import commands, inputs, lifecycle, watching
+from tenure.core import queries as q
+from tenure.core.commands import Principal
+from tenure.core.errors import InvalidInput
+from tenure.core.events import Event
+from tenure.core.filters import Prefix, Range
+from tenure.core.outcomes import Outcome
+from tenure.core.records import Project, Task, Track, Watch, replace
+from tenure.core.watching import Attempt, Subject
+from tenure.engine.runtime.references import project_of, tasks_by_idempotency
+from tenure.engine.runtime.settle import Report
+from tenure.engine.runtime.unit_of_work import Handlers, Reads, Work
+from tenure.engine.verbs.create import Builder
+
+if TYPE_CHECKING:
+    from tenure.core.views import WatchedView
+    from tenure.engine.runtime.engine import Engine
+
+MOST_WALKED = 20_000  # events
+MOST_READ = 5_000  # of them that end an attempt
+MOST_SHOWN = 50
+MOST_AT_ONCE = 5  # tasks made in one turn: the worst first
+_LOST = {"task.lease_expired": "lease_expired", "task.process_gone": "lease_expired", "task.aborted": "timeout"}
+_ENDS = ("task.completed", "task.failed", *_LOST)
+
+
+def set_watch(work: Work, cmd: commands.SetWatch) -> Outcome:
+    project = project_of(work, cmd.project)
+    watch = None if cmd.watch is None else watching.check_watch(cmd.watch)
+    if watch is not None and watch.track is not None and work.get(Track, cmd.project, watch.track) is None:
+        raise InvalidInput(f"watch.track {watch.track!r} is not defined in project {cmd.project}")
+    if watch == project.watch:
+        return Outcome(outcome="UNCHANGED")
+    work.record("project.changed", replace(project, watch=watch), project=project.id, details={"changed": ["watch"]})
+    return Outcome(outcome="UPDATED", command_id=work.command_id)
+
+
+# --- the leader's duty --------------------------------------------------------------------------------------
+
+
+def projects_watched(engine: Engine, now: int) -> Sequence[str]:
+    with engine.store.begin(engine.tenant, write=False) as tx:
+        return [project.id for project in tx.find(Project, {}) if project.watch is not None]
+
+
+def look_out(engine: Engine, project: str) -> Report:
+    """Make the tasks that find out why, where there is something to find out."""
+    report = Report()
+    with engine.reading((project,)) as work:
+        if not _suspects(work, project):
+            return report
+
+    def decide(work: Work) -> None:
+        settings = project_of(work, project)
+        already = len(work.events)
+        for subject in _suspects(work, project)[:MOST_AT_ONCE]:
+            assert settings.watch is not None
+            work.begin_command(Principal(), None)
+            new = watching.task_of(subject, settings.watch, watching.key_of(subject.name, settings.watch, work.now))
+            Builder(work, settings, f"{watching.CREATED_BY}{subject.name}").build((new,))
+        report.told.update(event.kind for event in work.events[already:])
+
+    engine.transact((project,), decide)
+    return report
+
+
+def _suspects(work: Work, project: str) -> list[Subject]:
+    """Subjects of which too much fails, and about which nobody was asked yet."""
+    settings = work.get(Project, project, project)
+    if settings is None or settings.watch is None:
+        return []
+    watch = settings.watch
+    asked = _asked(work, project)
+    found = watching.counted(_attempts(work, project, watch), {name: task.updated_at for name, task in asked.items()})
+    return [
+        subject
+        for subject in found
+        if watching.is_suspect(subject, watch)
+        and not _is_open(asked.get(subject.name))
+        and not tasks_by_idempotency(work, project, watching.key_of(subject.name, watch, work.now))
+    ]
+
+
+def _asked(work: Work, project: str) -> dict[str, Task]:
+    """The last task about each subject."""
+    tasks = tasks_by_idempotency(work, project, Prefix(watching.CREATED_BY))
+    last: dict[str, Task] = {}
+    for task in sorted(tasks, key=lambda t: (t.created_at, t.id)):
+        if task.created_by.startswith(watching.CREATED_BY):
+            last[watching.subject_in(task.idempotency_key or "")] = task
+    return last
+
+
+def _is_open(task: Task | None) -> bool:
+    return task is not None and task.state not in lifecycle.FINISHED
+
+
+def _attempts(work: Work, project: str, watch: Watch) -> list[Attempt]:
+    """The attempts that ended in the window, oldest first; its own tasks' are not among them."""
+    last = work.tx.events({"project": project}, limit=1, last=True)
+    floor = max(0, last[0].sequence - MOST_WALKED) if last else 0
+    where = {"project": project, "kind": _ENDS, "time": Range(work.now - round(watch.window * inputs.SECOND))}
+    events = work.tx.events(where, after=floor, limit=MOST_READ, last=True)
+    tasks = work.get_many(Task, project, {event.task for event in events if event.task is not None})
+    roots = work.get_many(Task, project, {task.root for task in tasks.values() if task.root is not None})
+    return list(_told(events, tasks, roots, watch))
+
+
+def _told(events: Iterable[Event], tasks: dict[str, Task], roots: dict[str, Task], watch: Watch) -> Iterable[Attempt]:
+    for event in events:
+        task = tasks.get(event.task or "")
+        first = roots.get(task.root or "", task) if task is not None else None
+        if task is None or first is None or first.created_by.startswith(watching.CREATED_BY):
+            continue
+        error_class = None
+        if event.kind != "task.completed":
+            error_class = _LOST.get(event.kind) or event.details.get("error_class")
+            if not watching.counts_as_failed(error_class):
+                continue
+        subjects = watching.subjects_of(watch, type=task.type, track=task.track, tags=task.tags)
+        yield Attempt(event.time, task.key, subjects, error_class, event.message)
+
+
+# --- looks --------------------------------------------------------------------------------------------------
+
+
+def watched(work: Work, project: str) -> WatchedView:
+    """What it goes by, and how much fails of what; where it is off, as it would be with its defaults."""
+    settings = project_of(work, project)
+    watch = settings.watch or Watch()
+    asked = _asked(work, project)
+    found = watching.counted(_attempts(work, project, watch), {name: task.updated_at for name, task in asked.items()})
+    return {
+        "on": settings.watch is not None,
+        "window": watch.window, "threshold": watch.threshold, "least": watch.least, "by": watch.by,
+        "track": watch.track, "priority": watch.priority,
+        "subjects": [_seen(subject, asked.get(subject.name)) for subject in found[:MOST_SHOWN]],
+    }  # fmt: skip
+
+
+def _seen(subject: Subject, task: Task | None) -> Any:
+    return {
+        "subject": subject.name, "failed": len(subject.failed), "attempts": len(subject.attempts),
+        "rate": round(subject.rate, 4), "task": task.key if task is not None and _is_open(task) else None,
+    }  # fmt: skip
+
+
+HANDLERS: Handlers = {commands.SetWatch: set_watch}
+
+
+READS: Reads = {q.Watched: watched}

@@ -1,0 +1,121 @@
+"""Tasks from a template: made once for each key, whoever asks for them how often.
+
+The tick, event or delivery that makes them is their key, so that a second leader, a repeat, or a crash between two
+transactions finds what is there. Whoever fires moves its cursor in the same transaction: both happen, or neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+from tenure.core import templates
+from tenure.core.commands import Template
+from tenure.core.decoding import converted
+from tenure.core.errors import StoreError, TenureError
+from tenure.core.records import Dag, Project, Task, replace
+from tenure.engine.reads import task_view
+from tenure.engine.runtime.effects import brief_of
+from tenure.engine.runtime.references import tasks_by_idempotency
+from tenure.engine.runtime.unit_of_work import OUR_FAULTS, Refused, Work
+from tenure.engine.verbs.create import Builder
+from tenure.stores.port import Transaction
+
+T = TypeVar("T")
+LINE = "project:"
+MOVED = "the project was moved to "  # why the line is stopped where it was
+LONGEST_ERROR = 500
+FAULTS = (TenureError, Refused, *OUR_FAULTS)  # what a template's own trouble raises; a store's is raised on
+
+
+class Cause(NamedTuple):
+    """What makes tasks, by which key, and what it has to tell them."""
+
+    key: str | None  # None: made each time it is asked for
+    by: str  # `cron:nightly`
+    at: int  # the instant that relative times count from
+    values: Mapping[str, Any]
+    metadata: Mapping[str, Any]
+
+
+class Made(NamedTuple):
+    tasks: list[Task]
+    dag: str | None
+    again: bool = False  # it was there already
+
+    @property
+    def name(self) -> str:
+        """The dag's id, or the key of the one task."""
+        return self.dag or self.tasks[0].key
+
+
+def projects_here(tx: Transaction) -> set[str]:
+    """Projects that were not moved to another store: their schedules and triggers go on there, and not in both."""
+    return {row.id for row in tx.find(Project, {}) if not row.stopped.get(LINE, "").startswith(MOVED)}
+
+
+def template_of(stored: Mapping[str, Any]) -> Template:
+    return converted(stored, Template)
+
+
+def produce(work: Work, project: Project, template: Template, cause: Cause) -> Made:
+    """The tasks of the template, all of them or an error."""
+    if cause.key is not None:
+        there = tasks_by_idempotency(work, project.id, _key(cause.key, 0))
+        if there:
+            return Made(there, there[0].dag if len(template.tasks) > 1 else None, again=True)
+    filled = templates.filled(template, cause.values, cause.at)
+    wanted = tuple(
+        replace(
+            new, metadata={**new.metadata, **cause.metadata},
+            idempotency_key=None if cause.key is None else _key(cause.key, n),
+        )
+        for n, new in enumerate(filled.tasks)
+    )  # fmt: skip
+    dag = None
+    if len(wanted) > 1:
+        dag = Dag(
+            project=project.id, id=work.new_id("dag"), title=filled.title or filled.tasks[0].title[:200],
+            created_by=cause.by, created_at=work.now,
+        )  # fmt: skip
+        work.record("dag.created", dag, project=project.id, details={"dag": dag.id, "title": dag.title, "plan": None})
+    tasks = Builder(work, project, cause.by).build(wanted, dag=dag)
+    return Made(tasks, dag.id if dag else None)
+
+
+def rehearse(
+    work: Work, project: Project, template: Template, values: Mapping[str, Any], show: Callable[[Made], T]
+) -> T:
+    """What `show` says of what would be made now; raises what would be wrong with it. Everything is taken back."""
+    bookmark = work.bookmark()
+    try:
+        return show(produce(work, project, template, Cause(None, work.principal.name, work.now, values, {})))
+    finally:
+        work.undo_to(bookmark)
+
+
+def shown(work: Work, made: Made) -> tuple[Mapping[str, Any], ...]:
+    return tuple(task_view.task_view(work, task, brief_of(work, task)) for task in made.tasks)
+
+
+def attempt(work: Work, project: Project, template: Template, cause: Cause) -> Made | str:
+    """What was made, or why it could not be; then nothing of it is left."""
+    bookmark = work.bookmark()
+    try:
+        return produce(work, project, template, cause)
+    except StoreError:
+        raise
+    except FAULTS as error:
+        work.undo_to(bookmark)
+        return said(error)[:LONGEST_ERROR]
+
+
+def _key(base: str, number: int) -> str:
+    return f"{base}:{number}" if number else base
+
+
+def said(error: BaseException) -> str:
+    """What went wrong, in a line."""
+    if isinstance(error, Refused):
+        return error.outcome.message
+    return error.message if isinstance(error, TenureError) else f"{type(error).__name__}: {error}"

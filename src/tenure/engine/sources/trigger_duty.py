@@ -1,0 +1,147 @@
+"""The leader's duty of triggers: what the log of a project asks for is made, each event once, none left out.
+
+One reading serves all triggers of a project. What was read and what was made of it are one transaction, under the
+leader's term and the project's write lock, behind which sequences are in the order of commits: so no event that
+commits late can come before the cursor, a crash reads the page again, and a leader that was deposed writes nothing.
+What an event makes has the event's id as its key, which would keep it one if all of that were wrong.
+
+The end of a dag is an event like any other; what it triggers stands in the dag itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tenure.core import triggers as rule
+from tenure.core.commands import Principal
+from tenure.core.events import Event
+from tenure.core.records import Cursor, Dag, Project, Trigger, replace
+from tenure.engine.runtime.settle import Report
+from tenure.engine.runtime.unit_of_work import Work
+from tenure.engine.sources.event_values import depth_of, event_values, values_of
+from tenure.engine.sources.template_tasks import Cause, Made, attempt, projects_here, template_of
+from tenure.engine.sources.triggers import MOST, READER
+
+if TYPE_CHECKING:
+    from tenure.engine.runtime.engine import Engine
+
+PAGE = 500  # events a transaction
+FIRINGS = 50  # a transaction
+MOST_TURNS = 100  # in one project, before the next
+
+
+def projects_with_news(engine: Engine, now: int) -> Sequence[str]:
+    """Projects whose log goes on behind what was read of it."""
+    with engine.store.begin(engine.tenant, write=False) as tx:
+        here = projects_here(tx)
+        return [
+            cursor.project
+            for cursor in tx.find(Cursor, {"id": READER})
+            if cursor.project in here and tx.events({"project": cursor.project}, after=cursor.sequence, limit=1)
+        ]
+
+
+def hear(engine: Engine, project: str) -> Report:
+    """Read what is new, a page a transaction, and make what it asks for."""
+    report = Report()
+
+    def decide(work: Work) -> bool:
+        settings, cursor = work.get(Project, project, project), work.get(Cursor, project, READER)
+        if settings is None or cursor is None:
+            return False
+        events = work.tx.events({"project": project}, after=cursor.sequence, limit=PAGE)
+        already = len(work.events)
+        read = _hear(work, settings, events)
+        if read:
+            work.put(replace(cursor, sequence=events[read - 1].sequence))
+        report.told.update(event.kind for event in work.events[already:])
+        return read < len(events) or len(events) == PAGE
+
+    for _ in range(MOST_TURNS):
+        if not engine.transact((project,), decide):
+            break
+    return report
+
+
+def _hear(work: Work, project: Project, events: Sequence[Event]) -> int:
+    """How many of them were dealt with, which is all unless they make very much."""
+    enabled = {"project": project.id, "enabled": True}
+    ours = {row.id: rule.kinds_of(row.kind) for row in work.find(Trigger, enabled, limit=MOST) if row.signature is None}
+    fired = 0
+    for number, event in enumerate(events):
+        if fired >= FIRINGS:
+            return number
+        fired += sum(
+            _ask(work, project, name, event) for name, kinds in ours.items() if event.kind in kinds
+        ) + _end_of_dag(work, project, event)
+    return len(events)
+
+
+def _ask(work: Work, project: Project, name: str, event: Event) -> bool:
+    """Whether the trigger took the event up."""
+    row = work.get(Trigger, project.id, name)
+    if row is None or event.sequence <= row.behind:
+        return False
+    needs_more = rule.roots_of(row.filter) - {"event"}
+    values = values_of(work, event) if needs_more else {"event": event_values(event)}
+    if not rule.fits(row.filter, values):
+        return False
+    depth = depth_of(work, event) + 1
+    if depth > rule.DEEPEST:
+        hold_back(work, row, f"{event.key or event.kind} came of {rule.DEEPEST} triggers, one after the other")
+        return True
+    if rule.is_spent(row, work.now):
+        hold_back(work, row, f"it has fired {row.most} times in this hour")
+        return True
+    work.begin_command(Principal(), event.trace_id)
+    told = {"trigger": {"name": name, "event": event.id, "depth": depth}}
+    cause = Cause(f"trigger:{name}:{event.id}", f"trigger:{name}", event.time, values_of(work, event), told)
+    fire(work, project, row, cause, event=event.id, kind=event.kind, sequence=event.sequence)
+    return True
+
+
+def fire(work: Work, project: Project, row: Trigger, cause: Cause, **details: Any) -> Made | str:
+    """Make what the trigger's template asks for, and tell of it; or why it could not be."""
+    made = attempt(work, project, template_of(row.template), cause)
+    if isinstance(made, str):
+        row = replace(row, failed=row.failed + 1, last_at=work.now, last_error=made)
+        work.record("trigger.failed", row, project=project.id, level="error", message=made,
+                    details={"trigger": row.id, **details})  # fmt: skip
+        return made
+    if not made.again:
+        row = replace(rule.counted(row, work.now), last_made=made.name)
+        told = {"trigger": row.id, "made": made.name, "tasks": len(made.tasks), **details}
+        work.record("trigger.fired", row, project=project.id, details=told)
+    return made
+
+
+def hold_back(work: Work, row: Trigger, why: str) -> None:
+    """Count what it did not do; told once an hour, so that a loop does not fill the log either."""
+    row = replace(row, held_back=row.held_back + 1)
+    if row.told_at is not None and work.now < row.told_at + rule.HOUR:
+        work.put(row)
+        return
+    work.record("trigger.held_back", replace(row, told_at=work.now), project=row.project, level="warning",
+                message=why, details={"trigger": row.id})  # fmt: skip
+
+
+def _end_of_dag(work: Work, project: Project, event: Event) -> bool:
+    status = rule.DAG_ENDS.get(event.kind)
+    dag = work.get(Dag, project.id, str(event.details.get("dag"))) if status is not None else None
+    template = dag.on_end.get(status or "") if dag is not None else None
+    if dag is None or template is None:
+        return False
+    work.begin_command(Principal(), event.trace_id)
+    told = {"trigger": {"name": dag.id, "event": event.id, "depth": depth_of(work, event) + 1}}
+    key = f"dag:{dag.id}:{event.details.get('run')}:{status}"
+    made = attempt(
+        work, project, template_of(template), Cause(key, f"trigger:{dag.id}", event.time, values_of(work, event), told)
+    )
+    details: dict[str, Any] = {"dag": dag.id, "event": event.id, "kind": event.kind, "sequence": event.sequence}
+    if isinstance(made, str):
+        work.record("trigger.failed", project=project.id, level="error", message=made, details=details)
+    elif not made.again:
+        details |= {"made": made.name, "tasks": len(made.tasks)}
+        work.record("trigger.fired", project=project.id, details=details)
+    return True

@@ -1,0 +1,248 @@
+"""Triggers: setting them, trying them, looking at them. `firing` makes what events ask for, `delivering` what comes
+from outside.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tenure.core import commands, inputs, signatures, templates
+from tenure.core import queries as q
+from tenure.core import triggers as rule
+from tenure.core.digests import digest_of
+from tenure.core.errors import InvalidInput, LimitReached, NotFound
+from tenure.core.outcomes import Outcome
+from tenure.core.records import Cursor, Trigger, replace
+from tenure.engine.runtime.references import project_of
+from tenure.engine.runtime.repeats import check_same
+from tenure.engine.runtime.unit_of_work import Handlers, Reads, Work
+from tenure.engine.sources.event_values import values_of
+from tenure.engine.sources.schedules import check_source_name
+from tenure.engine.sources.template_tasks import rehearse, shown, template_of
+
+if TYPE_CHECKING:
+    from tenure.core.views import TriggerInFull, TriggerView
+
+READER = "triggers"  # the name of their cursor
+MOST = 200  # triggers of a project: each is held against every event
+LONGEST_GRACE = 30 * 24 * 3600.0
+LOOKED_BACK = 1000  # events, for one to try a trigger with
+HINT = "keep it now: it is not shown again"
+
+
+# --- commands -----------------------------------------------------------------------------------------------
+
+
+def set_trigger(work: Work, cmd: commands.SetTrigger) -> Outcome:
+    project = project_of(work, cmd.project)
+    name = check_source_name(cmd.trigger, "trigger")
+    rule.check_kind(cmd.on)
+    where = rule.check_filter(cmd.where)
+    rule.check_most(cmd.most)
+    templates.check_template(cmd.template)
+    rehearse(work, project, cmd.template, SAMPLE, lambda _: None)
+    before = work.get(Trigger, cmd.project, name)
+    if before is None and work.tally(Trigger, {"project": cmd.project}, MOST) >= MOST:
+        raise LimitReached(f"{cmd.project} has {MOST} triggers, the most there may be", "take one away first")
+    row = before or Trigger(
+        project=cmd.project, id=name, kind="", filter={}, template={}, behind=last_sequence(work, cmd.project),
+        created_at=work.now, created_by=work.principal.name, changed_at=work.now,
+    )  # fmt: skip
+    if before is not None and before.kind != cmd.on:  # what went before was not for it
+        row = replace(row, behind=last_sequence(work, cmd.project))
+    wanted = replace(
+        row, kind=cmd.on, filter=where, most=cmd.most, template=templates.stored(cmd.template),
+        signature=_form(cmd),
+    )  # fmt: skip
+    wanted, secret = _with_secret(work, cmd, before, wanted)
+    if wanted == before:
+        return _shown(work, "UNCHANGED", wanted, secret)
+    if cmd.on != rule.WEBHOOK:
+        listen(work, cmd.project)
+    wanted = replace(wanted, changed_at=work.now)
+    _record(work, "trigger.set", wanted)
+    return _shown(work, "UPDATED" if before else "CREATED", wanted, secret)
+
+
+def _form(cmd: commands.SetTrigger) -> str | None:
+    if cmd.on == rule.WEBHOOK:
+        return inputs.check_choice(cmd.signature, signatures.FORMS, "signature")
+    if cmd.secret is not None:
+        raise InvalidInput(f"secret: a trigger on {cmd.on} has none", "only on = webhook is signed")
+    return None
+
+
+def _with_secret(
+    work: Work, cmd: commands.SetTrigger, before: Trigger | None, row: Trigger
+) -> tuple[Trigger, str | None]:
+    """The trigger with its key, and the secret to show: a new one, or what this very request was shown before."""
+    if row.signature is None:
+        return replace(row, secret=b"", previous=b"", previous_until=None), None
+    if before is not None and _is_repeat(work, before, cmd):
+        return replace(row, secret=before.secret), signatures.spelled(row.signature, before.secret)
+    if before is not None and before.secret and before.signature == row.signature and cmd.secret is None:
+        return row, None
+    return _keyed(work, cmd, row, cmd.secret)
+
+
+def _keyed(
+    work: Work, cmd: commands.SetTrigger | commands.RotateSecret, row: Trigger, given: str | None
+) -> tuple[Trigger, str]:
+    form = row.signature or signatures.STANDARD
+    key = (
+        signatures.key_of(form, given)
+        if given is not None
+        else signatures.new_key(form, work.chance.token(signatures.SECRET_BYTES))
+    )
+    digest = None if cmd.request_id is None else digest_of(cmd, work.principal.owner)
+    row = replace(row, secret=key, request_id=cmd.request_id, request_hash=digest)
+    return row, signatures.spelled(form, key)
+
+
+def _is_repeat(work: Work, row: Trigger, cmd: commands.SetTrigger | commands.RotateSecret) -> bool:
+    """Whether this request has made the secret already: then it gets the same."""
+    if cmd.request_id is None or row.request_id != cmd.request_id:
+        return False
+    check_same(row.request_hash, cmd, work.principal.owner)
+    return True
+
+
+def rotate_secret(work: Work, cmd: commands.RotateSecret) -> Outcome:
+    row = named(work, cmd.project, cmd.trigger)
+    grace = inputs.micros(cmd.grace, "grace", high=LONGEST_GRACE)
+    if row.signature is None:
+        raise InvalidInput(f"trigger {row.id} hears {row.kind}: it has no secret", "only on = webhook is signed")
+    if _is_repeat(work, row, cmd):
+        return replace(_shown(work, "UPDATED", row, signatures.spelled(row.signature, row.secret)), again=True)
+    before = row.secret if grace else b""
+    row, secret = _keyed(work, cmd, row, cmd.secret)
+    row = replace(row, previous=before, previous_until=work.now + grace if grace else None, changed_at=work.now)
+    _record(work, "trigger.rotated", row)
+    return _shown(work, "UPDATED", row, secret)
+
+
+def pause_trigger(work: Work, cmd: commands.PauseTrigger) -> Outcome:
+    row = named(work, cmd.project, cmd.trigger)
+    if not row.enabled:
+        return _shown(work, "UNCHANGED", row)
+    row = replace(row, enabled=False)
+    _record(work, "trigger.paused", row)
+    return _shown(work, "UPDATED", row)
+
+
+def resume_trigger(work: Work, cmd: commands.ResumeTrigger) -> Outcome:
+    row = named(work, cmd.project, cmd.trigger)
+    if row.enabled:
+        return _shown(work, "UNCHANGED", row)
+    row = replace(row, enabled=True, behind=last_sequence(work, cmd.project))
+    _record(work, "trigger.resumed", row)
+    return _shown(work, "UPDATED", row)
+
+
+def remove_trigger(work: Work, cmd: commands.RemoveTrigger) -> Outcome:
+    row = named(work, cmd.project, cmd.trigger)
+    work.record("trigger.removed", project=row.project, removed=[row], details={"trigger": row.id})
+    return Outcome(outcome="UPDATED", command_id=work.command_id, message=f"trigger {row.id} is gone")
+
+
+def try_trigger(work: Work, cmd: commands.TryTrigger) -> Outcome:
+    """What it would make of a sample; an answer, never a deed."""
+    row = named(work, cmd.project, cmd.trigger)
+    values = cmd.sample if cmd.sample is not None else _last_heard(work, row)
+    if not rule.fits(row.filter, values):
+        return Outcome(outcome="OK", tasks=(), trigger=view(row), message="it does not fit: nothing would be made")
+    project, template = project_of(work, cmd.project), template_of(row.template)
+    tasks = rehearse(work, project, template, values, lambda made: shown(work, made))
+    return Outcome(outcome="OK", tasks=tasks, trigger=view(row), message="nothing was stored; it would make:")
+
+
+def _last_heard(work: Work, row: Trigger) -> dict[str, Any]:
+    if row.kind == rule.WEBHOOK:
+        raise InvalidInput(f"trigger {row.id}: deliveries are not kept", 'give a sample, as in {"body": {…}}')
+    last = last_sequence(work, row.project)
+    where = {"project": row.project, "kind": tuple(sorted(rule.kinds_of(row.kind)))}
+    found = work.tx.events(where, after=max(0, last - LOOKED_BACK), limit=1, last=True)
+    if not found:
+        raise NotFound(f"no {row.kind} among the last events", 'give a sample, as in {"event": {…}}')
+    return values_of(work, found[0])
+
+
+# --- what they share ----------------------------------------------------------------------------------------
+
+
+def listen(work: Work, project: str) -> None:
+    """Have the log of the project read from here on, for whatever wants to be told."""
+    if work.get(Cursor, project, READER) is None:
+        work.put(Cursor(project=project, id=READER, sequence=last_sequence(work, project)))
+
+
+def last_sequence(work: Work, project: str) -> int:
+    """Of the project's log as it is stored; what this transaction appends comes behind it."""
+    last = work.tx.events({"project": project}, limit=1, last=True)
+    return last[0].sequence if last else 0
+
+
+def named(work: Work, project: str, name: str) -> Trigger:
+    project_of(work, project)
+    row = work.get(Trigger, project, name) if len(name) <= inputs.LONGEST_NAME else None
+    if row is None:
+        known = [t.id for t in work.find(Trigger, {"project": project}, limit=MOST)]
+        raise NotFound(f"no trigger {name[:80]!r} in project {project}{inputs.suggestion(name, known)}")
+    return row
+
+
+class _Any(dict[str, Any]):
+    """Has something at every path."""
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return _Any()
+
+
+SAMPLE = dict.fromkeys(templates.ROOTS, _Any())  # by which a template can be tried before anything has happened
+
+
+def _record(work: Work, kind: str, row: Trigger) -> None:
+    work.record(kind, row, project=row.project, details={"trigger": row.id, "on": row.kind})
+
+
+def _shown(work: Work, outcome: str, row: Trigger, secret: str | None = None) -> Outcome:
+    return Outcome(
+        outcome=outcome, command_id=work.command_id if outcome != "UNCHANGED" else None, trigger=view(row),
+        secret=secret, hint=HINT if secret is not None else None,
+    )  # fmt: skip
+
+
+# --- looks --------------------------------------------------------------------------------------------------
+
+
+def triggers(work: Work, project: str) -> list[TriggerView]:
+    project_of(work, project)
+    return [view(row) for row in work.find(Trigger, {"project": project}, limit=MOST)]
+
+
+def trigger(work: Work, project: str, name: str) -> TriggerInFull:
+    row = named(work, project, name)
+    return {**view(row), "template": row.template}
+
+
+def view(row: Trigger) -> TriggerView:
+    return {
+        "name": row.id, "on": row.kind, "filter": row.filter, "enabled": row.enabled, "most": row.most,
+        "title": row.template["tasks"][0]["title"], "tasks": len(row.template["tasks"]), "signature": row.signature,
+        "previous_until": row.previous_until, "fired": row.fired, "failed": row.failed, "held_back": row.held_back,
+        "last_at": row.last_at, "last_made": row.last_made, "last_error": row.last_error,
+        "created_by": row.created_by, "created_at": row.created_at, "changed_at": row.changed_at,
+    }  # fmt: skip
+
+
+HANDLERS: Handlers = {
+    commands.SetTrigger: set_trigger,
+    commands.PauseTrigger: pause_trigger,
+    commands.ResumeTrigger: resume_trigger,
+    commands.RemoveTrigger: remove_trigger,
+    commands.RotateSecret: rotate_secret,
+    commands.TryTrigger: try_trigger,
+}
+
+
+READS: Reads = {q.Triggers: triggers, q.Trigger: trigger}

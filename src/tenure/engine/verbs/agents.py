@@ -1,0 +1,301 @@
+"""Agents, sessions and processes: registering, signs of life, draining, leaving, being gone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tenure.core import claims, commands, ids, inputs, lifecycle, roles, settle, team
+from tenure.core.errors import InvalidInput, LimitReached, NotFound, TooLarge
+from tenure.core.filters import Present
+from tenure.core.outcomes import Outcome
+from tenure.core.processes import check_process, process_of, text_of
+from tenure.core.records import Agent, Claim, Message, Project, Row, Session, Task, replace
+from tenure.engine.runtime.effects import brief_of, current_claim, end_agent, spread
+from tenure.engine.runtime.references import project_of
+from tenure.engine.runtime.unit_of_work import Handlers, Work
+
+if TYPE_CHECKING:
+    from tenure.core.views import AgentView
+
+MOST_PROCESSES = 1000  # told of in one command
+TERMINATED = "terminated"  # the directive of an agent that an operator has ended
+MOST_MAIL = 1000  # unread messages are counted no further
+
+
+def known_agent(work: Work, project: str, name: str, type: str | None = None) -> Agent:
+    """The agent's row, made on first sight; being heard of is written at most every 15 s."""
+    agent = work.get(Agent, project, name)
+    if agent is None:
+        ids.check_name(name, "agent")
+        agent = Agent(project=project, id=name, registered_at=work.now, last_seen=work.now)
+        if type:
+            agent = replace(agent, type=type)
+        work.record("agent.registered", agent, project=project, agent=name)
+        return agent
+    return seen(work, agent)
+
+
+def seen(work: Work, agent: Agent) -> Agent:
+    """What an operator has said of it stays: neither a drain nor an end is lifted by a sign of life."""
+    is_ended = agent.terminated_at is not None and agent.left_at is not None
+    if not is_ended and (agent.left_at is not None or agent.stale):
+        agent = replace(agent, left_at=None, stale=False, last_seen=work.now)
+        work.record("agent.recovered", agent, project=agent.project, agent=agent.id)
+    elif work.now - agent.last_seen >= team.PRESENCE:
+        agent = work.put(replace(agent, last_seen=work.now))
+    return agent
+
+
+def known_session(work: Work, project: Project, id: str, agent: str, user: str | None) -> Session:
+    """The session's row, made on first sight."""
+    session = work.get(Session, project.id, id)
+    if session is not None:
+        roles.check_mine(work.principal, session.agent, f"session {id}")
+    if session is None or _is_over(work, session):
+        ids.check_name(id, "session")
+        _check_session_limit(work, project)
+        began = session.created_at if session else work.now
+        session = Session(project=project.id, id=id, agent=agent, user=user, created_at=began, last_activity=work.now)
+        work.record("session.started", session, project=project.id, agent=agent, session=id)
+        return session
+    return active(work, session)
+
+
+def user_of(work: Work, said: str | None) -> str | None:
+    """For whom it is done; whoever signed in is not asked."""
+    return said if work.principal.key is None else work.principal.user
+
+
+def active(work: Work, session: Session, *, held: bool = False) -> Session:
+    """A sign of life, written at most every 15 s like an agent's; one that is over stays so.
+
+    `held`: it came from a holder, whose session cannot be over by its silence.
+    """
+    if work.now - session.last_activity < team.PRESENCE:
+        return session
+    if not (session.ended_at is not None if held else _is_over(work, session)):
+        session = work.put(replace(session, last_activity=work.now))
+    return session
+
+
+def _is_over(work: Work, session: Session) -> bool:
+    """As the sweep will say, or has said."""
+    if session.ended_at is not None:
+        return True
+    idle = work.now - session.last_activity >= team.SESSION_IDLE
+    return idle and team.is_over(session, _holds(work, session), work.now)
+
+
+def _check_session_limit(work: Work, project: Project) -> None:
+    most = project.limits.get("max_active_sessions")
+    if most is None:
+        return
+    open_ = work.find(Session, {"project": project.id, "ended_at": Present(False)})
+    if sum(not _is_over(work, s) for s in open_) >= most:
+        raise LimitReached(
+            f"project {project.id} has max_active_sessions = {most} sessions",
+            "end one, or ask an admin to raise the limit",
+        )
+
+
+def _holds(work: Work, session: Session) -> int:
+    return len(work.find(Task, {"project": session.project, "session": session.id}))
+
+
+def register(work: Work, cmd: commands.Register) -> Outcome:
+    project = project_of(work, cmd.project)
+    ids.check_name(cmd.agent, "agent")
+    for what in ("capabilities", "models", "tracks"):
+        inputs.check_list(getattr(cmd, what), what)
+    if cmd.max_concurrent_tasks is not None and cmd.max_concurrent_tasks < 1:
+        raise InvalidInput(f"max_concurrent_tasks {cmd.max_concurrent_tasks}: at least 1")
+    before = work.get(Agent, cmd.project, cmd.agent)
+    agent = Agent(
+        project=cmd.project, id=cmd.agent, type=cmd.type, capabilities=tuple(sorted(set(cmd.capabilities))),
+        models=cmd.models, region=cmd.region, tracks=cmd.tracks, max_concurrent_tasks=cmd.max_concurrent_tasks,
+        host=cmd.host, boot=cmd.boot, pid=cmd.pid, pid_start=cmd.pid_start,
+        heartbeat=inputs.micros(cmd.heartbeat, "heartbeat", low=1, high=3600),
+        stale_after=inputs.micros(cmd.stale_after, "stale_after", low=1, high=86400),
+        registered_at=before.registered_at if before else work.now, last_seen=work.now, **_said_by_operators(before),
+        troubles=before.troubles if before else 0, cool_until=before.cool_until if before else None,
+    )  # fmt: skip
+    work.record("agent.updated" if before else "agent.registered", agent, project=cmd.project, agent=cmd.agent)
+    if cmd.session is not None:
+        known_session(work, project, cmd.session, cmd.agent, user_of(work, cmd.user))
+    return Outcome(
+        outcome="UPDATED" if before else "CREATED", agent=agent_view(work, agent), command_id=work.command_id
+    )
+
+
+def _said_by_operators(agent: Agent | None) -> dict[str, Any]:
+    """What stays when the agent tells anew what it is."""
+    if agent is None:
+        return {}
+    ended = agent.terminated_at
+    return {
+        "draining": agent.draining, "terminated_at": ended, "terminated_for": agent.terminated_for,
+        "left_at": agent.left_at if ended is not None else None,
+    }  # fmt: skip
+
+
+def heartbeat(work: Work, cmd: commands.Heartbeat) -> Outcome:
+    """A sign of life; renews no lease, brings back how much mail waits."""
+    project = project_of(work, cmd.project)
+    inputs.check_choice(cmd.health, team.HEALTH, "health")
+    inputs.check_text(cmd.step or "", "step", 1000)
+    agent = known_agent(work, cmd.project, cmd.agent)
+    work.put(
+        replace(
+            agent, last_seen=work.now, health=cmd.health, step=cmd.step, memory_mb=cmd.memory_mb,
+            cpu_percent=cmd.cpu_percent,
+        )
+    )  # fmt: skip
+    if cmd.session is not None:
+        known_session(work, project, cmd.session, cmd.agent, None)
+    if agent.terminated_at is not None:
+        return Outcome(
+            outcome="OK", mail=unread(work, cmd.project, cmd.agent), directive=TERMINATED,
+            directive_text=ended_text(agent),
+        )  # fmt: skip
+    wanted = {t.wanted for t in work.find(Task, {"project": cmd.project, "agent": cmd.agent})}
+    return Outcome(
+        outcome="OK", mail=unread(work, cmd.project, cmd.agent),
+        directive="pause" if "pause" in wanted else "warn" if "warn" in wanted else "continue",
+    )  # fmt: skip
+
+
+def unread(work: Work, project: str, agent: str) -> int:
+    return work.tally(Message, {"project": project, "recipient": agent, "read_at": Present(False)}, MOST_MAIL)
+
+
+def _existing(work: Work, project: str, name: str) -> Agent:
+    agent = work.get(Agent, project, name)
+    if agent is None:
+        raise NotFound(f"no agent {name[:80]!r} in project {project}")
+    return agent
+
+
+def drain(work: Work, cmd: commands.Drain) -> Outcome:
+    project_of(work, cmd.project)
+    agent = _existing(work, cmd.project, cmd.agent)
+    if agent.draining:
+        return Outcome(outcome="UNCHANGED", agent=agent_view(work, agent))
+    agent = replace(agent, draining=True)
+    work.record("agent.draining", agent, project=cmd.project, agent=agent.id)
+    return Outcome(outcome="UPDATED", agent=agent_view(work, agent), command_id=work.command_id)
+
+
+def terminate(work: Work, cmd: commands.Terminate) -> Outcome:
+    project_of(work, cmd.project)
+    agent = _existing(work, cmd.project, cmd.agent)
+    inputs.check_text(cmd.reason, "reason", 1000)
+    holding = {"project": cmd.project, "agent": agent.id}
+    if agent.terminated_at is not None and (cmd.graceful or not work.find(Task, holding, limit=1)):
+        return Outcome(outcome="UNCHANGED", agent=agent_view(work, agent))
+    agent = replace(
+        agent, terminated_at=agent.terminated_at or work.now, terminated_for=cmd.reason or agent.terminated_for
+    )
+    work.record(
+        "agent.terminating", agent, project=cmd.project, agent=agent.id, message=cmd.reason,
+        details={"graceful": cmd.graceful},
+    )  # fmt: skip
+    freed = () if cmd.graceful else give_back(work, holding, lifecycle.SUPERSEDED_BY, "task.recovered")
+    agent = end_agent(work, work.get(Agent, cmd.project, agent.id) or agent)
+    return Outcome(outcome="UPDATED", changed=freed, agent=agent_view(work, agent), command_id=work.command_id)
+
+
+def resume(work: Work, cmd: commands.ResumeAgent) -> Outcome:
+    """Lift what operators have said of it: drain and terminate. It comes back with its next sign of life."""
+    project_of(work, cmd.project)
+    agent = _existing(work, cmd.project, cmd.agent)
+    if not agent.draining and agent.terminated_at is None:
+        return Outcome(outcome="UNCHANGED", agent=agent_view(work, agent))
+    agent = replace(agent, draining=False, terminated_at=None, terminated_for=None)
+    work.record("agent.resumed", agent, project=cmd.project, agent=agent.id)
+    return Outcome(outcome="UPDATED", agent=agent_view(work, agent), command_id=work.command_id)
+
+
+def ended_text(agent: Agent) -> str:
+    why = f": {agent.terminated_for}" if agent.terminated_for else ""
+    return f"agent {agent.id} was terminated by an operator{why}"
+
+
+def leave(work: Work, cmd: commands.Leave) -> Outcome:
+    project_of(work, cmd.project)
+    session = work.get(Session, cmd.project, cmd.session)
+    if session is None:
+        raise NotFound(f"no session {cmd.session[:80]!r} in project {cmd.project}")
+    roles.check_mine(work.principal, session.agent, f"session {session.id}")
+    if _is_over(work, session):
+        return Outcome(outcome="UNCHANGED")
+    freed = give_back(work, {"project": cmd.project, "session": session.id}, lifecycle.RELEASED_BY, "task.released")
+    rows: list[Row] = [replace(session, ended_at=work.now)]
+    others = work.find(Session, {"project": cmd.project, "agent": session.agent, "ended_at": Present(False)})
+    work.record("session.ended", *rows, project=cmd.project, agent=session.agent, session=session.id)
+    agent = work.get(Agent, cmd.project, session.agent)
+    if agent is not None and agent.left_at is None and all(s.id == session.id or _is_over(work, s) for s in others):
+        work.record("agent.left", replace(agent, left_at=work.now), project=cmd.project, agent=agent.id)
+    return Outcome(outcome="OK", changed=freed, command_id=work.command_id)
+
+
+def give_back(work: Work, where: dict[str, str], ending: lifecycle.Ending, kind: str) -> tuple[str, ...]:
+    """End every claim that matches; the keys of the tasks that are free again."""
+    freed = []
+    for task in work.find(Task, where):
+        if not claims.is_held(task):
+            continue
+        policy = brief_of(work, task).retry
+        free, over = claims.ended(task, current_claim(work, task), ending, work.now, retry=policy)
+        work.record(kind, over, task=free, agent=task.agent, session=task.session)
+        freed.append(task.key)
+    spread(work)
+    return tuple(freed)
+
+
+def gone(work: Work, cmd: commands.Gone) -> Outcome:
+    """End the claims of processes that were seen to have ended, as the end of their leases would; each is answerable.
+
+    A claim is found by its own process, so one that was taken over meanwhile is another's and stays.
+    """
+    project_of(work, cmd.project)
+    if len(cmd.processes) > MOST_PROCESSES:
+        raise TooLarge(f"{len(cmd.processes)} processes; at most {MOST_PROCESSES} at once")
+    wanted = tuple(text_of(check_process(process)) for process in cmd.processes)
+    freed = []
+    for claim in work.find(Claim, {"project": cmd.project, "process": wanted}):
+        task = work.get(Task, cmd.project, claim.task)
+        assert task is not None, claim.id
+        process = process_of(claim.process or "")
+        lost = settle.gone(task, claim, brief_of(work, task), work.now, work.chance.fraction())
+        assert lost.claim is not None, claim.id
+        work.record(
+            lost.kind, lost.claim, task=lost.task, agent=task.agent, session=task.session, level="warning",
+            message=f"process {process.pid} on {process.host} is gone",
+            details={**lost.details, "host": process.host, "pid": process.pid, "said_by": work.principal.name},
+        )  # fmt: skip
+        freed.append(task.key)
+    spread(work)
+    return Outcome(outcome="OK" if freed else "UNCHANGED", changed=tuple(sorted(freed)))
+
+
+def agent_view(work: Work, agent: Agent) -> AgentView:
+    held = [t for t in work.find(Task, {"project": agent.project, "agent": agent.id}) if claims.is_held(t)]
+    return {
+        "name": agent.id, "type": agent.type, "status": team.status(agent, len(held), work.now),
+        "capabilities": agent.capabilities, "models": agent.models, "tracks": agent.tracks, "region": agent.region,
+        "max_concurrent_tasks": agent.max_concurrent_tasks, "health": agent.health,
+        "tasks": tuple(t.key for t in held), "last_seen": agent.last_seen, "registered_at": agent.registered_at,
+        "cool_until": agent.cool_until, "host": agent.host, "pid": agent.pid, "draining": agent.draining,
+        "terminated_at": agent.terminated_at, "terminated_for": agent.terminated_for,
+    }  # fmt: skip
+
+
+HANDLERS: Handlers = {
+    commands.Register: register,
+    commands.Heartbeat: heartbeat,
+    commands.Drain: drain,
+    commands.Terminate: terminate,
+    commands.ResumeAgent: resume,
+    commands.Leave: leave,
+    commands.Gone: gone,
+}

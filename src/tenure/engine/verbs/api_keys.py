@@ -1,0 +1,190 @@
+"""API keys: making, rotating, revoking, listing. They belong to the store: their rows and events have no project.
+
+A secret leaves the engine once, in the answer to the command that made it, and is kept nowhere; so a repeated request
+cannot be given the same answer. It is given a new secret for the same key, and the one that nobody received is void.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tenure.core import commands, ids, inputs, keys, roles
+from tenure.core import queries as q
+from tenure.core.digests import digest_of
+from tenure.core.errors import Ambiguous, InvalidInput, NotFound
+from tenure.core.filters import Present
+from tenure.core.outcomes import Outcome
+from tenure.core.records import ApiKey, replace
+from tenure.engine.runtime.references import project_of
+from tenure.engine.runtime.repeats import check_same
+from tenure.engine.runtime.unit_of_work import Handlers, Reads, Work
+
+if TYPE_CHECKING:
+    from tenure.core.views import KeyView
+
+LONGEST_NAME = 100
+LONGEST_GRACE = 30 * 24 * 3600.0
+AnyKeyCommand = commands.CreateKey | commands.RotateKey | commands.RevokeKey
+
+
+def create_key(work: Work, cmd: commands.CreateKey) -> Outcome:
+    _check_place(work, cmd)
+    _check_wanted(work, cmd)
+    again = _sent_before(work, cmd)
+    if again is not None:
+        return _renewed(work, again, "CREATED")
+    lifetime = None if cmd.expires_in is None else inputs.micros(cmd.expires_in, "expires_in", low=1)
+    key = ApiKey(
+        project="", id=keys.new_id(work.chance.token(keys.ID_BYTES)), name=cmd.name, role=cmd.role,
+        user=cmd.user or cmd.name, agent=cmd.agent, projects=cmd.projects, created_at=work.now,
+        created_by=work.principal.name, expires_at=None if lifetime is None else work.now + lifetime,
+        capabilities=cmd.capabilities,
+        request_id=cmd.request_id, request_hash=_digest(work, cmd),
+    )  # fmt: skip
+    return _with_secret(work, "key.created", key, "CREATED")
+
+
+def rotate_key(work: Work, cmd: commands.RotateKey) -> Outcome:
+    """The secret before the last is void at once; the last one ends with the grace, or with its own time if sooner."""
+    _check_place(work, cmd)
+    grace = inputs.micros(cmd.grace, "grace", high=LONGEST_GRACE)
+    again = _sent_before(work, cmd)
+    if again is not None:
+        return _renewed(work, again, "UPDATED")
+    before = key_named(work, cmd.key)
+    if before.revoked_at is not None:
+        return Outcome(
+            outcome="DENIED_STATE", key=key_view(work, before), message=f"key {before.id} ({before.name}) is revoked",
+            hint="make a new one",
+        )  # fmt: skip
+    until = work.now + grace
+    expires = None
+    if before.expires_at is not None:
+        until = min(until, before.expires_at)
+        expires = work.now + before.expires_at - (before.rotated_at or before.created_at)
+    has_grace = until > work.now
+    key = replace(
+        before, previous=before.digest if has_grace else b"", previous_until=until if has_grace else None,
+        rotated_at=work.now, expires_at=expires, request_id=cmd.request_id, request_hash=_digest(work, cmd),
+    )  # fmt: skip
+    return _with_secret(work, "key.rotated", key, "UPDATED")
+
+
+def revoke_key(work: Work, cmd: commands.RevokeKey) -> Outcome:
+    _check_place(work, cmd)
+    key = key_named(work, cmd.key)
+    if key.revoked_at is not None:
+        return Outcome(outcome="UNCHANGED", key=key_view(work, key))
+    key = replace(key, revoked_at=work.now, previous=b"", previous_until=None)
+    _record(work, "key.revoked", key)
+    return Outcome(outcome="UPDATED", key=key_view(work, key), message=f"key {key.id} ({key.name}) is void")
+
+
+def key_named(work: Work, name: str) -> ApiKey:
+    """The key of that id, or the one unrevoked key of that name; one beyond the asker's reach looks unknown."""
+    who = work.principal
+    key = work.get(ApiKey, "", name)
+    found = [key] if key is not None else work.find(ApiKey, {"project": "", "name": name, "revoked_at": Present(False)})
+    mine = [k for k in found if keys.is_within(who.projects, k.projects)]
+    if not mine:
+        raise NotFound(f"no key {name[:80]!r} here")
+    if len(mine) > 1:
+        some = ", ".join(k.id for k in mine[:3])
+        raise Ambiguous(f"{name[:80]!r} is the name of several keys: {some}", "name it by its id")
+    keys.check_reach(who.role, who.projects, mine[0].role, mine[0].projects)
+    return mine[0]
+
+
+def _check_place(work: Work, cmd: AnyKeyCommand) -> None:
+    if cmd.project:
+        project_of(work, cmd.project)
+        raise InvalidInput("keys belong to the store: no project is named", "`projects` says where a key is good")
+
+
+def _check_wanted(work: Work, cmd: commands.CreateKey) -> None:
+    inputs.check_text(cmd.name, "name", LONGEST_NAME, required=True)
+    if not cmd.name.isprintable():
+        raise InvalidInput(f"name {cmd.name!r}: without line breaks and other control characters")
+    inputs.check_text(cmd.user or "", "user", inputs.LONGEST_NAME)
+    inputs.check_choice(cmd.role, roles.ROLES, "role")
+    who = work.principal
+    for name in inputs.check_list(cmd.projects, "project"):
+        roles.check_scope(who, name)
+        project_of(work, name)
+    keys.check_reach(who.role, who.projects, cmd.role, cmd.projects)
+    for name in inputs.check_list(cmd.capabilities, "capability"):
+        inputs.check_choice(name, roles.CAPABILITIES, "capability")
+    if cmd.agent is not None:
+        ids.check_name(cmd.agent, "agent")
+        if cmd.role != "agent":
+            raise InvalidInput(f"agent {cmd.agent[:80]!r}: only a key of the role agent speaks for one")
+
+
+def _digest(work: Work, cmd: commands.Command) -> str | None:
+    return None if cmd.request_id is None else digest_of(cmd, work.principal.owner)
+
+
+def _sent_before(work: Work, cmd: commands.CreateKey | commands.RotateKey) -> ApiKey | None:
+    """The key that this request has made or rotated already."""
+    if cmd.request_id is None:
+        return None
+    found = work.find(ApiKey, {"project": "", "request_id": cmd.request_id})
+    if not found:
+        return None
+    check_same(found[0].request_hash, cmd, work.principal.owner)
+    return key_named(work, found[0].id)
+
+
+def _renewed(work: Work, key: ApiKey, outcome: str) -> Outcome:
+    if key.revoked_at is not None:
+        return Outcome(outcome="DENIED_STATE", key=key_view(work, key), message=f"key {key.id} is revoked by now")
+    return replace(_with_secret(work, "key.rotated", key, outcome), again=True)
+
+
+def _with_secret(work: Work, kind: str, key: ApiKey, outcome: str) -> Outcome:
+    secret = keys.new_secret(work.chance.token(keys.SECRET_BYTES))
+    key = replace(key, digest=keys.digest_of(secret))
+    _record(work, kind, key)
+    return Outcome(
+        outcome=outcome, key=key_view(work, key), secret=keys.spelled(key.id, secret),
+        message=f"key {key.id} ({key.name})", hint="keep it now: it is not shown again",
+    )  # fmt: skip
+
+
+def _record(work: Work, kind: str, key: ApiKey) -> None:
+    details = {"key": key.id, "name": key.name, "role": key.role, "by": work.principal.name}
+    work.record(kind, key, project="", details=details)
+
+
+# --- looks --------------------------------------------------------------------------------------------------
+
+
+def keys_seen(work: Work, project: str, *, ended: bool = False) -> list[KeyView]:
+    """The keys that whoever looks may know of, oldest first."""
+    only = work.principal.projects
+    found = work.find(ApiKey, {"project": ""}, order="created_at")
+    return [
+        key_view(work, key)
+        for key in found
+        if keys.is_within(only, key.projects) and (ended or keys.is_live(key, work.now))
+    ]
+
+
+def key_view(work: Work, key: ApiKey) -> KeyView:
+    return {
+        "id": key.id, "name": key.name, "role": key.role, "status": keys.status(key, work.now), "user": key.user,
+        "agent": key.agent, "projects": key.projects, "capabilities": key.capabilities, "created_at": key.created_at,
+        "created_by": key.created_by, "used_at": key.used_at, "rotated_at": key.rotated_at,
+        "previous_until": key.previous_until, "expires_at": key.expires_at,
+        "revoked_at": key.revoked_at,
+    }  # fmt: skip
+
+
+HANDLERS: Handlers = {
+    commands.CreateKey: create_key,
+    commands.RotateKey: rotate_key,
+    commands.RevokeKey: revoke_key,
+}
+
+
+READS: Reads = {q.Keys: keys_seen}

@@ -1,0 +1,89 @@
+"""A new description of a held task: what its holder is told, and how it says that it has seen it.
+
+While `Task.unseen_since` is set there is a newer description than the holder knows: its signs of life are answered with
+the directive `changed` and the difference, and its result is not accepted.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tenure.core import claims
+from tenure.core.errors import InvalidInput
+from tenure.core.outcomes import Outcome
+from tenure.core.records import Brief, Task, replace
+from tenure.engine.reads import task_view
+from tenure.engine.runtime.effects import brief_of
+from tenure.engine.runtime.unit_of_work import Work
+
+_HUNG = "no sign of progress past the estimated completion"
+
+
+def directive(work: Work, task: Task) -> dict[str, Any]:
+    """For the answer to a sign of life: what the holder should do, and the news of its task."""
+    wanted = task.wanted or "continue"
+    return {"directive": wanted, "directive_text": _HUNG if wanted == "warn" else None, **news(work, task)}
+
+
+def news(work: Work, task: Task) -> dict[str, Any]:
+    """What has changed since the holder last saw it; nothing where it has seen all. A pause goes before it."""
+    if task.unseen_since is None or not claims.is_held(task):
+        return {}
+    said: dict[str, Any] = {"brief": task.brief_number, "diff": difference(work, task)}
+    if task.wanted != "pause":
+        text = f"the description was changed: read the difference, then say --seen {task.brief_number}"
+        said |= {"directive": "changed", "directive_text": text}
+    return said
+
+
+def difference(work: Work, task: Task) -> str:
+    """From the description that the holder saw to the one of now, as a unified diff."""
+    import difflib  # few tasks are changed while they are held, and a start stays cheap
+
+    brief = brief_of(work, task)
+    old, new = (str(task_view.unpacked(work, task.project, text) or "") for text in (brief.seen, brief.description))
+    names = (f"description {task.unseen_since}", f"description {task.brief_number}")
+    return "\n".join(difflib.unified_diff(old.splitlines(), new.splitlines(), *names, lineterm=""))
+
+
+def acknowledged(work: Work, task: Task, seen: int | None) -> Task:
+    """The task after its holder has said up to which number it has seen the description."""
+    if seen is None:
+        return task
+    if not 1 <= seen <= task.brief_number:
+        raise InvalidInput(f"seen {seen}: {task.key} has description {task.brief_number}", "read the answer's `brief`")
+    if task.unseen_since is None or seen < task.brief_number:
+        return task
+    brief = replace(brief_of(work, task), seen=None)
+    return work.record(
+        "task.change_seen", brief, task=replace(task, unseen_since=None), details={"brief": task.brief_number}
+    )
+
+
+def unseen(work: Work, task: Task) -> Outcome | None:
+    """The refusal of a result that is for an older description; the claim stays."""
+    if task.unseen_since is None or not claims.is_held(task):
+        return None
+    number = task.brief_number
+    return Outcome(
+        outcome="CHANGED", work_lost=False, state=task.state, generation=task.generation,
+        current_generation=task.generation, lease_until=task.lease_until, **news(work, task),
+        message=f"{task.key}: its description was changed since you last saw it; it is number {number} now",
+        hint=f"read the difference, do what it asks for, then submit with --seen {number}",
+    )  # fmt: skip
+
+
+def described(task: Task, before: Brief, after: Brief) -> tuple[Task, Brief]:
+    """Both rows where the description may be another: its number, and what a holder has not seen yet."""
+    if after.description == before.description:
+        return task, after
+    number = task.brief_number + 1
+    if not claims.is_held(task):
+        return replace(task, brief_number=number), replace(after, seen=None)
+    if task.unseen_since is None:
+        return replace(task, brief_number=number, unseen_since=task.brief_number), replace(
+            after, seen=before.description
+        )
+    if after.description == after.seen:  # back to what the holder knows
+        return replace(task, brief_number=number, unseen_since=None), replace(after, seen=None)
+    return replace(task, brief_number=number), after

@@ -1,0 +1,540 @@
+"""Claims: by name, or the best that an agent may take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tenure.core import claims, commands, eligibility, inputs, lifecycle, moves, priority, reservations, retry
+from tenure.core.digests import digest_of
+from tenure.core.eligibility import Profile
+from tenure.core.errors import InvalidInput
+from tenure.core.outcomes import Outcome
+from tenure.core.priority import Lane
+from tenure.core.processes import check_process, text_of
+from tenure.core.receipts import NONCE_BYTES, receipt_of
+from tenure.core.records import Agent, Brief, Claim, LastError, Project, Reservation, Task, replace
+from tenure.engine.models.model_choice import Cooling, route_for, told_of_model, tried, user_of
+from tenure.engine.reads import task_view
+from tenure.engine.runtime.effects import brief_of, current_claim, drop_left_over, living, spread
+from tenure.engine.runtime.lanes import Lanes
+from tenure.engine.runtime.references import project_of, task_named
+from tenure.engine.runtime.repeats import check_same
+from tenure.engine.runtime.unit_of_work import Handlers, Work
+from tenure.engine.verbs import agents
+from tenure.stores.port import Transaction
+
+if TYPE_CHECKING:
+    from tenure.core.budgets import Short
+    from tenure.core.views import TaskView
+
+MOST_AT_ONCE = 100
+MOST_GENERATIONS = 100  # claims of one task in a run, where the project sets no limit
+MOST_UNPAID = 500  # tasks that cannot be paid, looked at in one transaction
+COUNTED = 1000  # NO_TASK counts no further
+
+
+class Sent(NamedTuple):
+    """The request itself, by which a repeat is known, and the process whose end proves the holder gone."""
+
+    id: str | None = None
+    digest: str | None = None
+    process: str | None = None
+
+
+class Asker:
+    """Who wants to claim, and for how long; the same for every task it is offered."""
+
+    def __init__(self, work: Work, cmd: commands.Claim | commands.ClaimNext, sent: Sent | None = None) -> None:
+        self._work = work
+        self.project: Project = project_of(work, cmd.project)
+        self.lease = inputs.lease_of(cmd.lease, self.project)
+        self.agent: Agent = agents.known_agent(work, cmd.project, cmd.agent, cmd.agent_type)
+        self.user = agents.user_of(work, cmd.user)
+        self.session = agents.known_session(work, self.project, cmd.session, cmd.agent, self.user)
+        self.sent = sent or Sent()
+        inputs.check_size(cmd.metadata, "metadata", inputs.LARGEST_CLAIM_METADATA)
+        self.metadata = cmd.metadata
+
+    @cached_property
+    def profile(self) -> Profile:
+        """What it can do by its own word."""
+        return eligibility.profile_of(self.agent, self.project.stopped)
+
+    @cached_property
+    def cooling(self) -> Cooling:
+        return Cooling(self._work, self.project)
+
+    def waits(self, task: Task) -> bool:
+        """Are all models that it could use for the task rate limited?"""
+        return bool(self.project.limited) and self.cooling.waits(task, user_of(self.agent))
+
+
+def claim(work: Work, cmd: commands.Claim) -> Outcome:
+    sent, repeated = sending(work, cmd)
+    if repeated:
+        return _granted_again(work, repeated[0], sent.process)
+    asker = Asker(work, cmd, sent)
+    task = task_named(work, cmd.project, cmd.task)
+    denial = (
+        _denied_by_agent(asker)
+        or _denied_by_state(work, task, asker)
+        or _denied_by_line(task, asker)
+        or _denied_by_offer(task, asker)
+        or _denied_by_skill(task, asker)
+        or _denied_by_limit(work, asker)
+        or _denied_by_generations(work, task, asker)
+        or _denied_by_conflict(work, task, asker)
+        or _denied_by_budget(work, task, asker)
+    )
+    return denial or _grant(work, task, asker)
+
+
+def claim_next(work: Work, cmd: commands.ClaimNext) -> Outcome:
+    sent, repeated = sending(work, cmd)
+    if repeated:
+        return several([_granted_again(work, c, sent.process) for c in repeated], cmd.n)
+    if not 1 <= cmd.n <= MOST_AT_ONCE:
+        raise InvalidInput(f"n {cmd.n}: from 1 to {MOST_AT_ONCE} tasks at once")
+    inputs.check_list(cmd.capabilities or (), "capability")
+    asker = Asker(work, cmd, sent)
+    denial = _denied_by_agent(asker) or _denied_by_limit(work, asker)
+    if denial:
+        return denial
+    cooling = asker.agent.cool_until
+    if cooling is not None and cooling > work.now:
+        return Outcome(
+            outcome="NO_TASK", retry_at=cooling, retry_in=work.seconds_to(cooling),
+            message=f"agent {asker.agent.id} cools off after {asker.agent.troubles} failures of its own in a row",
+        )  # fmt: skip
+    held = work.find(Task, {"project": cmd.project, "session": cmd.session}, limit=claims.MOST_NAMED)
+    unfinished = tuple(t.key for t in held if claims.is_held(t))
+    search = Search(work, cmd, asker)
+    if (asker.project.funded or asker.project.parked) and search.is_closed():
+        return search.nothing(unfinished)
+    granted = []
+    for task in search:
+        granted.append(_grant(work, task, asker))
+        if len(granted) == cmd.n:
+            break
+        if (denial := _denied_by_limit(work, asker)) is not None:
+            break
+    if not granted:
+        return search.nothing(unfinished)
+    if unfinished:
+        granted[0] = replace(granted[0], unfinished=unfinished)
+    return several(granted, cmd.n)
+
+
+def several(granted: list[Outcome], n: int) -> Outcome:
+    if n == 1:
+        return granted[0]
+    first = granted[0]
+    return Outcome(outcome="GRANTED", claims=tuple(granted), unfinished=first.unfinished, again=first.again)
+
+
+# --- repeats ------------------------------------------------------------------------------------------------
+
+
+def sending(work: Work, cmd: commands.Claim | commands.ClaimNext) -> tuple[Sent, list[Claim]]:
+    """The request, and the claims that an earlier sending of it was given, whichever process sent it."""
+    sent = sent_of(cmd, work.principal)
+    if cmd.request_id is None or work.has_none(Claim, cmd.project, "request_id", cmd.request_id):
+        return sent, []
+    found = work.find(Claim, {"project": cmd.project, "request_id": cmd.request_id}, order="acquired_at")
+    if found:
+        check_same(found[0].request_hash, _without_process(cmd), work.principal.owner, "claim")
+    return sent, found
+
+
+def sent_of(cmd: commands.Claim | commands.ClaimNext, principal: commands.Principal) -> Sent:
+    process = None if cmd.process is None else text_of(check_process(cmd.process))
+    if cmd.request_id is None:
+        return Sent(process=process)
+    return Sent(cmd.request_id, digest_of(_without_process(cmd), principal.owner), process)
+
+
+def _without_process(cmd: commands.Claim | commands.ClaimNext) -> commands.Claim | commands.ClaimNext:
+    """A repeat may come from another process."""
+    return cmd if cmd.process is None else replace(cmd, process=None)
+
+
+def _granted_again(work: Work, claim: Claim, process: str | None) -> Outcome:
+    """The same receipt once more; it is the asking process that has it now."""
+    task = work.get(Task, claim.project, claim.task)
+    assert task is not None
+    if claim.state == "active" and claim.process != process:
+        claim = work.put(replace(claim, process=process))
+    return replace(_outcome(work, task, claim), again=True)
+
+
+# --- denials ------------------------------------------------------------------------------------------------
+
+
+def _denied_by_state(work: Work, task: Task, asker: Asker) -> Outcome | None:
+    code = claims.denial_by_state(task)
+    if code is None:
+        return None
+    if code == "DENIED_ACTIVE_CLAIM":
+        yours = task.session == asker.session.id
+        return Outcome(
+            outcome=code, holder=task.agent, yours=yours, generation=task.generation, lease_until=task.lease_until,
+            lease=_seconds(task.lease_until, work.now), state=task.state,
+            message=f"{task.key}: generation {task.generation} is held by agent {task.agent}"
+            + (" in this very session" if yours else ""),
+            hint="use the receipt of that claim" if yours else "take another task, or wait for the lease to end",
+        )  # fmt: skip
+    if code == "DENIED_NOT_READY":
+        waits = task_view.waits_for(work, task)
+        return Outcome(
+            outcome=code, state=task.state, waits_for=waits, retry_at=task.retry_at or task.not_before,
+            message=f"{task.key} is {task.state}" + (f", waits for {', '.join(waits[:5])}" if waits else ""),
+        )  # fmt: skip
+    return Outcome(outcome=code, state=task.state, message=f"{task.key} is {task.state}" + _because(task))
+
+
+def _because(task: Task) -> str:
+    return f": {task.reason}" if task.reason else ""
+
+
+def _denied_by_line(task: Task, asker: Asker) -> Outcome | None:
+    stop = eligibility.stop_of(asker.profile, *eligibility.scopes_of(task, asker.agent.id))
+    return stop and Outcome(outcome="DENIED_PAUSED", state=task.state, message=stop.sentence)
+
+
+def _denied_by_offer(task: Task, asker: Asker) -> Outcome | None:
+    if task.offer_to is None or task.offer_to == asker.agent.id:
+        return None
+    return Outcome(
+        outcome="DENIED_OFFERED", holder=task.offer_to, retry_at=task.offer_until, state=task.state,
+        message=f"{task.key} is held out to agent {task.offer_to}",
+    )  # fmt: skip
+
+
+def _denied_by_skill(task: Task, asker: Asker) -> Outcome | None:
+    lack = eligibility.lacks_skill(asker.profile, eligibility.lane_of_task(task))
+    message = f"{task.key} is not for agent {asker.agent.id}, which {lack.sentence}" if lack else ""
+    return lack and Outcome(outcome="DENIED_CAPABILITY", state=task.state, message=message)
+
+
+def _denied_by_agent(asker: Asker) -> Outcome | None:
+    agent = asker.agent
+    if agent.terminated_at is None:
+        return None
+    return Outcome(
+        outcome="DENIED_AGENT", directive=agents.TERMINATED, message=agents.ended_text(agent),
+        hint=f"end here; a person can let it work again with `tenure agent resume {agent.id}`",
+    )  # fmt: skip
+
+
+def _denied_by_limit(work: Work, asker: Asker) -> Outcome | None:
+    agent, limits = asker.agent, asker.project.limits
+    if agent.draining:
+        return Outcome(outcome="DENIED_LIMIT", message=f"agent {agent.id} is draining and takes nothing more")
+    allowed = agent.max_concurrent_tasks
+    if retry.is_half_open(agent):
+        allowed = 1
+    if allowed is not None:
+        holds = len(work.find(Task, {"project": agent.project, "agent": agent.id}, limit=allowed))
+        if holds >= allowed:
+            return Outcome(
+                outcome="DENIED_LIMIT",
+                message=f"agent {agent.id} holds {holds} tasks; max_concurrent_tasks is {allowed}",
+                hint="finish one, or register the agent with a higher max_concurrent_tasks",
+            )
+    most = limits.get("max_concurrent_claims")
+    if (
+        most is not None
+        and len(work.find(Task, {"project": agent.project, "state": lifecycle.HELD}, limit=most)) >= most
+    ):
+        return Outcome(
+            outcome="DENIED_LIMIT", message=f"project {agent.project} holds max_concurrent_claims = {most} claims",
+            hint="an admin can raise the limit max_concurrent_claims",
+        )  # fmt: skip
+    return None
+
+
+def _denied_by_generations(work: Work, task: Task, asker: Asker) -> Outcome | None:
+    """A limit reached dead-letters the task, so that it does not wedge."""
+    most = asker.project.limits.get("max_generations_per_task", MOST_GENERATIONS)
+    if task.generation < most or _claims_of_run(work, task, most) < most:
+        return None
+    message = f"claimed {most} times in this run without a result: max_generations_per_task = {most} is reached"
+    error = LastError(error_class="limit", message=message, generation=task.generation, at=work.now)
+    dead = replace(moves.dead_lettered(task, work.now), last_error=error, failed_at=work.now)
+    work.record("task.failed", task=dead, level="error", message=message)
+    spread(work)
+    return Outcome(
+        outcome="DENIED_LIMIT", state=lifecycle.DEAD_LETTERED,
+        message=f"{task.key}: {message}; it is a dead letter now",
+        hint="an admin can raise the limit; then a person retries the task",
+    )  # fmt: skip
+
+
+def _claims_of_run(work: Work, task: Task, most: int) -> int:
+    return work.tally(Claim, {"project": task.project, "task": task.id, "run": task.run}, most)
+
+
+def _patterns(brief: Brief) -> tuple[str, ...]:
+    needs = brief.constraints.get("needs", ())
+    return tuple(reservations.normalised(p) for p in (*brief.touches, *needs))
+
+
+def in_the_way(work: Work, task: Task, session: str) -> Reservation | None:
+    """A reservation that keeps the task from being claimed in this session."""
+    if not task.guarded:
+        return None
+    held = living(work, work.find(Reservation, {"project": task.project}))
+    patterns = _patterns(brief_of(work, task))
+    return reservations.in_the_way(patterns, "exclusive", held, task=task.id, session=session, now=work.now)
+
+
+def _denied_by_conflict(work: Work, task: Task, asker: Asker) -> Outcome | None:
+    other = in_the_way(work, task, asker.session.id)
+    if other is None:
+        return None
+    holder = work.get(Task, task.project, other.task) if other.task else None
+    name = holder.key if holder else other.id
+    return Outcome(
+        outcome="DENIED_CONFLICT", conflict=name, holder=other.agent, state=task.state,
+        message=f"{task.key} would overlap {other.pattern}, held by {other.agent} for {name}",
+    )  # fmt: skip
+
+
+def _counts(task: Task, asker: Asker) -> bool:
+    """Is there any budget that it may count in?"""
+    return bool(asker.project.funded) or task.capped
+
+
+def _denied_by_budget(work: Work, task: Task, asker: Asker) -> Outcome | None:
+    if not _counts(task, asker):
+        return None
+    from tenure.engine.budgets import budget_guard  # most projects have none, and a start stays cheap
+
+    short = budget_guard.short_of(work, asker.project, task, asker.agent.id)
+    return None if short is None else budget_guard.denied(work, task, short)
+
+
+# --- the best that an agent may take ------------------------------------------------------------------------
+
+
+class Search:
+    """Tasks that the asker may take, best first: its offers, then the lanes that fit."""
+
+    def __init__(self, work: Work, cmd: commands.ClaimNext, asker: Asker) -> None:
+        self.work, self.cmd, self.asker = work, cmd, asker
+        self.profile = profile_for(asker.profile, cmd)
+        self.passed_over: dict[str, int] = {}
+        self.next_at: int | None = None  # the first end of what passes by itself
+        self._unpaid = self._left_there = 0  # tasks that cannot be paid, and those of them that could not be parked
+        self._has_more = False  # parked tasks that can be paid and are not back in their lanes yet
+        self._short: Short | None = None  # the budget that keeps the agent from every task
+
+    def is_closed(self) -> bool:
+        """Can nothing be paid here? Else what can be by now is put back into the lanes."""
+        from tenure.engine.budgets import unaffordable
+
+        self._short = unaffordable.closed(self.work, self.asker.project, self.asker.agent.id)
+        if self._short is None and self.asker.project.parked:
+            self._has_more = unaffordable.unpark(self.work, self.cmd.project)
+        return self._short is not None
+
+    def __iter__(self) -> Iterator[Task]:
+        where = {"project": self.cmd.project, "offer_to": self.asker.agent.id, "state": lifecycle.READY}
+        offers = sorted(self.work.find(Task, where), key=lambda t: priority.place(t, self.work.now))
+        yield from (t for t in offers if self.fits(eligibility.lane_of_task(t)) and self._may_take(t))
+        for task in self._lanes().offer(self.fits):
+            if self._may_take(task):
+                yield task
+            elif self._unpaid >= MOST_UNPAID:
+                return
+
+    def _lanes(self) -> Lanes:
+        lanes: Lanes | None = self.work.lanes.get(self.cmd.project)
+        if lanes is None:
+            lanes = self.work.lanes[self.cmd.project] = Lanes(self.work, self.cmd.project, self.work.expected_claims)
+        return lanes
+
+    def fits(self, lane: Lane) -> bool:
+        return fits(self.profile, lane)
+
+    def _may_take(self, task: Task) -> bool:
+        obstacle = next(eligibility.task_obstacles(self.profile, task, self.work.now, self.asker.waits), None)
+        if obstacle is not None:
+            self._note_end(task, obstacle.word)
+        why = obstacle.word if obstacle else self._taken_back(task)
+        if why is not None:
+            self.passed_over[why] = self.passed_over.get(why, 0) + 1
+        return why is None
+
+    def _taken_back(self, task: Task) -> str | None:
+        """What takes a task out of the lanes: its generations are used up, another claim is in the way, or no money."""
+        if _denied_by_generations(self.work, task, self.asker) is not None:
+            return "limit"
+        other = in_the_way(self.work, task, self.asker.session.id)
+        if other is None:
+            return "unaffordable" if _counts(task, self.asker) and self._cannot_pay(task) else None
+        if other.task is not None:
+            self.work.put(replace(task, parked=other.task))  # until that claim ends nobody need look again
+        return "conflicting"
+
+    def _cannot_pay(self, task: Task) -> bool:
+        """One that is parked is counted with the others of its kind, and looked at again when the budget can pay."""
+        from tenure.engine.budgets import budget_guard, unaffordable
+
+        short = budget_guard.short_of(self.work, self.asker.project, task, self.asker.agent.id)
+        if short is None:
+            return False
+        self._unpaid += 1
+        if unaffordable.park(self.work, self.cmd.project, task, short):
+            self._has_more |= self._unpaid >= MOST_UNPAID
+        else:
+            self._left_there += 1
+        return True
+
+    def _note_end(self, task: Task, why: str) -> None:
+        """When a cool-off that keeps the asker from the task is over: nothing else will tell whoever waits for it."""
+        at = task.cool_offs.get(self.asker.agent.id) if why == "cooling" else None
+        if why == "model_cooling":
+            at = self.asker.cooling.next_at()
+        if at is not None:
+            self.next_at = at if self.next_at is None else min(at, self.next_at)
+
+    def nothing(self, unfinished: tuple[str, ...]) -> Outcome:
+        found = nothing(
+            self.work, self.cmd.project, self.asker.agent.id, unfinished, self.passed_over, next_at=self.next_at
+        )
+        if not (self._short or self._unpaid or self.asker.project.parked):
+            return found
+        from tenure.engine.budgets import unaffordable
+
+        self.work.is_unfinished = self._has_more
+        return unaffordable.explained(self.work, self.cmd.project, found, self._short, self._left_there)
+
+
+def profile_for(own: Profile, cmd: commands.ClaimNext) -> Profile:
+    """What the asker can do by its own word, but for what this command says."""
+    return own._replace(
+        capabilities=own.capabilities if cmd.capabilities is None else frozenset(cmd.capabilities),
+        tracks=cmd.tracks or own.tracks, region=cmd.region or own.region, types=cmd.types, tags=cmd.tags,
+    )  # fmt: skip
+
+
+def fits(profile: Profile, lane: Lane) -> bool:
+    return next(eligibility.lane_obstacles(profile, lane), None) is None
+
+
+def nothing(
+    work: Work,
+    project: str,
+    agent: str,
+    unfinished: tuple[str, ...],
+    passed_over: Mapping[str, int],
+    *,
+    next_at: int | None = None,
+) -> Outcome:
+    """NO_TASK, and how many tasks stand where; counts end at a thousand so that the answer stays cheap."""
+    waiting = (lifecycle.PENDING, lifecycle.RETRYING)
+    states = {"waiting": waiting, "held": lifecycle.HELD, "ready_for_others": lifecycle.READY}
+
+    def look(at: Work | Transaction) -> dict[str, int]:
+        return {name: at.tally(Task, {"project": project, "state": s}, COUNTED) for name, s in states.items()}
+
+    work.tx.expect(look)
+    counts = {**look(work), **passed_over}
+    ends = [at for at in (work.next_due(project), next_at) if at is not None]
+    due = min(ends, default=None)
+    return Outcome(
+        outcome="NO_TASK", counts=counts, unfinished=unfinished or None, retry_at=due, retry_in=work.seconds_to(due),
+        message=f"nothing to claim for agent {agent}",
+    )  # fmt: skip
+
+
+# --- granting -----------------------------------------------------------------------------------------------
+
+
+def _grant(work: Work, task: Task, asker: Asker) -> Outcome:
+    last = current_claim(work, task) if task.generation else None
+    held, new = claims.granted(
+        task, last, agent=asker.agent.id, session=asker.session.id, user=asker.user, lease=asker.lease, now=work.now,
+        nonce=work.chance.token(NONCE_BYTES), epoch=work.epoch, process=asker.sent.process, request_id=asker.sent.id,
+        request_hash=asker.sent.digest, metadata=asker.metadata, key=work.principal.key,
+    )  # fmt: skip
+    new = _with_model(work, task, new, asker)
+    reserved = _reserve(work, held, asker) if task.guarded else ()
+    if reserved:
+        held = replace(held, reserved=True)
+    if _counts(task, asker):
+        from tenure.engine.budgets.budget_guard import reserve
+
+        held, new = reserve(work, asker.project, held, new)
+    kept = work.record(
+        "task.claimed", new, *reserved, task=held,
+        details={"lease_until": held.lease_until, "attempt": held.attempts, "previous_generation": task.generation},
+    )  # fmt: skip
+    spread(work)
+    return _outcome(work, kept, new)
+
+
+def _with_model(work: Work, task: Task, claim: Claim, asker: Asker) -> Claim:
+    """The claim with the model that its holder is told to use, where that matters later: most claims need not say."""
+    project = asker.project
+    if not (project.limited or task.models or task.fallback_models):
+        return claim
+    brief, user = brief_of(work, task), user_of(asker.agent)
+    found = route_for(work, project, task, brief, user, claim.attempt, asker.cooling.is_limited)
+    if found is None or found.model is None:
+        return claim
+    if project.limited:
+        tried(work, project, claim, found.model)
+    return replace(claim, model=found.model)
+
+
+def _reserve(work: Work, task: Task, asker: Asker) -> tuple[Reservation, ...]:
+    drop_left_over(work, task.project)
+    return tuple(
+        Reservation(
+            project=task.project, id=work.new_id("hold"), pattern=pattern, task=task.id, generation=task.generation,
+            epoch=work.epoch, agent=asker.agent.id, session=asker.session.id, created_at=work.now,
+        )
+        for pattern in _patterns(brief_of(work, task))
+    )  # fmt: skip
+
+
+def _outcome(work: Work, task: Task, claim: Claim) -> Outcome:
+    receipt = receipt_of(task, claim)
+    return granted_outcome(work, task, claim.generation, claim.attempt, receipt, claim.agent, claim.model)
+
+
+def granted_outcome(
+    work: Work, task: Task, generation: int, attempt: int, receipt: str, agent: str, model: str | None = None
+) -> Outcome:
+    """What the holder of that generation is told, whether it still holds the task or not."""
+    brief = brief_of(work, task)
+    handed = task_view.inputs_of(work, task, brief)
+    until = task.lease_until if task.generation == generation else None
+    return granted_as(
+        task_view.task_view(work, task, brief), generation, attempt, receipt, until, work.now,
+        models=retry.models_for(task, attempt) or None,
+        **told_of_model(work, task, brief, attempt, agent, model),
+        inputs=handed.outputs or None, missing=handed.missing or None,
+        artifacts=task_view.earlier_artifacts(work, task),
+        checkpoint=task_view.handed_checkpoint(work, task),
+    )  # fmt: skip
+
+
+def granted_as(
+    view: TaskView, generation: int, attempt: int, receipt: str, until: int | None, now: int, **handed: Any
+) -> Outcome:
+    return Outcome(
+        outcome="GRANTED", message=f"{view['key']}: generation {generation} is yours", task=view, generation=generation,
+        receipt=receipt, lease_until=until, lease=_seconds(until, now), attempt=attempt, **handed,
+    )  # fmt: skip
+
+
+def _seconds(until: int | None, now: int) -> float | None:
+    return None if until is None else max(0.0, (until - now) / inputs.SECOND)
+
+
+HANDLERS: Handlers = {commands.Claim: claim, commands.ClaimNext: claim_next}

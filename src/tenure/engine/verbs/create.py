@@ -1,0 +1,445 @@
+"""Making tasks: one, a whole plan, or subtasks of a holder, through one builder.
+
+`Builder` checks everything first and then puts rows, so that a plan is made whole or not at all. New tasks only
+point at existing ones, so a circle can close only among the new ones or through a parent that waits for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from tenure.core import claims, graph, ids, inputs, lifecycle, moves, priority
+from tenure.core.commands import Dependency, NewTask
+from tenure.core.errors import Cycle, InvalidInput, LimitReached, TooLarge
+from tenure.core.outcomes import Outcome
+from tenure.core.ranges import has_number
+from tenure.core.records import Brief, Dag, Edge, Project, Row, Task, Track, replace
+from tenure.engine.checks import evidence
+from tenure.engine.reads import task_view
+from tenure.engine.runtime.effects import cancel_task, cascade_of, current, spread
+from tenure.engine.runtime.references import find_task, task_by_ref, task_named, tasks_by_idempotency
+from tenure.engine.runtime.unit_of_work import Refused, Work
+
+KEYS_A_LOOK = 500
+
+
+class Made(NamedTuple):
+    """A task being made: what was asked, its row, and what it waits for."""
+
+    new: NewTask
+    task: Task
+    edges: list[Edge]
+
+
+class Builder:
+    """`spawned_in` is the run of the parent whose holder makes its subtasks; their names are then their keys.
+
+    `aliases` are names by which the new tasks may refer to existing ones.
+    """
+
+    def __init__(
+        self,
+        work: Work,
+        project: Project,
+        created_by: str,
+        *,
+        spawned_in: int | None = None,
+        aliases: Mapping[str, Task] | None = None,
+    ) -> None:
+        self.aliases = aliases or {}
+        self.spawned_in = spawned_in
+        self.work, self.project, self.created_by = work, project, created_by
+        self.tracks: dict[str, Track] = {}
+        self.made: dict[str, Made] = {}  # by the new task's id
+        self.by_name: dict[str, str] = {}  # local names and keys → id
+        self.refs: set[str] = set()  # short keys that this build has given a name to
+        self.grown: dict[str, int] = {}  # root → tasks that this build adds to its lineage
+        self.late_edges: list[Edge] = []  # of existing parents that will wait for new subtasks
+
+    def build(
+        self,
+        new_tasks: Sequence[NewTask],
+        *,
+        dag: Dag | None = None,
+        parent: Task | None = None,
+        blocks_parent: bool = True,
+    ) -> list[Task]:
+        """Make the tasks, in the dag or each in its own; all of them, or an error and none.
+
+        With `parent` they are subtasks of an existing task, which waits for them if `blocks_parent`.
+        """
+        self._check_names(new_tasks)
+        for new in self._keyed_first(new_tasks):
+            self._start(new, dag, parent)
+        for made in self.made.values():
+            self._resolve(made)
+        if blocks_parent:
+            self._add_subtask_edges()
+        created = self._put(self._check_circles())
+        return [created[id(new)] for new in new_tasks]
+
+    # --- names, keys, ids ---
+
+    def _check_names(self, new_tasks: Sequence[NewTask]) -> None:
+        names: set[str] = set()
+        for new in new_tasks:
+            inputs.check_new_task(new)
+            for name in {n for n in (new.name, new.key) if n is not None}:
+                if name in names:
+                    raise InvalidInput(f"{name[:80]!r} is there twice; names and keys are given once")
+                names.add(name)
+        if any(new.output for new in new_tasks):
+            evidence.check_contracts(self.work, [new.output for new in new_tasks])
+        keys = [new.idempotency_key for new in new_tasks if new.idempotency_key is not None]
+        if len(set(keys)) < len(keys):
+            twice = next(k for k in keys if keys.count(k) > 1)
+            raise InvalidInput(f"idempotency_key {twice[:80]!r} is there twice; each task has its own")
+        for start in range(0, len(keys), KEYS_A_LOOK):
+            some = keys[0] if len(keys) == 1 else tuple(keys[start : start + KEYS_A_LOOK])
+            for taken in tasks_by_idempotency(self.work, self.project.id, some):
+                raise InvalidInput(f"idempotency_key {taken.idempotency_key!r:.80} is that of {taken.key}")
+
+    @staticmethod
+    def _keyed_first(new_tasks: Sequence[NewTask]) -> list[NewTask]:
+        """Tasks with a key of their own claim its number before the store counts on; parents before children."""
+        waiting = sorted(new_tasks, key=lambda n: n.key is None)
+        names = {n for new in new_tasks for n in (new.name, new.key) if n is not None}
+        ordered: list[NewTask] = []
+        placed: set[str] = set()
+        while waiting:
+            later = []
+            for new in waiting:
+                if new.parent is not None and new.parent in names and new.parent not in placed:
+                    later.append(new)
+                    continue
+                ordered.append(new)
+                placed |= {n for n in (new.name, new.key) if n is not None}
+            if len(later) == len(waiting):
+                raise Cycle("parents close a circle: " + ", ".join(str(n.name or n.key or n.title) for n in later[:5]))
+            waiting = later
+        return ordered
+
+    def _track(self, code: str) -> Track:
+        track = self.tracks.get(code) or self.work.get(Track, self.project.id, code)
+        if track is None:
+            raise InvalidInput(f"track {code!r} is not defined in project {self.project.id}")
+        return track
+
+    def _start(self, new: NewTask, dag: Dag | None, parent: Task | None) -> None:
+        work, now = self.work, self.work.now
+        if new.parent is not None:
+            parent = self._named(new.parent) or task_named(work, self.project.id, new.parent)
+        task_id = work.new_id("task")
+        if parent is not None:
+            parent = self._adopt(parent)
+            key = f"{parent.key}::{parent.children}"
+            track, sequence, ref = parent.track, parent.sequence, f"{parent.ref}::{parent.children}"
+            if new.key is not None:
+                raise InvalidInput(f"key {new.key}: a subtask's key follows from its parent's ({key})")
+        else:
+            track, sequence, key, ref = self._next_key(new)
+        task = Task(
+            project=self.project.id, id=task_id, key=key, ref=ref, track=track, sequence=sequence, type=new.type,
+            dag=parent.dag if parent else dag.id if dag else graph.lone_dag(task_id),
+            parent=parent.id if parent else None, depth=parent.depth + 1 if parent else 0,
+            root=(parent.root or parent.id) if parent else None, capped=parent.capped if parent else False,
+            local_name=new.name if self.spawned_in is not None else None, parent_run=self.spawned_in or 0,
+            idempotency_key=new.idempotency_key, state=lifecycle.CREATED,
+            priority=priority.parse_priority(new.priority),
+            boost=self.project.boost if new.boost is None else priority.parse_boost(new.boost),
+            deadline=_at(new.deadline, new.deadline_in, now), tags=tuple(dict.fromkeys(new.tags)),
+            not_before=_at(new.not_before, new.not_before_in, now),
+            max_attempts=new.max_attempts, created_by=self.created_by, trace_id=work.trace_id, created_at=now,
+            updated_at=now,
+        )  # fmt: skip
+        for name in (new.name, new.key, key):
+            if name is not None:
+                self.by_name[name] = task_id
+        self.made[task_id] = Made(new, task, [])
+
+    def _named(self, name: str) -> Task | None:
+        made = self.made.get(self.by_name.get(name, ""))
+        return made.task if made else self.aliases.get(name)
+
+    def _next_key(self, new: NewTask) -> tuple[str, int, str, str]:
+        if new.key is not None:
+            key = ids.parse_key(new.key)
+            assert key is not None, "checked with the other inputs"
+            track = self._track(key.track)
+            is_gone = has_number(track.gone, key.sequence)
+            if is_gone or key.ref in self.refs or task_by_ref(self.work, self.project.id, key.ref):
+                raise InvalidInput(f"key {new.key}: {key.ref} is taken; keys are never used again")
+            self.refs.add(key.ref)
+            self.tracks[key.track] = replace(track, last_sequence=max(track.last_sequence, key.sequence))
+            return key.track, key.sequence, new.key, key.ref
+        track = self._track(new.track or self.project.default_track)
+        sequence = track.last_sequence + 1
+        self.tracks[track.id] = replace(track, last_sequence=sequence)
+        ref = ids.ref_of(track.id, sequence)
+        return track.id, sequence, f"{ref}-{ids.slug_of(new.title)}", ref
+
+    def _adopt(self, parent: Task) -> Task:
+        """The parent with one child more, within the bounds of growth."""
+        fresh = self.made.get(parent.id)
+        parent = fresh.task if fresh else current(self.work, parent)
+        root_id = parent.root or parent.id
+        new_root = self.made.get(root_id)
+        root = new_root.task if new_root else self.work.get(Task, parent.project, root_id)
+        grown = self.grown.get(root_id, 0)
+        if parent.depth + 1 > graph.DEEPEST_SUBTASK:
+            raise LimitReached(f"{parent.key}: subtasks go at most {graph.DEEPEST_SUBTASK} deep")
+        if parent.children >= graph.MOST_CHILDREN:
+            raise LimitReached(f"{parent.key} has {parent.children} subtasks; at most {graph.MOST_CHILDREN}")
+        if root is not None and root.lineage + grown >= graph.LARGEST_LINEAGE:
+            raise LimitReached(f"{root.key}: its lineage has {graph.LARGEST_LINEAGE} tasks, the most there may be")
+        self.grown[root_id] = grown + 1
+        more = replace(parent, children=parent.children + 1)
+        if fresh:
+            self.made[parent.id] = fresh._replace(task=more)
+        else:
+            self._ensure_dag(parent)
+            self.work.put(more)
+        return more
+
+    def _ensure_dag(self, parent: Task) -> None:
+        """A lone task that gets subtasks has a dag with counts from now on."""
+        if graph.has_dag_row(parent) or self.work.get(Dag, parent.project, parent.dag) is not None:
+            return
+        dag = Dag(project=parent.project, id=parent.dag, created_by=self.created_by, created_at=self.work.now)
+        dag = graph.counted(dag, None, graph.part(parent))
+        self.work.record("dag.created", dag, project=parent.project, details={"dag": dag.id, "title": dag.title})
+
+    # --- edges ---
+
+    def _resolve(self, made: Made) -> None:
+        for wanted in made.new.depends_on:
+            dependency = Dependency(task=wanted) if isinstance(wanted, str) else wanted
+            needs = self._named(dependency.task) or find_task(self.work, self.project.id, dependency.task)
+            if needs is None:
+                known = inputs.suggestion(dependency.task, self.by_name)
+                raise InvalidInput(f"{made.task.key} depends on {dependency.task[:80]!r}, which is unknown{known}")
+            edge = Edge(
+                project=self.project.id, id=graph.edge_id(made.task.id, needs.id), task=made.task.id, needs=needs.id,
+                on_failure=dependency.on_failure,
+            )  # fmt: skip
+            if all(e.id != edge.id for e in made.edges):
+                made.edges.append(edge)
+
+    def _add_subtask_edges(self) -> None:
+        """A declared subtask blocks its parent; one that a holder spawns does not, unless the holder waits."""
+        for made in self.made.values():
+            if made.task.parent is None:
+                continue
+            edge = Edge(
+                project=self.project.id, id=graph.edge_id(made.task.parent, made.task.id), task=made.task.parent,
+                needs=made.task.id, subtask=True,
+            )  # fmt: skip
+            if made.task.parent in self.made:
+                edges = self.made[made.task.parent].edges
+                declared = next((e for e in edges if e.id == edge.id), None)
+                if declared is not None:  # the parent named it as a dependency too: one edge, with what that says
+                    edges.remove(declared)
+                    edge = replace(edge, on_failure=declared.on_failure)
+                edges.append(edge)
+            else:
+                check_may_wait(task_named(self.work, self.project.id, made.task.parent))
+                self.late_edges.append(edge)
+
+    def _check_circles(self) -> dict[str, int]:
+        needs = {m.task.id: [e.needs for e in m.edges] for m in self.made.values()}
+        names = {m.task.id: m.task.key for m in self.made.values()}
+        order = graph.check_acyclic(needs, names)
+        return graph.heights([n for n in order if n in needs], needs)
+
+    # --- rows ---
+
+    def _put(self, heights: Mapping[str, int]) -> dict[int, Task]:
+        """Put the rows; the tasks as they are then, by the identity of what was asked."""
+        work = self.work
+        pointed: dict[str, int] = {}  # how many of the new edges need a task
+        below: dict[str, int] = {}  # the longest path of new tasks below it
+        for edge in (e for m in self.made.values() for e in m.edges):
+            pointed[edge.needs] = pointed.get(edge.needs, 0) + 1
+            below[edge.needs] = max(below.get(edge.needs, 0), heights[edge.task] + 1)
+        outside = work.get_many(Task, self.project.id, [n for n in pointed if n not in self.made])
+        for needs in outside.values():
+            work.put(replace(needs, dependents=needs.dependents + pointed[needs.id]))
+        for needs in outside.values():  # not before all are put: raising one may raise another
+            raise_height(work, current(work, needs), below[needs.id])
+        doomed: list[tuple[Task, Task]] = []
+        tracks: list[Row] = list(self.tracks.values())
+        for made in self.made.values():
+            unmet = 0
+            for edge in made.edges:
+                needs_state = outside[edge.needs].state if edge.needs in outside else lifecycle.PENDING
+                unmet += not graph.is_met(edge, needs_state)
+                if graph.cascades(edge, needs_state):
+                    doomed.append((made.task, outside[edge.needs]))
+            brief = self._brief(made)
+            task = replace(
+                inputs.constrained(made.task, brief), height=heights[made.task.id], waits_on=len(made.edges),
+                unmet=unmet, dependents=pointed.get(made.task.id, 0),
+            )  # fmt: skip
+            if not made.new.draft:
+                task = moves.waiting(task, work.now)
+            cap: list[Row] = []
+            if "max_cost_usd" in brief.constraints:
+                from tenure.engine.budgets.task_caps import new_cap  # few tasks have one, and a start stays cheap
+
+                cap += new_cap(work, task, brief)
+            work.record(
+                "task.created", brief, *made.edges, *tracks, *cap, task=task, message=brief.title,
+                details={"title": brief.title, "created_by": self.created_by},
+            )  # fmt: skip
+            tracks = []
+        for root_id, grown in self.grown.items():
+            root = work.get(Task, self.project.id, root_id)
+            assert root is not None
+            work.put(replace(root, lineage=root.lineage + grown))
+        self._block_parents()
+        spread(work)
+        for task, because in doomed:
+            now_is = current(work, task)
+            if now_is.state not in lifecycle.FINISHED:
+                cancel_task(work, now_is, cascade_of(because), f"{because.key} is {because.state}")
+        spread(work)
+        return {id(m.new): current(work, m.task) for m in self.made.values()}
+
+    def _block_parents(self) -> None:
+        for edge in self.late_edges:
+            parent = self.work.get(Task, self.project.id, edge.task)
+            child = self.work.get(Task, self.project.id, edge.needs)
+            assert parent is not None
+            assert child is not None
+            connect(self.work, parent, child, edge)
+
+    def _brief(self, made: Made) -> Brief:
+        new, pack = made.new, task_view.packed
+        return Brief(
+            project=self.project.id, id=made.task.id, title=new.title,
+            description=pack(self.work, self.project.id, new.description), metadata=new.metadata,
+            spec=pack(self.work, self.project.id, new.spec), constraints=new.constraints, output=new.output,
+            retry=inputs.check_retry(new.retry), touches=new.touches, on_lost=new.on_lost,
+        )  # fmt: skip
+
+
+# --- edges between tasks that exist -------------------------------------------------------------------------
+
+
+def may_wait(task: Task) -> bool:
+    """A dependency may be added to a task that nobody holds and that has not ended."""
+    return task.state in (lifecycle.CREATED, lifecycle.PENDING, lifecycle.READY)
+
+
+def check_may_wait(task: Task) -> None:
+    """Refused where a dependency may not be added."""
+    if not may_wait(task):
+        hint = "its holder can spawn subtasks and wait for them" if claims.is_held(task) else None
+        message = f"{task.key} is {task.state}: its dependencies can change only before it is claimed"
+        raise Refused(Outcome(outcome="DENIED_STATE", state=task.state, message=message, hint=hint))
+
+
+def connect(work: Work, task: Task, needs: Task, edge: Edge) -> Task:
+    """Add one edge between existing tasks: circle refused, counts and heights kept, the dependent moved if need be."""
+    path = path_between(work, task.project, needs, task)
+    if path is not None:
+        raise Cycle("the dependency would close a circle: " + " → ".join([task.key, *path]))
+    needs = work.put(replace(needs, dependents=needs.dependents + 1))
+    kept = _linked(work, replace(task, waits_on=task.waits_on + 1), needs, edge, {})
+    raise_height(work, needs, kept.height + 1)
+    return _judged(work, kept, needs, edge)
+
+
+def relink(work: Work, task: Task, needs: Task, edge: Edge, on_failure: str) -> Task:
+    """Have a failure of `needs` mean something else for the dependent; judged at once where it has failed already."""
+    counted = replace(task, unmet=task.unmet - (not graph.is_met(edge, needs.state)))
+    changed = replace(edge, on_failure=on_failure)
+    kept = _linked(work, counted, needs, changed, {"before": edge.on_failure})
+    return _judged(work, kept, needs, changed)
+
+
+def _linked(work: Work, task: Task, needs: Task, edge: Edge, details: dict[str, str]) -> Task:
+    """Keep the edge; it counts where it is not met."""
+    before = work.get(Task, task.project, task.id)
+    linked = replace(task, unmet=task.unmet + (not graph.is_met(edge, needs.state)))
+    if task.state in (lifecycle.READY, lifecycle.PENDING):
+        linked = moves.waiting(linked, work.now)
+    kept = work.record(
+        "task.linked", edge, task=linked, details={"needs": needs.key, "on_failure": edge.on_failure, **details}
+    )
+    if before is not None and kept.state == before.state and kept.unmet != before.unmet:
+        work.moved.append((before, kept))  # its part in the dag may have changed with the count
+    return kept
+
+
+def _judged(work: Work, task: Task, needs: Task, edge: Edge) -> Task:
+    spread(work)
+    if graph.cascades(edge, needs.state):
+        task = cancel_task(work, current(work, task), cascade_of(needs), f"{needs.key} is {needs.state}")
+        spread(work)
+    return current(work, task)
+
+
+def path_between(work: Work, project: str, start: Task, goal: Task) -> list[str] | None:
+    """Keys from `start` along what it needs to `goal`, or None where there is no such path."""
+    came: dict[str, str | None] = {start.id: None}
+    todo = [start.id]
+    while todo:
+        here = todo.pop()
+        if here == goal.id:
+            path: list[str] = []
+            at: str | None = here
+            while at is not None:
+                path.append(at)
+                at = came[at]
+            tasks = work.get_many(Task, project, path)
+            return [tasks[i].key for i in reversed(path)]
+        work.get(Task, project, here)  # one of the archive has its edges there
+        for edge in work.find(Edge, {"project": project, "task": here}):
+            if edge.needs not in came:
+                came[edge.needs] = here
+                todo.append(edge.needs)
+    return None
+
+
+def raise_height(work: Work, task: Task, height: int) -> None:
+    """A longer path below counts for everything above, up to the bound of the weight."""
+    todo = [(task, height)]
+    while todo:
+        task, height = todo.pop()
+        task = current(work, task)  # another path may have raised it since
+        height = min(height, priority.DEEPEST)
+        if task.height >= height or work.is_recalled(task):
+            continue
+        work.put(replace(task, height=height))
+        if task.waits_on:
+            edges = work.find(Edge, {"project": task.project, "task": task.id})
+            above = work.get_many(Task, task.project, [e.needs for e in edges])
+            todo += [(t, height + 1) for t in above.values()]
+
+
+def lower_height(work: Work, task: Task) -> None:
+    """An edge is gone: look again how long the longest path below is, here and above."""
+    todo = [task.id]
+    while todo:
+        here = work.get(Task, task.project, todo.pop())
+        if here is None or work.is_recalled(here):
+            continue
+        edges = [e for e in work.find(Edge, {"project": here.project, "needs": here.id}) if not work.is_recalled(e)]
+        below = work.get_many(Task, here.project, [e.task for e in edges])
+        height = max((min(priority.DEEPEST, t.height + 1) for t in below.values()), default=0)
+        if height != here.height:
+            work.put(replace(here, height=height))
+            todo += [e.needs for e in work.find(Edge, {"project": here.project, "task": here.id})]
+
+
+def check_plan_size(count: int) -> None:
+    if count > inputs.LARGEST_PLAN:
+        raise TooLarge(f"a plan of {count} tasks; at most {inputs.LARGEST_PLAN} at once", "split it into several plans")
+    if count == 0:
+        raise InvalidInput("a plan without tasks")
+
+
+def _at(instant: int | None, seconds: float | None, now: int) -> int | None:
+    return instant if seconds is None else now + inputs.micros(seconds, "a time from now")

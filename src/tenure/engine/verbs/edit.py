@@ -1,0 +1,143 @@
+"""Changing what is asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from tenure.core import claims, commands, inputs, lifecycle, moves, priority
+from tenure.core.errors import InvalidInput
+from tenure.core.outcomes import Outcome
+from tenure.core.records import Brief, Task, replace
+from tenure.engine.checks import evidence
+from tenure.engine.reads import task_view
+from tenure.engine.runtime.effects import brief_of, current, current_claim, spread
+from tenure.engine.runtime.references import project_of, task_named
+from tenure.engine.runtime.unit_of_work import Handlers, Work
+from tenure.engine.verbs.brief import described
+
+_IN_TASK = ("type", "tags", "priority", "boost", "deadline", "not_before", "max_attempts")
+PACKED = ("description", "spec")
+
+
+def edit(work: Work, cmd: commands.Edit) -> Outcome:
+    project_of(work, cmd.project)
+    changes = inputs.check_changes(cmd.changes)
+    task = task_named(work, cmd.project, cmd.task)
+    if cmd.version is not None and cmd.version != task.version:
+        return Outcome(
+            outcome="VERSION_CONFLICT", version=task.version, state=task.state,
+            message=f"{task.key} is at version {task.version}; you read {cmd.version}", hint="read it again, then edit",
+        )  # fmt: skip
+    guarded = [name for name in changes if not inputs.EDITABLE[name]]
+    rows: list[Any] = []
+    before = task
+    closing = [name for name in changes if name in inputs.OF_THE_RESULT]
+    if closing and _waits_for_verdict(work, task):
+        from tenure.engine.checks.validation_verbs import withdraw  # few edits meet one
+
+        if not cmd.supersede:
+            return Outcome(
+                outcome="DENIED_STATE", state=task.state, current_generation=task.generation,
+                message=f"{task.key}: its result waits for a verdict; {', '.join(closing)} would change under it",
+                hint="wait for the verdict, or supersede: the result is kept, but does not count",
+            )  # fmt: skip
+        task, rows = withdraw(work, task)
+    elif claims.is_held(task) and guarded:
+        if not cmd.supersede:
+            return Outcome(
+                outcome="DENIED_STATE", state=task.state, holder=task.agent, current_generation=task.generation,
+                message=f"{task.key} is held by agent {task.agent}; {', '.join(guarded)} would change under it",
+                hint="edit it when it is free, or supersede the claim",
+            )  # fmt: skip
+        task, over = claims.ended(task, current_claim(work, task), lifecycle.SUPERSEDED_BY, work.now)
+        rows.append(over)
+    elif task.state in lifecycle.FINISHED and guarded:
+        return Outcome(
+            outcome="DENIED_STATE", state=task.state, message=f"{task.key} is {task.state}; {', '.join(guarded)} stay"
+        )
+    edited, brief, old = apply_changes(work, task, changes)
+    work.record(
+        "task.edited", brief, *rows, task=edited, agent=before.agent, session=before.session,
+        details={"changes": list(changes), "before": old, "by": work.principal.name},
+    )  # fmt: skip
+    spread(work)
+    if "constraints" in changes and edited.capped:
+        from tenure.engine.budgets.task_caps import go_on  # few tasks say what they may cost
+
+        go_on(work, edited)
+    now_is = current(work, edited)
+    return Outcome(
+        outcome="UPDATED", state=now_is.state, version=now_is.version, command_id=work.command_id,
+        changed=tuple(changes), message=f"{now_is.key}: {', '.join(changes)} changed",
+    )  # fmt: skip
+
+
+def _waits_for_verdict(work: Work, task: Task) -> bool:
+    if not task.checked or lifecycle.VALIDATING not in (task.state, task.state_before):
+        return False
+    from tenure.engine.checks.validation_reads import row_of_task
+
+    return task.state not in lifecycle.FINISHED and row_of_task(work, task) is not None
+
+
+def apply_changes(work: Work, task: Task, changes: dict[str, Any]) -> tuple[Task, Brief, dict[str, Any]]:
+    """Both rows with checked changes in them, and the old values as rows keep them: large ones by reference."""
+    _check_attempts(task, changes)
+    brief = brief_of(work, task)
+    old = {name: getattr(brief, name) if name in PACKED else current_value(work, task, brief, name) for name in changes}
+    in_task: dict[str, Any] = {}
+    in_brief: dict[str, Any] = {}
+    for name, value in changes.items():
+        if name == "priority":
+            in_task[name] = priority.parse_priority(value)
+        elif name == "boost":
+            if value is not None:
+                in_task[name] = priority.parse_boost(value)
+        elif name in _IN_TASK:
+            in_task[name] = value
+        else:
+            in_brief[name] = task_view.packed(work, task.project, value) if name in PACKED else value
+    if "output" in changes:
+        evidence.check_contracts(work, [changes["output"]])
+    if "deadline" in changes:
+        in_task["missed"] = False
+    if any(name in inputs.CLOSES_WINDOW for name in changes):
+        in_task["answerable"] = False  # an old text's result never completes a new text
+    if "touches" in changes or "constraints" in changes:
+        in_task["parked"] = None  # it may no longer overlap what it was parked under
+    before, brief = brief, replace(brief, **in_brief)
+    if "constraints" in changes and (task.capped or "max_cost_usd" in brief.constraints):
+        from tenure.engine.budgets.task_caps import follow  # few edits concern it
+
+        follow(work, task, before, brief)
+    task, brief = described(replace(task, **in_task), before, brief)
+    task = inputs.constrained(task, brief)
+    if task.state in (lifecycle.READY, lifecycle.PENDING):
+        task = moves.waiting(task, work.now)
+    return task, brief, old
+
+
+def _check_attempts(task: Task, changes: dict[str, Any]) -> None:
+    """No task has used more attempts than it may."""
+    if changes.get("max_attempts", task.attempts) < task.attempts:
+        raise InvalidInput(
+            f"max_attempts {changes['max_attempts']}: {task.key} has used {task.attempts} attempts",
+            "cancel the task if it should not be tried again",
+        )
+
+
+def current_value(work: Work, task: Task, brief: Brief, name: str) -> Any:
+    """A field's value in the form in which `edit` takes it."""
+    if name == "boost":
+        return task.boost / 100
+    if name in _IN_TASK:
+        return getattr(task, name)
+    value = getattr(brief, name)
+    if name in PACKED:
+        value = task_view.unpacked(work, task.project, value)
+    return msgspec.to_builtins(value)
+
+
+HANDLERS: Handlers = {commands.Edit: edit}

@@ -1,0 +1,213 @@
+"""Tasks and their edges: add, link, unlink, publish, spawn, wait."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tenure.core import claims, commands, graph, ids, inputs, lifecycle, moves
+from tenure.core.errors import Cycle, InvalidInput, NotFound
+from tenure.core.outcomes import Outcome
+from tenure.core.records import Edge, Row, Task, replace
+from tenure.engine.reads import task_view
+from tenure.engine.runtime.effects import brief_of, current, current_claim, spread
+from tenure.engine.runtime.references import project_of, task_named, tasks_by_idempotency
+from tenure.engine.runtime.unit_of_work import Handlers, Work
+from tenure.engine.verbs.create import (
+    Builder,
+    check_may_wait,
+    connect,
+    lower_height,
+    path_between,
+    raise_height,
+    relink,
+)
+from tenure.engine.verbs.holder_verbs import Hold, done_before, judged, keep_started
+
+
+def add(work: Work, cmd: commands.Add) -> Outcome:
+    project = project_of(work, cmd.project)
+    if cmd.task.idempotency_key is not None:
+        found = tasks_by_idempotency(work, cmd.project, cmd.task.idempotency_key)
+        if found:
+            return Outcome(outcome="EXISTS", again=True, **_shown(work, found[0]))
+    (task,) = Builder(work, project, work.principal.name).build((cmd.task,))
+    return Outcome(
+        outcome="CREATED", command_id=work.command_id, message=f"{task.key} is {task.state}", **_shown(work, task)
+    )
+
+
+def _shown(work: Work, task: Task) -> dict[str, Any]:
+    return {"task": task_view.task_view(work, task, brief_of(work, task)), "state": task.state, "version": task.version}
+
+
+def link(work: Work, cmd: commands.Link) -> Outcome:
+    project_of(work, cmd.project)
+    inputs.check_choice(cmd.on_failure, graph.ON_FAILURE, "on_failure")
+    task = task_named(work, cmd.project, cmd.task)
+    needs = task_named(work, cmd.project, cmd.needs)
+    id = graph.edge_id(task.id, needs.id)
+    there = work.get(Edge, cmd.project, id)
+    if there is not None and there.on_failure == cmd.on_failure:
+        return Outcome(outcome="UNCHANGED", state=task.state)
+    check_may_wait(task)
+    if there is not None:
+        task = relink(work, task, needs, there, cmd.on_failure)
+    else:
+        edge = Edge(project=cmd.project, id=id, task=task.id, needs=needs.id, on_failure=cmd.on_failure)
+        task = connect(work, task, needs, edge)
+    return Outcome(outcome="UPDATED", state=task.state, version=task.version, command_id=work.command_id)
+
+
+def unlink(work: Work, cmd: commands.Unlink) -> Outcome:
+    project_of(work, cmd.project)
+    task = task_named(work, cmd.project, cmd.task)
+    needs = task_named(work, cmd.project, cmd.needs)
+    edge = work.get(Edge, cmd.project, graph.edge_id(task.id, needs.id))
+    if edge is None:
+        raise NotFound(f"{task.key} does not depend on {needs.key}")
+    check_may_wait(task)
+    kept = disconnect(work, task, edge)
+    return Outcome(outcome="UPDATED", state=kept.state, version=kept.version, command_id=work.command_id)
+
+
+def disconnect(work: Work, task: Task, edge: Edge) -> Task:
+    """Remove one edge; the dependent moves where that puts it."""
+    needs = work.get(Task, task.project, edge.needs)
+    assert needs is not None
+    work.put(replace(needs, dependents=needs.dependents - 1))
+    free = replace(task, waits_on=task.waits_on - 1, unmet=task.unmet - (not graph.is_met(edge, needs.state)))
+    if task.state != lifecycle.CREATED:
+        free = moves.waiting(free, work.now)
+    details = {"needs": needs.key, "on_failure": edge.on_failure}
+    kept = work.record("task.unlinked", task=free, removed=[edge], details=details)
+    if kept.state == task.state:
+        work.moved.append((task, kept))  # its part in the dag may have changed with the count
+    lower_height(work, needs)
+    spread(work)
+    return current(work, kept)
+
+
+def publish(work: Work, cmd: commands.Publish) -> Outcome:
+    project_of(work, cmd.project)
+    if (cmd.task is None) == (cmd.dag is None):
+        raise InvalidInput("publish: name a task or a dag, one of them")
+    if cmd.task is not None:
+        drafts = [task_named(work, cmd.project, cmd.task)]
+    else:
+        if not work.find(Task, {"project": cmd.project, "dag": cmd.dag}, limit=1):
+            raise NotFound(f"no dag {(cmd.dag or '')[:80]!r} in project {cmd.project}")
+        drafts = work.find(Task, {"project": cmd.project, "dag": cmd.dag, "state": lifecycle.CREATED})
+    published = []
+    for draft in drafts:
+        if draft.state == lifecycle.CREATED:
+            work.record("task.published", task=moves.waiting(draft, work.now))
+            published.append(draft.key)
+    spread(work)
+    if not published:
+        return Outcome(outcome="UNCHANGED", changed=())
+    return Outcome(outcome="UPDATED", changed=tuple(published), command_id=work.command_id)
+
+
+# --- growth at run time -------------------------------------------------------------------------------------
+
+
+def spawn(work: Work, cmd: commands.Spawn) -> Outcome:
+    """Subtasks of the held task, keyed by (parent, run, local name): what exists is returned, not made again."""
+    if not cmd.tasks:
+        raise InvalidInput("spawn: no tasks")
+    named = [n if n.name else replace(n, name=ids.slug_of(n.title)) for n in cmd.tasks]
+    hold = judged(work, cmd.project, cmd.receipt)
+    existing = {t.local_name: t for t in spawned(work, hold.task)}
+    if hold.refusal is not None:
+        is_repeat = cmd.wait and all(n.name in existing for n in named)
+        return (done_before(hold, "WAITING") if is_repeat else None) or hold.refusal
+    parent = hold.task
+    if any(n.parent is not None for n in named):
+        raise InvalidInput("spawn: the parent is the held task; leave `parent` out")
+    missing = [n for n in named if n.name not in existing]
+    made = {}
+    if missing:
+        denial = _without_money(work, hold)
+        if denial is not None:
+            return denial
+        built = Builder(work, hold.project, f"agent:{hold.claim.agent}", spawned_in=parent.run).build(
+            missing, parent=parent, blocks_parent=False
+        )
+        made = {t.local_name: t for t in built}
+    if made and parent.capped:
+        from tenure.engine.budgets.budget_guard import lend  # few tasks say what they may cost
+
+        lend(work, hold.project, parent, hold.claim, list(made.values()))
+    tasks = [made[n.name] if n.name in made else existing[n.name] for n in named]
+    children = tuple(task_view.task_view(work, t, brief_of(work, t)) for t in tasks)
+    if cmd.wait:
+        waited = _wait(work, current(work, parent))
+        return replace(waited, tasks=children)
+    task = keep_started(work, current(work, parent))
+    return Outcome(
+        outcome="OK", tasks=children, state=task.state, generation=task.generation, lease_until=task.lease_until
+    )
+
+
+def _without_money(work: Work, hold: Hold) -> Outcome | None:
+    """A denial where no budget is left for subtasks."""
+    if not (hold.project.funded or hold.task.capped):
+        return None
+    from tenure.engine.budgets.budget_guard import no_headroom  # most projects have no budget
+
+    return no_headroom(work, hold.project, hold.task, hold.claim)
+
+
+def spawned(work: Work, parent: Task) -> list[Task]:
+    """The subtasks that this run of the parent has spawned."""
+    children = work.find(Task, {"project": parent.project, "parent": parent.id, "parent_run": parent.run})
+    return [t for t in children if t.local_name is not None]
+
+
+def wait(work: Work, cmd: commands.Wait) -> Outcome:
+    hold = judged(work, cmd.project, cmd.receipt)
+    if hold.refusal is not None:
+        return done_before(hold, "WAITING") or hold.refusal
+    return _wait(work, hold.task)
+
+
+def _wait(work: Work, parent: Task) -> Outcome:
+    """The holder gives its claim back until its subtasks have ended, however they end."""
+    claim = current_claim(work, parent)
+    edges: list[Row] = []
+    unmet = 0
+    for child in spawned(work, parent):
+        id = graph.edge_id(parent.id, child.id)
+        if work.get(Edge, parent.project, id) is not None:
+            continue
+        path = path_between(work, parent.project, child, parent) if child.waits_on else None
+        if path is not None:
+            raise Cycle("waiting would close a circle: " + " → ".join([parent.key, *path]))
+        edge = Edge(project=parent.project, id=id, task=parent.id, needs=child.id, on_failure="ignore", subtask=True)
+        edges.append(edge)
+        unmet += not graph.is_met(edge, child.state)
+        as_it_is = current(work, child)  # the one before may have raised it
+        work.put(replace(as_it_is, dependents=as_it_is.dependents + 1))
+        raise_height(work, current(work, child), parent.height + 1)
+    waiting = replace(parent, waits_on=parent.waits_on + len(edges), unmet=parent.unmet + unmet)
+    free, over = claims.ended(waiting, claim, lifecycle.WAITING_BY, work.now)
+    kept = work.record(
+        "task.waiting", over, *edges, task=free, agent=parent.agent, session=parent.session,
+        details={"waits_for": task_view.waits_for(work, free)},
+    )  # fmt: skip
+    spread(work)
+    task = current(work, kept)
+    return Outcome(
+        outcome="OK", state=task.state, generation=over.generation, waits_for=task_view.waits_for(work, task) or None,
+        message=f"{task.key} is {task.state}",
+    )  # fmt: skip
+
+
+HANDLERS: Handlers = {
+    commands.Add: add,
+    commands.Link: link,
+    commands.Unlink: unlink,
+    commands.Publish: publish,
+    commands.Spawn: spawn,
+    commands.Wait: wait,
+}

@@ -1,0 +1,324 @@
+"""What a holder does with its receipt: renew, start, progress, checkpoint, fail, release, ask; and the guard of it all.
+
+Every function here begins with `held`: the receipt is judged by rows read in this very transaction, and nothing is
+written for one that is not the current (or, for checkpoint, the answerable) claim. `submitting`, `spending`,
+`landing`, `graphs` and `reserving` have the other verbs that take a receipt, behind the same guard.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from tenure.core import causes, claims, commands, inputs, lifecycle, moves, retry, roles
+from tenure.core.claims import Verdict
+from tenure.core.errors import InvalidInput
+from tenure.core.outcomes import CODES, Outcome
+from tenure.core.receipts import Receipt, parse_receipt
+from tenure.core.records import Agent, Checkpoint, Claim, Project, Session, Task, replace
+from tenure.engine.reads import task_view
+from tenure.engine.runtime.effects import brief_of, spread
+from tenure.engine.runtime.references import project_of, task_by_ref
+from tenure.engine.runtime.unit_of_work import Handlers, Refused, Work
+from tenure.engine.verbs import agents, brief
+
+QUESTION = "question"  # in the lineage: the holder asked a person
+
+
+class Hold(NamedTuple):
+    """A receipt and the rows it was judged by. `refusal` is None when the holder may go on."""
+
+    project: Project
+    receipt: Receipt
+    task: Task
+    claim: Claim
+    refusal: Outcome | None
+    verdict: Verdict
+
+    @property
+    def is_late(self) -> bool:
+        return not claims.is_held(self.task)
+
+
+def held(work: Work, project: str, receipt: str, *, late: bool = False) -> Hold:
+    """The guard of every write by a holder: the rows it may write on, or Refused."""
+    hold = judged(work, project, receipt, late=late)
+    if hold.refusal is not None:
+        raise Refused(hold.refusal)
+    return hold
+
+
+def judged(work: Work, project_name: str, receipt_text: str, *, late: bool = False) -> Hold:
+    """The verdict on a receipt, for verbs that keep something of a refused one. Refused where there is no task."""
+    receipt = parse_receipt(receipt_text)
+    project = project_of(work, project_name)
+    task = task_by_ref(work, project_name, receipt.name)
+    if task is None:
+        message = f"no task {receipt.name!r} in project {project_name}"
+        raise Refused(Outcome(outcome="NOT_FOUND", message=message, work_lost=False))
+    claim = work.get(Claim, project_name, claims.claim_id(task.id, receipt.generation))
+    if claim is not None:
+        roles.check_mine(work.principal, claim.agent, f"{task.key} at generation {claim.generation}")
+    verdict = claims.judge(receipt, task, claim, work.epoch, late=late)
+    refusal = None
+    if verdict.code is not None:
+        refusal = _refusal(task, receipt, verdict, claim)
+    elif claim is not None:
+        _sign_of_life(work, project, claim)
+    return Hold(project, receipt, task, claim, refusal, verdict)  # type: ignore[arg-type]  # judged: refused without it
+
+
+def _sign_of_life(work: Work, project: Project, claim: Claim) -> None:
+    agent = work.get(Agent, project.id, claim.agent)
+    if agent is not None:
+        agents.seen(work, agent)
+    session = work.get(Session, project.id, claim.session)
+    if session is not None:
+        agents.active(work, session)
+
+
+def _refusal(task: Task, receipt: Receipt, verdict: Verdict, claim: Claim | None) -> Outcome:
+    code = verdict.code or ""
+    fact = f"{task.key}: you hold generation {receipt.generation}; "
+    if code == "STALE_GENERATION":
+        fact += f"generation {task.generation} " + (
+            f"is held by agent {task.agent}" if task.agent else f"is {task.state}"
+        )
+    elif code == "ALREADY_EXPIRED":
+        fact += claim.error if claim and claim.error else "its lease ran out"
+    else:
+        fact += f"{CODES[code].meaning} (the task is {task.state})"
+    return Outcome(
+        outcome=code, message=fact, directive=verdict.directive, current_generation=task.generation, state=task.state,
+        hint="claim the task again and go on" if code == "ALREADY_EXPIRED" else None,
+    )  # fmt: skip
+
+
+def done_before(hold: Hold, reason: str, error_class: str | None = None) -> Outcome | None:
+    """The same verb once more with the receipt that did it: the same answer, no effect.
+
+    A person may have paused the task too: `error_class` tells the holder's own pauses apart.
+    """
+    if (
+        hold.verdict.code in ("NO_CLAIM", "TASK_ALREADY_COMPLETED", "TASK_CANCELLED")
+        and hold.claim.reason == reason
+        and error_class in (None, hold.claim.error_class)
+    ):
+        return Outcome(
+            outcome="OK",
+            again=True,
+            state=hold.task.state,
+            generation=hold.claim.generation,
+            retry_at=hold.task.retry_at,
+        )
+    return None
+
+
+# --- while held ---------------------------------------------------------------------------------------------
+
+
+def renew(work: Work, cmd: commands.Renew) -> Outcome:
+    hold = held(work, cmd.project, cmd.receipt)
+    lease = None if cmd.lease is None else inputs.lease_of(cmd.lease, hold.project)
+    before = brief.acknowledged(work, hold.task, cmd.seen)
+    task = _started(work, claims.renewed(before, lease, work.now, background=cmd.background))
+    answer = Outcome(
+        outcome="RENEWED", lease_until=task.lease_until, lease=((task.lease_until or 0) - work.now) / inputs.SECOND,
+        generation=task.generation, state=task.state, mail=agents.unread(work, cmd.project, hold.claim.agent),
+        **brief.directive(work, task),
+    )  # fmt: skip
+    return _by_budget(work, hold, answer)
+
+
+def _by_budget(work: Work, hold: Hold, answer: Outcome) -> Outcome:
+    """The answer with what budgets have to say to a holder that gives a sign of life."""
+    if not (hold.project.funded or hold.task.capped):
+        return answer
+    from tenure.engine.budgets.budget_guard import checked  # most projects have none, and a start stays cheap
+
+    return checked(work, hold, answer)
+
+
+def _started(work: Work, task: Task) -> Task:
+    """Keep the task; the first write of a holder is the start of its work, and an event."""
+    begun = moves.started(task, work.now)
+    if begun is task:
+        return work.put(task)
+    kept = work.record("task.started", task=begun)
+    spread(work)
+    return kept
+
+
+def keep_started(work: Work, task: Task) -> Task:
+    """Keep a task whose holder has just presented its receipt."""
+    return _started(work, claims.lengthened(task, work.now))
+
+
+def start(work: Work, cmd: commands.Start) -> Outcome:
+    hold = held(work, cmd.project, cmd.receipt)
+    task = keep_started(work, hold.task)
+    return Outcome(
+        outcome="OK", state=task.state, generation=task.generation, lease_until=task.lease_until,
+        **brief.news(work, task),
+    )  # fmt: skip
+
+
+def progress(work: Work, cmd: commands.Progress) -> Outcome:
+    if cmd.percent is not None and not 0 <= cmd.percent <= 100:
+        raise InvalidInput(f"percent {cmd.percent}: from 0 to 100")
+    inputs.check_text(cmd.step or "", "step", 1000)
+    hold = held(work, cmd.project, cmd.receipt)
+    task = claims.presented(brief.acknowledged(work, hold.task, cmd.seen), work.now)
+    done_by = task.done_by
+    if cmd.done_in is not None:
+        done_by = work.now + inputs.micros(cmd.done_in, "done_in")
+    kept = work.record(
+        "task.progress", message=cmd.step or "",
+        task=replace(
+            task, percent=task.percent if cmd.percent is None else cmd.percent, step=cmd.step or task.step,
+            progress_at=work.now, done_by=done_by, warned_at=None,
+            wanted=None if task.wanted == "warn" else task.wanted,
+        ),
+        details={"percent": cmd.percent, "step": cmd.step},
+    )  # fmt: skip
+    spread(work)
+    answer = Outcome(
+        outcome="OK", state=kept.state, generation=kept.generation, lease_until=kept.lease_until,
+        **brief.directive(work, kept),
+    )  # fmt: skip
+    return _by_budget(work, hold, answer)
+
+
+def checkpoint(work: Work, cmd: commands.Checkpoint) -> Outcome:
+    inputs.check_size(cmd.data, "checkpoint", inputs.LARGEST_CHECKPOINT)
+    hold = held(work, cmd.project, cmd.receipt, late=True)
+    work.get(Checkpoint, cmd.project, hold.task.id)  # the one it takes the place of
+    kept = Checkpoint(
+        project=cmd.project, id=hold.task.id, data=task_view.packed(work, cmd.project, cmd.data),
+        generation=hold.claim.generation, agent=hold.claim.agent, session=hold.claim.session, at=work.now,
+    )  # fmt: skip
+    task = hold.task if hold.is_late else claims.presented(hold.task, work.now)
+    after = work.record(
+        "task.checkpoint", kept, task=task, agent=hold.claim.agent, session=hold.claim.session,
+        generation=hold.claim.generation,
+    )  # fmt: skip
+    spread(work)
+    return Outcome(
+        outcome="OK", state=after.state, generation=hold.claim.generation, lease_until=after.lease_until,
+        **brief.news(work, after),
+    )  # fmt: skip
+
+
+# --- giving up ----------------------------------------------------------------------------------------------
+
+
+def fail(work: Work, cmd: commands.Fail) -> Outcome:
+    inputs.check_choice(cmd.error_class, retry.CLASSES, "class")
+    inputs.check_text(cmd.message, "message")
+    after = None if cmd.retry_after is None else inputs.micros(cmd.retry_after, "retry_after")
+    hold = judged(work, cmd.project, cmd.receipt)
+    if cmd.error_class == retry.BUDGET:
+        if hold.refusal is not None:
+            return done_before(hold, "PAUSED", retry.BUDGET) or hold.refusal
+        policy = brief_of(work, hold.task).retry
+        if retry.BUDGET in policy.no_retry_on:
+            free, over = claims.ended(
+                hold.task, hold.claim, lifecycle.FAILED_GIVEN_BACK, work.now, retry=policy, error_class=retry.BUDGET,
+                error=cmd.message,
+            )  # fmt: skip
+            return _gave_up(work, hold, "task.failed", free, over, cmd.message, error_class=retry.BUDGET)
+        return _pause_held(work, hold, causes.BUDGET, "budget exceeded", cmd.message, "task.paused", retry.BUDGET)
+    if hold.refusal is not None:
+        return done_before(hold, "FAILED") or hold.refusal
+    task, claim = hold.task, hold.claim
+    trouble = cmd.error_class not in retry.COUNTING
+    counts = not trouble or retry.counts_after_all(task, claim.agent)
+    ending = lifecycle.FAILED_COUNTING if counts else lifecycle.FAILED_GIVEN_BACK
+    policy = brief_of(work, task).retry
+    free, over = claims.ended(
+        task, claim, ending, work.now, retry=policy, error_class=cmd.error_class, error=cmd.message
+    )  # fmt: skip
+    if trouble:
+        free = replace(free, troubled=tuple(dict.fromkeys((*task.troubled, claim.agent))))
+        _cool_down(work, hold, cmd, after)
+    if over.counted:
+        free = claims.tried_again(free, policy, work.now, work.chance.fraction(), after)
+    elif free.state == lifecycle.DEAD_LETTERED:
+        pass
+    elif cmd.error_class == retry.RATE_LIMIT:
+        wait = retry.RATE_LIMIT_DELAY if after is None else after
+        free = moves.retrying(free, work.now + wait)
+    else:
+        free = replace(free, cool_offs=retry.cooled(task, claim.agent, work.now, retry.AGENT_TASK_COOL_OFF))
+    return _gave_up(work, hold, "task.failed", free, over, cmd.message, error_class=cmd.error_class)
+
+
+def _cool_down(work: Work, hold: Hold, cmd: commands.Fail, after: int | None) -> None:
+    """An agent in trouble cools off after three in a row; a rate limit cools the model, for all."""
+    claim = hold.claim
+    if cmd.error_class == retry.RATE_LIMIT:
+        from tenure.engine.models import model_choice  # seldom needed, and a start stays cheap
+
+        name = cmd.model or claim.model or model_choice.told_to_use(work, hold.project, hold.task, claim)
+        if name is not None:
+            model_choice.limited(work, claim.project, name, after)
+        return
+    agent = work.get(Agent, claim.project, claim.agent)
+    if agent is not None:
+        work.put(retry.agent_troubled(agent, work.now))
+
+
+def release(work: Work, cmd: commands.Release) -> Outcome:
+    inputs.check_text(cmd.reason, "reason")
+    hold = judged(work, cmd.project, cmd.receipt)
+    if hold.refusal is not None:
+        return done_before(hold, "VOLUNTARY") or hold.refusal
+    task, claim = hold.task, hold.claim
+    ending = lifecycle.RELEASED_BY
+    # The brief would cost a round trip of its own.
+    policy = None if claims.is_given_back(task, ending) else brief_of(work, task).retry
+    free, over = claims.ended(task, claim, ending, work.now, retry=policy)
+    free = replace(free, cool_offs=retry.cooled(task, claim.agent, work.now, retry.RELEASE_COOL_OFF))
+    return _gave_up(work, hold, "task.released", free, over, cmd.reason)
+
+
+def _gave_up(work: Work, hold: Hold, kind: str, free: Task, over: Claim, message: str, **details: Any) -> Outcome:
+    kept = work.record(
+        kind, over, task=free, message=message, agent=hold.claim.agent, session=hold.claim.session,
+        level="warning" if kind == "task.failed" else "info", details={"attempt": over.attempt, **details},
+    )  # fmt: skip
+    spread(work)
+    return Outcome(
+        outcome="OK", state=kept.state, retry_at=kept.retry_at, retry_in=work.seconds_to(kept.retry_at),
+        generation=over.generation,
+        message=f"{kept.key} is {kept.state}", work_lost=None,
+    )  # fmt: skip
+
+
+def ask(work: Work, cmd: commands.Ask) -> Outcome:
+    inputs.check_text(cmd.question, "question", required=True)
+    hold = judged(work, cmd.project, cmd.receipt)
+    if hold.refusal is not None:
+        return done_before(hold, "PAUSED", QUESTION) or hold.refusal
+    reason = f"question: {cmd.question[:200]}"
+    return _pause_held(work, hold, causes.QUESTION, reason, cmd.question, "task.question", QUESTION)
+
+
+def _pause_held(
+    work: Work, hold: Hold, cause: str, reason: str, message: str, kind: str, error_class: str
+) -> Outcome:  # fmt: skip
+    free, over = claims.ended(hold.task, hold.claim, lifecycle.PAUSED_BY, work.now)
+    over = replace(over, error_class=error_class, error=message)
+    pause = causes.Pause(cause=cause, reason=reason, at=work.now, by=f"agent:{hold.claim.agent}")
+    free = moves.paused(free, pause)
+    return _gave_up(work, hold, kind, free, over, message)
+
+
+HANDLERS: Handlers = {
+    commands.Renew: renew,
+    commands.Start: start,
+    commands.Progress: progress,
+    commands.Checkpoint: checkpoint,
+    commands.Fail: fail,
+    commands.Release: release,
+    commands.Ask: ask,
+}

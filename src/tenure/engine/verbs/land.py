@@ -1,0 +1,75 @@
+"""Landing: a holder records which commit it is about to put on which branch, under its live receipt.
+
+The record and the check of the receipt are one transaction, so a stale holder records nothing and has no leave to
+swap the ref. A crash between record and swap leaves the record to whoever goes on, with this receipt or the next.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tenure.core import claims, commands
+from tenure.core.errors import LimitReached
+from tenure.core.landings import check_landing
+from tenure.core.outcomes import Outcome
+from tenure.core.records import Landing, Task
+from tenure.engine.runtime.effects import spread
+from tenure.engine.runtime.unit_of_work import Handlers, Work
+from tenure.engine.verbs.holder_verbs import held, keep_started
+
+if TYPE_CHECKING:
+    from tenure.core.views import LandingView
+
+MOST_TOLD = 20  # earlier landings in one answer
+MOST = 1000  # landings under one claim
+
+
+def land(work: Work, cmd: commands.Land) -> Outcome:
+    check_landing(cmd)
+    hold = held(work, cmd.project, cmd.receipt)
+    claim = hold.claim
+    recorded = [row for row in of_task(work, hold.task) if row.generation == claim.generation]
+    if len(recorded) >= MOST:
+        raise LimitReached(
+            f"{hold.task.key} has {MOST} landings under one claim", "release the task and claim it again"
+        )
+    said = Landing(
+        project=cmd.project, id=landing_id(claim.id, len(recorded) + 1), task=claim.task, generation=claim.generation,
+        run=claim.run, agent=claim.agent, branch=cmd.branch, old=cmd.old, new=cmd.new, at=work.now,
+    )  # fmt: skip
+    same = [row for row in recorded if (row.branch, row.old, row.new) == (said.branch, said.old, said.new)]
+    again = bool(same)
+    before = [view(row) for row in of_task(work, hold.task, MOST_TOLD) if row not in same]
+    if again:
+        task = keep_started(work, hold.task)
+    else:
+        task = work.record(
+            "task.landing", said, task=claims.presented(hold.task, work.now),
+            message=f"{cmd.branch}: {cmd.old[:12]} → {cmd.new[:12]}",
+            details={"branch": cmd.branch, "old": cmd.old, "new": cmd.new},
+        )  # fmt: skip
+        spread(work)
+    return Outcome(
+        outcome="OK", again=again, landings=tuple(before), state=task.state, generation=task.generation,
+        lease_until=task.lease_until, directive=task.wanted or "continue",
+    )  # fmt: skip
+
+
+def landing_id(claim: str, number: int) -> str:
+    """Each landing under a claim has a row of its own; ids sort as they were recorded."""
+    return claim if number == 1 else f"{claim}#{number:04}"
+
+
+def of_task(work: Work, task: Task, limit: int | None = None) -> list[Landing]:
+    """What the claims of a task have recorded, newest first."""
+    return work.find(Landing, {"project": task.project, "task": task.id}, order="-generation", limit=limit)
+
+
+def view(row: Landing) -> LandingView:
+    return {
+        "generation": row.generation, "run": row.run, "agent": row.agent, "branch": row.branch, "old": row.old,
+        "new": row.new, "at": row.at,
+    }  # fmt: skip
+
+
+HANDLERS: Handlers = {commands.Land: land}

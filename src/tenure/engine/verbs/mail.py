@@ -1,0 +1,83 @@
+"""Mail between agents: addressed once, read by each recipient for itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tenure.core import claims, commands, ids, inputs, team
+from tenure.core.errors import NotFound
+from tenure.core.filters import Present
+from tenure.core.outcomes import Outcome
+from tenure.core.records import Agent, Leader, Message, Task, replace
+from tenure.engine.runtime.references import project_of
+from tenure.engine.runtime.unit_of_work import Handlers, Work
+from tenure.engine.verbs.lead import PROJECT_LEADER
+
+if TYPE_CHECKING:
+    from tenure.core.views import MessageView
+
+
+def send(work: Work, cmd: commands.Send) -> Outcome:
+    project_of(work, cmd.project)
+    inputs.check_choice(cmd.type, team.MESSAGE_TYPES, "type")
+    inputs.check_text(cmd.text, "message", required=True)
+    ids.check_name(cmd.sender, "sender")
+    if not cmd.to.startswith("@"):
+        ids.check_name(cmd.to, "recipient")
+    if cmd.reply_to is not None and not work.find(Message, {"project": cmd.project, "message": cmd.reply_to}, limit=1):
+        raise NotFound(f"no message {cmd.reply_to[:80]!r} to reply to")
+    to = _recipients(work, cmd)
+    message = work.new_id("msg")
+    rows = [
+        Message(
+            project=cmd.project, id=f"{message}:{name}", message=message, sender=cmd.sender, recipient=name,
+            address=cmd.to, type=cmd.type, text=cmd.text, reply_to=cmd.reply_to, sent_at=work.now,
+        )
+        for name in to
+    ]  # fmt: skip
+    work.record(
+        "message.sent", *rows, project=cmd.project, agent=cmd.sender,
+        details={"message": message, "to": cmd.to, "recipients": list(to), "type": cmd.type},
+    )  # fmt: skip
+    return Outcome(
+        outcome="CREATED", changed=to, messages=tuple(view(m) for m in rows[:1]), command_id=work.command_id,
+        message=f"sent to {len(to)} agent{'' if len(to) == 1 else 's'}",
+    )  # fmt: skip
+
+
+def _recipients(work: Work, cmd: commands.Send) -> tuple[str, ...]:
+    agents = work.find(Agent, {"project": cmd.project}) if cmd.to.startswith("@") else []
+    held = (
+        [t for t in work.find(Task, {"project": cmd.project, "agent": Present()}) if claims.is_held(t)]
+        if agents
+        else []
+    )
+    leader = work.get(Leader, cmd.project, PROJECT_LEADER)
+    track = cmd.to.removeprefix("@track:")
+    return team.recipients(
+        cmd.to, cmd.sender, agents, now=work.now,
+        busy=[t.agent for t in held if t.agent], on_track=[t.agent for t in held if t.agent and t.track == track],
+        leader=leader.holder if leader is not None and leader.until > work.now else None,
+    )  # fmt: skip
+
+
+def read(work: Work, cmd: commands.Read) -> Outcome:
+    project_of(work, cmd.project)
+    where: dict[str, Any] = {"project": cmd.project, "recipient": cmd.agent, "read_at": Present(False)}
+    if cmd.messages is not None:
+        where["message"] = tuple(cmd.messages)
+    found = work.find(Message, where)
+    for message in found:
+        work.put(replace(message, read_at=work.now))
+    return Outcome(outcome="OK", messages=tuple(view(m) for m in found), mail=len(found))
+
+
+def view(message: Message) -> MessageView:
+    return {
+        "id": message.message, "from": message.sender, "to": message.address, "type": message.type,
+        "text": message.text,
+        "reply_to": message.reply_to, "sent_at": message.sent_at, "read_at": message.read_at,
+    }  # fmt: skip
+
+
+HANDLERS: Handlers = {commands.Send: send, commands.Read: read}

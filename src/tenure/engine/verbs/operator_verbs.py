@@ -1,0 +1,405 @@
+"""What a person does with a task: pause, resume, cancel, retry, reset, adopt, archive, assign, recover, note."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tenure.core import causes, claims, commands, inputs, lifecycle, moves, settle
+from tenure.core.causes import Cancelled, Pause
+from tenure.core.errors import NotFound
+from tenure.core.lifecycle import CANCELLED, COMPLETED, DEAD_LETTERED, FINISHED, PAUSED, READY, RETRYING, Ending
+from tenure.core.outcomes import Outcome
+from tenure.core.records import Agent, Claim, Edge, Result, Row, Task, replace
+from tenure.engine.runtime.effects import (  # fmt: skip
+    brief_of,
+    cancel_task,
+    current,
+    current_claim,
+    descendants,
+    reopened,
+    resolved,
+    spread,
+    was_cancelled_by,
+)
+from tenure.engine.runtime.references import project_of, task_named
+from tenure.engine.runtime.unit_of_work import Handlers, Refused, Work
+from tenure.engine.verbs.agents import known_agent
+from tenure.engine.verbs.edit import apply_changes
+
+MOST_ANSWERS = 20  # kept with a task for whoever claims it next; the log has all
+
+
+def named(work: Work, cmd: commands.Command) -> Task:
+    project_of(work, cmd.project)
+    return task_named(work, cmd.project, cmd.task)  # type: ignore[attr-defined]  # every command here names a task
+
+
+def denied(task: Task, verb: str) -> Outcome:
+    return Outcome(
+        outcome="DENIED_STATE", state=task.state, current_generation=task.generation,
+        message=f"{task.key} is {task.state}; {verb} is not possible from there",
+    )  # fmt: skip
+
+
+def unchanged(task: Task) -> Outcome:
+    return Outcome(outcome="UNCHANGED", state=task.state, version=task.version)
+
+
+def updated(work: Work, task: Task, **more: Any) -> Outcome:
+    task = current(work, task)
+    return Outcome(
+        outcome="UPDATED", state=task.state, version=task.version, command_id=work.command_id,
+        message=f"{task.key} is {task.state}", **more,
+    )  # fmt: skip
+
+
+def end_held(
+    work: Work, task: Task, ending: Ending, kind: str, message: str = "", pause: Pause | None = None
+) -> Task:  # fmt: skip
+    """End the live claim by a person's word; the holder's next command is refused."""
+    free, over = claims.ended(task, current_claim(work, task), ending, work.now)
+    if pause is not None:
+        free = moves.paused(free, pause)
+    kept = work.record(kind, over, task=free, message=message, agent=task.agent, session=task.session)
+    spread(work)
+    return current(work, kept)
+
+
+# --- pause, resume ------------------------------------------------------------------------------------------
+
+
+def pause(work: Work, cmd: commands.Pause) -> Outcome:
+    """One cause more that holds the task back, whatever else does."""
+    inputs.check_text(cmd.reason, "reason", 1000)
+    task = named(work, cmd)
+    if task.state in (lifecycle.CREATED, *lifecycle.ENDED):
+        return denied(task, "pause")
+    is_held = claims.is_held(task)
+    cause = causes.DRAIN if is_held and cmd.drain else causes.PERSON
+    if any(one.cause == cause for one in task.pauses) and (task.state == PAUSED or cause == causes.DRAIN):
+        return unchanged(task)
+    reason = cmd.reason or f"paused by {work.principal.name}"
+    new = Pause(cause=cause, reason=reason, at=work.now, by=work.principal.name)
+    if cause == causes.DRAIN:
+        draining = replace(task, wanted="pause", pauses=causes.with_pause(task.pauses, new))
+        work.record("task.drain_requested", task=draining, message=reason)
+    elif is_held:
+        task = end_held(work, task, lifecycle.PAUSED_BY, "task.paused", reason, new)
+    else:
+        work.record("task.paused", task=moves.paused(task, new), message=reason, details={"cause": cause})
+        spread(work)
+    return updated(work, task)
+
+
+def resume(work: Work, cmd: commands.Resume) -> Outcome:
+    """Lift what persons have a say in; a review alone is also theirs. A drain is taken back while its holder works."""
+    task = named(work, cmd)
+    if task.state != PAUSED and not task.pauses:
+        return denied(task, "resume")
+    found = {one.cause for one in task.pauses}
+    over = found & {*causes.OWN, *((causes.BUDGET,) if cmd.budget else ())}
+    if not over and found == {causes.REVIEW}:
+        over = found
+    if not over:
+        return replace(unchanged(task), **_remaining(task))
+    kept = lift(work, task, lambda one: one.cause in over, "task.resumed", "")
+    return replace(updated(work, kept), **_remaining(kept))
+
+
+_WAYS = {
+    causes.BUDGET: "raise the budget, or resume with --budget",
+    causes.QUESTION: "answer the question",
+    causes.REVIEW: "approve or reject the result, or resume once more",
+}
+
+
+def _remaining(task: Task) -> dict[str, Any]:
+    """What still holds the task back, for the answer of a verb that lifted something else."""
+    if task.state != PAUSED:
+        return {}
+    ways = dict.fromkeys(_WAYS[one.cause] for one in task.pauses if one.cause in _WAYS)
+    return {
+        "message": f"{task.key} is still paused: {task.reason}", "hint": "; ".join(ways) or None,
+        "pauses": tuple(causes.told(one) for one in task.pauses),
+    }  # fmt: skip
+
+
+def answer(work: Work, cmd: commands.Answer) -> Outcome:
+    inputs.check_text(cmd.text, "answer", required=True)
+    task = named(work, cmd)
+    asked = next((one for one in task.pauses if one.cause == causes.QUESTION), None)
+    if task.state != PAUSED or asked is None:
+        return replace(denied(task, "answer"), message=f"{task.key} is {task.state} and has no open question")
+    said = {"question": asked.reason, "answer": cmd.text, "by": work.principal.name, "at": work.now}
+    task = replace(task, answers=(*task.answers[-MOST_ANSWERS + 1 :], said))
+    kept = lift(work, task, lambda one: one.cause == causes.QUESTION, "task.answered", cmd.text)
+    return replace(updated(work, kept), **_remaining(kept))
+
+
+def lift(work: Work, task: Task, is_over: Callable[[Pause], bool], kind: str, message: str) -> Task:
+    """Without these causes; the event names them, and what is left."""
+    free = moves.lifted(task, is_over, work.now)
+    rows = _gone_on(work, task) if task.state == PAUSED and free.state == lifecycle.VALIDATING else []
+    if kind == "task.resumed" and free.state == task.state:
+        kind = "task.pause_lifted"
+    details: dict[str, Any] = {"lifted": [one.cause for one in task.pauses if is_over(one)]}
+    if free.pauses:
+        details["left"] = [one.cause for one in free.pauses]
+    kept = work.record(kind, *rows, task=free, message=message, details=details)
+    spread(work)
+    return kept
+
+
+def _gone_on(work: Work, task: Task) -> list[Row]:
+    """The check that the task waits for, from its first try again."""
+    from tenure.core.validation import gone_on
+    from tenure.engine.checks.validation_reads import row_of_task  # few tasks are checked
+
+    row = row_of_task(work, task)
+    assert row is not None, f"{task.key} has nothing that waits for a verdict"
+    return [gone_on(row)]
+
+
+# --- cancel, retry, reset, adopt, archive -------------------------------------------------------------------
+
+
+def cancel(work: Work, cmd: commands.Cancel) -> Outcome:
+    inputs.check_text(cmd.reason, "reason", 1000)
+    task = named(work, cmd)
+    if task.state == CANCELLED:
+        return unchanged(task)
+    if task.state == COMPLETED:
+        return denied(task, "cancel")
+    why = Cancelled(cause=causes.PERSON, reason=cmd.reason or f"cancelled by {work.principal.name}")
+    task = cancel_task(work, task, why, cmd.reason)
+    spread(work)
+    return updated(work, task)
+
+
+def retry(work: Work, cmd: commands.Retry) -> Outcome:
+    """Another run of a dead letter; what its failure cancelled comes back with it."""
+    inputs.check_text(cmd.note, "note")
+    task = named(work, cmd)
+    if task.state != DEAD_LETTERED:
+        return denied(task, "retry")
+    fresh = moves.new_run(task, work.now)
+    rows = resolved(work, task, "modify_and_retry" if cmd.changes else "retry", cmd.note)
+    before_it = _run_of(task, "dead_lettered_at")
+    details: dict[str, object] = {"run": fresh.run, "before": before_it}
+    if cmd.changes:
+        fresh, brief, before = apply_changes(work, fresh, inputs.check_changes(cmd.changes))
+        rows.append(brief)
+        details["changes"] = before
+    work.record("task.retried", *rows, task=fresh, message=cmd.note, details=details)
+    bring_back(work, task)
+    spread(work)
+    return updated(work, task)
+
+
+def _run_of(task: Task, *names: str) -> dict[str, Any]:
+    """What an undo needs of the run that ends here."""
+    names = ("run", "attempts", "given_back", *names)
+    return {name: getattr(task, name) for name in names} | {"failures": list(task.failures)}
+
+
+def bring_back(work: Work, source: Task) -> None:
+    """Undo the cancellations that the source's failure caused, directly or through others."""
+    todo = [source]
+    while todo:
+        cause = todo.pop()
+        for edge in work.find(Edge, {"project": cause.project, "needs": cause.id}):
+            victim = work.get(Task, cause.project, edge.task)
+            if victim is not None and was_cancelled_by(victim, causes.CASCADE, cause):
+                uncancel(work, victim)
+                todo.append(victim)
+                for child in list(descendants(work, victim)):
+                    if was_cancelled_by(child, causes.PARENT, victim):
+                        uncancel(work, child)
+                        todo.append(child)
+
+
+def uncancel(work: Work, task: Task) -> Task:
+    """Back to where it was, as far as that still exists: what was held is ready or pending again."""
+    back = moves.uncancelled(task, work.now, paused_from=_paused_from(work, task))
+    rows = reopened(work, task) if back.state == DEAD_LETTERED else []
+    kept = work.record("task.uncancelled", *rows, task=back)
+    spread(work)
+    return current(work, kept)
+
+
+def _paused_from(work: Work, task: Task) -> str | None:
+    """Where a task that was paused before its cancellation goes on: with its verdict, if it waited for one."""
+    if task.state_before != PAUSED or not task.checked:
+        return None
+    from tenure.engine.checks.validation_reads import row_of_task
+
+    return None if row_of_task(work, task) is None else lifecycle.VALIDATING
+
+
+def reset(work: Work, cmd: commands.Reset) -> Outcome:
+    task = named(work, cmd)
+    if task.state != COMPLETED:
+        return denied(task, "reset")
+    left: list[str] = []
+    _reset_one(work, task)
+    todo = [task]
+    seen = {task.id}
+    while todo:
+        source = todo.pop()
+        for edge in work.find(Edge, {"project": source.project, "needs": source.id}):
+            dependent = work.get(Task, source.project, edge.task)
+            if dependent is None or dependent.id in seen:
+                continue
+            seen.add(dependent.id)
+            if dependent.state == COMPLETED and cmd.cascade:
+                _reset_one(work, dependent)
+                todo.append(dependent)
+            elif claims.is_held(dependent) and cmd.cascade:
+                end_held(work, dependent, lifecycle.SUPERSEDED_BY, "task.recovered", f"{source.key} was reset")
+            elif dependent.state == COMPLETED or claims.is_held(dependent):
+                left.append(dependent.key)
+    return updated(work, task, left=tuple(sorted(left)) or None)
+
+
+def _reset_one(work: Work, task: Task) -> None:
+    before = _run_of(task, "work_product", "completed_at")
+    work.record("task.reset", task=moves.new_run(task, work.now), details={"before": before})
+    spread(work)
+
+
+def adopt(work: Work, cmd: commands.Adopt) -> Outcome:
+    """A person takes a kept result as the task's own."""
+    inputs.check_text(cmd.note, "note")
+    task = named(work, cmd)
+    if claims.is_held(task) and cmd.supersede:
+        task = end_held(work, task, lifecycle.SUPERSEDED_BY, "task.recovered", "a kept result is adopted")
+    if task.state not in (lifecycle.PENDING, READY, RETRYING, PAUSED, DEAD_LETTERED):
+        return denied(task, "adopt")
+    kept = _kept_result(work, task, cmd.result)
+    claim = work.get(Claim, task.project, claims.claim_id(task.id, kept.generation))
+    id = work.new_id("result")
+    product = claims.work_product(task, kept.generation, id)
+    own = replace(
+        kept, id=id, run=task.run, accepted=True, reason="ADOPTED", work_product=product,
+        work_lost=False, submitted_at=work.now, request_id=None,
+    )  # fmt: skip
+    rows = [own, *resolved(work, task, "adopt", cmd.note), *_unchecked(work, task)]
+    if claim is not None:
+        rows.append(replace(claim, result_accepted=True, work_product=product))
+    done = moves.completed(task, work.now, product)
+    work.record(
+        "task.adopted", *rows, task=done, message=cmd.note, generation=kept.generation,
+        details={"result": own.id, "work_product": product},
+    )  # fmt: skip
+    spread(work)
+    return updated(work, task, work_product=product, result=own.id)
+
+
+def _unchecked(work: Work, task: Task) -> list[Row]:
+    """What the task waited for when it was paused: a verdict that nobody needs any more."""
+    if task.state != PAUSED or task.state_before != lifecycle.VALIDATING:
+        return []
+    from tenure.engine.checks.validation_reads import row_of_task
+    from tenure.engine.checks.validation_verbs import closed
+
+    row = row_of_task(work, task)
+    return [] if row is None else closed(work, row)
+
+
+def _kept_result(work: Work, task: Task, id: str | None) -> Result:
+    where = {"project": task.project, "task": task.id, "accepted": False}
+    kept = work.find(Result, where, order="-submitted_at")
+    chosen = next((r for r in kept if id is None or r.id == id), None)
+    if chosen is None:
+        raise NotFound(f"{task.key} has no kept result" + (f" {id[:80]!r}" if id else ""))
+    return chosen
+
+
+def archive(work: Work, cmd: commands.Archive) -> Outcome:
+    task = named(work, cmd)
+    if task.archived_at is not None:
+        return unchanged(task)
+    if task.state not in FINISHED:
+        return denied(task, "archive")
+    work.record("task.archived", task=replace(task, archived_at=work.now))
+    return updated(work, task)
+
+
+# --- offers, taking away ------------------------------------------------------------------------------------
+
+
+def assign(work: Work, cmd: commands.Assign) -> Outcome:
+    task = named(work, cmd)
+    seconds = inputs.micros(cmd.seconds, "seconds", low=1, high=86400)
+    if task.state != READY:
+        return denied(task, "assign")
+    return _offered(work, task, cmd.agent, seconds, "task.offered")
+
+
+def _offered(work: Work, task: Task, agent: str, until: int, kind: str) -> Outcome:
+    if work.get(Agent, task.project, agent) is None:  # one that is known has given no sign of life by this
+        known_agent(work, task.project, agent)
+    work.record(
+        kind, task=replace(task, offer_to=agent, offer_until=work.now + until),
+        details={"agent": agent, "until": work.now + until},
+    )  # fmt: skip
+    return updated(work, task, holder=agent)
+
+
+def reassign(work: Work, cmd: commands.Reassign) -> Outcome:
+    """End the live claim, close the window of an ended one, and hold the task out to another agent."""
+    task = named(work, cmd)
+    seconds = inputs.micros(cmd.seconds, "seconds", low=1, high=86400)
+    if claims.is_held(task):
+        task = end_held(work, task, lifecycle.SUPERSEDED_BY, "task.reassigned", f"for agent {cmd.agent}")
+    if task.state != READY:
+        raise Refused(denied(task, "reassign"))  # the claim goes on where the task cannot be offered
+    return _offered(work, replace(task, answerable=False), cmd.agent, seconds, "task.offered")
+
+
+def recover(work: Work, cmd: commands.Recover) -> Outcome:
+    inputs.check_text(cmd.reason, "reason", 1000)
+    task = named(work, cmd)
+    if not claims.is_held(task):
+        return denied(task, "recover")
+    return updated(work, end_held(work, task, lifecycle.SUPERSEDED_BY, "task.recovered", cmd.reason))
+
+
+def abort(work: Work, cmd: commands.Abort) -> Outcome:
+    inputs.check_text(cmd.reason, "reason", 1000)
+    task = named(work, cmd)
+    if not claims.is_held(task):
+        return denied(task, "abort")
+    why = cmd.reason or f"aborted by {work.principal.name}"
+    done = settle.aborted(task, current_claim(work, task), brief_of(work, task), work.now, work.chance.fraction(), why)
+    assert done.claim is not None
+    work.record(
+        done.kind, done.claim, task=done.task, message=why, details=done.details, agent=task.agent, session=task.session
+    )
+    spread(work)
+    return updated(work, task)
+
+
+def note(work: Work, cmd: commands.Note) -> Outcome:
+    inputs.check_text(cmd.text, "note", required=True)
+    task = named(work, cmd)
+    work.record("task.noted", task=task, message=cmd.text)
+    return updated(work, task)
+
+
+HANDLERS: Handlers = {
+    commands.Pause: pause,
+    commands.Resume: resume,
+    commands.Answer: answer,
+    commands.Cancel: cancel,
+    commands.Retry: retry,
+    commands.Reset: reset,
+    commands.Adopt: adopt,
+    commands.Archive: archive,
+    commands.Assign: assign,
+    commands.Reassign: reassign,
+    commands.Recover: recover,
+    commands.Abort: abort,
+    commands.Note: note,
+}

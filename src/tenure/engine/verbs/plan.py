@@ -1,0 +1,212 @@
+"""Plans: a dag in one atomic operation, and the same plan applied again.
+
+A task of a named plan is known by its local name, its key, or the slug of its title, in that order; that identity is
+its idempotency key (`plan:NAME:IDENTITY`). Applied again: new tasks are made, changed ones that nobody has claimed
+yet are edited, changed ones that have been are reported and left, missing ones are reported, or cancelled with
+`prune` where nobody has claimed them. Tracks that the plan brings are made with it, or not at all.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+from tenure.core import commands, graph, ids, inputs, lifecycle, priority, roles
+from tenure.core.causes import PRUNE, Cancelled
+from tenure.core.commands import Dependency, NewTask
+from tenure.core.errors import InvalidInput
+from tenure.core.filters import Prefix
+from tenure.core.outcomes import Outcome
+from tenure.core.records import Budget, Dag, Edge, Project, Task, Track, replace
+from tenure.engine.reads import task_view
+from tenure.engine.runtime.effects import brief_of, cancel_task, current, spread
+from tenure.engine.runtime.references import project_of, task_named, tasks_by_idempotency
+from tenure.engine.runtime.unit_of_work import Handlers, Refused, Work
+from tenure.engine.sources import dag_ends
+from tenure.engine.verbs.create import Builder, check_plan_size, connect
+from tenure.engine.verbs.edit import apply_changes, current_value
+from tenure.engine.verbs.graph import disconnect
+
+_PRUNED = "it is no longer in the plan"
+
+_COMPARED = tuple(name for name in inputs.EDITABLE if name != "boost")
+
+
+def plan(work: Work, cmd: commands.Plan) -> Outcome:
+    check_plan_size(len(cmd.tasks))
+    project = project_of(work, cmd.project)
+    inputs.check_text(cmd.title, "title", 1000)
+    tracks = _define_tracks(work, cmd, project)
+    on_end = dag_ends.checked(work, project, cmd.on_end) if cmd.on_end else {}
+    if cmd.name is None:
+        dag = _new_dag(work, cmd, on_end)
+        made = Builder(work, project, work.principal.name).build(cmd.tasks, dag=dag)
+        _set_budget(work, cmd, dag)
+        outcome = _answer(work, "CREATED", made, (), (), (), tracks)
+    else:
+        inputs.check_plan_name(cmd.name)
+        outcome = _apply(work, cmd, project, tracks, on_end)
+    if cmd.dry_run:
+        raise Refused(replace(outcome, command_id=None, message=f"nothing was stored; it would be: {outcome.message}"))
+    return outcome
+
+
+class Tracks(NamedTuple):
+    """Codes of the tracks that a plan made, and of those that were there under another name and keep it."""
+
+    made: list[str]
+    kept: list[str]
+
+
+def _define_tracks(work: Work, cmd: commands.Plan, project: Project) -> Tracks:
+    tracks = Tracks([], [])
+    for new in cmd.tracks:
+        inputs.check_track(new.code, new.name, new.purpose)
+        there = work.get(Track, cmd.project, new.code)
+        if there is None:
+            roles.check_role(
+                work.principal,
+                commands.DefineTrack(project=cmd.project, code=new.code, name=new.name, purpose=new.purpose),
+                agents_may_operate=project.agents_may_operate,
+            )
+            track = Track(project=cmd.project, id=new.code, name=new.name, purpose=new.purpose)
+            work.record("track.defined", track, project=cmd.project, details={"track": new.code})
+            tracks.made.append(new.code)
+        elif there.name != new.name:
+            tracks.kept.append(new.code)
+    return tracks
+
+
+def _set_budget(work: Work, cmd: commands.Plan, dag: Dag) -> bool:
+    """Give the dag what the plan says that it may cost; whether that is new."""
+    if cmd.budget is None:
+        return False
+    from tenure.core.budgets import DAG, USD, budget_id, parse_amount  # few plans have one, and a start stays cheap
+    from tenure.engine.budgets.budget_verbs import set_budget
+
+    row = work.get(Budget, cmd.project, budget_id(DAG, dag.id))
+    if row is not None and row.allocated == parse_amount(cmd.budget, USD, "budget") and row.currency == USD:
+        return False
+    asked = commands.SetBudget(project=cmd.project, scope=budget_id(DAG, dag.id), usd=cmd.budget)
+    project = project_of(work, cmd.project)
+    roles.check_role(work.principal, asked, agents_may_operate=project.agents_may_operate)
+    return set_budget(work, asked).outcome != "UNCHANGED"
+
+
+def _new_dag(work: Work, cmd: commands.Plan, on_end: dict[str, Any]) -> Dag:
+    dag = Dag(
+        project=cmd.project, id=work.new_id("dag"), title=cmd.title or cmd.name or "", plan=cmd.name,
+        created_by=work.principal.name, created_at=work.now, on_end=on_end,
+    )  # fmt: skip
+    work.record("dag.created", dag, project=cmd.project, details={"dag": dag.id, "title": dag.title, "plan": cmd.name})
+    return dag
+
+
+def _identity(plan_name: str, new: NewTask) -> str:
+    return f"plan:{plan_name}:{new.name or new.key or ids.slug_of(new.title)}"
+
+
+def _apply(work: Work, cmd: commands.Plan, project: Project, tracks: Tracks, on_end: dict[str, Any]) -> Outcome:
+    assert cmd.name is not None
+    wanted: dict[str, NewTask] = {}
+    for new in cmd.tasks:
+        identity = _identity(cmd.name, new)
+        if identity in wanted:
+            raise InvalidInput(
+                f"{new.title[:80]!r}: two tasks of the plan look the same",
+                "give each a name, a key or a title of its own",
+            )
+        wanted[identity] = replace(new, idempotency_key=identity)
+    there = {t.idempotency_key or "": t for t in tasks_by_idempotency(work, cmd.project, Prefix(f"plan:{cmd.name}:"))}
+    dags = work.find(Dag, {"project": cmd.project, "plan": cmd.name}, limit=1)
+    dag = dag_ends.changed(work, dags[0], on_end) if dags else _new_dag(work, cmd, on_end)
+    is_changed = bool(dags) and dag != dags[0]
+    aliases = {n: there[i] for i, new in wanted.items() if i in there for n in (new.name, new.key) if n}
+    builder = Builder(work, project, work.principal.name, aliases=aliases)
+    missing = tuple(new for identity, new in wanted.items() if identity not in there)
+    made = builder.build(missing, dag=dag) if missing else []
+    names = {n: t for t, new in zip(made, missing, strict=True) for n in (new.name, new.key) if n} | aliases
+    edited, left = [], []
+    for identity, new in wanted.items():
+        task = there.get(identity)
+        if task is None:
+            continue
+        changes, added, removed = _differences(work, current(work, task), new, names)
+        if not (changes or added or removed):
+            continue
+        if task.generation or task.state not in (lifecycle.CREATED, lifecycle.PENDING, lifecycle.READY):
+            left.append(task.key)
+            continue
+        _edit(work, task, changes, added, removed)
+        edited.append(task.key)
+    gone = []
+    for identity, task in there.items():
+        if identity in wanted or task.state in lifecycle.FINISHED:
+            continue
+        if cmd.prune and not task.generation:
+            cancel_task(work, current(work, task), Cancelled(cause=PRUNE, reason=_PRUNED), _PRUNED)
+            spread(work)
+            edited.append(task.key)
+        else:
+            gone.append(task.key)
+    is_changed |= _set_budget(work, cmd, dag)
+    is_changed |= bool(made or edited or tracks.made)
+    code = "CREATED" if made and not there else "UPDATED" if is_changed else "UNCHANGED"
+    return _answer(work, code, made, edited, left, gone, tracks)
+
+
+def _answer(work: Work, code: str, made: Any, edited: Any, left: Any, gone: Any, tracks: Tracks) -> Outcome:
+    return Outcome(
+        outcome=code,
+        command_id=work.command_id if code != "UNCHANGED" else None,
+        tasks=tuple(task_view.task_view(work, t, brief_of(work, t)) for t in made),
+        changed=tuple(edited) or None,
+        left=tuple(left) or None,
+        missing=tuple(gone) or None,
+        message=f"{len(made)} made, {len(edited)} changed"
+        + (f", {len(left)} changed in the plan but already claimed: {', '.join(left[:5])}" if left else "")
+        + (f", {len(gone)} no longer in the plan: {', '.join(gone[:5])}" if gone else "")
+        + (f", tracks made: {', '.join(tracks.made)}" if tracks.made else "")
+        + (f", tracks that keep the name they have: {', '.join(tracks.kept)}" if tracks.kept else ""),
+    )
+
+
+def _differences(
+    work: Work, task: Task, new: NewTask, names: dict[str, Task]
+) -> tuple[dict[str, Any], list[Edge], list[Edge]]:
+    """What the plan now says otherwise: fields, edges to add, edges to remove."""
+    brief = brief_of(work, task)
+    changes = {}
+    for name in _COMPARED:
+        value: Any = inputs.check_retry(new.retry) if name == "retry" else getattr(new, name)
+        comparable = priority.parse_priority(value) if name == "priority" else msgspec.to_builtins(value)
+        if comparable != msgspec.to_builtins(current_value(work, task, brief, name)):
+            changes[name] = value
+    edges = {}
+    for wanted in new.depends_on:
+        dependency = Dependency(task=wanted) if isinstance(wanted, str) else wanted
+        needs = names.get(dependency.task) or task_named(work, task.project, dependency.task)
+        id = graph.edge_id(task.id, needs.id)
+        edges[id] = Edge(project=task.project, id=id, task=task.id, needs=needs.id, on_failure=dependency.on_failure)
+    have = {e.id: e for e in work.find(Edge, {"project": task.project, "task": task.id})}
+    edges |= {i: e for i, e in have.items() if e.subtask}  # it waits for its subtasks, whatever the plan says
+    added = [e for i, e in edges.items() if have.get(i) != e]
+    removed = [e for i, e in have.items() if edges.get(i) != e]
+    return changes, added, removed
+
+
+def _edit(work: Work, task: Task, changes: dict[str, Any], added: list[Edge], removed: list[Edge]) -> None:
+    if changes:
+        edited, brief, old = apply_changes(work, current(work, task), changes)
+        work.record("task.edited", brief, task=edited, details={"changes": list(changes), "before": old})
+    for edge in removed:
+        disconnect(work, current(work, task), edge)
+    for edge in added:
+        needs = work.get(Task, task.project, edge.needs)
+        assert needs is not None
+        connect(work, current(work, task), needs, edge)
+    spread(work)
+
+
+HANDLERS: Handlers = {commands.Plan: plan}

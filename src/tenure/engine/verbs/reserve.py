@@ -1,0 +1,183 @@
+"""Reservations of things that are not tasks: with a claim, for as long as it lives; or alone, on a lease."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Iterable, Mapping
+
+from tenure.core import commands, inputs, reservations, roles
+from tenure.core.errors import InvalidInput
+from tenure.core.filters import Prefix
+from tenure.core.outcomes import CODES, Outcome
+from tenure.core.receipts import NONCE_BYTES, Receipt, parse_receipt
+from tenure.core.records import Reservation, Task, replace
+from tenure.engine.runtime.effects import living, release_reservations
+from tenure.engine.runtime.references import project_of
+from tenure.engine.runtime.unit_of_work import Handlers, Refused, Work
+from tenure.engine.verbs import agents
+from tenure.engine.verbs.holder_verbs import held, keep_started
+
+DEFAULT_LEASE = 1800.0
+GROUP = "hold_"  # begins the name of a receipt that is not a claim's
+
+
+def reserve(work: Work, cmd: commands.Reserve) -> Outcome:
+    """All patterns or none. With a task's receipt it belongs to that claim; otherwise it gets a receipt of its own.
+
+    A pattern that this receipt holds already takes the mode that is asked for, judged against the rows of all others:
+    to exclusive only where nobody shares it, to shared at once.
+    """
+    project = project_of(work, cmd.project)
+    inputs.check_choice(cmd.mode, reservations.MODES, "mode")
+    if not cmd.patterns:
+        raise InvalidInput("reserve: no pattern")
+    patterns = [reservations.normalised(p) for p in inputs.check_list(cmd.patterns, "pattern")]
+    task: Task | None = None
+    group: list[Reservation] = []
+    agent, session = cmd.agent, cmd.session
+    receipt = None if cmd.receipt is None else parse_receipt(cmd.receipt)
+    if receipt is not None and receipt.name.startswith(GROUP):
+        group = _group(work, cmd.project, receipt)
+        agent, session = group[0].agent, group[0].session
+    elif cmd.receipt is not None:
+        hold = held(work, cmd.project, cmd.receipt)
+        task, agent, session = hold.task, hold.claim.agent, hold.claim.session
+    else:
+        agents.known_agent(work, cmd.project, agent)
+        agents.known_session(work, project, session, agent, None)
+    other = reservations.in_the_way(
+        patterns, cmd.mode, living(work, work.find(Reservation, {"project": cmd.project})),
+        task=task.id if task else None, session=session, now=work.now,
+    )  # fmt: skip
+    if other is not None:
+        return Outcome(
+            outcome="DENIED_CONFLICT", conflict=other.pattern, holder=other.agent,
+            message=f"{other.pattern} is held by agent {other.agent}",
+        )  # fmt: skip
+    if task is not None:
+        return _with_claim(work, cmd, task, patterns, agent, session)
+    if receipt is not None:
+        return _regrouped(work, cmd, receipt, group, patterns)
+    return _alone(work, cmd, inputs.lease_of(cmd.lease, project, DEFAULT_LEASE), patterns)
+
+
+def _with_claim(
+    work: Work, cmd: commands.Reserve, task: Task, patterns: list[str], agent: str, session: str
+) -> Outcome:
+    mine = {r.pattern: r for r in work.find(Reservation, {"project": task.project, "task": task.id})}
+    rows = _in_mode(mine, patterns, cmd.mode) + [
+        Reservation(
+            project=task.project, id=work.new_id("hold"), pattern=pattern, mode=cmd.mode, task=task.id,
+            generation=task.generation, epoch=work.epoch, agent=agent, session=session, created_at=work.now,
+        )
+        for pattern in patterns
+        if pattern not in mine
+    ]  # fmt: skip
+    kept = keep_started(work, task)
+    if rows:
+        kept = work.record(
+            "reservation.taken", *rows, task=replace(kept, reserved=True), agent=agent, session=session,
+            details={"patterns": patterns, "mode": cmd.mode},
+        )  # fmt: skip
+    return Outcome(outcome="GRANTED", generation=kept.generation, lease_until=kept.lease_until, changed=tuple(patterns))
+
+
+def _in_mode(mine: Mapping[str, Reservation], patterns: Iterable[str], mode: str) -> list[Reservation]:
+    """Those of the patterns that are held already, and in the other mode: as they are to be."""
+    return [replace(mine[p], mode=mode) for p in dict.fromkeys(patterns) if p in mine and mine[p].mode != mode]
+
+
+def _regrouped(
+    work: Work, cmd: commands.Reserve, receipt: Receipt, group: list[Reservation], patterns: list[str]
+) -> Outcome:
+    """A reservation that stands alone, with other modes or more patterns; receipt and lease stay."""
+    first, mine = group[0], {row.pattern: row for row in group}
+    number = 1 + max(int(row.id.rpartition("-")[2]) for row in group)
+    more = [p for p in dict.fromkeys(patterns) if p not in mine]
+    rows = _in_mode(mine, patterns, cmd.mode) + [
+        replace(first, id=f"{receipt.name}-{number + n}", pattern=pattern, mode=cmd.mode, created_at=work.now)
+        for n, pattern in enumerate(more)
+    ]
+    if rows:
+        work.record(
+            "reservation.taken", *rows, project=cmd.project, agent=first.agent, session=first.session,
+            details={"patterns": patterns, "mode": cmd.mode},
+        )  # fmt: skip
+    return Outcome(
+        outcome="GRANTED", receipt=str(receipt), generation=first.generation, changed=tuple(patterns),
+        lease_until=first.until, lease=work.seconds_to(first.until),
+    )  # fmt: skip
+
+
+def _alone(work: Work, cmd: commands.Reserve, lease: int, patterns: list[str]) -> Outcome:
+    group = work.new_id("hold")
+    nonce = work.chance.token(NONCE_BYTES)
+    rows = [
+        Reservation(
+            project=cmd.project, id=f"{group}-{number}", pattern=pattern, mode=cmd.mode, nonce=nonce, epoch=work.epoch,
+            agent=cmd.agent, session=cmd.session, created_at=work.now, lease=lease, until=work.now + lease,
+        )
+        for number, pattern in enumerate(patterns)
+    ]  # fmt: skip
+    work.record(
+        "reservation.taken",
+        *rows,
+        project=cmd.project,
+        agent=cmd.agent,
+        session=cmd.session,
+        details={"patterns": patterns, "mode": cmd.mode},
+    )
+    return Outcome(
+        outcome="GRANTED", receipt=str(Receipt(group, 1, work.epoch, nonce)), generation=1, changed=tuple(patterns),
+        lease_until=work.now + lease, lease=lease / inputs.SECOND,
+    )  # fmt: skip
+
+
+def _group(work: Work, project: str, receipt: Receipt) -> list[Reservation]:
+    """The rows behind a standalone receipt, judged like a claim's; Refused where they are not its own."""
+    found = work.find(Reservation, {"project": project, "id": Prefix(receipt.name + "-")})
+    rows = [r for r in found if (r.until or 0) > work.now]  # what has run out is gone, swept or not
+    if not rows:
+        message = f"no reservation {receipt.name} in project {project}, or its lease ran out"
+        raise Refused(Outcome(outcome="NOT_FOUND", message=message, hint="reserve again"))
+    code = None
+    if receipt.epoch != work.epoch:
+        code = "STALE_EPOCH"
+    elif receipt.generation != rows[0].generation:
+        code = "STALE_GENERATION" if receipt.generation < rows[0].generation else "FUTURE_GENERATION"
+    elif not hmac.compare_digest(rows[0].nonce, receipt.nonce):
+        code = "SESSION_MISMATCH"
+    roles.check_mine(work.principal, rows[0].agent, f"reservation {receipt.name}")
+    if code is not None:
+        raise Refused(Outcome(outcome=code, directive="abort", message=CODES[code].meaning, hint="reserve again"))
+    return rows
+
+
+def check_holds(work: Work, project: str, receipt: str) -> None:
+    """Refused where a reservation that stands alone is not held any more."""
+    _group(work, project, parse_receipt(receipt))
+
+
+def renew_reservation(work: Work, cmd: commands.RenewReservation) -> Outcome:
+    project = project_of(work, cmd.project)
+    rows = _group(work, cmd.project, parse_receipt(cmd.receipt))
+    lease = rows[0].lease or 0
+    if cmd.lease is not None:
+        lease = inputs.lease_of(cmd.lease, project)
+    for row in rows:
+        work.put(replace(row, lease=lease, until=work.now + lease))
+    return Outcome(outcome="RENEWED", lease_until=work.now + lease, lease=lease / inputs.SECOND)
+
+
+def unreserve(work: Work, cmd: commands.Unreserve) -> Outcome:
+    project_of(work, cmd.project)
+    rows = _group(work, cmd.project, parse_receipt(cmd.receipt))
+    release_reservations(work, cmd.project, rows)
+    return Outcome(outcome="OK", changed=tuple(r.pattern for r in rows))
+
+
+HANDLERS: Handlers = {
+    commands.Reserve: reserve,
+    commands.RenewReservation: renew_reservation,
+    commands.Unreserve: unreserve,
+}

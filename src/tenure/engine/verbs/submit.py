@@ -1,0 +1,182 @@
+"""Handing in: a result is accepted once, under the current or the answerable claim; a refused one is kept.
+
+What a genuine receipt reports of its usage is booked either way, since it was paid.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from tenure.core import claims, commands, inputs, lifecycle, moves, retry
+from tenure.core.errors import RequestIdReused, TooLarge
+from tenure.core.lifecycle import COMPLETED
+from tenure.core.outcomes import Outcome
+from tenure.core.records import Agent, Claim, Project, Result, Row, Task, replace
+from tenure.engine.reads import task_view
+from tenure.engine.runtime.effects import spread
+from tenure.engine.runtime.unit_of_work import Handlers, Work
+from tenure.engine.verbs.holder_verbs import Hold, judged, keep_started
+
+MOST_REFUSED = 3  # refused results kept under one generation
+
+
+def submit(work: Work, cmd: commands.Submit) -> Outcome:
+    encoded = inputs.check_size(cmd.data, "result", inputs.LARGEST_RESULT)
+    inputs.check_text(cmd.summary, "summary")
+    hold = judged(work, cmd.project, cmd.receipt, late=True)
+    most = hold.project.limits.get("max_result_size")
+    if most is not None and len(encoded) > most:
+        raise TooLarge(f"result: {len(encoded)} bytes; max_result_size is {most}", "an admin can raise the limit")
+    digest = hashlib.sha256(encoded).hexdigest()[:32]
+    answer = _accepted_before(work, hold, cmd, digest)
+    if answer is None and hold.refusal is None:
+        hold, answer = _seen(work, hold, cmd)
+    if answer is None and "tokens_per_line" in hold.project.limits:
+        from tenure.engine.budgets.efficiency import reviewed  # as below
+
+        answer = reviewed(work, hold, cmd, encoded, digest)
+    if answer is None and hold.task.checked:
+        from tenure.engine.checks.submission_checks import handed_in  # as below
+
+        answer = handed_in(work, hold, cmd, encoded, digest)
+    if answer is None and hold.refusal is not None:
+        answer = refused(work, hold, cmd, encoded, digest)
+    elif answer is None:
+        answer = accepted(work, hold, cmd, encoded, digest)
+    if not cmd.usage:
+        return answer
+    from tenure.engine.verbs.usage import told  # most submissions report none, and a start stays cheap
+
+    return told(work, hold, cmd.usage, answer)
+
+
+def _seen(work: Work, hold: Hold, cmd: commands.Submit) -> tuple[Hold, Outcome | None]:
+    """A result for a description that its holder has not seen is not accepted; it keeps the claim and goes on."""
+    if hold.task.unseen_since is None and cmd.seen is None:
+        return hold, None
+    from tenure.engine.verbs import brief  # few tasks are changed while they are held
+
+    hold = hold._replace(task=brief.acknowledged(work, hold.task, cmd.seen))
+    refusal = brief.unseen(work, hold.task)
+    if refusal is None:
+        return hold, None
+    kept = keep_started(work, hold.task)
+    return hold._replace(task=kept), replace(refusal, state=kept.state, lease_until=kept.lease_until)
+
+
+def new_result(work: Work, hold: Hold, cmd: commands.Submit, encoded: bytes, digest: str, **more: Any) -> Result:
+    claim = hold.claim
+    return Result(
+        project=claim.project, id=work.new_id("result"), task=claim.task, run=claim.run, generation=claim.generation,
+        session=claim.session, agent=claim.agent, user=claim.user, submitted_at=work.now,
+        data=task_view.packed(work, claim.project, cmd.data), summary=cmd.summary, size=len(encoded), digest=digest,
+        processing=work.now - claim.acquired_at, request_id=cmd.request_id,
+        artifacts=_handed_on(work, hold, cmd.artifacts), **more,
+    )  # fmt: skip
+
+
+def _handed_on(work: Work, hold: Hold, names: tuple[str, ...] | None) -> tuple[str, ...]:
+    if names is None and not hold.task.artifacts:
+        return ()
+    from tenure.core.artifacts import handed_on  # most tasks have none, and a start stays cheap
+    from tenure.engine.artifacts.artifact_verbs import of_task
+
+    return handed_on(of_task(work, hold.task), hold.claim, names)
+
+
+def accepted(work: Work, hold: Hold, cmd: commands.Submit, encoded: bytes, digest: str) -> Outcome:
+    result = new_result(work, hold, cmd, encoded, digest, accepted=False, reason="", late=hold.is_late)
+    if hold.is_late:  # the claim keeps the reason by which it ended
+        return accept(work, hold.task, hold.claim, result)
+    return accept(work, *claims.ended(hold.task, hold.claim, lifecycle.COMPLETED_BY, work.now), result)
+
+
+def accept(work: Work, free: Task, over: Claim, result: Result, *rows: Row, **details: Any) -> Outcome:
+    """The result counts: at once, or by a verdict. Task and claim are as they are after the hold; `rows` go along."""
+    product = claims.work_product(free, over.generation, result.id)
+    result = replace(result, accepted=True, reason="ACCEPTED", work_product=product)
+    agent = work.get(Agent, free.project, over.agent)
+    if agent is not None and agent.troubles:
+        work.put(retry.agent_succeeded(agent))
+    _model_works(work, over)
+    done = moves.completed(free, work.now, product)
+    kept = work.record(
+        "task.completed", result, replace(over, result_accepted=True, work_product=product), *rows, task=done,
+        agent=over.agent, session=over.session, generation=over.generation,
+        details={
+            "result": result.id, "work_product": product, "late": result.late,
+            "duration_ms": (result.submitted_at - over.acquired_at) // 1000, **details,
+        },
+    )  # fmt: skip
+    spread(work)
+    return Outcome(
+        outcome="ACCEPTED", message=f"{free.key}: accepted as {product}", work_product=product, result=result.id,
+        generation=over.generation, current_generation=free.generation, work_lost=False, state=COMPLETED,
+        version=kept.version,
+    )  # fmt: skip
+
+
+def _model_works(work: Work, claim: Claim) -> None:
+    project = work.get(Project, claim.project, claim.project)
+    if project is not None and project.limited:
+        from tenure.engine.models.model_choice import works  # as above: most of the time no model is in trouble
+
+        works(work, project, claim)
+
+
+def _accepted_before(work: Work, hold: Hold, cmd: commands.Submit, digest: str) -> Outcome | None:
+    """The receipt whose result was accepted gets the same answer for the same data, whatever has happened since."""
+    claim = hold.claim
+    if not hold.verdict.genuine or not claim.result_accepted:
+        return None
+    where = {"project": claim.project, "task": claim.task, "generation": claim.generation, "accepted": True}
+    accepted = work.find(Result, where)
+    result = next((r for r in accepted if r.digest == digest), None)
+    if result is None:
+        if cmd.request_id is not None and any(r.request_id == cmd.request_id for r in accepted):
+            raise RequestIdReused(f"request id {cmd.request_id[:80]!r} was used for another result")
+        return None
+    return Outcome(
+        outcome="ACCEPTED", again=True, work_product=result.work_product, result=result.id,
+        generation=claim.generation, current_generation=hold.task.generation, work_lost=False, state=hold.task.state,
+        message=f"{hold.task.key}: accepted before as {result.work_product}",
+    )  # fmt: skip
+
+
+def refused(work: Work, hold: Hold, cmd: commands.Submit, encoded: bytes, digest: str) -> Outcome:
+    refusal = hold.refusal
+    assert refusal is not None
+    if not hold.verdict.genuine:
+        return replace(refusal, work_lost=False)
+    claim, task = hold.claim, hold.task
+    if claim.refused >= MOST_REFUSED or _is_kept(work, claim, digest):
+        return replace(refusal, work_lost=True)
+    result = new_result(
+        work, hold, cmd, encoded, digest, accepted=False, reason=refusal.outcome, work_lost=True, late=True
+    )
+    marked = replace(claim, refused=claim.refused + 1, result_accepted=bool(claim.result_accepted))
+    work.record(
+        "task.result_refused", result, marked, task=task, level="warning", message=refusal.message,
+        agent=claim.agent, session=claim.session, generation=claim.generation,
+        details={
+            "submitted_generation": claim.generation, "current_generation": task.generation, "reason": refusal.outcome,
+            "work_lost": True, "result_size": len(encoded), "result": result.id,
+            "processing_time": (result.processing or 0) // 1000,
+        },
+    )  # fmt: skip
+    spread(work)
+    hint = f"your result was kept as refused; see tenure show {task.ref}"
+    if task.state == lifecycle.DEAD_LETTERED:
+        hint = "the result was kept; the task is a dead letter, and a person may adopt it"
+    return replace(refusal, work_lost=True, result=result.id, hint=hint)
+
+
+def _is_kept(work: Work, claim: Claim, digest: str) -> bool:
+    if not claim.refused:
+        return False
+    where = {"project": claim.project, "task": claim.task, "generation": claim.generation, "accepted": False}
+    return any(r.digest == digest for r in work.find(Result, where))
+
+
+HANDLERS: Handlers = {commands.Submit: submit}

@@ -1,0 +1,141 @@
+"""Undo: the opposite of one earlier command, as new events, where nothing has happened since.
+
+A command is known by the id that its outcome carried; its events share it as their cause. What was cancelled comes
+back (a task that was held is ready again: its holder was told to stop), what was started over has its old result or
+its dead letter again, edited fields get their old values, what a plan made is cancelled. Nothing is put back in
+place: generation and version only grow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tenure.core import commands, graph, inputs, lifecycle, moves
+from tenure.core.causes import UNDO, Cancelled
+from tenure.core.errors import NotAllowed, NotFound
+from tenure.core.events import Event
+from tenure.core.outcomes import Outcome
+from tenure.core.records import Edge, Task, replace
+from tenure.engine.reads import task_view
+from tenure.engine.runtime.effects import cancel_task, current, reopened, spread
+from tenure.engine.runtime.references import project_of, task_named
+from tenure.engine.runtime.unit_of_work import Handlers, Work
+from tenure.engine.verbs.create import connect, may_wait, relink
+from tenure.engine.verbs.edit import PACKED, apply_changes
+from tenure.engine.verbs.graph import disconnect
+from tenure.engine.verbs.operator_verbs import uncancel
+
+MOST_EVENTS = 50_000
+_UNMADE = "the command that made it was undone"
+
+
+def undo(work: Work, cmd: commands.Undo) -> Outcome:
+    project_of(work, cmd.project)
+    events = work.tx.events({"project": cmd.project, "causation_id": cmd.command_id}, limit=MOST_EVENTS)
+    told = [e for e in events if e.task is not None]
+    if not told:
+        raise NotFound(f"no command {cmd.command_id[:80]!r} changed a task in project {cmd.project}")
+    steps = [e for e in told if e.kind in _OPPOSITES]
+    if not steps or any(e.kind in _FINAL for e in told):
+        return _refused(f"{told[0].kind} cannot be undone", ())
+    if work.principal.role not in ("admin", "owner") and told[0].user != work.principal.user:
+        raise NotAllowed("undo: the command was another's; that needs the role admin")
+    last = {e.task: e.version or 0 for e in told}
+    tasks = work.get_many(Task, cmd.project, [e.task for e in steps if e.task])
+    moved = sorted(t.key for t in tasks.values() if t.version != last[t.id])
+    if moved:
+        return _refused(f"changed since: {', '.join(moved[:5])}{' …' if len(moved) > 5 else ''}", tuple(moved))
+    changed = []
+    for event in reversed(steps):
+        task = work.get(Task, cmd.project, event.task or "")
+        assert task is not None
+        _OPPOSITES[event.kind](work, task, event)
+        spread(work)
+        changed.append(task.key)
+    work.record(
+        "command.undone", project=cmd.project, message=f"undid {cmd.command_id}",
+        details={"command": cmd.command_id, "tasks": changed[:100]},
+    )  # fmt: skip
+    return Outcome(outcome="UPDATED", changed=tuple(dict.fromkeys(changed)), command_id=work.command_id)
+
+
+def _refused(message: str, changed: tuple[str, ...]) -> Outcome:
+    return Outcome(outcome="CANNOT_UNDO", message=f"nothing was undone: {message}", changed=changed or None)
+
+
+def _uncancelled(work: Work, task: Task, event: Event) -> None:
+    if task.state == lifecycle.CANCELLED:
+        uncancel(work, task)
+
+
+def _unarchived(work: Work, task: Task, event: Event) -> None:
+    work.record("task.unarchived", task=replace(task, archived_at=None))
+
+
+def _reset_undone(work: Work, task: Task, event: Event) -> None:
+    before = event.details["before"]
+    work.record(
+        "task.reset_undone",
+        task=moves.reset_undone(task, before),
+    )
+
+
+def _retry_undone(work: Work, task: Task, event: Event) -> None:
+    before = event.details["before"]
+    if "changes" in event.details:
+        _unedit(work, task, event.details["changes"])
+        task = current(work, task)
+    dead = moves.retry_undone(task, before)
+    work.record("task.retry_undone", *reopened(work, dead), task=dead)
+
+
+def _unedited(work: Work, task: Task, event: Event) -> None:
+    _unedit(work, task, event.details["before"])
+
+
+def _unedit(work: Work, task: Task, old: dict[str, object]) -> None:
+    values = {n: task_view.unpacked(work, task.project, v) if n in PACKED else v for n, v in old.items()}
+    edited, brief, before = apply_changes(work, task, inputs.check_changes(values))
+    work.record("task.edited", brief, task=edited, details={"changes": list(old), "before": before, "undo": True})
+
+
+def _unlinked(work: Work, task: Task, event: Event) -> None:
+    needs = task_named(work, task.project, event.details["needs"])
+    edge = work.get(Edge, task.project, graph.edge_id(task.id, needs.id))
+    if edge is None or not may_wait(task):
+        return
+    if "before" in event.details:  # the edge was there, and a failure meant something else
+        relink(work, task, needs, edge, event.details["before"])
+    else:
+        disconnect(work, task, edge)
+
+
+def _linked_again(work: Work, task: Task, event: Event) -> None:
+    needs = task_named(work, task.project, event.details["needs"])
+    edge = Edge(
+        project=task.project, id=graph.edge_id(task.id, needs.id), task=task.id, needs=needs.id,
+        on_failure=event.details["on_failure"],
+    )  # fmt: skip
+    if may_wait(task) and work.get(Edge, task.project, edge.id) is None:
+        connect(work, task, needs, edge)
+
+
+def _unmade(work: Work, task: Task, event: Event) -> None:
+    if task.state not in lifecycle.FINISHED:
+        cancel_task(work, task, Cancelled(cause=UNDO, reason=_UNMADE), _UNMADE)
+
+
+_OPPOSITES: dict[str, Callable[[Work, Task, Event], None]] = {
+    "task.cancelled": _uncancelled,
+    "task.archived": _unarchived,
+    "task.reset": _reset_undone,
+    "task.retried": _retry_undone,
+    "task.edited": _unedited,
+    "task.created": _unmade,
+    "task.linked": _unlinked,
+    "task.unlinked": _linked_again,
+}
+# An undo that started something over again has no opposite of its own: the first command can be given once more.
+_FINAL = ("task.reset_undone", "task.retry_undone")
+
+HANDLERS: Handlers = {commands.Undo: undo}

@@ -1,0 +1,199 @@
+"""What work has cost: booking what holders report, and adding it up.
+
+Usage was paid, so whatever a genuine receipt reports is booked. Under a stale one it is booked as late: on the
+generation that spent it, but not against the task that went on without it. No event tells of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tenure.core import commands, inputs, money
+from tenure.core.commands import Totals
+from tenure.core.errors import TenureError
+from tenure.core.estimates import tokens_of
+from tenure.core.filters import Present
+from tenure.core.outcomes import Outcome
+from tenure.core.records import Task, Usage, replace
+from tenure.core.usage import TOKENS, Spent, booked, check_all, check_models, usage_id
+from tenure.engine.archive.totals import ARCHIVED
+from tenure.engine.runtime.references import project_of
+from tenure.engine.runtime.unit_of_work import Handlers, Refused, Work
+from tenure.engine.verbs import brief
+from tenure.engine.verbs.holder_verbs import Hold, judged, keep_started
+
+if TYPE_CHECKING:
+    from tenure.core import views as v
+
+SUMMED = (*TOKENS, "duration", "cost")
+BY = ("task", "agent", "model", "session")
+MOST_LISTED = 1000
+
+
+def usage(work: Work, cmd: commands.Usage) -> Outcome:
+    said = Totals(
+        model=cmd.model, fresh=cmd.fresh, cached=cmd.cached, written=cmd.written, output=cmd.output,
+        cost_usd=cmd.cost_usd, duration=cmd.duration,
+    )  # fmt: skip
+    hold = judged(work, cmd.project, cmd.receipt, late=True)
+    refusal = hold.refusal
+    if refusal is not None and not hold.verdict.genuine:
+        raise Refused(refusal)
+    task = hold.task if hold.is_late or refusal is not None else keep_started(work, hold.task)
+    answer = Outcome(
+        outcome="OK", state=task.state, generation=hold.claim.generation, current_generation=task.generation,
+        message=f"booked as late: {refusal.message}" if refusal else "",
+        **({"directive": refusal.directive} if refusal else brief.directive(work, task)),
+    )  # fmt: skip
+    answer = told(work, hold, (said,), answer)
+    if refusal is not None or not (hold.project.funded or task.capped):
+        return answer
+    from tenure.engine.budgets.budget_guard import checked  # most projects have no budget, and a start stays cheap
+
+    return checked(work, hold, answer)
+
+
+def told(work: Work, hold: Hold, said: Sequence[Totals], answer: Outcome) -> Outcome:
+    """Book what a genuine receipt reports; the answer with what the claim has cost by now."""
+    spent = check_all(said)
+    if not hold.verdict.genuine:
+        return answer
+    rows = _book(work, hold, spent)
+    if hold.refusal is None:
+        from tenure.engine.models.estimates import metered  # a start stays cheap
+
+        metered(work, hold)
+    is_stale = hold.refusal is not None
+    if is_stale and answer.ok and answer.again:  # the accepted result once more: only what it adds is late
+        models = {one.model for one in spent}
+        is_stale = any(r.late and r.model in models for r in rows)
+    return replace(answer, usage=view(rows), late=is_stale or None)
+
+
+def _book(work: Work, hold: Hold, spent: Sequence[Spent]) -> list[Usage]:
+    """Put each report into its row; all rows of the claim."""
+    claim, late = hold.claim, hold.refusal is not None
+    where = {"project": claim.project, "task": claim.task, "generation": claim.generation}
+    rows = {row.id: row for row in work.find(Usage, where)}
+    more = {"usd": 0, "tokens": 0}  # as budgets count
+    for one in spent:
+        kept = rows.get(usage_id(claim.id, one.model, late))
+        other = rows.get(usage_id(claim.id, one.model, not late))
+        row = booked(claim, one, kept, other, late=late, now=work.now, price=partial(_priced, work))
+        if row != kept and (kept or not late or _has_any(row)):
+            rows[row.id] = work.put(row)
+            more["usd"] += (row.cost or 0) - (kept.cost or 0 if kept else 0)
+            more["tokens"] += tokens_of(row) - (tokens_of(kept) if kept else 0)
+    check_models({row.model for row in rows.values()})
+    if hold.project.funded or hold.task.capped:
+        from tenure.engine.budgets.budget_guard import book
+
+        book(work, hold.project, hold.task, claim, more, late=late)
+    return list(rows.values())
+
+
+def _priced(work: Work, row: Usage) -> int | None:
+    """What it cost by the table of prices, for agents that only tell their tokens."""
+    from tenure.engine.models.prices import price_table
+
+    try:
+        found = price_table(work.own.prices).find(row.model, work.now)
+    except TenureError:  # of a user's own table: what was spent is booked whatever is in it
+        return None
+    if found is None:
+        return None
+    return found.rate.cost(fresh=row.fresh, cached=row.cached, written=row.written, output=row.output)
+
+
+def _has_any(row: Usage) -> bool:
+    return any(getattr(row, name) for name in SUMMED)
+
+
+# --- adding up ----------------------------------------------------------------------------------------------
+
+
+def _shape(sums: Sequence[int | None], unpriced: int, computed: int | None) -> Any:
+    """How usage is shown. `cost_usd` is what is known of the cost, None where nothing is."""
+    *tokens, duration, cost = sums
+    return {
+        **dict(zip(TOKENS, tokens, strict=True)),
+        "cost_usd": None if cost is None else money.usd_text(cost),
+        "unpriced": unpriced,
+        "duration": (duration or 0) / inputs.SECOND,
+    } | ({} if computed is None else {"computed_usd": money.usd_text(computed)})
+
+
+def view(rows: Iterable[Usage]) -> v.UsageView | None:
+    """All that these rows say was spent; `late` is the part of it that does not count against the task."""
+    rows = list(rows)
+    if not rows:
+        return None
+    said = _added(rows) | {"models": sorted({r.model for r in rows}), "reported_at": max(r.at for r in rows)}
+    late = [r for r in rows if r.late]
+    return said | ({"late": _added(late)} if late else {})  # type: ignore[no-any-return]
+
+
+def _added(rows: Sequence[Usage]) -> Any:
+    priced = [r.cost for r in rows if r.cost is not None]
+    sums = [sum(getattr(r, name) for r in rows) for name in SUMMED[:-1]]
+    computed = [r.cost for r in rows if r.computed and r.cost is not None]
+    total = sum(priced) if priced else None
+    return _shape([*sums, total], len(rows) - len(priced), sum(computed) if computed else None)
+
+
+def of_task(work: Work, project: str, task: str) -> list[Usage]:
+    return work.find(Usage, {"project": project, "task": task}, order="generation")
+
+
+class _Totals(NamedTuple):
+    sums: Sequence[int | None]  # of SUMMED
+    unpriced: int
+    computed: int | None
+
+    def shape(self) -> Any:
+        return _shape(self.sums, self.unpriced, self.computed)
+
+
+def _totals(work: Work, project: str, by: str, **where: Any) -> dict[Any, _Totals]:
+    asked = {"project": project, **where}
+    unpriced = {v: n or 0 for v, (n,) in work.sums(Usage, asked | {"cost": Present(False)}, by, ("pairs",)).items()}
+    computed = {v: n for v, (n,) in work.sums(Usage, asked | {"computed": True}, by, ("cost",)).items()}
+    found = work.sums(Usage, asked, by, SUMMED).items()
+    return {v: _Totals(sums, unpriced.get(v, 0), computed.get(v)) for v, sums in found}
+
+
+def of_project(work: Work, project: str) -> v.TotalsView:
+    """The project's totals; all zero before anything is reported."""
+    total = _totals(work, project, "project").get(project)
+    late = _totals(work, project, "project", late=True).get(project)
+    said = total.shape() if total else _added(())
+    return said | ({"late": late.shape()} if late else {})  # type: ignore[no-any-return]
+
+
+def spent_by(work: Work, project: str, by: str, limit: int) -> list[v.SpentView]:
+    """Totals for each task, agent, model or session that has any, the dearest first."""
+    project_of(work, project)
+    inputs.check_choice(by, BY, "by")
+    limit = inputs.check_limit(limit, MOST_LISTED)
+    totals = _totals(work, project, by)
+    late = _totals(work, project, by, late=True)
+    first = sorted(totals, key=lambda value: (*_dearness(totals[value]), value))[:limit]
+    names = {ARCHIVED: "(archived)"} if by == "task" else {}
+    if by == "task":
+        names |= {task.id: task.key for task in work.get_many(Task, project, [id for id in first if id]).values()}
+    return [
+        {by: names.get(value, value), **totals[value].shape()}  # type: ignore[misc]
+        | ({"late": late[value].shape()} if value in late else {})
+        for value in first
+    ]
+
+
+def _dearness(total: _Totals) -> tuple[int, int]:
+    """Money first; where it is the same or not known, tokens."""
+    *tokens, _, cost = total.sums
+    return -(cost or 0), -sum(n or 0 for n in tokens)
+
+
+HANDLERS: Handlers = {commands.Usage: usage}

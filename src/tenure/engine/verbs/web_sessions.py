@@ -1,0 +1,52 @@
+"""Writing sign-ins: sessions of the dashboard, and when a key was last used. No event tells of them."""
+
+from __future__ import annotations
+
+from tenure.core import keys, web_sessions
+from tenure.core.errors import NotSignedIn
+from tenure.core.filters import Range
+from tenure.core.records import ApiKey, WebSession, replace
+from tenure.engine.runtime.engine import Engine
+from tenure.engine.runtime.unit_of_work import Work
+
+MOST_OLD = 100  # sessions that one sign-in clears away
+MOST_OF_A_KEY = 100  # the oldest end
+
+
+def begin(engine: Engine, token: str, key_id: str, secret: str) -> WebSession:
+    """A new session for who shows this key; NotSignedIn where it has ended since it was looked at."""
+
+    def decide(work: Work) -> WebSession:
+        key = work.get(ApiKey, "", key_id)
+        if key is None or not keys.opens(key, secret, work.now):
+            raise NotSignedIn("the key is not accepted")
+        for old in work.find(WebSession, {"project": "", "expires_at": Range(high=work.now)}, limit=MOST_OLD):
+            work.remove(old)
+        mine = work.find(WebSession, {"project": "", "key": key_id}, order="created_at")
+        for old in mine[: max(0, len(mine) - MOST_OF_A_KEY + 1)]:
+            work.remove(old)
+        return work.put(web_sessions.begun(token, key, work.now))
+
+    return engine.transact(("",), decide)
+
+
+def end(engine: Engine, id: str) -> None:
+    """The session is over on every server."""
+
+    def decide(work: Work) -> None:
+        row = work.get(WebSession, "", id)
+        if row is not None:
+            work.remove(row)
+
+    engine.transact(("",), decide)
+
+
+def note_use(engine: Engine, key_id: str) -> None:
+    """The key has just signed somebody in."""
+
+    def decide(work: Work) -> None:
+        key = work.get(ApiKey, "", key_id)
+        if key is not None and (key.used_at or 0) < work.now:
+            work.put(replace(key, used_at=work.now))
+
+    engine.transact(("",), decide)

@@ -1,0 +1,306 @@
+"""Verify: every promise of the engine that can be asked of the rows, asked of all of them.
+
+Each function gives sentences about what is wrong; no sentence means the promise holds. Meant for `doctor --verify`
+and for the end of every test history; it reads whole tables, in pages, and keeps them in a temporary file.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from tenure.core import claims, estimates, graph, lifecycle, settle
+from tenure.core.errors import Cycle
+from tenure.core.events import Event
+from tenure.core.records import (
+    KINDS,
+    Claim,
+    Dag,
+    DeadLetter,
+    Edge,
+    Landing,
+    LikeTasks,
+    Model,
+    Project,
+    Reservation,
+    Result,
+    Row,
+    Task,
+    Usage,
+)
+from tenure.engine.archive.totals import ARCHIVED
+from tenure.engine.budgets.unaffordable import MARK
+from tenure.engine.duties.sweep import projects
+from tenure.engine.runtime.effects import dead_letter_id
+from tenure.engine.runtime.rows import Rows
+from tenure.engine.runtime.unit_of_work import Work
+from tenure.engine.verify.archived_rows import archived_rows, kept, large_values
+from tenure.engine.verify.artifact_rows import artifact_rows
+from tenure.engine.verify.budget_sums import budget_rows
+from tenure.engine.verify.replay import Tables, differences, replay
+from tenure.engine.verify.source_rows import source_rows
+from tenure.engine.verify.spill import Spill, Spilled
+from tenure.engine.verify.validation_rows import validation_rows
+from tenure.stores.port import WRITERS
+
+if TYPE_CHECKING:
+    from tenure.engine.runtime.engine import Engine
+    from tenure.stores.port import Transaction
+
+EVENTS_A_PAGE = 1_000
+
+
+def verify(engine: Engine, *, with_replay: bool = True) -> list[str]:
+    """What is wrong with the store as a whole; empty when every promise holds."""
+    with engine.reading(projects(engine)) as work, Spill() as spill:
+        rows = _spilled(work, spill)
+        found = [*_results(rows), *_claims(rows), *_limbo(rows, work), *_graph(rows), *_dags(rows), *_letters(rows)]
+        found += [*_holds(rows), *_of_claims(rows), *_models_and_sizes(rows), *archived_rows(rows), *large_values(rows)]
+        found += artifact_rows(rows)
+        found += [*validation_rows(rows), *source_rows(rows, work), *budget_rows(rows)]
+    if with_replay:
+        found += _replayed(engine)
+    return found
+
+
+def _spilled(rows: Rows, spill: Spill) -> Tables:
+    """All rows, read in pages. They are looked at many times, and lie in a file meanwhile."""
+    tables: dict[type[Row], Spilled[tuple[str, str], Row]] = {kind: Spilled(spill) for kind in KINDS}
+    for kind, table in tables.items():
+        for row in rows.walk(kind):
+            table[row.project, row.id] = row
+    return tables
+
+
+def _of(rows: Tables, kind: type[Row]) -> Iterable[Row]:
+    return rows[kind].values()
+
+
+def _tasks(rows: Tables) -> Iterator[Task]:
+    return (t for t in _of(rows, Task) if isinstance(t, Task))
+
+
+def _results(rows: Tables) -> Iterator[str]:
+    """One accepted result per task and run, and a completed task has it."""
+    accepted = Counter((r.project, r.task, r.run) for r in _of(rows, Result) if isinstance(r, Result) and r.accepted)
+    for (_, id, run), count in accepted.items():
+        if count > 1:
+            yield f"{id}: {count} accepted results in run {run}"
+    for task in _tasks(rows):
+        if task.state == lifecycle.COMPLETED and not accepted[task.project, task.id, task.run]:
+            yield f"{task.key}: completed without an accepted result in run {task.run}"
+
+
+def _claims(rows: Tables) -> Iterator[str]:
+    """Generations without gap, one nonce each, and one live claim exactly while the task is held."""
+    by_task: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for key, claim in rows[Claim].items():
+        assert isinstance(claim, Claim)
+        by_task.setdefault((claim.project, claim.task), []).append(key)
+    for task in _tasks(rows):
+        found = (rows[Claim][key] for key in by_task.get((task.project, task.id), ()))
+        mine = sorted((c for c in found if isinstance(c, Claim)), key=lambda c: c.generation)
+        if [c.generation for c in mine] != list(range(1, task.generation + 1)):
+            yield f"{task.key}: generation {task.generation}, but claims {[c.generation for c in mine]}"
+        if len({c.nonce for c in mine}) != len(mine):
+            yield f"{task.key}: one nonce for two generations"
+        live = [c.generation for c in mine if c.state == "active"]
+        if live != ([task.generation] if claims.is_held(task) else []):
+            yield f"{task.key} is {task.state}, but its live claims are {live}"
+        if not 0 <= task.given_back <= lifecycle.MOST_GIVEN_BACK or task.attempts < 0:
+            yield f"{task.key}: attempts {task.attempts}, given back {task.given_back}"
+        if task.attempts > task.max_attempts and task.state not in lifecycle.ENDED:  # 0.1 let some run past it
+            yield f"{task.key}: {task.attempts} attempts, max_attempts is {task.max_attempts}"
+        # A claim that goes on with its own session's lost one is the same attempt.
+        counted = sum((not c.continues) - (not c.counted) for c in mine if c.run == task.run)
+        if task.attempts != counted:
+            yield f"{task.key}: attempts {task.attempts}, claims of run {task.run} say {counted}"
+
+
+def _limbo(rows: Tables, work: Work) -> Iterator[str]:
+    """Every open task has a next: a dependency, a place in a lane, a lease, a due time, or a person."""
+    for task in _tasks(rows):
+        stamped = settle.stamp(task, work.now)
+        if (stamped.lane, stamped.band) != (task.lane, task.band):
+            yield f"{task.key}: stands in lane {task.lane}, belongs to {stamped.lane}"
+        if task.state in lifecycle.HELD and (task.lease_until is None or task.due_at is None):
+            yield f"{task.key}: held without a lease"
+        if task.state == lifecycle.PENDING and task.unmet == 0 and task.due_at is None:
+            yield f"{task.key}: pending, but waits for nothing"
+        if task.state == lifecycle.RETRYING and task.retry_at is None:
+            yield f"{task.key}: retrying without a time"
+        if task.state == lifecycle.PAUSED and not task.pauses:
+            yield f"{task.key}: paused without a cause"
+        if (task.state == lifecycle.CANCELLED) != (task.cancelled is not None):
+            yield f"{task.key} is {task.state}, and its cancellation says {task.cancelled}"
+        if task.due_at is not None and task.due_at <= work.now:
+            yield f"{task.key}: due at {task.due_at}, not settled at {work.now}"
+        is_waiting = task.state == lifecycle.READY and task.lane is None and task.offer_to is None
+        if is_waiting and not (task.parked or "").startswith(MARK):  # else a budget: see verifying_budgets
+            holder = rows[Task].get((task.project, task.parked or ""))
+            if not isinstance(holder, Task) or not claims.is_held(holder):
+                yield f"{task.key}: parked under a task that nobody holds"
+
+
+def _graph(rows: Tables) -> Iterator[str]:
+    """Counts of edges are right, nothing is claimable too early, and there is no circle."""
+    states = {(a.project, a.id): a.state for a in kept(rows)} | {(t.project, t.id): t.state for t in _tasks(rows)}
+    unmet: Counter[tuple[str, str]] = Counter()
+    waits: Counter[tuple[str, str]] = Counter()
+    dependents: Counter[tuple[str, str]] = Counter()
+    needs: dict[str, list[str]] = {}
+    for edge in _of(rows, Edge):
+        assert isinstance(edge, Edge)
+        state = states.get((edge.project, edge.needs))
+        if state is None:
+            yield f"{edge.id}: waits for a task that is not there"
+            continue
+        unmet[edge.project, edge.task] += not graph.is_met(edge, state)
+        waits[edge.project, edge.task] += 1
+        dependents[edge.project, edge.needs] += 1
+        needs.setdefault(edge.task, []).append(edge.needs)
+    keys: dict[str, str] = {}
+    for task in _tasks(rows):
+        key = (task.project, task.id)
+        keys[task.id] = task.key
+        counted = (task.unmet, task.waits_on, task.dependents)
+        if counted != (unmet[key], waits[key], dependents[key]):
+            yield f"{task.key}: counts {counted}, edges say {(unmet[key], waits[key], dependents[key])}"
+        if task.state == lifecycle.READY and task.unmet:
+            yield f"{task.key}: ready before its dependencies are met"
+    try:
+        order = graph.check_acyclic(needs, keys)
+    except Cycle as error:
+        yield error.message
+        return
+    heights = graph.heights(order, needs)
+    for task in _tasks(rows):
+        if task.height != heights.get(task.id, 0):
+            yield f"{task.key}: the longest path below is {heights.get(task.id, 0)}, not {task.height}"
+
+
+def _dags(rows: Tables) -> Iterator[str]:
+    parts: dict[tuple[str, str], Counter[str]] = {}
+    for task in _tasks(rows):
+        parts.setdefault((task.project, task.dag), Counter())[graph.part(task)] += 1
+    for row in kept(rows):
+        if row.dag is not None and not row.out:
+            parts.setdefault((row.project, row.dag), Counter())[row.state] += 1
+    for dag in _of(rows, Dag):
+        assert isinstance(dag, Dag)
+        mine = parts.get((dag.project, dag.id), Counter())
+        said = {p: getattr(dag, p) for p in ("live", "blocked", "completed", "cancelled", "dead")}
+        if said != {p: mine[p] for p in said} or dag.total != mine.total() or dag.status != graph.status(dag):
+            yield f"{dag.id}: counts {said} of {dag.total} ({dag.status}), tasks say {dict(mine)}"
+
+
+def _letters(rows: Tables) -> Iterator[str]:
+    for task in _tasks(rows):
+        letter = rows[DeadLetter].get((task.project, dead_letter_id(task)))
+        if task.state == lifecycle.DEAD_LETTERED and letter is None:
+            yield f"{task.key}: a dead letter without its record"
+
+
+def _holds(rows: Tables) -> Iterator[str]:
+    """A reservation that belongs to a claim lives as long as that claim."""
+    for held in _of(rows, Reservation):
+        if not isinstance(held, Reservation) or held.task is None:
+            continue
+        task = rows[Task].get((held.project, held.task))
+        if not isinstance(task, Task) or not claims.is_held(task) or task.generation != held.generation:
+            yield f"{held.id}: {held.pattern} is held for {held.task}, whose claim has ended"
+
+
+def _of_claims(rows: Tables) -> Iterator[str]:
+    """What was booked or recorded under a claim is that claim's, and only a live one names its process."""
+    for row in (*_of(rows, Usage), *_of(rows, Landing)):
+        assert isinstance(row, Usage | Landing)
+        if row.task == ARCHIVED:
+            continue
+        claim = rows[Claim].get((row.project, claims.claim_id(row.task, row.generation)))
+        if not isinstance(claim, Claim) or claim.agent != row.agent:
+            yield f"{row.id}: is of a claim that never was"
+        if isinstance(row, Usage) and min(row.fresh, row.cached, row.written, row.output, row.cost or 0) < 0:
+            yield f"{row.id}: less than nothing was spent"
+    for claim in _of(rows, Claim):
+        if isinstance(claim, Claim) and claim.process is not None and claim.state != "active":
+            yield f"{claim.id}: has ended, but can still be found by its process"
+
+
+def _models_and_sizes(rows: Tables) -> Iterator[str]:
+    """What a project's row repeats, so that claims need not look, is what the other rows say."""
+    for project in _of(rows, Project):
+        assert isinstance(project, Project)
+        troubled = [m for m in _of(rows, Model) if isinstance(m, Model) and m.project == project.id]
+        if sorted(m.id for m in troubled) != list(project.limited):
+            yield f"project {project.id}: models in trouble are {[m.id for m in troubled]}, not {list(project.limited)}"
+        likes = [r for r in _of(rows, LikeTasks) if isinstance(r, LikeTasks) and r.project == project.id]
+        typical = {r.id: known for r in likes if (known := estimates.typical_of(r)) is not None}
+        if typical != {id: tuple(known) for id, known in project.typical.items()}:
+            yield f"project {project.id}: what tasks typically take is not what those before took"
+        for row in likes:
+            if len({f.task for f in row.finished}) != len(row.finished) or len(row.finished) > estimates.KEPT:
+                yield f"{row.id}: {len(row.finished)} finished tasks, some of them twice or too many"
+
+
+def _replayed(engine: Engine) -> list[str]:
+    """(task, version) without gap, and the log gives the tables back."""
+    found: list[str] = []
+    with engine.store.begin(engine.tenant, write=False) as tx, Spill() as spill:
+        stored = _spilled(Rows(tx), spill)
+        archived = [msgspec.structs.replace(row, document=b"") for row in kept(stored)]
+        # the log of a task that was brought back begins in the archive
+        versions = Counter({row.id: row.events for row in archived if row.out})
+        try:
+            logged = _checked(_logged(tx), versions, found)
+            if WRITERS not in engine.store.features:  # with several writers sequences are not in the order of time
+                logged = _in_time(logged, found)
+            replayed = replay(logged, archived, Spilled(spill))
+            found += [
+                f"{t.key}: version {t.version}, {versions[t.id]} events"
+                for t in _tasks(stored)
+                if t.version != versions[t.id]
+            ]
+            return found + differences(replayed, stored)
+        except (msgspec.ValidationError, KeyError) as error:
+            return [*found, f"the log cannot be replayed: {error}"]
+
+
+def _logged(tx: Transaction) -> Iterator[Event]:
+    """One project after another: across projects a store may hold back what others have not finished writing."""
+    for project in ["", *(p.id for p in tx.find(Project, {}))]:
+        after = 0
+        while page := tx.events({"project": project}, after=after, limit=EVENTS_A_PAGE):
+            yield from page
+            after = page[-1].sequence
+
+
+def _checked(events: Iterable[Event], versions: Counter[str], found: list[str]) -> Iterator[Event]:
+    """The same events; what is wrong with them goes to `found`: gaps in versions, and terms that do not grow."""
+    last: dict[tuple[str, object], int] = {}
+    for event in events:
+        if event.task is not None:
+            versions[event.task] += 1
+            if event.version != versions[event.task]:
+                found.append(
+                    f"{event.key}: event {event.sequence} has version {event.version}, not {versions[event.task]}"
+                )
+        if event.kind == "leader.elected":
+            what, term = (event.project, event.details["for"]), event.details["term"]
+            if term <= last.get(what, 0):
+                found.append(f"event {event.sequence}: term {term} of {what[1]} after term {last[what]}")
+            last[what] = term
+        yield event
+
+
+def _in_time(events: Iterable[Event], found: list[str]) -> Iterator[Event]:
+    """In a project no event is earlier than the one before, except where a person corrected the clock."""
+    last: dict[str, int] = {}
+    for event in events:
+        if event.time < last.get(event.project, 0) and event.kind != "clock.accepted":
+            found.append(f"event {event.sequence} ({event.kind}) is earlier than the one before it")
+        last[event.project] = event.time
+        yield event

@@ -1,0 +1,82 @@
+"""Verify, the artifacts' part: each is of a claim, and bytes are counted as often as they are referred to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from tenure.core import archive, claims
+from tenure.core.errors import TenureError
+from tenure.core.records import Archived, Artifact, Claim, Content, Result, Task
+from tenure.engine.duties.sweep import projects
+from tenure.engine.verify.archived_rows import kept
+from tenure.engine.verify.replay import Tables
+
+if TYPE_CHECKING:
+    from tenure.engine.runtime.engine import Engine
+
+
+def artifact_rows(rows: Tables) -> Iterator[str]:
+    found = [row for row in rows[Artifact].values() if isinstance(row, Artifact)]
+    of_task = Counter((row.project, row.task) for row in found)
+    for row in found:
+        claim = rows[Claim].get((row.project, claims.claim_id(row.task, row.generation)))
+        if not isinstance(claim, Claim) or claim.agent != row.agent or row.id != f"{claim.id}:{row.name}":
+            yield f"{row.id}: is of a claim that never was"
+    for task in rows[Task].values():
+        if isinstance(task, Task) and task.artifacts != of_task[task.project, task.id]:
+            yield f"{task.key}: {task.artifacts} artifacts, {of_task[task.project, task.id]} are there"
+    for result in rows[Result].values():
+        assert isinstance(result, Result)
+        for id in result.artifacts:
+            if (result.project, id) not in rows[Artifact]:
+                yield f"{result.id}: hands on {id}, which is not there"
+    yield from _contents(rows, found)
+
+
+def _contents(rows: Tables, found: list[Artifact]) -> Iterator[str]:
+    uses = Counter((row.project, row.digest) for row in found)
+    for archived in kept(rows):
+        uses.update((row.project, row.digest) for row in _inside(archived))
+    for key in uses.keys() | rows[Content].keys():
+        content = rows[Content].get(key)
+        said = content.uses if isinstance(content, Content) else 0
+        if said != uses[key]:
+            yield f"{key[1]}: {uses[key]} artifacts refer to these bytes, {said} are counted"
+        if isinstance(content, Content) and (content.idle_at is None) != bool(content.uses):
+            yield f"{key[1]}: {content.uses} artifacts refer to these bytes, and since {content.idle_at} none does"
+
+
+def _inside(archived: Archived) -> list[Artifact]:
+    """Those of an archived task; what cannot be read is told of where the archive is looked at."""
+    try:
+        return [row for row in archive.rows_in(archived) if isinstance(row, Artifact)]
+    except (ValueError, msgspec.MsgspecError):
+        return []
+
+
+def lost(engine: Engine) -> Iterator[str]:
+    """Bytes that artifacts refer to and that are not in their place. Asks the place for each."""
+    for project in projects(engine):
+        with engine.store.begin(engine.tenant, write=False) as tx:
+            wanted = [row for row in tx.find(Content, {"project": project}) if row.uses]
+        if not wanted:
+            continue
+        if engine.places is None:
+            yield f"{project}: {len(wanted)} contents of artifacts, and no place where they could be"
+            continue
+        try:
+            place = engine.places(project)
+            for row in wanted:
+                size = place.size(row.id)
+                if size != row.size:
+                    yield f"{project}: artifact content {row.id}: {_state(size)}, not {row.size} in {place.url}"
+        except TenureError as error:
+            yield f"{project}: artifacts cannot be looked at: {error.message}"
+
+
+def _state(size: int | None) -> str:
+    return "gone" if size is None else f"{size} bytes"

@@ -1,0 +1,45 @@
+"""Verify, the part of schedules and triggers: ticks are what the rule says, and what wants to be told is read for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tenure.core import schedules
+from tenure.core.errors import TenureError
+from tenure.core.records import Cursor, Dag, Schedule, Trigger
+from tenure.engine.runtime.unit_of_work import Work
+from tenure.engine.sources.triggers import READER, last_sequence
+from tenure.engine.verify.replay import Tables
+
+
+def source_rows(rows: Tables, work: Work) -> Iterator[str]:
+    for schedule in rows[Schedule].values():
+        assert isinstance(schedule, Schedule)
+        yield from _ticks(schedule)
+    for trigger in rows[Trigger].values():
+        assert isinstance(trigger, Trigger)
+        if (trigger.signature is not None) != bool(trigger.secret):
+            yield f"trigger {trigger.id}: signed by {trigger.signature}, {len(trigger.secret)} bytes of secret"
+        if trigger.signature is None and (trigger.project, READER) not in rows[Cursor]:
+            yield f"trigger {trigger.id}: nobody reads the log for it"
+    for dag in rows[Dag].values():
+        if isinstance(dag, Dag) and dag.on_end and (dag.project, READER) not in rows[Cursor]:
+            yield f"{dag.id}: triggers something, but nobody reads the log for it"
+    for cursor in rows[Cursor].values():
+        assert isinstance(cursor, Cursor)
+        if cursor.sequence > last_sequence(work, cursor.project):
+            yield f"cursor {cursor.id} of {cursor.project}: stands at {cursor.sequence}, behind the end of the log"
+
+
+def _ticks(row: Schedule) -> Iterator[str]:
+    if row.enabled != (row.next_at is not None):
+        yield f"schedule {row.id}: enabled is {row.enabled}, its next tick {row.next_at}"
+    if row.next_at is None:
+        return
+    try:
+        wanted = schedules.next_tick(row.cron, row.zone, row.next_at - 1)
+    except TenureError as error:
+        yield f"schedule {row.id}: {error.message}"
+        return
+    if wanted != row.next_at:
+        yield f"schedule {row.id}: its next tick is {row.next_at}; {row.cron} in {row.zone} says {wanted}"

@@ -1,0 +1,40 @@
+"""Verify, of the checks of results: who waits for a verdict has one to come, and a verdict is of the claim it names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tenure.core import claims, lifecycle, validation
+from tenure.core.records import Claim, Result, Task, Validation
+from tenure.engine.verify.replay import Tables
+
+
+def validation_rows(rows: Tables) -> Iterator[str]:
+    waiting = set()
+    for row in rows[Validation].values():
+        assert isinstance(row, Validation)
+        task, claim = rows[Task].get((row.project, row.task)), rows[Claim].get((row.project, row.id))
+        result = rows[Result].get((row.project, row.result))
+        if not isinstance(task, Task) or not isinstance(claim, Claim) or not isinstance(result, Result):
+            yield f"{row.id}: a validation without its task, claim or result"
+            continue
+        if row.id != claims.claim_id(row.task, row.claimed) or result.generation != row.claimed:
+            yield f"{row.id}: a validation of generation {row.claimed} for the result of {result.generation}"
+        if validation.is_open(row, task) and _is_waiting(task):
+            waiting.add((row.project, row.task))
+        elif row.state == validation.OPEN:
+            yield f"{row.id}: waits for a verdict, but {task.key} is {task.state}"
+        if (row.state == validation.PASSED) != (result.accepted and result.reason == "ACCEPTED"):
+            yield f"{row.id}: is {row.state}, but its result is {result.reason}"
+        if row.tries > row.generation or row.tries > validation.MOST_TRIES:
+            yield f"{row.id}: {row.tries} tries, {row.generation} takers"
+    for task in rows[Task].values():
+        if isinstance(task, Task) and task.state == lifecycle.VALIDATING and (task.project, task.id) not in waiting:
+            yield f"{task.key}: validating, but nothing waits for a verdict"
+
+
+def _is_waiting(task: Task) -> bool:
+    """Paused and cancelled tasks come back to where they were."""
+    if task.state == lifecycle.PAUSED:
+        return task.state_before == lifecycle.VALIDATING
+    return task.state in (lifecycle.VALIDATING, lifecycle.CANCELLED)
