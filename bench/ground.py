@@ -19,7 +19,7 @@ from tenure.core.events import Event
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Brief, Claim, Result, Row, Task, Track, replace
 from tenure.engine import Engine
-from tenure.stores.opening import open_store
+from tenure.stores.open_store import open_store
 from tenure.stores.port import Change
 
 PROJECT = "bench"

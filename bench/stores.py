@@ -15,7 +15,7 @@ from tenure.core import commands
 from tenure.core.commands import Command, NewTask
 from tenure.core.outcomes import Outcome
 from tenure.engine import Engine
-from tenure.stores.opening import open_store
+from tenure.stores.open_store import open_store
 from tests.servers.postgres import PostgresServer
 
 BATCH = 100

@@ -30,7 +30,7 @@ PATH = f"import sys; sys.path[:] = {sys.path!r}\n"
     "modules",
     [
         ("tenure.engine", "tenure.stores.sqlite"),
-        ("tenure.engine", "tenure.stores.opening", "tenure.stores.sqlite"),
+        ("tenure.engine", "tenure.stores.open_store", "tenure.stores.sqlite"),
         ("tenure.client",),
         ("tenure",),
     ],
@@ -46,7 +46,7 @@ def test_opening_a_store_and_claiming_imports_nothing_heavy(tmp_path: object) ->
     script = f"""
 from tenure.core import commands as c
 from tenure.engine import Engine
-from tenure.stores.opening import open_store
+from tenure.stores.open_store import open_store
 import os
 class Chance:
     def token(self, size): return os.urandom(size)
@@ -92,5 +92,5 @@ tenure.__main__.main()
     )
     assert '"outcome":"' in run.stdout, run.stderr
     loaded = set(run.stderr.split())
-    assert "tenure.cli.frame" in loaded
+    assert "tenure.cli.main" in loaded
     assert {name for name in loaded if name in HEAVY | NEEDLESS or name.split(".")[0] in HEAVY} == set()

@@ -14,7 +14,7 @@ from tenure.core.outcomes import Outcome
 from tenure.engine import Engine
 from tenure.server import assembly, serving
 from tenure.server.service import Service
-from tenure.stores.opening import open_store
+from tenure.stores.open_store import open_store
 
 
 class Bare(Service):

@@ -20,7 +20,7 @@ from tenure.client.chance import SystemChance
 from tenure.core.commands import Add, ClaimNext, DefineProject, NewTask
 from tenure.engine import Engine
 from tenure.engine.runtime.batcher import Gatherer
-from tenure.stores.opening import open_store
+from tenure.stores.open_store import open_store
 from tests.servers import processes
 from tests.servers.postgres import PostgresServer
 from tests.servers.tenure import TenureServer

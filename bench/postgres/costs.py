@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tenure.stores.postgres.link import Link
+from tenure.stores.postgres.connection import Link
 
 # Of one database everybody but who asks.
 _SERVING = """

@@ -17,7 +17,7 @@ from tenure.core.commands import NewTask
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Claim, Result, Task
 from tenure.engine import Engine
-from tenure.stores.opening import open_store
+from tenure.stores.open_store import open_store
 from tests.servers.postgres import PostgresServer
 
 BATCH = 500  # commands, and tasks, of one transaction: the engine's own bound

@@ -20,7 +20,7 @@ def main() -> NoReturn:
 
     if hidden:
         del sys.modules["typing_extensions"]
-    from tenure.cli.frame import main as run
+    from tenure.cli.main import main as run
 
     code = run()
     sys.stdout.flush()

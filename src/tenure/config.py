@@ -98,7 +98,7 @@ SETTINGS: dict[str, Setting] = {
 }
 
 
-# Of tenure.toml alone: what validators run and ask. Nothing here reads them; see `trust/allowing.py`.
+# Of tenure.toml alone: what validators run and ask. Nothing here reads them; see `trust/grants.py`.
 SECTIONS = ("commands", "judges")
 
 SECRETS = frozenset({"key", "serve.jwt_secret"})  # never shown
@@ -122,7 +122,7 @@ class Source(NamedTuple):
 
     def check(self, environ: Mapping[str, str]) -> None:
         """Raise Untrusted unless the risky part is the user's own word, or they allowed it as it is."""
-        from tenure.trust.allowing import Trusted
+        from tenure.trust.grants import Trusted
         from tenure.trust.ownership import why_foreign
         from tenure.user_state import user_state
 
@@ -161,7 +161,7 @@ class Settings(Mapping[str, Value]):
         return self._values[key]
 
     def _check(self, key: str, origin: str) -> None:
-        from tenure.trust.risky import is_risky
+        from tenure.trust.risky_settings import is_risky
 
         if origin not in self._checked and is_risky(key):
             self.sources[origin].check(self.environ)
@@ -248,7 +248,7 @@ def refuse_links(folder: str) -> None:
     """A repository can bring links: through one, what is kept in `.tenure` would be read or written elsewhere."""
     links = [folder] if os.path.islink(folder) else [entry.path for entry in os.scandir(folder) if entry.is_symlink()]
     if links:
-        from tenure.trust.allowing import Untrusted
+        from tenure.trust.grants import Untrusted
 
         raise Untrusted(
             f"{sorted(links)[0]} is a symbolic link, and links in {FOLDER} are not followed",
@@ -268,7 +268,7 @@ def check_store(home: Home, environ: Mapping[str, str]) -> None:
 
     why = why_store_foreign(path)
     if why is not None:
-        from tenure.trust.allowing import Trusted
+        from tenure.trust.grants import Trusted
         from tenure.user_state import user_state
 
         Trusted(user_state(environ)).check(path, STORE_SECTION, why)
@@ -390,7 +390,7 @@ def _from_file(path: str) -> tuple[dict[str, Value], Source]:
         if not fits:
             raise BadConfig(f"{path}: {key} is {given!r}; it must be a {wanted.__name__}")
         found[key] = Value(wanted(given), path)
-    from tenure.trust.risky import section_of
+    from tenure.trust.risky_settings import section_of
 
     return found, Source(path, status, section_of(content))
 

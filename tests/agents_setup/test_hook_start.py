@@ -23,7 +23,7 @@ def loaded(tenure: Tenure, payload: dict[str, object]) -> set[str]:
     script = f"""
 import io, os, sys
 sys.stdin = io.StringIO({json.dumps({"session_id": SESSION, "cwd": str(tenure.folder), **payload})!r})
-from tenure.cli.frame import main
+from tenure.cli.main import main
 code = main(["-C", {str(tenure.folder)!r}, "hook"])
 sys.stderr.write("\\n".join(sys.modules))
 sys.exit(code)

@@ -10,8 +10,8 @@ import pytest
 from tenure.agents.priming import LOOP
 from tenure.agents.recipes.recipe import text
 from tenure.agents.tokens import estimate, one_line
-from tenure.cli.exits import OF_KIND
-from tenure.cli.frame import _verb, function_of, parser_of
+from tenure.cli.exit_codes import OF_KIND
+from tenure.cli.main import _verb, function_of, parser_of
 from tenure.cli.verbs import VERBS
 from tenure.core.outcomes import CODES
 

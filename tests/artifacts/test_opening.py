@@ -7,7 +7,7 @@ import pytest
 
 from tenure.artifacts.local import LocalArtifacts
 from tenure.artifacts.memory import MemoryArtifacts
-from tenure.artifacts.opening import open_artifacts
+from tenure.artifacts.open_artifacts import open_artifacts
 from tenure.artifacts.port import Artifacts, put
 from tenure.core.errors import InvalidInput
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tenure.artifacts.placing import NotPlaced, place
+from tenure.artifacts.placement import NotPlaced, place
 from tenure.core.errors import InvalidInput
 
 

@@ -12,7 +12,7 @@ import pytest
 from tenure.core import commands
 from tenure.core.errors import TenureError
 from tenure.core.outcomes import Outcome
-from tenure.stores.postgres import link
+from tenure.stores.postgres import connection
 from tests.reliability.chaos import Proxy
 from tests.reliability.chaos_worker import Steadfast
 from tests.reliability.storm import found
@@ -79,7 +79,9 @@ def test_a_commit_is_found_among_what_is_asked() -> None:
 @pytest.fixture
 def proxy(postgres: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
     """A store to storm, and the proxy before it."""
-    monkeypatch.setattr(link, "_SILENCE", link._SILENCE)  # workers change it, each in its own process elsewhere
+    monkeypatch.setattr(
+        connection, "_SILENCE", connection._SILENCE
+    )  # workers change it, each in its own process elsewhere
     direct = url_of(tmp_path)
     (tmp_path / NAMED).write_text(direct)
     found(tmp_path)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tenure.agents.known import KNOWN
-from tenure.cli.frame import main
+from tenure.cli.main import main
 from tenure.config import find_folder
 
 # What would make a test depend on who runs it.

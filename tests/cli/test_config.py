@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tenure.config import BadConfig, find_home, read_settings, without_password
-from tenure.trust.allowing import Trusted, Untrusted
+from tenure.trust.grants import Trusted, Untrusted
 from tests.cli.conftest import Tenure
 
 

@@ -16,7 +16,7 @@ from tenure.agents import processes
 from tenure.agents.running.outbox import Finished, Outbox
 from tenure.client import Client
 from tenure.core.commands import Process
-from tenure.stores.sqlite import place, schema
+from tenure.stores.sqlite import schema, store_file
 from tests.cli.conftest import Tenure
 from tests.cli.shop import LEASE, Shop, busy_shop, just_now
 from tests.cli.terminal import Terminal
@@ -156,7 +156,7 @@ def test_a_file_system_that_does_not_keep_is_found(
 ) -> None:  # fmt: skip
     mounts = tmp_path / "mounts"
     mounts.write_text(f"/dev/sda / ext4 rw 0 0\nserver {tenure.folder} {kind} rw 0 0\n")
-    monkeypatch.setattr(place, "MOUNTS", str(mounts))
+    monkeypatch.setattr(store_file, "MOUNTS", str(mounts))
     ((found, message),) = told(examine(code=code), "file system")
     assert found == level
     assert kind in message

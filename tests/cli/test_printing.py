@@ -14,10 +14,10 @@ import pytest
 
 from tenure import Client
 from tenure.agents.quoting import MARK, as_json, fenced, quoted
-from tenure.cli.printing import drawn, printed
+from tenure.cli.terminal_output import drawn, printed
 from tenure.cli.verbs import VERBS
 from tenure.core.errors import TenureError
-from tenure.core.neutral import escaped_json, neutral
+from tenure.core.safe_text import escaped_json, neutral
 from tests.cli.conftest import Tenure
 
 NASTY = "\x1b]0;owned\x07a\x1b[2Jb\x9b31mc\u202ed\x08\x7fe\rf\u2066"

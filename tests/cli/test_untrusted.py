@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from tenure.config import read_settings
-from tenure.trust.allowing import Untrusted
 from tenure.trust.git_index import is_tracked
+from tenure.trust.grants import Untrusted
 from tests.cli.conftest import Said, Tenure
 
 HOOK = json.dumps({"hook_event_name": "SessionStart", "session_id": "s", "source": "startup"})

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tenure.cli.telling import TOLD
-from tenure.cli.watch.keys import Keys
+from tenure.cli.watch.key_presses import Keys
 from tenure.cli.watch.state import FILTERS, View
 from tenure.core import lifecycle
 from tenure.core.events import KINDS
@@ -383,7 +383,7 @@ def test_every_state_is_in_some_filter_and_every_event_can_be_told() -> None:
 
 def test_rich_is_imported_for_the_live_view_alone(bare: Tenure, shop: Shop) -> None:
     script = (
-        "import sys; from tenure.cli.frame import main; code = main(sys.argv[1:]);"
+        "import sys; from tenure.cli.main import main; code = main(sys.argv[1:]);"
         "print('rich' in sys.modules, file=sys.stderr); sys.exit(code)"
     )
     for words in (["watch"], ["status"], ["doctor"], ["history", "C-001"]):

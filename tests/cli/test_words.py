@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure.cli import words
-from tenure.cli.printing import printed
+from tenure.cli import text_format
+from tenure.cli.terminal_output import printed
 
 NOW = 1_700_000_000_000_000
 
@@ -36,39 +36,39 @@ class Terminal(io.StringIO):
     ],
 )
 def test_durations_have_at_most_two_units(seconds: float, said: str, brief: str) -> None:
-    assert words.lasting(seconds) == said
-    assert words.briefly(seconds) == brief
+    assert text_format.lasting(seconds) == said
+    assert text_format.briefly(seconds) == brief
 
 
 def test_an_instant_is_told_by_its_distance() -> None:
-    assert words.ago(NOW - 12_000_000, NOW) == "12 s ago"
-    assert words.ago(NOW, NOW) == "now"
-    assert words.ago(NOW + 90_000_000, NOW) == "in 1 min 30 s"
-    assert words.ago(None, NOW) == "–"
+    assert text_format.ago(NOW - 12_000_000, NOW) == "12 s ago"
+    assert text_format.ago(NOW, NOW) == "now"
+    assert text_format.ago(NOW + 90_000_000, NOW) == "in 1 min 30 s"
+    assert text_format.ago(None, NOW) == "–"
 
 
 def test_a_table_is_aligned_whatever_the_width_of_its_characters() -> None:
-    drawn = words.table([("a", 1, None), ("日本", 22, "x")], ("name", "n", "z"))
+    drawn = text_format.table([("a", 1, None), ("日本", 22, "x")], ("name", "n", "z"))
     assert drawn.split("\n") == ["name   n  z", "a      1  –", "日本  22  x"]
-    assert words.table([], ("name",)) == ""
+    assert text_format.table([], ("name",)) == ""
 
 
 @given(st.text(), st.integers(0, 40))
 def test_shortened_text_fits_and_cannot_move_the_cursor(text: str, width: int) -> None:
-    cut = words.shorten(text, width)
-    assert words.width_of(cut) <= width
+    cut = text_format.shorten(text, width)
+    assert text_format.width_of(cut) <= width
     assert not any(ord(c) < 32 or 127 <= ord(c) < 160 for c in cut)
 
 
 def test_colour_is_for_terminals_unless_no_color_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
-    assert words.style("x", "red") == "x"
+    assert text_format.style("x", "red") == "x"
     monkeypatch.setattr(sys, "stdout", Terminal())
-    assert printed(words.style("x", "red", "bold")) == "\x1b[31;1mx\x1b[0m"
-    assert words.width_of(words.style("x", "red")) == 1
+    assert printed(text_format.style("x", "red", "bold")) == "\x1b[31;1mx\x1b[0m"
+    assert text_format.width_of(text_format.style("x", "red")) == 1
     monkeypatch.setenv("NO_COLOR", "1")
-    assert words.style("x", "red") == "x"
+    assert text_format.style("x", "red") == "x"
     monkeypatch.delenv("NO_COLOR")
     monkeypatch.setenv("TERM", "dumb")
-    assert words.style("x", "red") == "x"
+    assert text_format.style("x", "red") == "x"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure.core.decoding import check_json
+from tenure.core.decoders import check_json
 from tenure.core.errors import InvalidInput
 
 VALUES = st.recursive(

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from msgspec.structs import astuple
 
 import tenure
-from tenure.core import moves, plain
+from tenure.core import moves, plain_tasks
 from tenure.core.causes import Cancelled, Pause
 from tenure.core.lifecycle import HELD, STATES
 from tenure.core.records import LastError, Task, replace
-from tenure.stores.postgres import hot
+from tenure.stores.postgres import hot_statements
 from tenure.testing.samples import row_of
 
 NOW = 1000
@@ -165,7 +165,7 @@ def plain_task(data: st.DataObject, state: str) -> Task:
     for name in (*moves.BOUND, "generation", "attempts", "answerable", "percent", "step", "progress_at", "started_at"):
         some = _SOME.get(name, 1)
         tried = replace(task, **{name: data.draw(st.sampled_from([getattr(task, name), some]))})
-        if plain.is_plain(tried) and (name in moves.KEPT[state] or name not in moves.BOUND):
+        if plain_tasks.is_plain(tried) and (name in moves.KEPT[state] or name not in moves.BOUND):
             task = tried
     return task
 
@@ -175,10 +175,10 @@ def test_the_fused_claim_writes_what_the_constructor_does(data: st.DataObject) -
     fresh = {"generation": 0, "attempts": 0, "answerable": False, "percent": None, "step": None, "progress_at": None,
              "cool_offs": {}, "renewals": 0}  # fmt: skip
     before = replace(plain_task(data, "ready"), **fresh)
-    if not plain.is_plain(before) or {before.offer_to, before.parked, before.price} != {None}:
+    if not plain_tasks.is_plain(before) or {before.offer_to, before.parked, before.price} != {None}:
         return  # not in a lane
     after = CALLS["granted"][1](before)
-    assert changed(before, after) <= written(hot._GRANT) <= moves.FIELDS["granted"]
+    assert changed(before, after) <= written(hot_statements._GRANT) <= moves.FIELDS["granted"]
 
 
 @given(data=st.data())
@@ -189,9 +189,14 @@ def test_the_fused_result_writes_what_the_constructors_do(data: st.DataObject) -
     )  # fmt: skip
     after = moves.completed(free, NOW, "wp")
     # a held row is never answerable: a claim closes the window
-    assert changed(before, after) - {"answerable"} <= written(hot._COMPLETE)
-    assert written(hot._COMPLETE) <= moves.FIELDS["freed"] | moves.FIELDS["completed"]
+    assert changed(before, after) - {"answerable"} <= written(hot_statements._COMPLETE)
+    assert written(hot_statements._COMPLETE) <= moves.FIELDS["freed"] | moves.FIELDS["completed"]
 
 
 def test_the_fused_renewal_writes_what_the_constructor_does() -> None:
-    assert written(hot._RENEW) == moves.FIELDS["started"] | {"lease", "lease_until", "renewals", "presented_at"}
+    assert written(hot_statements._RENEW) == moves.FIELDS["started"] | {
+        "lease",
+        "lease_until",
+        "renewals",
+        "presented_at",
+    }

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure.core.routing import Route, User, Wanted, route, tier_for
+from tenure.core.model_choice import Route, User, Wanted, route, tier_for
 from tenure.core.tiers import TIERS, Tiers
 from tenure.engine.models.tiers import tier_table
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tenure.core import templates
 from tenure.core.commands import NewTask, Template
-from tenure.core.decoding import converted
+from tenure.core.decoders import converted
 from tenure.core.errors import InvalidInput
 from tenure.core.inputs import LONGEST_TITLE, check_new_task
 from tenure.core.templates import NOTE, filled, stored, value_at

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tenure.core import validation as v
 from tenure.core.errors import InvalidInput
 from tenure.core.lifecycle import ALLOWED, STATES
-from tenure.core.plain import is_plain
+from tenure.core.plain_tasks import is_plain
 from tenure.core.receipts import Receipt, parse_receipt
 from tenure.core.records import Claim, RetryPolicy, Task, Validation, replace
 

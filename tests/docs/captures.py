@@ -13,12 +13,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-from tenure.cli import lineage, statuses
+from tenure.cli import lineage, status
+from tenure.cli.demo.demo import NAMES
 from tenure.cli.demo.stage import graph
-from tenure.cli.demo.verb import NAMES
 from tenure.cli.doctor import findings
-from tenure.cli.doctor.verb import Patient
-from tenure.cli.doctor.work import work
+from tenure.cli.doctor.doctor import Patient
+from tenure.cli.doctor.team_checks import work
 from tenure.cli.watch.data import found, read, read_detail
 from tenure.cli.watch.state import View
 from tenure.cli.watch.view import Shown, frame
@@ -58,7 +58,7 @@ def page() -> str:
 
 
 def _status(shop: Shop) -> str:
-    return statuses.drawn(statuses.glance(shop.mia), is_wide=True)
+    return status.drawn(status.glance(shop.mia), is_wide=True)
 
 
 def _screen(shop: Shop, *keys: str) -> str:

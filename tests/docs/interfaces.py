@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tenure import config
-from tenure.cli import exits
-from tenure.cli.frame import function_of, parser_of
+from tenure.cli.exit_codes import EXITS, OF_ERROR
+from tenure.cli.main import function_of, parser_of
 from tenure.cli.verbs import ALIASES, SECTIONS
-from tenure.trust.risky import is_risky
+from tenure.trust.risky_settings import is_risky
 from tests.docs.tables import table
 
 
@@ -34,8 +34,8 @@ def command_line() -> str:
 
 def exit_codes() -> str:
     rows = []
-    for code, meaning in exits.EXITS.items():
-        kinds = [name for name, number in exits.OF_ERROR.items() if number == code]
+    for code, meaning in EXITS.items():
+        kinds = [name for name, number in OF_ERROR.items() if number == code]
         rows.append((str(code), meaning, ", ".join(f"`{name}`" for name in kinds)))
     return "# Exit codes\n\n" + table(("code", "meaning", "errors"), rows)
 

@@ -13,7 +13,7 @@ from tenure.core import commands as c
 from tenure.core.errors import Conflict, OutcomeUnknown, StoreAway, StoreError, TenureError
 from tenure.core.records import Task
 from tenure.engine import Engine
-from tenure.stores.opening import open_store
+from tenure.stores.open_store import open_store
 from tenure.testing import FakeClock
 
 

@@ -10,7 +10,7 @@ from tenure.client import Client
 
 # -S leaves out what site-packages' own .pth files import; the path is handed in instead.
 START = f"import sys; sys.path[:] = {sys.path!r}\n"
-SERVERS_OWN = {"mcp", "mcp_types", "pydantic", "anyio", "asyncio", "starlette", "tenure.mcp", "tenure.cli.serving"}
+SERVERS_OWN = {"mcp", "mcp_types", "pydantic", "anyio", "asyncio", "starlette", "tenure.mcp", "tenure.cli.serve"}
 
 
 def loaded_by(script: str, folder: Path) -> set[str]:
@@ -23,8 +23,8 @@ def loaded_by(script: str, folder: Path) -> set[str]:
 
 def test_a_claim_on_the_command_line_loads_nothing_of_it(owner: Client, folder: Path) -> None:
     owner.add("x")
-    loaded = loaded_by("from tenure.cli.frame import main\nassert main(['claim', '--json']) == 0", folder)
-    assert {"tenure.cli.frame", "tenure.cli.claiming", "apsw"} <= loaded
+    loaded = loaded_by("from tenure.cli.main import main\nassert main(['claim', '--json']) == 0", folder)
+    assert {"tenure.cli.main", "tenure.cli.claim", "apsw"} <= loaded
     assert loaded & SERVERS_OWN == set()
 
 

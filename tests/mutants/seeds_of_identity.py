@@ -105,14 +105,14 @@ IDENTITY = (
     ),
     Mutant(
         "identity: an error after the effect says that nothing happened",
-        "cli/frame.py",
+        "cli/main.py",
         "    error.definite = False\n",
         "",
         AFTERWARDS,
     ),
     Mutant(
         "identity: a claim that was not told is forgotten",
-        "cli/claiming.py",
+        "cli/claim.py",
         "        run.untold.append(request.untold)\n",
         "",
         AFTERWARDS,

@@ -63,7 +63,7 @@ MOVES = (
     ),
     Mutant(
         "moves: the fused verbs complete an unseen description",
-        "core/plain.py",
+        "core/plain_tasks.py",
         " or task.unseen_since is not None",
         "",
         ("tests/engine/test_on_postgres.py",),

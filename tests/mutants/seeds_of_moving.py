@@ -11,7 +11,7 @@ UPGRADES = ("tests/upgrades/test_upgrade.py",)
 ARCHIVE = "engine/archive/mover.py"
 RECALL = "engine/archive/recall.py"
 COPY = "engine/project_copy.py"
-RESTORE = "stores/sqlite/restoring.py"
+RESTORE = "stores/sqlite/restore.py"
 
 MOVING = (
     # --- upgrades

@@ -35,14 +35,14 @@ PLACE = (
     ),
     Mutant(
         "place: only the database is looked at",
-        "stores/sqlite/place.py",
+        "stores/sqlite/store_file.py",
         "for name, known in zip(names, files, strict=True):",
         "for name, known in [(names[0], files[0])]:",
         QUERIES,
     ),
     Mutant(
         "place: a replaced file is not noticed",
-        "stores/sqlite/place.py",
+        "stores/sqlite/store_file.py",
         "if (found.st_dev, found.st_ino) != known:",
         "if False:",
         QUERIES,

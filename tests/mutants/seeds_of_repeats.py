@@ -9,7 +9,7 @@ SHARED_ROWS = ("tests/stores/test_postgres_sharing.py",)
 REPEATS = (
     Mutant(
         "a waiting write of a holder does not ask the newer row for its epoch and state",
-        "stores/postgres/hot.py",
+        "stores/postgres/hot_statements.py",
         """t.generation = f.generation AND t.claim_epoch = $3
         AND t.state = f.was AND t.renewals = f.renewals AND t.plain\"\"\"""",
         """t.generation = f.generation\"\"\"""",
@@ -17,7 +17,7 @@ REPEATS = (
     ),
     Mutant(
         "a waiting submission goes by the address alone",
-        "stores/postgres/hot.py",
+        "stores/postgres/hot_statements.py",
         """plain = false
     FROM found AS f WHERE {still_held}""",
         """plain = false
@@ -26,7 +26,7 @@ REPEATS = (
     ),
     Mutant(
         "a waiting renewal goes by the address alone",
-        "stores/postgres/hot.py",
+        "stores/postgres/hot_statements.py",
         """ELSE t.version END
     FROM found AS f WHERE {still_held}""",
         """ELSE t.version END
@@ -35,7 +35,7 @@ REPEATS = (
     ),
     Mutant(
         "a waiting submission ends a claim by its address alone",
-        "stores/postgres/hot.py",
+        "stores/postgres/hot_statements.py",
         "FROM found AS f WHERE {still_claimed}",
         "FROM found AS f WHERE c.ctid = f.claimed_at AND c.id = f.id || '@' || f.generation",
         SHARED_ROWS,
@@ -151,7 +151,7 @@ REPEATS = (
     ),
     Mutant(
         "the short way knows no terminated agents",
-        "stores/postgres/hot.py",
+        "stores/postgres/hot_statements.py",
         "OR a.terminated_at IS NOT NULL ",
         "",
         ("tests/engine/test_on_postgres.py",),

@@ -8,8 +8,8 @@ SHARED = ("tests/stores/test_postgres_sharing.py",)
 SERVER = ("tests/stores/test_postgres_server.py",)
 RACES = ("tests/stores/test_postgres_races.py",)
 SHORT_WAY = ("tests/engine/test_on_postgres.py",)
-JOURNEYS = "stores/postgres/journeys.py"
-HOT = "stores/postgres/hot.py"
+JOURNEYS = "stores/postgres/pipeline.py"
+HOT = "stores/postgres/hot_statements.py"
 
 GUARDS = ("tests/stores/test_postgres_guards.py",)
 
@@ -42,9 +42,9 @@ SHARING = (
            "not any(principal.is_proven for _, (principal, _, _) in asking) and ", "", SHORT_WAY),
     # --- the log
     Mutant("seq > last", "stores/postgres/transaction.py", "event.sequence <= self._settled", "True", SERVER),
-    Mutant("a writer without a floor", "stores/postgres/cursors.py",
+    Mutant("a writer without a floor", "stores/postgres/log_cursor.py",
            "end - max((0, *((end - floor + half) % (2 * half) - half for floor in floors)))", "end", SHARED),
-    Mutant("a floor where the writer ends", "stores/postgres/queries.py", "({_DRAWN} & 2147483647)",
+    Mutant("a floor where the writer ends", "stores/postgres/statement_texts.py", "({_DRAWN} & 2147483647)",
            "(({_DRAWN} + 1000) & 2147483647)", SHARED),
     # --- guards that a second one hides
     Mutant("fast path: no epoch check in the task", HOT, "t.generation = g.generation AND t.claim_epoch = $3\n",
@@ -54,6 +54,6 @@ SHARING = (
     Mutant("fast path: short renewals in funded projects", "engine/runtime/fast_path/held_claims.py",
            "if project is None or project.funded:", "if project is None:", SHORT_WAY,
            on_each("test_a_holder_from_before_the_budget_is_paused_too")),
-    Mutant("writers skip the shared lock of the epoch", "stores/postgres/queries.py",
+    Mutant("writers skip the shared lock of the epoch", "stores/postgres/statement_texts.py",
            "    pg_advisory_xact_lock_shared(?)\n", "    (?)::bigint\n", GUARDS),
 )  # fmt: skip

@@ -150,9 +150,9 @@ SOURCES = (
     ),
     Mutant(
         "watch: what was looked into counts again",
-        "core/watching.py",
+        "core/failure_watch.py",
         "if attempt.at > looked_into.get(name, -1):",
         "if True:",
     ),
-    Mutant("watch: agents' troubles count", "core/watching.py", "and error_class in retry.COUNTING", ""),
+    Mutant("watch: agents' troubles count", "core/failure_watch.py", "and error_class in retry.COUNTING", ""),
 )

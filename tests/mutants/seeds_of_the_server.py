@@ -58,7 +58,10 @@ THE_SERVER = (
     # --- repeats
     Mutant("repeat: by anybody", "core/digests.py", " if owner else text", " if False else text"),
     Mutant(
-        "repeat: what a header says is proven", "core/commands/base.py", "if self.is_proven else", "if self.agent else"
+        "repeat: what a header says is proven",
+        "core/commands/command.py",
+        "if self.is_proven else",
+        "if self.agent else",
     ),
     # --- web sessions
     Mutant("session: outlives its key", SESSIONS, " and keys.is_live(key, now)", "", GATE),
@@ -184,10 +187,10 @@ THE_SERVER = (
         STEP,
     ),
     # --- what is read
-    Mutant("json: the last of two keys wins", "core/decoding.py", "if len(found) < len(pairs):", "if False:", JSON),
+    Mutant("json: the last of two keys wins", "core/decoders.py", "if len(found) < len(pairs):", "if False:", JSON),
     Mutant(
         "json: endless integers",
-        "core/decoding.py",
+        "core/decoders.py",
         "if len(digits) > LONGEST_INTEGER or not -(2**63) <= int(digits) < 2**64:",
         "if False:",
         JSON,

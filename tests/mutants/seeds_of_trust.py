@@ -56,8 +56,8 @@ TRUST = (
     Mutant(
         "trust: a cloned store is served",
         "config.py",
-        "    if why is not None:\n        from tenure.trust.allowing import Trusted\n",
-        "    if False:\n        from tenure.trust.allowing import Trusted\n",
+        "    if why is not None:\n        from tenure.trust.grants import Trusted\n",
+        "    if False:\n        from tenure.trust.grants import Trusted\n",
         STORES,
     ),
     Mutant(
@@ -69,7 +69,7 @@ TRUST = (
     ),
     Mutant(
         "printing: control characters are printed raw",
-        "core/neutral.py",
+        "core/safe_text.py",
         'return _CONTROLS.sub(_escaped, text.replace("\\r\\n", "\\n"))',
         "return text",
         STYLES,

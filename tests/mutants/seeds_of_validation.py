@@ -67,7 +67,7 @@ VALIDATION = (
         'roles.check_mine(work.principal, row.agent or "nobody", f"the validation of {task.key}")',
         "pass",
     ),
-    Mutant("validation: checked tasks are plain", "core/plain.py", "task.checked or ", ""),
+    Mutant("validation: checked tasks are plain", "core/plain_tasks.py", "task.checked or ", ""),
     Mutant(
         "validation: an edit changes what waits for its verdict",
         "engine/verbs/edit.py",
@@ -97,7 +97,7 @@ VALIDATION = (
         "validation: commands run without trust",
         "agents/examining.py",
         "section = Trusted(user_state(environ)).checked(path)",
-        "section = __import__('tenure.trust.allowing').trust.allowing.read_section(path)",
+        "section = __import__('tenure.trust.grants').trust.allowing.read_section(path)",
         TRUSTING,
     ),
 )

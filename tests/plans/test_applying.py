@@ -7,8 +7,8 @@ import pytest
 from tenure import Client
 from tenure.core.commands import Principal
 from tenure.core.errors import InvalidInput, NotAllowed
-from tenure.plans import checking, files
-from tenure.plans.applying import apply
+from tenure.plans import check, files
+from tenure.plans.apply import apply
 from tenure.testing import FakeClock
 from tests.plans.conftest import found, plan_of
 
@@ -148,9 +148,9 @@ def test_what_a_plan_made_can_be_undone(client: Client) -> None:
 
 def test_without_a_store_keys_are_believed_and_odd_tracks_told(client: Client) -> None:
     text = "tasks:\n  - {title: A, track: QQ, depends_on: [B-003]}\n  - {title: B, track: C}\n"
-    (warning,) = checking.check(text, "p.yaml")
+    (warning,) = check.check(text, "p.yaml")
     assert (warning.line, warning.column, warning.code, warning.level) == (2, 23, "UNKNOWN_TRACK", "warning")
-    assert checking.proven(files.read(text, "p.yaml", 0), None).plans != ()
+    assert check.proven(files.read(text, "p.yaml", 0), None).plans != ()
 
 
 def test_with_a_store_tasks_tracks_and_keys_are_looked_up(client: Client) -> None:
@@ -164,7 +164,7 @@ tasks:
   - {title: C, parent: C-001}
   - {title: D, key: QQ-001-d}
 """
-    assert [(f.line, f.column, f.code) for f in checking.check(text, "p.yaml", client)] == [
+    assert [(f.line, f.column, f.code) for f in check.check(text, "p.yaml", client)] == [
         (3, 23, "UNKNOWN_TRACK"), (3, 40, "UNKNOWN_TASK"), (3, 54, "UNKNOWN_TASK"), (4, 21, "DUPLICATE"),
         (5, 24, "UNKNOWN_TASK"),
     ]  # fmt: skip
@@ -173,13 +173,13 @@ tasks:
 def test_a_plan_that_was_applied_is_right_when_checked_again(client: Client) -> None:
     text = "name: p\ntasks: [{title: A, key: B-007-a}, {title: B, depends_on: [B-007]}]\n"
     apply(client, plan_of(text))
-    assert checking.check(text, "p.yaml", client) == []
+    assert check.check(text, "p.yaml", client) == []
 
 
 def test_a_later_plan_of_a_file_may_name_what_an_earlier_makes(client: Client) -> None:
     text = "name: one\ntracks: {Q: Quality}\ntasks: [{title: A, key: Q-001-a}]\n---\n"
     text += "name: two\ntasks: [{title: B, track: Q, depends_on: [Q-001]}]\n"
-    reading = checking.proven(files.read(text, "p.yaml", 0), client)
+    reading = check.proven(files.read(text, "p.yaml", 0), client)
     assert reading.findings == ()
     for plan in reading.plans:
         apply(client, plan)

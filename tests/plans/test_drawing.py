@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tenure import Client
 from tenure.core.errors import InvalidInput
-from tenure.plans import drawing
-from tenure.plans.applying import apply
+from tenure.plans import graph_text
+from tenure.plans.apply import apply
 from tests.plans.conftest import plan_of
 
 PLAN = """\
@@ -53,7 +53,7 @@ def seen(client: Client) -> dict[str, Any]:
 
 def test_the_text_shows_levels_states_holders_and_the_critical_path(client: Client) -> None:
     assert (
-        drawing.draw(seen(client), "text").split("\n", 1)[1]
+        graph_text.draw(seen(client), "text").split("\n", 1)[1]
         == """
 level 1
    ✓ A-001-design  completed    Design
@@ -71,7 +71,7 @@ level 3
 
 
 def test_mermaid_has_a_node_for_each_task_and_marks_the_path(client: Client) -> None:
-    lines = drawing.draw(seen(client), "mermaid").splitlines()
+    lines = graph_text.draw(seen(client), "mermaid").splitlines()
     assert lines[0] == "flowchart TD"
     assert '    n0["A-001-design<br/>Design<br/>completed"]:::completed' in lines
     assert '    n4["Z-001-elsewhere"]:::elsewhere' in lines
@@ -81,7 +81,7 @@ def test_mermaid_has_a_node_for_each_task_and_marks_the_path(client: Client) -> 
 
 
 def test_dot_has_the_same_graph(client: Client) -> None:
-    text = drawing.draw(seen(client), "dot")
+    text = graph_text.draw(seen(client), "dot")
     assert text.startswith('digraph "The shop" {\n')
     assert 'n0 [label="A-001-design\\nDesign\\ncompleted", fillcolor="#c8e6c9"];' in text
     assert 'n4 -> n1 [style=dashed, label="ignore"];' in text
@@ -89,7 +89,7 @@ def test_dot_has_the_same_graph(client: Client) -> None:
 
 
 def test_a_plan_file_is_drawn_without_a_store() -> None:
-    text = drawing.draw(drawing.planned(plan_of(PLAN + "  - {title: Sub, parent: d}\n")), "text")
+    text = graph_text.draw(graph_text.planned(plan_of(PLAN + "  - {title: Sub, parent: d}\n")), "text")
     assert "The shop (shop): planned, 0 of 5 completed" in text
     assert "   · d    planned      Aside  ← a, sub" in text
     assert "* critical path, 3 long: a → b → c" in text
@@ -108,7 +108,7 @@ def unescaped(label: str) -> str:
 
 
 def check_mermaid(title: str) -> None:
-    text = drawing.draw(view(title), "mermaid")
+    text = graph_text.draw(view(title), "mermaid")
     lines = text.splitlines()
     assert len(mermaid_labels(text)) == 2
     assert [line for line in lines if "-->" in line] == ["    n0 --> n1"]
@@ -116,25 +116,25 @@ def check_mermaid(title: str) -> None:
         parts = label.split("<br/>")
         assert len(parts) == 3
         assert not any(c in part for part in parts for c in '<>"`[]{}|&;\\' if c != ";")
-        assert unescaped(parts[1]).strip() == (drawing.shortened(title) or unescaped(parts[0]))
+        assert unescaped(parts[1]).strip() == (graph_text.shortened(title) or unescaped(parts[0]))
 
 
 def check_dot(title: str) -> None:
-    text = drawing.draw(view(title), "dot")
+    text = graph_text.draw(view(title), "dot")
     bare = re.sub(r'"(?:[^"\\]|\\.)*"', '""', text)
     assert bare == drawing_of_nothing
     for label in re.findall(r'label="((?:[^"\\]|\\.)*)"', text):
         assert re.fullmatch(r'(?:[^\\"&]|\\n|\\\\|\\"|&amp;)*', label)
 
 
-drawing_of_nothing = re.sub(r'"(?:[^"\\]|\\.)*"', '""', drawing.draw(view("plain"), "dot"))
+drawing_of_nothing = re.sub(r'"(?:[^"\\]|\\.)*"', '""', graph_text.draw(view("plain"), "dot"))
 
 
 @pytest.mark.parametrize("title", EVIL)
 def test_no_title_can_be_more_than_a_label(title: str) -> None:
     check_mermaid(title)
     check_dot(title)
-    lines = drawing.draw(view(title), "text").splitlines()
+    lines = graph_text.draw(view(title), "text").splitlines()
     assert len(lines) == 9
     assert not any(ord(c) < 32 or c in "\u202e\u2028" for line in lines for c in line)
 
@@ -143,25 +143,25 @@ def test_no_title_can_be_more_than_a_label(title: str) -> None:
 def test_any_title_is_quoted(title: str) -> None:
     check_mermaid(title)
     check_dot(title)
-    assert len(drawing.draw(view(title), "text").splitlines()) == 9
+    assert len(graph_text.draw(view(title), "text").splitlines()) == 9
 
 
 @pytest.mark.parametrize("form", ["text", "mermaid", "dot"])
 def test_names_of_tasks_are_quoted_as_titles_are(form: str) -> None:
-    drawn = drawing.draw(view("x", key='a"] --> b\n["'), form)
-    assert len(drawn.splitlines()) == len(drawing.draw(view("x"), form).splitlines())
+    drawn = graph_text.draw(view("x", key='a"] --> b\n["'), form)
+    assert len(drawn.splitlines()) == len(graph_text.draw(view("x"), form).splitlines())
 
 
 def test_a_long_title_is_shortened_and_a_long_path_too() -> None:
-    assert len(drawing.shortened("x" * 500)) == drawing.LONGEST_LABEL
+    assert len(graph_text.shortened("x" * 500)) == graph_text.LONGEST_LABEL
     tasks = [{"key": f"t{n:03}", "state": "pending", "title": ""} for n in range(300)]
     edges = [{"task": f"t{n:03}", "needs": f"t{n - 1:03}", "on_failure": "block"} for n in range(1, 300)]
     long = view("x") | {"tasks": tasks, "edges": edges, "critical_path": [t["key"] for t in tasks]}
-    last = drawing.draw(long, "text").splitlines()[-1]
+    last = graph_text.draw(long, "text").splitlines()[-1]
     assert last.startswith("* critical path, 300 long: t000 → ")
     assert "…" in last
 
 
 def test_an_unknown_form_is_refused() -> None:
     with pytest.raises(InvalidInput, match="one of text, mermaid, dot; did you mean mermaid"):
-        drawing.draw(view("x"), "mermaiid")
+        graph_text.draw(view("x"), "mermaiid")

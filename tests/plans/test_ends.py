@@ -8,7 +8,7 @@ import pytest
 
 from tenure.client import Client
 from tenure.core.errors import InvalidInput
-from tenure.plans import applying, exporting, files
+from tenure.plans import apply, export, files
 
 FILE = """\
 name: shop
@@ -35,7 +35,7 @@ def plan_of(text: str) -> files.PlanFile:
 
 
 def test_on_end_says_what_is_made(client: Client) -> None:
-    applying.apply(client, plan_of(FILE))
+    apply.apply(client, plan_of(FILE))
     (dag,) = client.dags()
     assert dag["on_end"]["completed"] == {"tasks": [{"title": "Announce {dag.title}"}]}
     assert [task["title"] for task in dag["on_end"]["failed"]["tasks"]] == [
@@ -44,11 +44,11 @@ def test_on_end_says_what_is_made(client: Client) -> None:
 
 
 def test_what_was_exported_changes_nothing(client: Client) -> None:
-    applying.apply(client, plan_of(FILE))
-    text = exporting.export(client, plan="shop")
-    assert applying.apply(client, plan_of(text)).outcome == "UNCHANGED"
+    apply.apply(client, plan_of(FILE))
+    text = export.export(client, plan="shop")
+    assert apply.apply(client, plan_of(text)).outcome == "UNCHANGED"
     left_out = FILE.partition("on_end")[0]
-    assert applying.apply(client, plan_of(left_out)).outcome == "UPDATED"
+    assert apply.apply(client, plan_of(left_out)).outcome == "UPDATED"
     assert client.dags()[0]["on_end"] == {}
 
 
@@ -73,5 +73,5 @@ def test_what_is_wrong_has_its_line(ends: str, line: int, message: str) -> None:
 def test_what_the_store_does_not_know_is_refused_with_all_of_the_plan(client: Client) -> None:
     text: Any = FILE.replace("priority: high", "track: QQ")
     with pytest.raises(InvalidInput, match="QQ"):
-        applying.apply(client, plan_of(text))
+        apply.apply(client, plan_of(text))
     assert client.dags() == []

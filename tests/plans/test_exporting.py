@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from tenure import Client, Dependency, NewTask
 from tenure.core.errors import NotFound, TooLarge
 from tenure.core.retry import CLASSES, STRATEGIES
-from tenure.plans import checking, files, yaml_writing
-from tenure.plans.applying import apply
-from tenure.plans.exporting import export
+from tenure.plans import check, files, yaml_text
+from tenure.plans.apply import apply
+from tenure.plans.export import export
 from tenure.testing import FakeClock
 from tests.plans.conftest import plan_of
 
@@ -93,7 +93,7 @@ def project(clock: FakeClock) -> Client:
 def test_what_is_exported_changes_nothing_here_and_makes_the_same_elsewhere(file: dict[str, Any]) -> None:
     clock = FakeClock()
     here, there = project(clock), project(clock)
-    assert apply(here, plan_of(yaml_writing.document(file), now=clock())).outcome == "CREATED"
+    assert apply(here, plan_of(yaml_text.document(file), now=clock())).outcome == "CREATED"
     text = export(here, plan=file["name"])
     again = apply(here, plan_of(text, now=clock()))
     assert (again.outcome, again.changed, again.left, again.missing) == ("UNCHANGED", None, None, None)
@@ -171,7 +171,7 @@ def test_everything_is_a_document_for_each_plan_and_one_for_the_rest(client: Cli
     apply(client, plan_of("name: r\ntasks: [{title: R, depends_on: [Q-001]}]\n"))
     client.add("Late", parent="Q-001")
     text = export(client)
-    reading = checking.proven(files.read(text, "all.yaml", 0), project(clock))
+    reading = check.proven(files.read(text, "all.yaml", 0), project(clock))
     assert reading.findings == ()
     assert {p.name for p in reading.plans} == {"p", "r", "unnamed", "rest"}
     assert [t.title for p in reading.plans for t in p.tasks if p.name == "unnamed"] == ["X", "Y"]
@@ -185,7 +185,7 @@ def test_everything_is_a_document_for_each_plan_and_one_for_the_rest(client: Cli
 
 def test_work_of_no_plan_is_never_made_twice(client: Client) -> None:
     client.add("Alone")
-    again = checking.check(export(client), "all.yaml", client)
+    again = check.check(export(client), "all.yaml", client)
     assert [f.code for f in again] == ["DUPLICATE"]
 
 
@@ -251,5 +251,5 @@ def test_more_tasks_than_a_plan_holds_are_not_exported_at_once(client: Client, m
 
 
 def test_a_text_that_begins_with_a_control_is_quoted() -> None:
-    text = yaml_writing.document({"title": "\x1b\nand more\n"})
+    text = yaml_text.document({"title": "\x1b\nand more\n"})
     assert text == 'title: "\\x1b\\nand more\\n"\n'

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tenure.core.commands import Dependency, NewTrack
 from tenure.core.errors import InvalidInput
 from tenure.core.records import RetryPolicy
-from tenure.plans import checking, files
+from tenure.plans import check, files
 from tenure.plans.fields import KEYS
 from tenure.plans.nodes import MOST_FINDINGS, Place
 from tests.plans.conftest import findings, found, plan_of
@@ -390,5 +390,5 @@ def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
 
 def test_plans_of_a_wrong_file_are_refused_with_the_first_error() -> None:
     with pytest.raises(InvalidInput, match=r"p\.yaml:1:1: .*; and 1 more") as error:
-        checking.plans_of(files.read("taks: 1\nb: 2\ntasks: [A]\n", "p.yaml", 0))
+        check.plans_of(files.read("taks: 1\nb: 2\ntasks: [A]\n", "p.yaml", 0))
     assert error.value.hint == "did you mean tasks?"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tenure import Client
 from tenure.core.errors import InvalidInput
 from tenure.plans import backlog_md, beads, task_master
-from tenure.plans.applying import apply
+from tenure.plans.apply import apply
 from tenure.plans.importing import Imported
 
 FIXTURES = Path(__file__).parent / "fixtures"

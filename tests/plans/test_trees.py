@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure.plans import json_trees, yaml_trees, yaml_writing
+from tenure.plans import json_trees, yaml_text, yaml_trees
 from tenure.plans.nodes import Findings, Mapping, Node, Place, Scalar, Sequence, Unreadable, plain
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=40)
@@ -159,7 +159,7 @@ def test_no_text_is_too_strange_to_be_read_or_refused(text: str) -> None:
 
 @given(st.dictionaries(TEXTS, VALUES, max_size=5))
 def test_what_is_written_as_yaml_is_read_as_the_same(value: dict[str, Any]) -> None:
-    trees, wrong = yaml(yaml_writing.document(value))
+    trees, wrong = yaml(yaml_text.document(value))
     assert wrong == []
     assert trees == ([value] if value else [])
 
@@ -174,18 +174,18 @@ def test_what_is_written_as_yaml_is_read_as_the_same(value: dict[str, Any]) -> N
     ],
 )  # fmt: skip
 def test_difficult_texts_come_back_as_they_went(text: str) -> None:
-    assert yaml(yaml_writing.document({"a": {"b": text, "c": [text, [text]]}}))[0] == [
+    assert yaml(yaml_text.document({"a": {"b": text, "c": [text, [text]]}}))[0] == [
         {"a": {"b": text, "c": [text, [text]]}}
     ]
 
 
 def test_words_that_other_readers_take_for_something_else_are_quoted() -> None:
-    assert yaml_writing.document({"yes": "off", "a": "yes sir"}) == '"yes": "off"\na: yes sir\n'
+    assert yaml_text.document({"yes": "off", "a": "yes sir"}) == '"yes": "off"\na: yes sir\n'
 
 
 def test_a_long_key_stays_one() -> None:
     value = {"k" * 3000: {"inner" * 100: [1, {"x": "y"}]}}
-    assert yaml(yaml_writing.document(value))[0] == [value]
+    assert yaml(yaml_text.document(value))[0] == [value]
 
 
 @given(VALUES)

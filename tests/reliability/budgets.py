@@ -29,7 +29,7 @@ from tenure.core.commands import NewTask
 from tenure.core.money import NANO, parse_usd, usd_text
 from tenure.core.records import Budget, Claim, RetryWords, Usage
 from tenure.engine import Engine
-from tenure.stores.opening import open_store
+from tenure.stores.open_store import open_store
 from tests.reliability.ground import end_when_told
 from tests.servers.postgres import PostgresServer
 

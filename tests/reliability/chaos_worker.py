@@ -16,7 +16,7 @@ from tenure.core.outcomes import Outcome
 from tenure.core.records import Task
 from tenure.engine import Engine
 from tenure.engine.runtime.batcher import Gatherer
-from tenure.stores.postgres import link
+from tenure.stores.postgres import connection
 from tests.reliability.storm_log import GAVE_UP
 from tests.reliability.storm_worker import Worker
 
@@ -32,7 +32,7 @@ class Steadfast(Worker):
     gatherer: Gatherer | None = None
 
     def opened(self) -> Engine:
-        link._SILENCE = SILENCE
+        connection._SILENCE = SILENCE
         self.parent = os.getppid()
         engine = self.patiently(super().opened)
         if self.slot % 2:

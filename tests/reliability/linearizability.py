@@ -25,7 +25,7 @@ from tenure.core import commands
 from tenure.core.errors import TenureError
 from tenure.core.records import RetryPolicy, Task
 from tenure.engine import Engine
-from tenure.stores.opening import open_store
+from tenure.stores.open_store import open_store
 from tests.reliability import one_task
 from tests.reliability.checker import Operation, explanation, told
 from tests.reliability.ground import server_if

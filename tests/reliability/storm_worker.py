@@ -18,7 +18,7 @@ from tenure.core.outcomes import Outcome
 from tenure.core.records import RetryPolicy, Task, replace
 from tenure.engine import Engine
 from tenure.engine.runtime.optimistic import Trials
-from tenure.stores.opening import open_store
+from tenure.stores.open_store import open_store
 from tests.reliability.storm_log import Log, estate_of, log_path
 
 PROJECT = "storm"

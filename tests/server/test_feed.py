@@ -14,7 +14,7 @@ from tenure.server import feed
 from tenure.server.app import App
 from tenure.server.feed import SIGN_OF_LIFE, Stream
 from tenure.server.service import Service
-from tenure.stores.opening import open_store
+from tenure.stores.open_store import open_store
 from tenure.stores.postgres import Postgres
 from tenure.testing.samples import event_of
 from tenure.testing.suites.store_setting import write

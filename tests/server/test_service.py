@@ -14,7 +14,7 @@ from tenure.engine import Engine
 from tenure.engine.reads.query_table import look
 from tenure.server import service as service_
 from tenure.server.service import Service
-from tenure.stores.opening import open_store
+from tenure.stores.open_store import open_store
 
 
 @pytest.fixture

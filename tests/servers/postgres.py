@@ -17,7 +17,7 @@ import psycopg
 from tenure.stores.port import Clock
 from tenure.stores.postgres import Postgres
 from tenure.stores.postgres.address import parse
-from tenure.stores.postgres.connections import Connections
+from tenure.stores.postgres.connection_pool import Connections
 from tests.servers import processes
 
 WHERE = "TENURE_TEST_POSTGRES"  # the server's URL, for processes that a test starts

@@ -15,7 +15,7 @@ from tenure.core import commands
 from tenure.core.errors import TenureError
 from tenure.core.outcomes import Outcome
 from tenure.engine import Engine
-from tenure.stores.opening import open_store
+from tenure.stores.open_store import open_store
 from tenure.stores.port import DURABLE
 from tests.stateful.actors import Clerk, History, Player, Step
 from tests.stateful.model import World

@@ -8,10 +8,10 @@ import pytest
 
 from tenure.core.filters import Prefix, Range
 from tenure.core.records import Archived, Claim, Edge, Result, Row, Task, Usage
-from tenure.stores.postgres import Postgres, log
-from tenure.stores.postgres.link import numbered
-from tenure.stores.postgres.planner import made_up
-from tenure.stores.postgres.queries import BEGIN_WRITE, queries_of
+from tenure.stores.postgres import Postgres, log_statements
+from tenure.stores.postgres.connection import numbered
+from tenure.stores.postgres.planner_statistics import made_up
+from tenure.stores.postgres.statement_texts import BEGIN_WRITE, queries_of
 from tenure.stores.sql.clauses import Dialect
 from tenure.stores.sql.columns import tables
 from tenure.stores.sql.statements import event_table, table_of
@@ -39,7 +39,7 @@ ASKED: dict[str, tuple[type[Row], dict[str, Any], str, Any, int | None, str]] = 
 
 def statement(what: str, dialect: Dialect) -> tuple[tuple[str, list[Any]], str]:
     if what == "events of a page":
-        found = log.finding("local", {"project": "1", "task": IDS}, 0, 5000, False, dialect)
+        found = log_statements.finding("local", {"project": "1", "task": IDS}, 0, 5000, False, dialect)
         assert found is not None
         return found, "event_version"
     if what == "dropping":

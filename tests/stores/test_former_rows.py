@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tenure.core import former
+from tenure.core import former_names
 from tenure.core.records import Task, replace
 from tenure.stores.postgres import Postgres
 from tenure.stores.postgres import schema as postgres_schema
-from tenure.stores.postgres.hot import literal
-from tenure.stores.postgres.link import connect
+from tenure.stores.postgres.connection import connect
+from tenure.stores.postgres.hot_statements import literal
 from tenure.stores.sql.codec import Codec
 from tenure.stores.sql.columns import postgres_parts
 from tenure.stores.sqlite import schema as sqlite_schema
@@ -53,7 +53,7 @@ def old_rows() -> Iterator[dict[str, object]]:
 def check(upgraded: dict[tuple[str, str], Task]) -> None:
     for number, fields in enumerate(ROWS):
         task = upgraded["p", f"t{number:02d}"]
-        said = former.task_of(fields)
+        said = former_names.task_of(fields)
         assert task.pauses == tuple(said.get("pauses", ())), fields
         assert task.cancelled == said.get("cancelled"), fields
         assert (task.failures, task.brief_number, task.reserved, task.unseen_since) == ((), 1, False, None)

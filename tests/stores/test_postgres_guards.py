@@ -12,7 +12,7 @@ from tenure.core import commands as c
 from tenure.core.errors import StoreAway
 from tenure.core.records import Claim, Row, Task, replace
 from tenure.engine import Engine
-from tenure.stores.fused import Unusual
+from tenure.stores.fast_path import Unusual
 from tenure.stores.port import Change, Transaction
 from tenure.stores.postgres import Postgres
 from tests.servers.postgres import PostgresServer, url_of

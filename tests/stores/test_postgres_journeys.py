@@ -14,7 +14,7 @@ from tenure.core import commands as c
 from tenure.core.commands import Command, NewTask
 from tenure.engine import Engine
 from tenure.stores.postgres import Postgres
-from tenure.stores.postgres.link import Link
+from tenure.stores.postgres.connection import Link
 from tests.servers.postgres import PostgresServer, url_of
 
 P = "shop"

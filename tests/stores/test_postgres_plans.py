@@ -8,10 +8,10 @@ import pytest
 
 from tenure.core.filters import Contains, Prefix, Present, Range
 from tenure.core.records import Claim, Edge, Landing, Message, Reservation, Result, Row, Session, Task, Usage
-from tenure.stores.postgres import Postgres, blocks, hot, log, queries
-from tenure.stores.postgres.link import Link, numbered
-from tenure.stores.postgres.planner import made_up
-from tenure.stores.postgres.queries import queries_of
+from tenure.stores.postgres import Postgres, event_blocks, hot_statements, log_statements, statement_texts
+from tenure.stores.postgres.connection import Link, numbered
+from tenure.stores.postgres.planner_statistics import made_up
+from tenure.stores.postgres.statement_texts import queries_of
 from tenure.stores.sql.columns import postgres_parts, tables
 from tenure.stores.sql.statements import table_of
 from tests.servers.postgres import PostgresServer
@@ -29,11 +29,11 @@ def found(
 
 
 def logged(where: dict[str, Any], *, last: bool = False) -> Any:
-    return log.finding("local", where, 0, 10, last, DIALECT)
+    return log_statements.finding("local", where, 0, 10, last, DIALECT)
 
 
 def packed(where: dict[str, Any], *, last: bool = False) -> Any:
-    return blocks.finding("local", where, 0, 10, last, DIALECT)
+    return event_blocks.finding("local", where, 0, 10, last, DIALECT)
 
 
 TASK = table_of(Task, DIALECT)
@@ -41,7 +41,7 @@ HOT: dict[str, tuple[Any, str]] = {
     "lanes": ((TEXTS.lanes, ["local", "1", 4]), "task_ready"),
     "ready": ((TEXTS.ready, ["local", "1", "3", 1]), "task_ready"),
     "ready after": ((TEXTS.ready_after, ["local", "1", "3", 1, 1, 1, "t", 1]), "task_ready"),
-    "due": ((f"{TASK.select} {queries.DUE}", ["local", "1", 1, 1]), "task_due"),
+    "due": ((f"{TASK.select} {statement_texts.DUE}", ["local", "1", 1, 1]), "task_due"),
     "due projects": ((TEXTS.due_projects, ["local"]), "task_due"),
     "next due": ((TEXTS.next_due, ["local", "1"]), "task_due"),
     "is due": ((TEXTS.is_due, ["local", "1", 1]), "task_due"),
@@ -105,7 +105,7 @@ SORTED: dict[str, tuple[Any, str]] = {
 
 
 # What the store does by itself: from the arrays that it is given, row by row.
-STATEMENTS = hot.hot_of(DIALECT)
+STATEMENTS = hot_statements.hot_of(DIALECT)
 FUSED: dict[str, tuple[Any, set[str]]] = {
     "claims of receipts": ((STATEMENTS.claims, [None] * 4), {"task_ref", "claim_pkey"}),
     "agents of receipts": ((STATEMENTS.agents, [None] * 4), {"task_ref", "claim_pkey", "agent_pkey"}),
@@ -140,7 +140,7 @@ def link(postgres: PostgresServer, request: pytest.FixtureRequest) -> Iterator[L
 def plan(link: Link, statement: tuple[str, Sequence[Any]]) -> list[dict[str, Any]]:
     """The nodes of the plan that every later run of the prepared statement gets."""
     text, values = statement
-    link.run([(queries.BEGIN_WRITE, ()), (queries.SETTINGS, ["0", "0", "0", [], [], 0])])
+    link.run([(statement_texts.BEGIN_WRITE, ()), (statement_texts.SETTINGS, ["0", "0", "0", [], [], 0])])
     try:
         link.script("PREPARE hot AS " + numbered(text).decode())
         given = ", ".join("NULL" for _ in values)

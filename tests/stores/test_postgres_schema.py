@@ -12,7 +12,7 @@ from tenure.core.errors import SchemaMismatch, StoreAway
 from tenure.core.records import Agent
 from tenure.stores.port import EVENT_UNIQUE, UNIQUE
 from tenure.stores.postgres import Postgres, schema
-from tenure.stores.postgres.link import Rows, connect
+from tenure.stores.postgres.connection import Rows, connect
 from tenure.stores.sql.codec import columns_of
 from tenure.stores.sql.columns import OWN, postgres_parts, tables
 from tenure.testing.samples import row_of

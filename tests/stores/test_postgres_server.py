@@ -14,10 +14,10 @@ from tenure.core import commands as c
 from tenure.core.errors import Conflict, InvalidInput, OutcomeUnknown, StoreAway
 from tenure.core.records import Agent, Task, replace
 from tenure.engine import Engine
-from tenure.stores.opening import open_store as opened
+from tenure.stores.open_store import open_store as opened
 from tenure.stores.port import Change
 from tenure.stores.postgres import Postgres
-from tenure.stores.postgres.link import Link, connect
+from tenure.stores.postgres.connection import Link, connect
 from tenure.testing.clock import FakeClock
 from tenure.testing.factories import Dice, Scene, code_of
 from tenure.testing.samples import event_of, row_of

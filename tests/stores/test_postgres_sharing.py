@@ -19,10 +19,10 @@ from tenure.core.receipts import Receipt, parse_receipt
 from tenure.core.records import Agent, Result, Task
 from tenure.engine import Engine
 from tenure.engine.runtime.optimistic import FROM
-from tenure.stores.fused import TOLD, Completion, Grant, Renewal, Unusual
+from tenure.stores.fast_path import TOLD, Completion, Grant, Renewal, Unusual
 from tenure.stores.port import Change
-from tenure.stores.postgres import Postgres, hot, queries
-from tenure.stores.postgres.cursors import settled
+from tenure.stores.postgres import Postgres, hot_statements, statement_texts
+from tenure.stores.postgres.log_cursor import settled
 from tenure.testing.samples import event_of, row_of
 from tenure.testing.suites.store_setting import logged
 from tests.servers.postgres import PostgresServer, url_of
@@ -213,10 +213,10 @@ def test_who_comes_second_to_a_row_begins_anew(
 ) -> None:
     """The second has seen the row before the first changed it, and waits: what it saw is not so any more."""
     if server == "does not":
-        texts = hot.hot_of(store.queries.dialect)
-        without = hot.Hot(*map(without_address, texts))
+        texts = hot_statements.hot_of(store.queries.dialect)
+        without = hot_statements.Hot(*map(without_address, texts))
         assert without.renew != texts.renew
-        monkeypatch.setattr(hot, "hot_of", lambda _: without)
+        monkeypatch.setattr(hot_statements, "hot_of", lambda _: without)
     added(engine, 5)
     receipts = [str(a.receipt) for a in engine.run(claims()[:5])]  # type: ignore[union-attr]
 
@@ -246,7 +246,7 @@ def test_who_comes_second_to_a_row_begins_anew(
 
 
 def test_every_write_of_a_holder_asks_its_own_row_for_all_that_makes_it_the_holders() -> None:
-    texts = hot.hot_of(queries.queries_of("x").dialect)
+    texts = hot_statements.hot_of(statement_texts.queries_of("x").dialect)
     for text in (texts.complete, texts.complete_each, texts.renew):
         writes = re.findall(r"UPDATE \S*?(\w+) AS (\w).*?WHERE (.*?)\n?(?:RETURNING|\), )", text, re.DOTALL)
         assert [table for table, _, _ in writes] in (["task_hot", "claim"], ["task_hot"])

@@ -11,10 +11,10 @@ import pytest
 
 from tenure.core.errors import InvalidInput, StoreAway, StoreCorrupt
 from tenure.core.records import Agent, Brief, Task
-from tenure.stores.opening import open_store
+from tenure.stores.open_store import open_store
 from tenure.stores.port import Change
 from tenure.stores.sqlite import Sqlite
-from tenure.stores.sqlite.place import filesystem_of
+from tenure.stores.sqlite.store_file import filesystem_of
 from tenure.testing import FakeClock
 from tenure.testing.samples import event_of, row_of
 from tenure.testing.suites.store_setting import add, logged, stored, write

@@ -17,8 +17,8 @@ from tenure.core.errors import OutcomeUnknown, StoreAway
 from tenure.core.records import Agent, Task
 from tenure.stores.port import Change
 from tenure.stores.sqlite import Sqlite
-from tenure.stores.sqlite.noting import noted
-from tenure.stores.sqlite.place import place_of
+from tenure.stores.sqlite.noted_sequence import noted
+from tenure.stores.sqlite.store_file import place_of
 from tenure.testing import FakeClock
 from tenure.testing.factories import Scene
 from tenure.testing.samples import event_of, row_of

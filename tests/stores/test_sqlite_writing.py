@@ -18,7 +18,7 @@ from tenure.core.records import Agent, Task
 from tenure.stores.port import Change
 from tenure.stores.sqlite import Sqlite
 from tenure.stores.sqlite import transaction as transactions
-from tenure.stores.sqlite.failures import at_commit, translated
+from tenure.stores.sqlite.errors import at_commit, translated
 from tenure.testing.samples import event_of, row_of
 from tenure.testing.suites.store_setting import add, logged, stored, write
 

@@ -20,7 +20,7 @@ from tenure.stores.postgres import Postgres
 from tenure.stores.postgres import schema as postgres_schema
 from tenure.stores.sqlite import Sqlite
 from tenure.stores.sqlite import schema as sqlite_schema
-from tenure.stores.sqlite.place import place_of
+from tenure.stores.sqlite.store_file import place_of
 from tenure.testing.clock import FakeClock
 from tests.servers.postgres import PostgresServer
 from tests.upgrades.make import SCHEMA

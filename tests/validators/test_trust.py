@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tenure.core.errors import InvalidInput
-from tenure.trust.allowing import FILE, Trusted, Untrusted, read_section
+from tenure.trust.grants import FILE, Trusted, Untrusted, read_section
 from tenure.validators.commands import read_commands
 
 CONFIG = """

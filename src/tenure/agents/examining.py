@@ -51,7 +51,7 @@ def tools_for(folder: str, environ: Mapping[str, str]) -> Tools:
     path = shared_file(folder)
     if path is None:
         return Tools(trouble="there is no tenure.toml with commands")
-    from tenure.trust.allowing import Trusted, Untrusted
+    from tenure.trust.grants import Trusted, Untrusted
     from tenure.user_state import user_state
     from tenure.validators.commands import read_commands
     from tenure.validators.judges.configured import read_judges

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tenure.core.errors import TenureError
-from tenure.core.neutral import escaped_json, neutral
+from tenure.core.safe_text import escaped_json, neutral
 
 if TYPE_CHECKING:
     from tenure.client import Client

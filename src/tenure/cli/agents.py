@@ -5,8 +5,8 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Any
 
-from tenure.cli.frame import Answer, Run, answered, arg, options
-from tenure.cli.words import ago, clock, plain
+from tenure.cli.main import Answer, Run, answered, arg, options
+from tenure.cli.text_format import ago, clock, plain
 from tenure.client.wire import plain as wire
 
 _NAMED = arg("name", metavar="AGENT", help="its name, as `tenure agent list` shows it")

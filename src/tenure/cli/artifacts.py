@@ -8,9 +8,9 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tenure.cli.frame import Answer, Run, Usage, answered, arg, options
-from tenure.cli.holding import RECEIPT, TASK
-from tenure.cli.printing import say
+from tenure.cli.holder_verbs import RECEIPT, TASK
+from tenure.cli.main import Answer, Run, Usage, answered, arg, options
+from tenure.cli.terminal_output import say
 
 if TYPE_CHECKING:
     from tenure.client.contents import Given, Got
@@ -39,7 +39,7 @@ def put(run: Run, given: Namespace) -> Answer:
 
 
 def _kept(artifact: Any) -> str:
-    from tenure.cli.words import plain
+    from tenure.cli.text_format import plain
 
     return f"kept {plain(artifact['name'])}, {sized(artifact['size'])}, as {plain(artifact['ref'])}"
 
@@ -80,7 +80,7 @@ def _named(given: Namespace) -> tuple[str, str]:
 
 
 def _print(got: Got) -> int:
-    from tenure.cli.saying import reader_left
+    from tenure.cli.answers import reader_left
 
     try:
         if sys.stdout.isatty():  # a person reads it, and a terminal would obey what stands in it
@@ -108,7 +108,7 @@ def list_(run: Run, given: Namespace) -> Answer:
 
 
 def _listed(entries: list[dict[str, Any]]) -> str:
-    from tenure.cli.words import plain, table
+    from tenure.cli.text_format import plain, table
 
     rows = [
         (plain(e["name"]), sized(e["size"]), e["type"], e["generation"], e["agent"], e["digest"][:12]) for e in entries

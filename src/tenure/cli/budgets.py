@@ -6,9 +6,9 @@ from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tenure.cli.frame import Answer, Run, answered, arg, options
-from tenure.cli.kinds import at, instant
-from tenure.cli.words import lasting, moment, plain, style, table
+from tenure.cli.main import Answer, Run, answered, arg, options
+from tenure.cli.option_kinds import at, instant
+from tenure.cli.text_format import lasting, moment, plain, style, table
 from tenure.client.wire import plain as wire
 
 HOUR = 3600 * 1_000_000

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from tenure.cli.frame import Answer, Run, Usage, answered, arg, options
-from tenure.cli.holding import RECEIPT, TASK
-from tenure.cli.kinds import contents, json_value
+from tenure.cli.holder_verbs import RECEIPT, TASK
+from tenure.cli.main import Answer, Run, Usage, answered, arg, options
+from tenure.cli.option_kinds import contents, json_value
 
 
 @options(

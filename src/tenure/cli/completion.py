@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from tenure.cli.frame import SHARED, Answer, Run, arg, function_of, options
+from tenure.cli.main import SHARED, Answer, Run, arg, function_of, options
 from tenure.cli.verbs import ALIASES, VERBS
 
 SHELLS = {

@@ -6,13 +6,13 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-from tenure.cli.frame import Answer, Run, arg, options
-from tenure.cli.planning import listed, refused, said
-from tenure.cli.words import counted, plain
+from tenure.cli.main import Answer, Run, arg, options
+from tenure.cli.plan import listed, refused, said
+from tenure.cli.text_format import counted, plain
 from tenure.client.wire import outcome_value
 from tenure.client.wire import plain as wire_plain
 from tenure.core.outcomes import Outcome
-from tenure.plans import applying, backlog_md, beads, task_master
+from tenure.plans import apply, backlog_md, beads, task_master
 from tenure.plans.importing import Imported, Note
 
 SHOWN = 5
@@ -60,7 +60,7 @@ def from_backlog(run: Run, given: Namespace) -> Answer:
 def _taken_over(run: Run, given: Namespace, imported: Imported) -> Answer:
     if imported.errors:
         return refused(run, imported.findings, imported.tool, "mend them, or --skip-bad leaves them out")
-    outcome = applying.apply(run.client, imported.plan, dry_run=given.dry_run) if imported.plan else None
+    outcome = apply.apply(run.client, imported.plan, dry_run=given.dry_run) if imported.plan else None
     value: dict[str, Any] = {
         "tool": imported.tool, "seen": imported.seen, "plan": imported.plan.name if imported.plan else None,
         "outcome": outcome_value(outcome) if outcome else None, "notes": [wire_plain(n) for n in imported.notes],

@@ -5,9 +5,9 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Any
 
-from tenure.cli.frame import Answer, Run, answered, arg, options
-from tenure.cli.kinds import seconds
-from tenure.cli.words import plain, table
+from tenure.cli.main import Answer, Run, answered, arg, options
+from tenure.cli.option_kinds import seconds
+from tenure.cli.text_format import plain, table
 from tenure.client.wire import plain as wire
 from tenure.client.wire import spelled
 from tenure.core import commands as c

@@ -8,9 +8,9 @@ from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tenure.cli.frame import Answer, Run, arg, options
-from tenure.cli.marks import MARKS, in_words
-from tenure.cli.words import NOTHING, clock, counted, lasting, moment, plain, shorten, style, table, width_of
+from tenure.cli.main import Answer, Run, arg, options
+from tenure.cli.state_marks import MARKS, in_words
+from tenure.cli.text_format import NOTHING, clock, counted, lasting, moment, plain, shorten, style, table, width_of
 from tenure.client.wire import plain as wire
 
 HOW = {
@@ -128,7 +128,7 @@ def _under(claim: Mapping[str, Any], now: int, *, is_narrow: bool) -> list[str]:
             said.append(f"    {shorten(result['summary'], 90)}")
     usage = claim.get("usage")
     if usage and not is_narrow:
-        from tenure.cli.statuses import paid
+        from tenure.cli.status import paid
 
         said.append(style(f"└ {paid(usage)}", "dim"))
     return said

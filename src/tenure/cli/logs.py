@@ -7,11 +7,11 @@ from argparse import Namespace
 from collections.abc import Iterator
 from typing import Any
 
-from tenure.cli.frame import Answer, Run, Usage, arg, options
-from tenure.cli.kinds import at, instant, seconds
-from tenure.cli.printing import say, say_json
-from tenure.cli.saying import reader_left
-from tenure.cli.words import clock, plain, style
+from tenure.cli.answers import reader_left
+from tenure.cli.main import Answer, Run, Usage, arg, options
+from tenure.cli.option_kinds import at, instant, seconds
+from tenure.cli.terminal_output import say, say_json
+from tenure.cli.text_format import clock, plain, style
 from tenure.client.wire import plain as wire
 from tenure.core.events import LEVELS
 from tenure.core.lifecycle import ENDED

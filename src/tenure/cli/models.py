@@ -6,9 +6,9 @@ from argparse import Namespace
 from collections.abc import Mapping
 from typing import Any
 
-from tenure.cli.frame import Answer, Run, answered, arg, options
-from tenure.cli.statuses import thousands
-from tenure.cli.words import counted, lasting, plain, shorten, style, table
+from tenure.cli.main import Answer, Run, answered, arg, options
+from tenure.cli.status import thousands
+from tenure.cli.text_format import counted, lasting, plain, shorten, style, table
 from tenure.client.wire import plain as wire
 
 

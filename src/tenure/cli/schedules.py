@@ -6,9 +6,9 @@ from argparse import Namespace
 from collections.abc import Mapping
 from typing import Any
 
-from tenure.cli.frame import Answer, Run, answered, arg, options
+from tenure.cli.main import Answer, Run, answered, arg, options
 from tenure.cli.templates import TEMPLATE, template_of
-from tenure.cli.words import counted, lasting, moment, plain, shorten, table
+from tenure.cli.text_format import counted, lasting, moment, plain, shorten, table
 from tenure.client.wire import plain as wire
 from tenure.core import commands as c
 from tenure.core.outcomes import Outcome

@@ -5,9 +5,9 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Any
 
-from tenure.cli.frame import Answer, Run, answered, arg, options
-from tenure.cli.kinds import contents, seconds
-from tenure.cli.words import ago, clock, plain, table
+from tenure.cli.main import Answer, Run, answered, arg, options
+from tenure.cli.option_kinds import contents, seconds
+from tenure.cli.text_format import ago, clock, plain, table
 from tenure.client.wire import plain as wire
 
 CLI_STALE = 1800.0  # seconds: a CLI agent thinks for minutes between two commands
@@ -111,7 +111,7 @@ def _mail(found: list[dict[str, Any]]) -> str:
 def lead(run: Run, given: Namespace) -> Answer:
     """Become the project's leader (mail to @leader reaches you), or stay it."""
     if given.step_down:
-        from tenure.cli.frame import Usage
+        from tenure.cli.main import Usage
 
         if given.term is None:
             raise Usage("lead --step-down: which term?", "pass it with --term")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tenure.cli.words import plain
+from tenure.cli.text_format import plain
 
 # {who}: the agent or user; {task}: its key. What an event brings along (`more`) follows after a colon.
 TOLD: dict[str, str] = {

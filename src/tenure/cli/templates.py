@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from tenure.cli.frame import Option, Run, Usage, arg
-from tenure.cli.kinds import seconds
-from tenure.cli.making import FIELDS, fields_of
+from tenure.cli.create import FIELDS, fields_of
+from tenure.cli.main import Option, Run, Usage, arg
+from tenure.cli.option_kinds import seconds
 from tenure.core.commands import NewTask, Template
 
 # What counts from one instant is nothing for a task that is made again and again.
@@ -34,11 +34,11 @@ def template_of(run: Run, given: Namespace) -> Template:
 
 
 def _planned(run: Run, given: Namespace) -> Template:
-    from tenure.cli.planning import source_of
-    from tenure.plans import checking, files
+    from tenure.cli.plan import source_of
+    from tenure.plans import check, files
 
     source, path = source_of(run, given.plan)
-    plans = checking.plans_of(files.read(source, path, 0))
+    plans = check.plans_of(files.read(source, path, 0))
     if len(plans) != 1:
         raise Usage(f"{run.verb}: --plan: the file holds {len(plans)} plans; one is wanted")
     return Template(tasks=plans[0].tasks, title=plans[0].title, deadline_in=given.deadline_in)

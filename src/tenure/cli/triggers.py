@@ -6,11 +6,11 @@ from argparse import ArgumentTypeError, Namespace
 from collections.abc import Mapping
 from typing import Any
 
-from tenure.cli.frame import Answer, Run, Usage, answered, arg, options
-from tenure.cli.kinds import json_value, seconds
+from tenure.cli.main import Answer, Run, Usage, answered, arg, options
+from tenure.cli.option_kinds import json_value, seconds
 from tenure.cli.schedules import is_waiting
 from tenure.cli.templates import TEMPLATE, template_of
-from tenure.cli.words import ago, counted, lasting, plain, shorten, table
+from tenure.cli.text_format import ago, counted, lasting, plain, shorten, table
 from tenure.client.wire import plain as wire
 from tenure.core import commands as c
 from tenure.core.outcomes import Outcome

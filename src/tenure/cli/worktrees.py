@@ -7,10 +7,10 @@ from argparse import Namespace
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from tenure.cli.exits import OF_KIND
-from tenure.cli.frame import Answer, Run, Usage, answered, arg, options
-from tenure.cli.holding import RECEIPT, TASK
-from tenure.cli.kinds import contents, json_value
+from tenure.cli.exit_codes import OF_KIND
+from tenure.cli.holder_verbs import RECEIPT, TASK
+from tenure.cli.main import Answer, Run, Usage, answered, arg, options
+from tenure.cli.option_kinds import contents, json_value
 from tenure.core.lifecycle import CLAIMED, RUNNING
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def add(run: Run, given: Namespace) -> Answer:
 
 def _made(made: Worktree, key: str, left: Iterable[tuple[str, int]]) -> str:
     from tenure.agents.git import shown
-    from tenure.cli.words import counted
+    from tenure.cli.text_format import counted
 
     lines = [
         shown(made.path),
@@ -127,7 +127,7 @@ def _claims(run: Run, records: list[Record]) -> dict[str, tuple[str, str | None]
 
 
 def _table(rows: list[dict[str, Any]]) -> str:
-    from tenure.cli.words import table
+    from tenure.cli.text_format import table
 
     if not rows:
         return "no worktrees; `tenure worktree add` makes one for the task you hold"

@@ -142,7 +142,7 @@ class Got:
 
     def save(self, folder: str | Path, name: str | None = None, *, replace: bool = False) -> Path:
         """Write it into the folder, under its own name; never outside, and never over what is there unless told."""
-        from tenure.artifacts.placing import place
+        from tenure.artifacts.placement import place
 
         with self:
             return place(folder, name or self.view["name"], self, replace=replace)

@@ -12,7 +12,7 @@ from tenure.engine import Chance, Engine
 from tenure.engine.duties.sweep import projects
 from tenure.engine.project_copy import Copied, copy_project
 from tenure.engine.verify.artifact_rows import lost
-from tenure.stores.opening import open_store
+from tenure.stores.open_store import open_store
 
 
 class Moves(NamedTuple):

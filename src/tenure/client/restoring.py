@@ -11,7 +11,7 @@ from tenure.core.errors import InvalidInput, StoreCorrupt
 from tenure.core.lifecycle import HELD
 from tenure.core.records import Task
 from tenure.engine import Chance, Engine
-from tenure.stores.opening import path_of
+from tenure.stores.open_store import path_of
 from tenure.stores.port import Clock
 
 
@@ -45,7 +45,7 @@ def restore(
             "it is elsewhere. After a base backup or a snapshot in the same place: `tenure db new-epoch`.",
         )
     from tenure.stores.sqlite import Sqlite
-    from tenure.stores.sqlite.restoring import forget_draft, make_draft, put_in_place
+    from tenure.stores.sqlite.restore import forget_draft, make_draft, put_in_place
 
     draft = make_draft(backup, target)
     try:

@@ -14,9 +14,9 @@ from typing import Any
 import msgspec
 from msgspec.structs import astuple
 
-from tenure.core import former, graph, lifecycle
+from tenure.core import former_names, graph, lifecycle
 from tenure.core.archive_words import WORDS
-from tenure.core.decoding import converted, decoder_of
+from tenure.core.decoders import converted, decoder_of
 from tenure.core.events import Event
 from tenure.core.records import (
     KINDS,
@@ -121,7 +121,7 @@ def rows_in(row: Archived) -> list[Row]:
 
 def _row(kind: type[Row], raw: msgspec.Raw) -> Row:
     if kind is Task:  # one that an earlier version has archived has other fields
-        return converted(former.task_of(msgspec.json.decode(raw)), Task)
+        return converted(former_names.task_of(msgspec.json.decode(raw)), Task)
     return decoder_of(kind).decode(raw)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from tenure.core.commands.base import Command
+from tenure.core.commands.command import Command
 
 FORM = "2:"
 _APART = frozenset({"request_id", "trace_id"})  # the name of the request itself, and who traces it

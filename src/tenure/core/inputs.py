@@ -14,7 +14,7 @@ import msgspec
 
 from tenure.core import graph, ids, priority, reservations, retry, validation
 from tenure.core.commands import Command, NewTask
-from tenure.core.decoding import converted, decoder_of
+from tenure.core.decoders import converted, decoder_of
 from tenure.core.errors import InvalidInput, TooLarge
 from tenure.core.money import parse_usd
 from tenure.core.records import Brief, Project, RetryPolicy, Task, replace

@@ -16,7 +16,7 @@ from tenure.core.errors import InvalidInput
 from tenure.core.records import Task
 
 if TYPE_CHECKING:
-    from tenure.core.views.why import PriorityView
+    from tenure.core.views.why_view import PriorityView
 
 TIERS = {"critical": (0, 0), "high": (10, 20), "normal": (30, 50), "low": (60, 70), "background": (80, 90)}
 _TIER_OF = [next(name for name, (low, _) in reversed(TIERS.items()) if n >= low) for n in range(101)]

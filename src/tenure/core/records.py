@@ -14,13 +14,13 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from tenure.core.allotment import COUNTED, Budget
 from tenure.core.artifact_rows import Artifact, Content
+from tenure.core.budget_rows import COUNTED, Budget
 from tenure.core.causes import Cancelled, Pause, reason_of
 from tenure.core.key_rows import ApiKey, WebSession
 from tenure.core.model_rows import Finished, LikeTasks, Model
 from tenure.core.row import Row
-from tenure.core.sources import Cursor, Schedule, Trigger, Watch
+from tenure.core.source_rows import Cursor, Schedule, Trigger, Watch
 
 __all__ = [
     "KINDS", "ApiKey", "Artifact", "Budget", "Cancelled", "Content", "Cursor", "Finished", "Kind", "LikeTasks", "Model",
@@ -133,7 +133,7 @@ class Task(Row, frozen=True, kw_only=True):
     band: int = 1
     rank: int = 0
     due_at: int | None = None  # when settle next has something to do
-    plain: bool = False  # a store may claim, renew and complete it by itself: see core/plain.py
+    plain: bool = False  # a store may claim, renew and complete it by itself: see core/plain_tasks.py
 
     @property
     def reason(self) -> str | None:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from tenure.core import claims, lifecycle, moves, priority
 from tenure.core.causes import LOST, Pause
 from tenure.core.lifecycle import ABORTED_BY, DEAD_LETTERED, ERROR_BY, EXPIRED_BY, PAUSED, PENDING, READY, RETRYING
-from tenure.core.plain import is_plain
+from tenure.core.plain_tasks import is_plain
 from tenure.core.records import Brief, Claim, Task, replace
 
 MINUTE = 60_000_000

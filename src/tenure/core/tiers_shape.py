@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from tenure.core.decoding import converted
+from tenure.core.decoders import converted
 from tenure.core.errors import InvalidInput
 
 Name = Annotated[str, Meta(min_length=1, max_length=200)]

@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from tenure.core import causes, claims, former, lifecycle, moves
+from tenure.core import causes, claims, former_names, lifecycle, moves
 from tenure.core.errors import InvalidInput
 from tenure.core.lifecycle import VALIDATING
 from tenure.core.receipts import Receipt
@@ -180,7 +180,7 @@ def refused(
     """Task and claim after a verdict against the output: a failed attempt, which was counted with the claim."""
     error = LastError(error_class=INVALID_OUTPUT, message=text, generation=claim.generation, at=at)
     if row.held_back is not None and not task.pauses:
-        task = replace(task, pauses=former.pauses_of(row.held_back))
+        task = replace(task, pauses=former_names.pauses_of(row.held_back))
     task = replace(task, pauses=tuple(pause for pause in task.pauses if pause.cause != causes.REVIEW))
     free = moves.refused(task, at, error)
     free = claims.counted(free, claim, policy, at, INVALID_OUTPUT)

@@ -21,7 +21,7 @@ from mcp.types import PARSE_ERROR
 from starlette.requests import Request
 
 from tenure.core.commands import Principal
-from tenure.core.decoding import check_json
+from tenure.core.decoders import check_json
 from tenure.core.errors import TenureError, TooLarge
 from tenure.core.inputs import LARGEST_BATCH
 from tenure.mcp.hosted import Hosted, Visitor

@@ -21,7 +21,7 @@ from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
 from mcp.types import PARSE_ERROR, ErrorData, JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
-from tenure.core.decoding import check_json
+from tenure.core.decoders import check_json
 from tenure.core.errors import InvalidInput
 
 STDIN = 0

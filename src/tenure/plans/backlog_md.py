@@ -16,8 +16,8 @@ from tenure.core.errors import InvalidInput
 from tenure.plans.importing import DONE, DROPPED, OPEN, Imported, Item, Report, gather, read_source
 from tenure.plans.nodes import Findings, Mapping, Node, Place, Scalar, Sequence, Unreadable
 from tenure.plans.times import parse_instant
+from tenure.plans.yaml_text import scalar
 from tenure.plans.yaml_trees import read_trees
-from tenure.plans.yaml_writing import scalar
 
 FOLDERS = {"tasks": OPEN, "completed": DONE, "archive/tasks": DROPPED, "drafts": OPEN}
 CONFIGS = ("config.yml", "config.yaml")

@@ -19,7 +19,7 @@ from tenure.core import ids, inputs
 from tenure.core.budgets import USD, parse_amount
 from tenure.core.commands import NewTask, NewTrack, Template
 from tenure.core.errors import InvalidInput, TenureError
-from tenure.plans import ends, json_trees, links, yaml_trees
+from tenure.plans import json_trees, links, yaml_trees
 from tenure.plans.fields import KEYS, OWN, FieldReader, Fields, Wrong, expected, merged, text, unknown_key
 from tenure.plans.nodes import (
     LARGEST_FILE,
@@ -34,6 +34,7 @@ from tenure.plans.nodes import (
     Unreadable,
     is_unset,
 )  # fmt: skip
+from tenure.plans.on_end import read_ends
 
 TOP = ("name", "title", "description", "tracks", "defaults", "tasks", "on_end", "budget")
 MOST_PLANS = 500
@@ -176,7 +177,7 @@ class _PlanReader:
             defaults=self.defaults.values, tasks=linked.tasks,
             places=tuple({**e.fields.places, "": e.fields.place} for e in self.tasks),
             relative=tuple({**self._inherited(e), **e.fields.relative} for e in self.tasks), outside=linked.outside,
-            track_places=unknown, on_end=ends.read_ends(tree.get("on_end"), self.fields, self.findings),
+            track_places=unknown, on_end=read_ends(tree.get("on_end"), self.fields, self.findings),
             budget=self._budget(tree.get("budget")),
         )  # fmt: skip
 

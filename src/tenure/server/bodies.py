@@ -18,7 +18,7 @@ from tenure.client.routes import APART, AS_JSON, COMMANDS, Route
 from tenure.client.wire import instant, is_instant, unspelled
 from tenure.core import commands as c
 from tenure.core.commands import Command
-from tenure.core.decoding import check_json, decoder_of
+from tenure.core.decoders import check_json, decoder_of
 from tenure.core.errors import InvalidInput
 from tenure.core.ids import parse_key
 from tenure.core.queries import Query

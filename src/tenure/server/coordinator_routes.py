@@ -11,7 +11,7 @@ import msgspec
 from tenure import __version__
 from tenure.client.routes import PREFIX
 from tenure.client.wire import instant, plain
-from tenure.core.decoding import check_json
+from tenure.core.decoders import check_json
 from tenure.core.errors import InvalidInput, StoreAway, TenureError
 from tenure.core.roles import check_coordinator
 from tenure.engine import Engine

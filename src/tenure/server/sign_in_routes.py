@@ -9,7 +9,7 @@ import msgspec
 
 from tenure.client.routes import PREFIX
 from tenure.core.commands import Principal
-from tenure.core.decoding import check_json
+from tenure.core.decoders import check_json
 from tenure.core.errors import InvalidInput
 from tenure.server import answers
 from tenure.server.answers import Answer

@@ -21,7 +21,7 @@ from tenure.core.errors import Bug, Conflict, InvalidInput, StoreAway, StoreErro
 from tenure.core.events import Event
 from tenure.core.filters import Contains, Prefix, Present, Where, matches, sums_of
 from tenure.core.records import KINDS, Row, Task, replace
-from tenure.stores.clocks import reader_of
+from tenure.stores.host_clock import reader_of
 from tenure.stores.port import EVENT_UNIQUE, HOST_CLOCK, UNIQUE, Change, Clock, Head, Unique
 from tenure.stores.sql.codec import JSON, columns_of
 

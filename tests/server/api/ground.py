@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tenure.stores.opening import open_store
+from tenure.stores.open_store import open_store
 from tenure.testing.clock import FakeClock
 from tenure.testing.factories import PROJECT, Scene
 from tests.engine.rich_scene import Rich, enrich

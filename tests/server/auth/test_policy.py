@@ -9,7 +9,7 @@ import pytest
 
 from tenure.config import BadConfig, read_settings
 from tenure.server.auth.policy import Policy, check_bind, policy_of
-from tenure.trust.allowing import Trusted, Untrusted
+from tenure.trust.grants import Trusted, Untrusted
 
 
 def policy(**settings: Any) -> Policy:

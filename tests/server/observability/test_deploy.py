@@ -17,7 +17,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from tenure import config
-from tenure.cli.frame import function_of, parser_of
+from tenure.cli.main import function_of, parser_of
 from tenure.cli.verbs import VERBS
 from tests.servers import processes
 

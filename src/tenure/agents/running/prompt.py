@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from tenure.agents.quoting import QUOTED, as_json, fenced, quoted, written_by
 from tenure.agents.running.results import ending
-from tenure.core.neutral import neutral
 from tenure.core.outcomes import Outcome
+from tenure.core.safe_text import neutral
 
 if TYPE_CHECKING:
     from tenure.agents.running.trees import Tree

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from tenure.cli.marks import MARKS, bar
-from tenure.cli.printing import printed, say
-from tenure.cli.words import SECOND, shorten, style, width_of
+from tenure.cli.state_marks import MARKS, bar
+from tenure.cli.terminal_output import printed, say
+from tenure.cli.text_format import SECOND, shorten, style, width_of
 from tenure.core import lifecycle
 
 INNER = 14

@@ -9,8 +9,8 @@ from textwrap import wrap
 
 import msgspec
 
-from tenure.cli.marks import LEVELS as COLOURS
-from tenure.cli.words import counted, plain, style
+from tenure.cli.state_marks import LEVELS as COLOURS
+from tenure.cli.text_format import counted, plain, style
 
 LEVELS = ("ok", "note", "warning", "error")
 MOST = 5  # of one kind; the rest is counted

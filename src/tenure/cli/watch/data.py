@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tenure.cli.statuses import Glance, glance
+from tenure.cli.status import Glance, glance
 from tenure.cli.telling import DULL
 from tenure.core import lifecycle
 

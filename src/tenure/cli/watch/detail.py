@@ -8,12 +8,12 @@ from typing import Any
 from rich.text import Text
 
 from tenure.cli.lineage import drawn
-from tenure.cli.marks import LEVELS, MARKS, in_words
-from tenure.cli.printing import printed
-from tenure.cli.statuses import paid
+from tenure.cli.state_marks import LEVELS, MARKS, in_words
+from tenure.cli.status import paid
 from tenure.cli.telling import told
+from tenure.cli.terminal_output import printed
+from tenure.cli.text_format import ago, clock, plain
 from tenure.cli.watch.data import Detail
-from tenure.cli.words import ago, clock, plain
 
 MOST_LINES = 40  # of a description
 

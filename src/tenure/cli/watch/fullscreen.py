@@ -15,7 +15,7 @@ import tty
 from contextlib import suppress
 from types import FrameType, TracebackType
 
-from tenure.cli.watch.keys import SOON, Keys
+from tenure.cli.watch.key_presses import SOON, Keys
 
 ENTER = "\x1b[?1049h\x1b[?25l\x1b[2J"  # the other screen, no cursor, empty
 LEAVE = "\x1b[0m\x1b[?25h\x1b[?1049l"

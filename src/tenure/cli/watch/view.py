@@ -14,14 +14,14 @@ from rich.screen import Screen
 from rich.table import Table
 from rich.text import Text
 
-from tenure.cli.marks import AGENTS, LEVELS, MARKS, in_words, shares
-from tenure.cli.printing import drawn
-from tenure.cli.statuses import led, paid, present, stops, work_of
+from tenure.cli.state_marks import AGENTS, LEVELS, MARKS, in_words, shares
+from tenure.cli.status import led, paid, present, stops, work_of
 from tenure.cli.telling import told
+from tenure.cli.terminal_output import drawn
+from tenure.cli.text_format import briefly, clock, plain
 from tenure.cli.watch.data import MOST_TASKS, Detail, Snapshot
 from tenure.cli.watch.detail import colour, detail_lines
 from tenure.cli.watch.state import FILTERS, KEYS, View
-from tenure.cli.words import briefly, clock, plain
 from tenure.core import lifecycle
 
 WIDE = 120  # columns from which lists stand side by side

@@ -9,7 +9,7 @@ import msgspec
 
 from tenure.client.wire import unspelled
 from tenure.core import errors
-from tenure.core.decoding import converted
+from tenure.core.decoders import converted
 from tenure.core.errors import InvalidInput, OutcomeUnknown, StoreAway, TenureError
 from tenure.core.outcomes import Outcome
 

@@ -10,7 +10,7 @@ from tenure.core.commands import ClaimNext, Command, Principal, PutArtifact
 from tenure.core.errors import TenureError
 from tenure.core.outcomes import Outcome
 from tenure.engine import Chance, Engine
-from tenure.stores.opening import open_store
+from tenure.stores.open_store import open_store
 from tenure.stores.port import Clock
 
 if TYPE_CHECKING:

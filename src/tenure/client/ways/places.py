@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 from tenure.core.errors import InvalidInput
-from tenure.stores.opening import path_of
+from tenure.stores.open_store import path_of
 
 if TYPE_CHECKING:
     from tenure.artifacts.port import Artifacts
@@ -23,7 +23,7 @@ class Places:
     def __call__(self, project: str) -> Artifacts:
         found = self._opened.get(project)
         if found is None:
-            from tenure.artifacts.opening import open_artifacts
+            from tenure.artifacts.open_artifacts import open_artifacts
 
             made = open_artifacts(self.url, tenant=self._tenant, project=project)
             found = self._opened.setdefault(project, made)

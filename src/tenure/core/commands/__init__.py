@@ -6,9 +6,20 @@ and wires speak of them; rows keep microseconds. Instants are microseconds UTC. 
 
 from __future__ import annotations
 
-from tenure.core.commands.base import OWNER, Command, Principal
-from tenure.core.commands.checking import Approve, Judge, Reject, RenewValidation, TakeValidation, Undecide
-from tenure.core.commands.holding import (
+from tenure.core.commands.budget_commands import MoveBudget, RemoveBudget, SetBudget
+from tenure.core.commands.command import OWNER, Command, Principal
+from tenure.core.commands.graph_commands import (
+    Add,
+    Dependency,
+    Link,
+    NewTask,
+    NewTrack,
+    Plan,
+    Publish,
+    Template,
+    Unlink,
+)
+from tenure.core.commands.holder_commands import (
     Ask,
     Checkpoint,
     Claim,
@@ -27,10 +38,8 @@ from tenure.core.commands.holding import (
     Usage,
     Wait,
 )
-from tenure.core.commands.keys import CreateKey, RevokeKey, RotateKey
-from tenure.core.commands.making import Add, Dependency, Link, NewTask, NewTrack, Plan, Publish, Template, Unlink
-from tenure.core.commands.money import MoveBudget, RemoveBudget, SetBudget
-from tenure.core.commands.operating import (
+from tenure.core.commands.key_commands import CreateKey, RevokeKey, RotateKey
+from tenure.core.commands.operator_commands import (
     Abort,
     Adopt,
     Answer,
@@ -51,7 +60,7 @@ from tenure.core.commands.operating import (
     StopLine,
     Undo,
 )
-from tenure.core.commands.sources import (
+from tenure.core.commands.source_commands import (
     Deliver,
     PauseSchedule,
     PauseTrigger,
@@ -66,7 +75,7 @@ from tenure.core.commands.sources import (
     SetWatch,
     TryTrigger,
 )
-from tenure.core.commands.team import (
+from tenure.core.commands.team_commands import (
     Drain,
     Gone,
     Heartbeat,
@@ -82,6 +91,7 @@ from tenure.core.commands.team import (
     Terminate,
     Unreserve,
 )
+from tenure.core.commands.validation_commands import Approve, Judge, Reject, RenewValidation, TakeValidation, Undecide
 
 __all__ = [
     "OWNER",

@@ -13,7 +13,7 @@ from typing import Any
 
 from tenure.core import queries as q
 from tenure.core.outcomes import Outcome
-from tenure.core.views.budgets import (
+from tenure.core.views.budget_views import (
     AlertView,
     BudgetInFull,
     BudgetView,
@@ -22,14 +22,9 @@ from tenure.core.views.budgets import (
     ShortageView,
     ShortfallView,
 )
-from tenure.core.views.dags import (
-    DagEntry,
-    DagView,
-    DeadLetterView,
-    PlanView,
-)
-from tenure.core.views.flow import GaugesView, OverviewView
-from tenure.core.views.models import (
+from tenure.core.views.dag_views import DagEntry, DagView, DeadLetterView, PlanView
+from tenure.core.views.flow_views import GaugesView, OverviewView
+from tenure.core.views.model_views import (
     EstimatesView,
     LimitedView,
     ModelsView,
@@ -38,15 +33,9 @@ from tenure.core.views.models import (
     SavingsView,
     SizeView,
 )
-from tenure.core.views.project import EventView, LeaderView, StatusView, TrackView
-from tenure.core.views.sources import (
-    ScheduleInFull,
-    ScheduleView,
-    TriggerInFull,
-    TriggerView,
-    WatchedView,
-)
-from tenure.core.views.tasks import (
+from tenure.core.views.project_views import EventView, LeaderView, StatusView, TrackView
+from tenure.core.views.source_views import ScheduleInFull, ScheduleView, TriggerInFull, TriggerView, WatchedView
+from tenure.core.views.task_views import (
     ArtifactView,
     CheckpointView,
     HistoryEntry,
@@ -56,7 +45,7 @@ from tenure.core.views.tasks import (
     TaskInFull,
     TaskView,
 )
-from tenure.core.views.team import (
+from tenure.core.views.team_views import (
     AgentView,
     KeyView,
     MessageEntry,
@@ -69,9 +58,9 @@ from tenure.core.views.team import (
     SessionView,
     TrackProgress,
 )
-from tenure.core.views.usage import SpentView, TotalsView, UsageView
-from tenure.core.views.validations import CheckView, ValidationView, WaitingView
-from tenure.core.views.why import WhyView
+from tenure.core.views.usage_views import SpentView, TotalsView, UsageView
+from tenure.core.views.validation_views import CheckView, ValidationView, WaitingView
+from tenure.core.views.why_view import WhyView
 
 __all__ = [
     "IN_OUTCOME",

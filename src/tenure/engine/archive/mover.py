@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from tenure.core import archive, graph, ids, lifecycle
-from tenure.core.bodies import referred
 from tenure.core.budgets import TASK, budget_id
 from tenure.core.events import Event
 from tenure.core.filters import Range
+from tenure.core.large_values import referred
 from tenure.core.ranges import with_number
 from tenure.core.records import (
     KINDS,

@@ -12,7 +12,7 @@ from tenure.engine.runtime.references import project_of
 from tenure.engine.runtime.unit_of_work import Reads, Work
 
 if TYPE_CHECKING:
-    from tenure.core.views.validations import ValidationCounts, ValidationView, WaitingView
+    from tenure.core.views.validation_views import ValidationCounts, ValidationView, WaitingView
 
 MOST_LISTED = 1000
 

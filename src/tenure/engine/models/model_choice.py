@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tenure.core import retry, routing
+from tenure.core import model_choice, retry
 from tenure.core.errors import InvalidInput
 from tenure.core.estimates import expected
+from tenure.core.model_choice import Route, User
 from tenure.core.records import Agent, Brief, Claim, Model, Project, Task, Usage, replace
-from tenure.core.routing import Route, User
 from tenure.core.tiers import Tiers, known_as
 from tenure.engine.models.tiers import tier_table
 from tenure.engine.runtime.effects import brief_of
@@ -47,8 +47,8 @@ def route_for(
     if not (project.routing or task.models or task.fallback_models):
         return None
     tokens = expected(task.type, brief.constraints, project.typical).tokens
-    wanted = routing.wanted_of(task, brief.constraints, attempt, tokens)
-    found = routing.route(tiers_of(work), wanted, user, is_limited)
+    wanted = model_choice.wanted_of(task, brief.constraints, attempt, tokens)
+    found = model_choice.route(tiers_of(work), wanted, user, is_limited)
     return found if project.routing or not found.by_rule else None
 
 
@@ -112,8 +112,8 @@ class Cooling:
         """Does all cool down that this agent could use for the task? That does not depend on the task's size."""
         if not self._project.limited or not (self._project.routing or task.models or task.fallback_models):
             return False
-        wanted = routing.wanted_of(task, {}, task.attempts + 1, None)
-        found = routing.route(tiers_of(self._work), wanted, user, self.is_limited)
+        wanted = model_choice.wanted_of(task, {}, task.attempts + 1, None)
+        found = model_choice.route(tiers_of(self._work), wanted, user, self.is_limited)
         return found.waits and (self._project.routing or not found.by_rule)
 
 

@@ -20,7 +20,7 @@ from tenure.engine.runtime.unit_of_work import Reads, Work
 
 if TYPE_CHECKING:
     from tenure.core.views import GaugesView
-    from tenure.core.views.flow import MoneyView
+    from tenure.core.views.flow_views import MoneyView
 
 OTHER = "other"  # stands for all projects beyond the first, and for nothing else
 ANY = "any"  # the tier of tasks that are too many to be told apart

@@ -18,7 +18,7 @@ from tenure.engine.verbs.edit import current_value
 
 if TYPE_CHECKING:
     from tenure.core.views import PlanView, TrackView
-    from tenure.core.views.dags import PlannedTask
+    from tenure.core.views.dag_views import PlannedTask
 
 
 def tracks(work: Work, project: str) -> list[TrackView]:

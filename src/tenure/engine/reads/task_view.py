@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from tenure.core import lifecycle
-from tenure.core.bodies import REF, is_reference
 from tenure.core.causes import told
 from tenure.core.errors import Ambiguous
 from tenure.core.graph import is_met
+from tenure.core.large_values import REF, is_reference
 from tenure.core.priority import tier_of
 from tenure.core.records import Artifact, Body, Brief, Checkpoint, Edge, LastError, Result, Task, replace
 from tenure.engine.runtime.references import find_task

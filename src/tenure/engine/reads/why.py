@@ -16,7 +16,7 @@ from tenure.engine.runtime.references import project_of, task_named
 from tenure.engine.runtime.unit_of_work import Reads, Work
 
 if TYPE_CHECKING:
-    from tenure.core.views.why import CouldTake, WhyView
+    from tenure.core.views.why_view import CouldTake, WhyView
 
 
 def why(work: Work, project: str, name: str) -> WhyView:

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 from tenure.core.commands import Command
 from tenure.engine.runtime import fast_path
 from tenure.engine.runtime.unit_of_work import Alone, Tries
-from tenure.stores.fused import Unusual
+from tenure.stores.fast_path import Unusual
 
 T = TypeVar("T")
 FROM = 8  # tasks of a batch that shares: where they are fewer it gains less than being run twice costs

@@ -13,7 +13,7 @@ from tenure.core.receipts import Receipt, parse_receipt
 from tenure.core.records import Agent, Archived, Claim, Project, Session, Task
 from tenure.engine.runtime.lanes import queues
 from tenure.engine.runtime.unit_of_work import NO_CHANCE, Work
-from tenure.stores.fused import Asking
+from tenure.stores.fast_path import Asking
 from tenure.stores.port import Transaction
 
 _FUSED = (commands.Submit, commands.Renew)

@@ -18,7 +18,7 @@ import msgspec
 from tenure.core import claims, roles
 from tenure.core import commands as c
 from tenure.core.commands import Principal
-from tenure.core.decoding import converted
+from tenure.core.decoders import converted
 from tenure.core.digests import digest_of, is_same
 from tenure.core.errors import InvalidInput, RequestIdReused
 from tenure.core.inputs import Checked

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from tenure.core.filters import Where, matches, sums_of
 from tenure.core.receipts import Receipt
 from tenure.core.records import Row, Task
-from tenure.stores.fused import Fused
+from tenure.stores.fast_path import Fused
 from tenure.stores.port import Transaction
 
 R = TypeVar("R", bound=Row)

@@ -12,7 +12,7 @@ import msgspec
 
 from tenure.core import commands, signatures
 from tenure.core import triggers as rule
-from tenure.core.decoding import check_json
+from tenure.core.decoders import check_json
 from tenure.core.errors import InvalidInput, NotSignedIn, TooLarge
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Project, Trigger

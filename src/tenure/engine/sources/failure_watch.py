@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tenure.core import commands, inputs, lifecycle, watching
+from tenure.core import commands, failure_watch, inputs, lifecycle
 from tenure.core import queries as q
 from tenure.core.commands import Principal
 from tenure.core.errors import InvalidInput
 from tenure.core.events import Event
+from tenure.core.failure_watch import Attempt, Subject
 from tenure.core.filters import Prefix, Range
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Project, Task, Track, Watch, replace
-from tenure.core.watching import Attempt, Subject
 from tenure.engine.runtime.references import project_of, tasks_by_idempotency
 from tenure.engine.runtime.settle import Report
 from tenure.engine.runtime.unit_of_work import Handlers, Reads, Work
@@ -37,7 +37,7 @@ _ENDS = ("task.completed", "task.failed", *_LOST)
 
 def set_watch(work: Work, cmd: commands.SetWatch) -> Outcome:
     project = project_of(work, cmd.project)
-    watch = None if cmd.watch is None else watching.check_watch(cmd.watch)
+    watch = None if cmd.watch is None else failure_watch.check_watch(cmd.watch)
     if watch is not None and watch.track is not None and work.get(Track, cmd.project, watch.track) is None:
         raise InvalidInput(f"watch.track {watch.track!r} is not defined in project {cmd.project}")
     if watch == project.watch:
@@ -67,8 +67,10 @@ def look_out(engine: Engine, project: str) -> Report:
         for subject in _suspects(work, project)[:MOST_AT_ONCE]:
             assert settings.watch is not None
             work.begin_command(Principal(), None)
-            new = watching.task_of(subject, settings.watch, watching.key_of(subject.name, settings.watch, work.now))
-            Builder(work, settings, f"{watching.CREATED_BY}{subject.name}").build((new,))
+            new = failure_watch.task_of(
+                subject, settings.watch, failure_watch.key_of(subject.name, settings.watch, work.now)
+            )
+            Builder(work, settings, f"{failure_watch.CREATED_BY}{subject.name}").build((new,))
         report.told.update(event.kind for event in work.events[already:])
 
     engine.transact((project,), decide)
@@ -82,23 +84,25 @@ def _suspects(work: Work, project: str) -> list[Subject]:
         return []
     watch = settings.watch
     asked = _asked(work, project)
-    found = watching.counted(_attempts(work, project, watch), {name: task.updated_at for name, task in asked.items()})
+    found = failure_watch.counted(
+        _attempts(work, project, watch), {name: task.updated_at for name, task in asked.items()}
+    )
     return [
         subject
         for subject in found
-        if watching.is_suspect(subject, watch)
+        if failure_watch.is_suspect(subject, watch)
         and not _is_open(asked.get(subject.name))
-        and not tasks_by_idempotency(work, project, watching.key_of(subject.name, watch, work.now))
+        and not tasks_by_idempotency(work, project, failure_watch.key_of(subject.name, watch, work.now))
     ]
 
 
 def _asked(work: Work, project: str) -> dict[str, Task]:
     """The last task about each subject."""
-    tasks = tasks_by_idempotency(work, project, Prefix(watching.CREATED_BY))
+    tasks = tasks_by_idempotency(work, project, Prefix(failure_watch.CREATED_BY))
     last: dict[str, Task] = {}
     for task in sorted(tasks, key=lambda t: (t.created_at, t.id)):
-        if task.created_by.startswith(watching.CREATED_BY):
-            last[watching.subject_in(task.idempotency_key or "")] = task
+        if task.created_by.startswith(failure_watch.CREATED_BY):
+            last[failure_watch.subject_in(task.idempotency_key or "")] = task
     return last
 
 
@@ -121,14 +125,14 @@ def _told(events: Iterable[Event], tasks: dict[str, Task], roots: dict[str, Task
     for event in events:
         task = tasks.get(event.task or "")
         first = roots.get(task.root or "", task) if task is not None else None
-        if task is None or first is None or first.created_by.startswith(watching.CREATED_BY):
+        if task is None or first is None or first.created_by.startswith(failure_watch.CREATED_BY):
             continue
         error_class = None
         if event.kind != "task.completed":
             error_class = _LOST.get(event.kind) or event.details.get("error_class")
-            if not watching.counts_as_failed(error_class):
+            if not failure_watch.counts_as_failed(error_class):
                 continue
-        subjects = watching.subjects_of(watch, type=task.type, track=task.track, tags=task.tags)
+        subjects = failure_watch.subjects_of(watch, type=task.type, track=task.track, tags=task.tags)
         yield Attempt(event.time, task.key, subjects, error_class, event.message)
 
 
@@ -140,7 +144,9 @@ def watched(work: Work, project: str) -> WatchedView:
     settings = project_of(work, project)
     watch = settings.watch or Watch()
     asked = _asked(work, project)
-    found = watching.counted(_attempts(work, project, watch), {name: task.updated_at for name, task in asked.items()})
+    found = failure_watch.counted(
+        _attempts(work, project, watch), {name: task.updated_at for name, task in asked.items()}
+    )
     return {
         "on": settings.watch is not None,
         "window": watch.window, "threshold": watch.threshold, "least": watch.least, "by": watch.by,

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from tenure.core import templates
 from tenure.core.commands import Template
-from tenure.core.decoding import converted
+from tenure.core.decoders import converted
 from tenure.core.errors import StoreError, TenureError
 from tenure.core.records import Dag, Project, Task, replace
 from tenure.engine.reads import task_view

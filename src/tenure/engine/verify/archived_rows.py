@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import msgspec
 
 from tenure.core import archive, graph, lifecycle
-from tenure.core.bodies import HOLDERS, referred
+from tenure.core.large_values import HOLDERS, referred
 from tenure.core.records import Archived, Body, Claim, Result, Row, Task, Track, Usage
 from tenure.engine.archive.totals import ARCHIVED
 from tenure.engine.verify.replay import Tables

@@ -14,9 +14,9 @@ from typing import Any
 import msgspec
 
 from tenure.core import graph
-from tenure.core.decoding import converted
+from tenure.core.decoders import converted
 from tenure.core.events import Event
-from tenure.core.former import TaskFields
+from tenure.core.former_names import TaskFields
 from tenure.core.records import KINDS, Archived, Dag, Edge, Row, Task
 
 _BY_TABLE = {kind.table: row for row, kind in KINDS.items()}

@@ -18,14 +18,35 @@ from tenure.core import commands as c
 from tenure.core import inputs, views
 from tenure.core import queries as q
 from tenure.core.outcomes import CODES, Outcome
-from tenure.core.views import coordinator, dags, flow, project, sources, tasks, team, usage, why
+from tenure.core.views import (
+    coordinator_views,
+    dag_views,
+    flow_views,
+    project_views,
+    source_views,
+    task_views,
+    team_views,
+    usage_views,
+    why_view,
+)
 from tenure.server.bodies import body_type
 from tenure.server.openapi.bounds import Schema, bounded
 
 BESIDE = (
-    coordinator.CoordinatorView, coordinator.CoordinatorHealth, coordinator.RecoveredView, coordinator.NoteView,
+    coordinator_views.CoordinatorView, coordinator_views.CoordinatorHealth, coordinator_views.RecoveredView,
+    coordinator_views.NoteView,
 )  # fmt: skip
-THEMES = (coordinator, dags, flow, project, sources, tasks, team, usage, why)
+THEMES = (
+    coordinator_views,
+    dag_views,
+    flow_views,
+    project_views,
+    source_views,
+    task_views,
+    team_views,
+    usage_views,
+    why_view,
+)
 REF = "#/components/schemas/{name}"
 SPELLED: Schema = {"type": "string", "format": "date-time"}
 # Either is taken: what was read can be sent back, and programs may count.

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tenure.core.errors import SchemaMismatch, StoreAway, StoreCorrupt
-from tenure.stores.postgres.link import Link
-from tenure.stores.postgres.planner import beliefs
+from tenure.stores.postgres.connection import Link
+from tenure.stores.postgres.planner_statistics import beliefs
 from tenure.stores.sql.migrations import Applied, Migration, pending, read_migrations
 
 FOLDER = Path(__file__).parent / "migrations"

@@ -13,14 +13,14 @@ from typing import Any
 from tenure.core.errors import InvalidInput, StoreAway
 from tenure.core.events import Event
 from tenure.stores.port import DURABLE, FUSED, PROCESSES, TENANTS, WAKE_UPS, WRITERS, Clock
-from tenure.stores.postgres import address, blocks, queries, schema
-from tenure.stores.postgres.connections import Connections
-from tenure.stores.postgres.failures import Failed, Lost, lost, translated
-from tenure.stores.postgres.hot import told_reader
-from tenure.stores.postgres.link import Link, Rows, Statement
+from tenure.stores.postgres import address, event_blocks, schema, statement_texts
+from tenure.stores.postgres.connection import Link, Rows, Statement
+from tenure.stores.postgres.connection_pool import Connections
+from tenure.stores.postgres.errors import Failed, Lost, lost, translated
+from tenure.stores.postgres.hot_statements import told_reader
+from tenure.stores.postgres.notifications import Board, Listener
 from tenure.stores.postgres.transaction import PostgresTransaction
 from tenure.stores.postgres.values import reader
-from tenure.stores.postgres.waiting import Board, Listener
 from tenure.stores.sql.codec import Codec
 from tenure.stores.sql.orphans import orphans
 from tenure.stores.sql.statements import event_table
@@ -62,7 +62,7 @@ class Postgres:
         self.url = where.shown
         self.clock = clock
         self.monotonic = monotonic
-        self.queries = queries.queries_of(where.schema)
+        self.queries = statement_texts.queries_of(where.schema)
         self.timeouts = [f"{int(seconds * 1000)}ms" for seconds in (STATEMENT, patience, IDLE)]
         self._random = random
         self._schema_name = where.schema
@@ -130,7 +130,7 @@ class Postgres:
         if snapshot is None:
             ((last, _),) = self._read(self.queries.mark)
             return bool(last > mark)
-        ((last, unseen),) = self._read(self.queries.news, [mark - queries.FAR_BACK, snapshot])
+        ((last, unseen),) = self._read(self.queries.news, [mark - statement_texts.FAR_BACK, snapshot])
         return bool(last > mark or unseen)
 
     def announce(self, sequence: int, transaction: int) -> None:
@@ -139,7 +139,7 @@ class Postgres:
 
     def call(self, sequence: int, transaction: int) -> Statement:
         """What wakes those in other processes."""
-        return queries.NOTIFY, [self.channel, f"{sequence} {transaction}"]
+        return statement_texts.NOTIFY, [self.channel, f"{sequence} {transaction}"]
 
     def notify(self, link: Link, sequence: int, transaction: int) -> None:
         """Wake them. It is committed by now: whatever goes wrong here, they will look by themselves."""
@@ -152,8 +152,8 @@ class Postgres:
         try:
             link.run(
                 [
-                    (queries.BEGIN_WRITE, ()),
-                    (queries.LOCK, [[self.epoch_lock]]),
+                    (statement_texts.BEGIN_WRITE, ()),
+                    (statement_texts.LOCK, [[self.epoch_lock]]),
                     (self.queries.settle_meta, [self._random(4).hex(), self.place, self.place]),
                     (self.queries.settle_tenants, [self._random(16).hex(), self.place, self.place]),
                     ("COMMIT", ()),
@@ -205,7 +205,7 @@ class Postgres:
 
     @cached_property
     def block_reader(self) -> Callable[[Sequence[Any]], Event]:
-        return blocks.reader()
+        return event_blocks.reader()
 
     @cached_property
     def told_reader(self) -> Callable[[Sequence[Any]], list[Any]]:

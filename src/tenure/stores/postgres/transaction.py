@@ -9,13 +9,13 @@ from tenure.core.errors import Conflict, InvalidInput, TenureError
 from tenure.core.events import Event
 from tenure.core.filters import Where
 from tenure.core.records import Agent, Claim, Row, Session, Task
-from tenure.stores.fused import Asking, Completed, Completion, Grant, Granted, Holders, Known, Renewal, Renewed
+from tenure.stores.fast_path import Asking, Completed, Completion, Grant, Granted, Holders, Known, Renewal, Renewed
 from tenure.stores.port import Change, Head
-from tenure.stores.postgres import blocks, hot, log, queries
-from tenure.stores.postgres.journeys import Journeys
-from tenure.stores.postgres.link import Answer, Rows
+from tenure.stores.postgres import event_blocks, hot_statements, log_statements, statement_texts
+from tenure.stores.postgres.change_statements import writes
+from tenure.stores.postgres.connection import Answer, Rows
+from tenure.stores.postgres.pipeline import Journeys
 from tenure.stores.postgres.values import shown
-from tenure.stores.postgres.writing import writes
 from tenure.stores.sql.statements import event_table, table_of
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class PostgresTransaction(Journeys):
 
     def __init__(self, store: Postgres, tenant: str, write: bool) -> None:
         super().__init__(store, tenant, write)
-        self._hot = hot.hot_of(self._dialect)
+        self._hot = hot_statements.hot_of(self._dialect)
         self._told_of: dict[tuple[str, str], set[int]] = {}  # project and task → events of claims that were deleted
 
     # --- reading ---
@@ -102,7 +102,7 @@ class PostgresTransaction(Journeys):
             projects = [shown(name) for (name,) in self._read(self._queries.due_projects, [self._tenant])]
         found: list[Task] = []
         for name in projects:
-            statement = (f"{tasks.select} {queries.DUE}", [self._tenant, name, until, limit])
+            statement = (f"{tasks.select} {statement_texts.DUE}", [self._tenant, name, until, limit])
             found += self._rows(statement, self._store.reader(Task))
         if len(projects) > 1:
             found.sort(key=lambda task: (task.due_at, task.id))
@@ -123,8 +123,8 @@ class PostgresTransaction(Journeys):
 
     def events(self, where: Where, *, after: int = 0, limit: int = 1000, last: bool = False) -> list[Event]:
         self._enter_asked(where)
-        single = log.finding(self._tenant, where, after, limit, last, self._dialect)
-        packed = blocks.finding(self._tenant, where, after, limit, last, self._dialect)
+        single = log_statements.finding(self._tenant, where, after, limit, last, self._dialect)
+        packed = event_blocks.finding(self._tenant, where, after, limit, last, self._dialect)
         if single is None or packed is None:
             return []
         found = self._rows(single, self._store.reader(Event)) + self._rows(packed, self._store.block_reader)
@@ -167,7 +167,7 @@ class PostgresTransaction(Journeys):
         self._enter((project,))
         last = self.events({"project": project}, limit=1, last=True)
         if last and tasks:
-            text, values = log.dropping(self._tenant, project, tasks, last[0].sequence, self._dialect)
+            text, values = log_statements.dropping(self._tenant, project, tasks, last[0].sequence, self._dialect)
             self._run([(text, values)])
             self._drop_from_blocks(project, tasks, last[0].sequence)
             self._wrote = True
@@ -184,7 +184,7 @@ class PostgresTransaction(Journeys):
 
     def _places(self, project: str, tasks: Collection[str]) -> Rows:
         """Tasks, and the sequences of events of theirs that are in blocks."""
-        text = blocks.OF_TASKS.replace("{s}", self._dialect.schema)
+        text = event_blocks.OF_TASKS.replace("{s}", self._dialect.schema)
         return self._run([(text, [self._tenant, project, list(dict.fromkeys(tasks))])])[0].rows()
 
     def _drop_from_blocks(self, project: str, tasks: Collection[str], last: int) -> None:
@@ -193,17 +193,19 @@ class PostgresTransaction(Journeys):
         gone.discard(last)
         if not gone:
             return
-        empty, delete = (text.replace("{s}", self._dialect.schema) for text in (blocks.EMPTY, blocks.DELETE))
+        empty, delete = (
+            text.replace("{s}", self._dialect.schema) for text in (event_blocks.EMPTY, event_blocks.DELETE)
+        )
         (answer,) = self._run([(empty, [sorted(gone), self._tenant])])
         emptied = [last for last, is_empty in answer.rows() if is_empty]
         if emptied:
             self._run([(delete, [emptied, self._tenant])])
 
-    # --- the hot three: see stores/fused.py ---
+    # --- the hot three: see stores/fast_path.py ---
 
     def holders(self, project: str, receipts: Sequence[tuple[str, int]]) -> Holders:
         tasks = self.find(Task, {"project": project, "ref": tuple(ref for ref, _ in receipts)})
-        given = [self._tenant, project, *hot.columns(receipts)]
+        given = [self._tenant, project, *hot_statements.columns(receipts)]
 
         def read(text: str, kind: type[R]) -> list[R]:
             return self._rows((text, given), self._store.reader(kind))
@@ -213,7 +215,7 @@ class PostgresTransaction(Journeys):
 
     def known(self, project: str, asking: Sequence[Asking], most: int) -> dict[int, Known]:
         self._enter((project,))
-        rows = self._read(self._hot.known, [self._tenant, project, *hot.columns(asking), most])
+        rows = self._read(self._hot.known, [self._tenant, project, *hot_statements.columns(asking), most])
         return {
             n - 1: Known(agent_seen, session_seen, (*skills,), [_named(task) for task in held or ()])
             for n, agent_seen, session_seen, *skills, held in rows
@@ -274,8 +276,17 @@ class PostgresTransaction(Journeys):
         self._enter(by_project)
         statements = [
             (
-                texts[len(rows) > hot.FEW],
-                [self._tenant, self._now, self._epoch, project, *hot.columns(rows)[1:], *before, last, *behind],
+                texts[len(rows) > hot_statements.FEW],
+                [
+                    self._tenant,
+                    self._now,
+                    self._epoch,
+                    project,
+                    *hot_statements.columns(rows)[1:],
+                    *before,
+                    last,
+                    *behind,
+                ],
             )
             for project, rows in by_project.items()
         ]
@@ -310,7 +321,12 @@ class PostgresTransaction(Journeys):
         self._must_write()
         self._begin()
         place = self._store.place
-        self._run([(queries.LOCK, [[self._store.epoch_lock]]), (self._queries.set_epoch, [self._tenant, epoch, place])])
+        self._run(
+            [
+                (statement_texts.LOCK, [[self._store.epoch_lock]]),
+                (self._queries.set_epoch, [self._tenant, epoch, place]),
+            ]
+        )
         self._wrote = True
         self._epoch = epoch
 

@@ -15,7 +15,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import msgspec
 from msgspec.structs import astuple
 
-from tenure.core.decoding import decoder_of
+from tenure.core.decoders import decoder_of
 
 S = TypeVar("S", bound=msgspec.Struct)
 

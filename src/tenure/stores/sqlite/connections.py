@@ -8,8 +8,8 @@ from typing import Any
 import apsw
 
 from tenure.core.errors import StoreAway
-from tenure.stores.sqlite.failures import moved, translated
-from tenure.stores.sqlite.place import change_of, files_of, names_of
+from tenure.stores.sqlite.errors import moved, translated
+from tenure.stores.sqlite.store_file import change_of, files_of, names_of
 
 _STATEMENTS = 256  # an update has as many texts as there are sets of changed columns
 

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from tenure.core.errors import StoreAway
-from tenure.stores.sqlite.place import make_private
+from tenure.stores.sqlite.store_file import make_private
 
 _NOW = fcntl.LOCK_EX | fcntl.LOCK_NB
 _LOOK = 0.25  # seconds in the queue after which the lock itself is tried

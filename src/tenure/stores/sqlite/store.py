@@ -15,13 +15,13 @@ import apsw
 
 from tenure.core.errors import InvalidInput, StoreAway, StoreCorrupt
 from tenure.core.records import KINDS
-from tenure.stores.clocks import reader_of
+from tenure.stores.host_clock import reader_of
 from tenure.stores.port import BACKUP, DURABLE, HOST_CLOCK, PROCESSES, WAKE_UPS, Clock
-from tenure.stores.sqlite import place, schema
+from tenure.stores.sqlite import schema, store_file
 from tenure.stores.sqlite.connections import Connections, Link, connect
-from tenure.stores.sqlite.failures import moved, translated
+from tenure.stores.sqlite.errors import moved, translated
 from tenure.stores.sqlite.lock import TurnLock
-from tenure.stores.sqlite.noting import EVERY, note, noted
+from tenure.stores.sqlite.noted_sequence import EVERY, note, noted
 from tenure.stores.sqlite.transaction import SqliteTransaction
 
 T = TypeVar("T")
@@ -71,7 +71,7 @@ class Sqlite:
         self._process = os.getpid()
         if any(path == self.path and process != self._process for process, path in _opened):
             raise self._forked()
-        place.refuse_network(self.path, mounts)
+        store_file.refuse_network(self.path, mounts)
         self.turn = TurnLock(self.path + ".lock")
         self._open(create)
         _opened[self._process, self.path] += 1
@@ -152,7 +152,7 @@ class Sqlite:
 
     def settled_here(self) -> None:
         with self.begin("local", write=True) as transaction:
-            transaction.move_to(place.place_of(self.path))
+            transaction.move_to(store_file.place_of(self.path))
         self.is_copy = False
 
     def backup(self, target: str) -> None:
@@ -246,7 +246,7 @@ class Sqlite:
             link = connections.take()
             found = schema.look(link, self.path) or self._upgrade(link)
             ((last,),) = link.all(LAST)
-            here = place.place_of(self.path)
+            here = store_file.place_of(self.path)
             known = max(kept.get(found.epoch, 0) for kept in (noted(here, os.environ), seen or {}))
         except BaseException as error:
             if link is not None:
@@ -269,12 +269,12 @@ class Sqlite:
         with a new log these would be read as damage. Left of a file that a backup was copied over: it would be read
         into the backup, so it goes aside.
         """
-        _, log, index = place.names_of(self.path)
+        _, log, index = store_file.names_of(self.path)
         is_open_here = (self._process, self.path) in _opened
         try:
-            is_foreign = os.stat(log).st_size > 0 and not is_open_here and place.is_one_file(self.path)
+            is_foreign = os.stat(log).st_size > 0 and not is_open_here and store_file.is_one_file(self.path)
         except FileNotFoundError:
-            if os.path.exists(index) and (is_open_here or place.is_shared(index)):
+            if os.path.exists(index) and (is_open_here or store_file.is_shared(index)):
                 raise StoreAway(
                     f"{log} was removed while a process had the store open",
                     "End what uses it (tenure run, serve, daemon, mcp, workers), then open it again; what only the log "
@@ -285,18 +285,18 @@ class Sqlite:
             return
         self.turn.acquire(self.patience, self.monotonic)
         try:
-            if os.path.exists(index) and place.is_shared(index):
+            if os.path.exists(index) and store_file.is_shared(index):
                 raise StoreAway(
                     f"a backup was copied over {self.path} while a process had the store open",
                     "End what uses it (tenure run, serve, daemon, mcp, workers), then open it again.",
                 )
-            place.put_aside(log)
+            store_file.put_aside(log)
         finally:
             self.turn.release()
 
     def _make(self) -> None:
         """A whole new store under another name, then moved to its own: nobody ever meets half of one."""
-        place.make_folder(self.path)
+        store_file.make_folder(self.path)
         self.turn.acquire(self.patience, self.monotonic)
         draft = f"{self.path}.new"
         try:
@@ -308,16 +308,16 @@ class Sqlite:
                         f"{left} lies there without its database, which a new one must not be mixed with",
                         "Put the database back, or move this file away.",
                     )
-            place.make_private(draft, anew=True)
+            store_file.make_private(draft, anew=True)
             link = connect(draft, self.patience, wal=False)
             try:
-                schema.make(link, self._random(4).hex(), place.place_of(draft), self.clock().wall)
+                schema.make(link, self._random(4).hex(), store_file.place_of(draft), self.clock().wall)
                 link.all("PRAGMA journal_mode = WAL")
                 link.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
             finally:
                 link.close()
             os.rename(draft, self.path)
-            place.sync_new(self.path)
+            store_file.sync_new(self.path)
         except OSError as error:
             raise StoreAway(f"{self.path}: cannot be made: {error.strerror}") from error
         except apsw.Error as error:
@@ -374,7 +374,7 @@ class Sqlite:
 def copy_whole(link: Link, target: str) -> None:
     """As `copy_into`, at a name that nothing has, which a copy that was cut off never gets."""
     draft = f"{target}.new"
-    place.make_private(draft, anew=True)
+    store_file.make_private(draft, anew=True)
     try:
         copy_into(link, draft)
         try:
@@ -386,7 +386,7 @@ def copy_whole(link: Link, target: str) -> None:
     finally:
         with suppress(FileNotFoundError):
             os.unlink(draft)
-    place.sync_folder(target)
+    store_file.sync_folder(target)
 
 
 def copy_into(link: Link, path: str) -> None:
@@ -403,4 +403,4 @@ def copy_into(link: Link, path: str) -> None:
         target.execute("UPDATE meta SET place = ?", (COPIED,)).fetchall()
     finally:
         target.close()
-    place.sync_folder(path)
+    store_file.sync_folder(path)

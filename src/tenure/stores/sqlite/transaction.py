@@ -18,7 +18,7 @@ from tenure.stores.port import Change, Head
 from tenure.stores.sql.clauses import Dialect
 from tenure.stores.sql.statements import Statement, event_table, table_of
 from tenure.stores.sqlite.connections import Connections, Link
-from tenure.stores.sqlite.failures import (
+from tenure.stores.sqlite.errors import (
     BAD_VALUES,
     Moved,
     at_commit,

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from tenure.core.estimates import expected
+from tenure.core.model_choice import User, Wanted, route
 from tenure.core.records import Project
-from tenure.core.routing import User, Wanted, route
 from tenure.engine.models.model_choice import shown
 from tenure.engine.models.tiers import tier_table
 

@@ -10,9 +10,9 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import msgspec
 
 from tenure.core import commands, graph, inputs, lifecycle, retry, roles, team
-from tenure.core.bodies import is_reference
 from tenure.core.commands import Principal
 from tenure.core.errors import Bug, TenureError
+from tenure.core.large_values import is_reference
 from tenure.core.outcomes import Outcome
 from tenure.core.receipts import Receipt, parse_receipt
 from tenure.core.records import Agent, Claim, Project, Result, Session, Task, replace
@@ -21,7 +21,7 @@ from tenure.engine.runtime.effects import end_agent, spread
 from tenure.engine.runtime.fast_path.command_run import Allowed, Done, Run, may_be_last, members
 from tenure.engine.runtime.unit_of_work import OUR_FAULTS, Later, Work
 from tenure.engine.verbs.agents import MOST_MAIL, active, seen
-from tenure.stores.fused import Completed, Completion, Fused, Renewal, Renewed
+from tenure.stores.fast_path import Completed, Completion, Fused, Renewal, Renewed
 
 H = TypeVar("H", Completed, Renewed)
 _json = msgspec.json.encode

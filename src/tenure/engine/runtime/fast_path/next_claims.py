@@ -37,7 +37,7 @@ from tenure.engine.verbs.claim import (
     sent_of,
     several,
 )
-from tenure.stores.fused import TOLD, TOLD_OF_BRIEF, Fused, Grant, Granted, Known
+from tenure.stores.fast_path import TOLD, TOLD_OF_BRIEF, Fused, Grant, Granted, Known
 
 
 def ready(command: commands.ClaimNext, principal: Principal) -> Sent | None:

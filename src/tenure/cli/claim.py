@@ -1,0 +1,212 @@
+"""`claim`, `next`, `whoami`: getting work, and knowing what one holds."""
+
+from __future__ import annotations
+
+import time
+from argparse import Namespace
+from typing import TYPE_CHECKING, Any
+
+from tenure.cli.main import Answer, Run, answered, arg, options
+from tenure.cli.option_kinds import pair, seconds
+from tenure.core.commands import Process
+from tenure.core.errors import RequestIdReused, TenureError
+from tenure.core.lifecycle import HELD
+
+if TYPE_CHECKING:
+    from tenure.agents.pending import Request
+    from tenure.agents.receipts import Kept
+    from tenure.client import Client
+    from tenure.core.outcomes import Outcome
+
+FILTERS = (
+    arg("--track", action="append", default=[], metavar="CODE", help="only of this track (may be repeated)"),
+    arg("--type", action="append", default=[], metavar="NAME", help="only of this type"),
+    arg("-t", "--tag", action="append", default=[], metavar="TAG", help="only with this tag"),
+    arg("--cap", action="append", default=None, metavar="NAME", help="what you can do (else what you joined with)"),
+)
+
+
+def filters_of(given: Namespace) -> dict[str, Any]:
+    chosen: dict[str, Any] = {
+        "tracks": tuple(given.track), "types": tuple(given.type), "tags": tuple(given.tag),
+    }  # fmt: skip
+    if given.cap is not None:
+        chosen["capabilities"] = tuple(given.cap)
+    return chosen
+
+
+@options(
+    arg("task", nargs="?", help="which one; else the best that you may take"),
+    arg("--lease", type=seconds, metavar="SECONDS", help="how long the claim is good for, unless renewed (or 30m, 2h)"),
+    arg("--wait", type=seconds, default=0.0, metavar="SECONDS", help="stay that long for a task to be ready"),
+    arg("-n", type=int, default=1, metavar="N", help="take up to N tasks"),
+    arg(
+        "--meta",
+        action="append",
+        default=[],
+        type=pair,
+        metavar="NAME=VALUE",
+        help="said of the claim, for its history",
+    ),
+    arg("--request-id", metavar="ID", help="sent again with the same id, the answer is the same"),
+    *FILTERS,
+)
+def claim(run: Run, given: Namespace) -> Answer:
+    """Take a task, or the next best one that you may take, on a lease.
+
+    The answer carries a receipt: it alone proves that you hold the task. It is kept for this agent in this session, so
+    that `done`, `fail` and the others find it; sub-agents that share both name the claim (KEY@GENERATION) or pass
+    --receipt. A claim whose answer was lost is given again to the next one who asks for the same.
+    """
+    began = time.perf_counter()  # what follows is the claim itself: open to commit
+    asked = _asked(run, given)
+    outcome, request = _claimed(run, given, asked)
+    took = round((time.perf_counter() - began) * 1000, 2)
+    for granted in outcome.claims or (outcome,):
+        if granted.receipt and granted.task:
+            try:
+                run.receipts.keep(granted.task["id"], granted.task["key"], granted.receipt)
+            except OSError as error:
+                run.warn(f"the receipt could not be kept ({error}); present it yourself: --receipt {granted.receipt}")
+    if request is not None:
+        request.answered()
+        run.untold.append(request.untold)
+    value = answered(outcome, lambda: claimed(run.client, outcome), took_ms=took)
+    _name_claims(outcome, value.value)
+    return value
+
+
+def _name_claims(outcome: Outcome, value: dict[str, Any]) -> None:
+    """Put `KEY@GENERATION` beside each receipt: what the verbs of a holder take as the task."""
+    from tenure.agents.receipts import claim_name
+
+    if outcome.receipt:
+        value["task_ref"] = claim_name(outcome.receipt)
+    for granted, shown in zip(outcome.claims or (), value.get("claims") or (), strict=True):
+        shown["task_ref"] = claim_name(str(granted.receipt))
+
+
+def _asked(run: Run, given: Namespace) -> dict[str, Any]:
+    """All that says what is asked for; the process that asks may be another next time."""
+    lease = given.lease if given.lease is not None else run.setting("lease")
+    agent_type = run.who.type if run.who.role == "agent" else None
+    return {
+        "task": given.task, "lease": lease, "n": given.n, "agent_type": agent_type, "metadata": dict(given.meta),
+        **filters_of(given),
+    }  # fmt: skip
+
+
+def _claimed(run: Run, given: Namespace, asked: dict[str, Any]) -> tuple[Outcome, Request | None]:
+    if given.request_id:
+        return _ask(run, given, asked, given.request_id), None
+    from tenure.agents.pending import request
+
+    words = str((run.project, run.who.session, run.who.agent, run.who.user, sorted(asked.items())))
+    while True:
+        sent = request(run.environ, run.home, words, asked["lease"])
+        try:
+            outcome = _ask(run, given, asked, sent.id)
+        except RequestIdReused:
+            sent.answered()
+            if sent.is_again:
+                continue
+            raise
+        except TenureError as error:
+            if error.definite:
+                sent.answered()
+            raise
+        if not (sent.is_again and outcome.again and _is_over(run, outcome)):
+            return outcome, sent
+        sent.answered()  # that claim has ended since: a new one is wanted
+
+
+def _is_over(run: Run, outcome: Outcome) -> bool:
+    granted = [claim for claim in outcome.claims or (outcome,) if claim.task]
+    states = run.client.states([str(claim.task["id"]) for claim in granted if claim.task])
+    return any(
+        state.get("generation") != claim.generation or state.get("state") not in HELD
+        for claim, state in zip(granted, states, strict=True)
+    )
+
+
+def _ask(run: Run, given: Namespace, asked: dict[str, Any], request_id: str) -> Outcome:
+    process = _process(run)
+
+    def ask(wait: float = 0.0) -> Outcome:
+        return run.client.claim(**asked, wait=wait, request_id=request_id, process=process)
+
+    outcome = ask()
+    if outcome.outcome in ("NO_TASK", "DENIED_ACTIVE_CLAIM") and _is_freed(run):
+        outcome = ask()
+    if outcome.outcome == "NO_TASK" and given.wait:
+        outcome = ask(given.wait)
+    return outcome
+
+
+def _is_freed(run: Run) -> bool:
+    """Whether something can be taken over from a process that has ended; looked for only where nothing else is left."""
+    from tenure.agents.gone import tell_of_gone
+
+    return bool(tell_of_gone(run.client))
+
+
+def _process(run: Run) -> Process | None:
+    """The process whose end ends the session; others on this host may then take over before the lease is over."""
+    found = run.who.process
+    if found is None:
+        return None
+    from tenure.agents import processes
+
+    return Process(host=processes.host(), boot=processes.boot_id(), pid=found.pid, start=found.start)
+
+
+def claimed(client: Client, outcome: Outcome) -> str:
+    """What an agent reads after a claim: few words, all that it needs."""
+    from tenure.agents.quoting import editor_of
+    from tenure.cli.claim_brief import briefing, nothing
+
+    if outcome.claims or outcome.receipt:
+        parts = outcome.claims or (outcome,)
+        is_only = outcome.claims is None
+        return "\n\n".join(briefing(part, editor_of(client, part.task or {}), is_only=is_only) for part in parts)
+    return nothing(outcome)
+
+
+@options(*FILTERS)
+def next_(run: Run, given: Namespace) -> Answer:
+    """Look at what `claim` would take now. Nothing is claimed, and by the time you claim it may be another's."""
+    from tenure.cli.claim_brief import nothing, summary
+
+    found = run.client.next(**filters_of(given))
+    return answered(found, lambda: summary(found.task) if found.task else nothing(found))
+
+
+@options()
+def whoami(run: Run, given: Namespace) -> Answer:
+    """Who you are here, how each part of it was recognised, and what you hold."""
+    from tenure.agents.receipts import Receipts
+
+    who = run.who
+    kept = Receipts(run.home, run.project, who.session, environ=run.environ).live()
+    held = [one for one in kept if one.agent in (who.agent, None)]
+    others = [one for one in kept if one not in held]
+    value = {
+        "agent": who.agent, "session": who.session, "role": who.role, "type": who.type, "user": who.user,
+        "source": who.source, "agent_source": who.agent_source, "role_source": who.role_source,
+        "process": None if who.process is None else who.process.pid, "project": run.project, "store": run.home.shown,
+        "holds": [_shown(one) for one in held], "others": [{**_shown(one), "agent": one.agent} for one in others],
+    }  # fmt: skip
+    ends = "" if who.process is None else f"; ends with process {who.process.pid}"
+    lines = [
+        f"agent    {who.agent} (from {who.agent_source})",
+        f"session  {who.session} (from {who.source}{ends})",
+        f"role     {who.role}, type {who.type} ({who.role_source})",
+        f"project  {run.project} in {run.home.shown}",
+        *(f"holds    {one.name}  {one.key}  {one.receipt}" for one in held),
+        *(f"beside   {one.name}  {one.key}  of agent {one.agent} in this session" for one in others),
+    ]
+    return Answer(value, "\n".join(lines))
+
+
+def _shown(kept: Kept) -> dict[str, Any]:
+    return {"task": kept.task, "key": kept.key, "task_ref": kept.name, "receipt": kept.receipt}

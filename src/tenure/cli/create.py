@@ -1,0 +1,130 @@
+"""`add`, `link`, `unlink`, `publish`: work comes into the graph."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Iterable
+from typing import Any
+
+from tenure.cli.main import Answer, Run, answered, arg, options
+from tenure.cli.option_kinds import In, contents, contract, instant, json_value, priority
+from tenure.core.commands import Dependency, NewTask
+from tenure.core.errors import InvalidInput
+
+# Options that stand for one field of a task, for `add` and `edit` alike.
+FIELDS = (
+    arg("-d", "--description", type=contents, metavar="TEXT", help="what is asked for: text, @FILE, or - for stdin"),
+    arg(
+        "-p", "--priority", type=priority, metavar="P", help="critical, high, normal, low, backlog, or 0 (first) to 99"
+    ),
+    arg("-t", "--tag", action="append", metavar="TAG", help="a tag (may be repeated)"),
+    arg("--deadline", type=instant, metavar="WHEN", help="2026-03-01T12:00Z, a date, or 2h, 3d from now"),
+    arg("--cap", action="append", metavar="NAME", help="a capability that an agent must have (may be repeated)"),
+    arg("--touches", action="append", metavar="GLOB", help="paths it will change (may be repeated)"),
+    arg("--spec", type=json_value, metavar="JSON", help="the specification, as an object"),
+    arg("--metadata", type=json_value, metavar="JSON", help="your own data, as an object"),
+    arg("--max-attempts", type=int, metavar="N", help="failed attempts before it becomes a dead letter"),
+    arg("--validate", type=contract, metavar="HOW",
+        help="how its output is checked: review, test-pass=COMMAND, regex=PATTERN, json-schema=@FILE, "
+        "llm-judge=RUBRIC, none; or a plug-in's name=JSON of its settings"),
+)  # fmt: skip
+
+
+def fields_of(given: Namespace) -> dict[str, Any]:
+    """The fields that were given, by the names of NewTask."""
+    fields: dict[str, Any] = {
+        "description": given.description, "priority": given.priority, "spec": given.spec,
+        "metadata": given.metadata, "max_attempts": given.max_attempts,
+        "tags": given.tag and tuple(given.tag), "touches": given.touches and tuple(given.touches),
+        "constraints": given.cap and {"required_capabilities": list(given.cap)},
+        "output": given.validate,
+        **_when("deadline", given.deadline),
+    }  # fmt: skip
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _when(name: str, when: int | In | None) -> dict[str, Any]:
+    """A duration goes as one: the store says from when it counts."""
+    return {f"{name}_in": float(when)} if isinstance(when, In) else {name: when}
+
+
+@options(
+    arg("title", help="what is to be done, in a line"),
+    arg("--track", metavar="CODE", help="the stream of work, as B or C (else the project's default)"),
+    arg("--after", action="append", default=[], metavar="TASK", help="waits for this task (may be repeated)"),
+    arg("--on-failure", choices=("block", "cancel", "ignore"), default="block",
+        help="what a failed dependency means"),
+    arg("--parent", metavar="TASK", help="make it a subtask of this one"),
+    arg("--type", metavar="NAME", help="what kind of work: code, research, review …"),
+    arg("--context", action="append", default=[], metavar="REF", help="task:KEY:output, handed over with the claim"),
+    arg("--not-before", type=instant, metavar="WHEN", help="not claimable before then"),
+    arg("--key", metavar="TEXT", help="an idempotency key: added again with it, nothing is made twice"),
+    arg("--draft", action="store_true", help="not claimable until published"),
+    arg("--complexity", type=float, metavar="POINTS", help="how hard it is, from 1 to 10: for estimate and model"),
+    arg("--tokens", type=int, metavar="N", help="how many it will take, where you know"),
+    arg("--model", action="append", metavar="NAME", help="the model to use (may be repeated, the best first)"),
+    arg("--fallback-model", action="append", metavar="NAME", help="one to use after two failed attempts"),
+    *FIELDS,
+)  # fmt: skip
+def add(run: Run, given: Namespace) -> Answer:
+    """Add a task. `--after` makes it wait for others; `--touches` keeps two agents off the same files."""
+    fields = fields_of(given)
+    if given.context:
+        fields["spec"] = {**fields.get("spec", {}), "context_refs": given.context}
+    if given.not_before is not None:
+        fields |= _when("not_before", given.not_before)
+    for name in ("track", "parent", "type"):
+        if getattr(given, name) is not None:
+            fields[name] = getattr(given, name)
+    said = {
+        "complexity": given.complexity, "estimated_tokens": given.tokens, "model_preferences": given.model,
+        "fallback_models": given.fallback_model,
+    }  # fmt: skip
+    said = {name: value for name, value in said.items() if value is not None}
+    if said:
+        fields["constraints"] = {**fields.get("constraints", {}), **said}
+    after = [Dependency(task=name, on_failure=given.on_failure) for name in given.after]
+    outcome = run.client.add(given.title, after=after, idempotency_key=given.key, draft=given.draft, **fields)
+    answer = answered(outcome)
+    if outcome.task is None:
+        return answer
+    task = outcome.task
+    # A script wants the task; how it came about stands beside it.
+    value = {**answer.value.pop("task"), **answer.value}
+    waits = f", waits for {', '.join(given.after)}" if given.after and task["state"] == "pending" else ""
+    return Answer(value, f"{task['key']}  {task['state']}{waits}", answer.code)
+
+
+def tasks_of(listed: Any, titles: Iterable[str] = ()) -> list[NewTask]:
+    """Tasks from a JSON list and from titles alone."""
+    import msgspec
+
+    if not isinstance(listed, list):
+        raise InvalidInput('tasks: a list is wanted, as in [{"title": "Write the tests"}]')
+    try:
+        tasks = [msgspec.convert({"name": part.get("title"), **part}, NewTask) for part in listed]
+    except (msgspec.ValidationError, AttributeError, TypeError) as error:
+        raise InvalidInput(f"tasks: {error}") from None
+    return [*tasks, *(NewTask(title=title, name=title) for title in titles)]
+
+
+@options(
+    arg("task", help="the one that waits"),
+    arg("needs", help="the one it waits for"),
+    arg("--on-failure", choices=("block", "cancel", "ignore"), default="block", help="what its failure means"),
+)
+def link(run: Run, given: Namespace) -> Answer:
+    """Make one task wait for another. A circle is refused, and spelled out."""
+    return answered(run.client.link(given.task, given.needs, given.on_failure))
+
+
+@options(arg("task", help="the one that waits"), arg("needs", help="the one it need not wait for any more"))
+def unlink(run: Run, given: Namespace) -> Answer:
+    """Take a dependency away."""
+    return answered(run.client.unlink(given.task, given.needs))
+
+
+@options(arg("task", nargs="?", help="the draft"), arg("--dag", metavar="ID", help="all drafts of this dag"))
+def publish(run: Run, given: Namespace) -> Answer:
+    """Put a draft, or all drafts of a dag, into the graph."""
+    return answered(run.client.publish(given.task, given.dag))

@@ -1,0 +1,103 @@
+"""`doctor`: looks for trouble in the store, the clock, the team, the work and the set-up, and names a fix for each.
+
+It writes nothing. A check is a function (patient) → findings, and a line in CHECKS. One that cannot be made becomes a
+finding of its own: what is broken must not hide what else is.
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from tenure.cli.doctor.findings import Finding, drawn, error, ok, warning
+from tenure.cli.exit_codes import OF_ERROR
+from tenure.cli.main import Answer, Run, arg, options
+from tenure.client.wire import plain as wire
+from tenure.core.errors import TenureError
+
+if TYPE_CHECKING:
+    from tenure.client import Client
+    from tenure.config import Home
+
+FOUND = 7  # exit code where something is wrong that a person must mend
+
+
+class Patient(NamedTuple):
+    run: Run
+    home: Home
+    client: Client | None  # None where the store could not be opened
+
+
+Check = Callable[[Patient], Iterable[Finding]]
+
+
+@options(arg("--verify", action="store_true", help="also ask every promise of every row, and replay the whole log"))
+def doctor(run: Run, given: Namespace) -> Answer:
+    """Look for trouble, and name a fix for each; nothing is changed.
+
+    Ends with 0 where no error was found (notes and warnings are no errors), with 7 where one was, and with the code of
+    the failure itself where there is no store (1), it cannot be opened (10) or the configuration is bad (11).
+    With --json an array of findings: level (ok, note, warning, error), check, message, fix.
+    """
+    findings, code = examined(run, is_thorough=given.verify)
+    return Answer(wire(findings), lambda: drawn(findings), code)
+
+
+def examined(run: Run, *, is_thorough: bool) -> tuple[list[Finding], int]:
+    """Every finding, and the exit code that they come to."""
+    try:
+        home = run.home
+    except TenureError as trouble:
+        # Without a place there is nothing else to look at.
+        name = "repository" if trouble.code == "UNTRUSTED" else "store"
+        return [error(name, trouble.message, trouble.hint or "`tenure config` shows the settings")], _code(trouble)
+    findings, code = [], 0
+    try:
+        client: Client | None = run.client
+    except TenureError as trouble:
+        client, code = None, _code(trouble)
+        findings = [error("store", trouble.message, trouble.hint or "`tenure config url` shows where it is looked for")]
+    patient = Patient(run, home, client)
+    for name, check in _checks(is_thorough):
+        try:
+            findings += check(patient)
+        except (TenureError, OSError) as trouble:
+            told = getattr(trouble, "message", None) or str(trouble)
+            hint = getattr(trouble, "hint", None) or "mend what it says, then ask again"
+            findings.append(warning(name, f"could not be looked at: {told}", hint))
+    if not code and any(finding.level == "error" for finding in findings):
+        code = FOUND
+    return findings, code
+
+
+def _code(trouble: TenureError) -> int:
+    return OF_ERROR.get(trouble.code, FOUND)
+
+
+def _checks(is_thorough: bool) -> Iterator[tuple[str, Check]]:
+    from tenure.cli.doctor import agent_setup, disk, store_checks, team_checks
+
+    yield "store", store_checks.store
+    yield "permissions", disk.permissions
+    yield "git", disk.git
+    yield "repository", disk.trust
+    yield "file system", disk.file_system
+    yield "disk", disk.disk
+    yield "clock", store_checks.clock
+    yield "work", team_checks.work
+    yield "outbox", agent_setup.outbox
+    yield "receipts", agent_setup.receipts
+    yield "integrations", agent_setup.integrations
+    if is_thorough:
+        yield "promises", _promises
+
+
+def _promises(patient: Patient) -> Iterator[Finding]:
+    if patient.client is None:
+        return
+    broken = patient.client.verify()
+    for sentence in broken:
+        yield error("promises", sentence, "keep a copy with `tenure db backup`, and report it with the log around it")
+    if not broken:
+        yield ok("promises", "every promise that rows can be asked about holds, and the log gives the tables back")

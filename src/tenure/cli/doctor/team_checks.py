@@ -1,0 +1,259 @@
+"""The team and the work: who went silent, what nobody can take, what waits for a person, whose holder is gone.
+
+All of it is read in one transaction, by index, and bounded: it must be quick where there are 100,000 tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from tenure.cli.doctor.findings import MOST, Finding, error, first_of, note, ok, warning
+from tenure.cli.text_format import SECOND, counted, lasting, shorten
+from tenure.core import eligibility, graph, lifecycle, team
+from tenure.core.causes import QUESTION
+from tenure.core.filters import Present, Range
+from tenure.core.priority import parse_lane
+from tenure.core.records import Agent, Edge, Leader, Project, Reservation, Schedule, Task, Trigger
+from tenure.engine.archive.log_readers import holding_back
+from tenure.engine.runtime.effects import living
+from tenure.engine.runtime.settle import Report, settle_due
+from tenure.engine.runtime.unit_of_work import Work
+from tenure.engine.verbs.lead import COORDINATOR
+
+if TYPE_CHECKING:
+    from tenure.cli.doctor.doctor import Patient
+
+PROMPT = 10 * SECOND  # within which an event for a lease that ran out is expected
+MOST_READ = 200  # rows of one kind
+LONG_BEHIND = 3600 * SECOND  # for which a reader of the log may be behind
+DAY = 24 * 3600 * SECOND
+
+
+def work(patient: Patient) -> Iterator[Finding]:
+    client = patient.client
+    if client is None or patient.run.project not in client.projects():
+        return
+    if client.is_remote:
+        from tenure.cli.doctor import server_checks
+
+        yield from server_checks.work(client)
+        return
+    project = patient.run.project
+    with client.store.begin(client.engine.tenant, write=False) as tx:
+        late = [row for row in tx.due(project, tx.now - PROMPT, MOST_READ) if row.state in lifecycle.HELD]
+        report = Report()
+        rows = Work(tx, client.engine.chance)
+        settle_due(rows, (project,), report)
+        yield from _leases(late, rows.now)
+        yield from _unsettled(report)
+        yield from _agents(rows, project)
+        yield from _stops(rows, project)
+        yield from _stuck(rows, project)
+        yield from _sources(rows, project)
+        yield from _readers(rows, project)
+    yield from _orphans(patient)
+
+
+def _leases(late: Sequence[Task], now: int) -> Iterator[Finding]:
+    if late:
+        oldest = min(task.lease_until or now for task in late)
+        yield note(
+            "leases", f"{counted(len(late), 'claim')} ran out, the first {lasting((now - oldest) / 1e6)} ago, and no "
+            f"event says so yet: {first_of([task.key for task in late])}",
+            "nothing to do: the tasks can be claimed, and the next command that writes settles it",
+        )  # fmt: skip
+    else:
+        yield ok("leases", "none that ran out is left unsettled")
+
+
+def _unsettled(report: Report) -> Iterator[Finding]:
+    for id, why in list(report.failed.items())[:MOST]:
+        yield error("leases", f"{id} cannot be brought up to date: {why}", "a bug of ours: please report it")
+
+
+def _agents(rows: Work, project: str) -> Iterator[Finding]:
+    known = rows.find(Agent, {"project": project, "left_at": Present(False)})
+    silent = [agent for agent in known if team.is_stale(agent, rows.now)]
+    for agent in silent:
+        held = [t for t in rows.find(Task, {"project": project, "agent": agent.id}) if t.state in lifecycle.HELD]
+        if held:
+            until = max((task.lease_until or rows.now) for task in held)
+            yield warning(
+                "agents", f"{agent.id} holds {first_of([t.key for t in held])} and was last heard of "
+                f"{lasting((rows.now - agent.last_seen) / 1e6)} ago",
+                f"look whether it still runs; if not, others can claim when its lease ends in "
+                f"{lasting((until - rows.now) / 1e6)}",
+            )  # fmt: skip
+    for agent in known:
+        if (agent.cool_until or 0) > rows.now:
+            left = lasting(((agent.cool_until or 0) - rows.now) / 1e6)
+            yield note(
+                "agents", f"{agent.id} failed {agent.troubles} times in a row by troubles of its own and cools off",
+                f"look at its keys, limits and network; it may claim again in {left}",
+            )  # fmt: skip
+    yield ok("agents", f"{len(known) - len(silent)} heard of lately, {len(silent)} not")
+
+
+def _stops(rows: Work, project: str) -> Iterator[Finding]:
+    settings = rows.get(Project, project, project)
+    for scope, why in (settings.stopped if settings else {}).items():
+        kind, _, name = scope.partition(":")
+        words = f" --{'by' if kind == 'agent' else kind} {name}" if name else ""
+        yield note(
+            "stopped", f"the line is stopped for {scope.rstrip(':')}{why and ': ' + why}",
+            f"`tenure go{words}` starts it again",
+        )  # fmt: skip
+
+
+def _sources(rows: Work, project: str) -> Iterator[Finding]:
+    """What makes work by itself: is there somebody who fires it, and does it get on?"""
+    found: list[Schedule | Trigger] = [
+        *rows.find(Schedule, {"project": project}), *rows.find(Trigger, {"project": project}),
+    ]  # fmt: skip
+    on = [row for row in found if row.enabled]
+    leader = rows.get(Leader, "", COORDINATOR)
+    settings = rows.get(Project, project, project)
+    is_led = leader is not None and leader.until > rows.now
+    waiting = [row.id for row in on if not (isinstance(row, Trigger) and row.signature)]
+    waiting += ["the watch"] if settings is not None and settings.watch is not None else []
+    if waiting and not is_led:
+        yield warning(
+            "sources", f"{first_of(waiting)}: nobody is there to fire, so nothing is made by itself",
+            "keep `tenure daemon` or `tenure serve` running; what was missed goes by each schedule's policy",
+        )  # fmt: skip
+    for row in on:
+        if row.last_error:
+            verb = "schedule" if isinstance(row, Schedule) else "trigger"
+            yield warning("sources", f"{verb} {row.id} could not make its tasks: {row.last_error}",
+                          f"`tenure {verb} show {row.id}`; `tenure {verb} add {row.id} …` changes it")  # fmt: skip
+    if on and is_led:
+        yield ok("sources", f"{counted(len(on), 'schedule or trigger', 'schedules and triggers')} on")
+
+
+def _stuck(rows: Work, project: str) -> Iterator[Finding]:
+    found = [
+        *_untakeable(rows, project), *_dead_letters(rows, project), *_behind_cancelled(rows, project),
+        *_paused(rows, project), *_left_over(rows, project),
+    ]  # fmt: skip
+    yield from found or [ok("stuck", "no task waits for what will not come by itself")]
+
+
+def _untakeable(rows: Work, project: str) -> Iterator[Finding]:
+    """Ready tasks, lane by lane, that none of those here may take; the stops are told of on their own."""
+    here = [
+        eligibility.profile_of(agent, {})
+        for agent in rows.find(Agent, {"project": project, "left_at": Present(False)})
+        if rows.now - agent.last_seen < DAY
+    ]
+    if not here:
+        return
+    for name, (head,) in rows.tx.lanes(project).items():
+        lane = parse_lane(name)
+        obstacles = [next(eligibility.lane_obstacles(profile, lane), None) for profile in here]
+        if any(obstacle is None for obstacle in obstacles):
+            continue
+        task = rows.get(Task, project, head.id)
+        count = rows.tally(Task, {"project": project, "lane": name}, 1000)
+        sentences = first_of([f"{p.agent} {o.sentence}" for p, o in zip(here, obstacles, strict=True) if o is not None])
+        wanted = f" that can {', '.join(lane.requires)}" if lane.requires else f" on track {lane.track}"
+        yield warning(
+            "stuck", f"nobody here can take {task.key if task else head.id}"
+            f"{f' and {count - 1} like it' if count > 1 else ''}: {sentences}",
+            f"let an agent join{wanted} (`tenure join -h`), or `tenure edit` what the task asks for",
+        )  # fmt: skip
+
+
+def _dead_letters(rows: Work, project: str) -> Iterator[Finding]:
+    where = {"project": project, "state": lifecycle.DEAD_LETTERED}
+    letters = rows.find(Task, where, limit=MOST_READ)
+    letters.sort(key=lambda task: -task.dependents)
+    for task in letters[:MOST]:
+        behind = _behind(rows, task)
+        held_back = f"; {counted(len(behind), 'task')} behind it: {first_of(behind)}" if behind else ""
+        why = shorten(task.last_error.message, 80) if task.last_error else "out of attempts"
+        yield warning(
+            "stuck", f"{task.key} is a dead letter: {why}{held_back}",
+            f"`tenure history {task.ref}` tells how it failed, `tenure retry {task.ref}` gives it another run",
+        )  # fmt: skip
+    more = rows.count(Task, where, "state").get(lifecycle.DEAD_LETTERED, 0) - MOST if len(letters) > MOST else 0
+    if more > 0:
+        yield warning("stuck", f"{more} more dead letters", "`tenure dlq` lists them all")
+
+
+def _behind_cancelled(rows: Work, project: str) -> Iterator[Finding]:
+    """Tasks that wait for one that will not be done."""
+    where = {"project": project, "state": lifecycle.CANCELLED, "dependents": Range(low=1)}
+    told = 0
+    for task in rows.find(Task, where, limit=MOST_READ):
+        behind = _behind(rows, task)
+        if behind and told < MOST:
+            told += 1
+            yield warning(
+                "stuck", f"{first_of(behind)} wait{'s' if len(behind) == 1 else ''} for {task.key}, which is cancelled",
+                f"`tenure unlink {behind[0]} {task.ref}` lets it go on without, or take the cancellation back",
+            )  # fmt: skip
+
+
+def _behind(rows: Work, task: Task) -> list[str]:
+    if not task.dependents:
+        return []
+    edges = rows.find(Edge, {"project": task.project, "needs": task.id}, limit=MOST_READ)
+    tasks = rows.get_many(Task, task.project, [edge.task for edge in edges])
+    return sorted(
+        tasks[edge.task].key
+        for edge in edges
+        if tasks[edge.task].state == lifecycle.PENDING and not graph.is_met(edge, task.state)
+    )
+
+
+def _paused(rows: Work, project: str) -> Iterator[Finding]:
+    paused = rows.find(Task, {"project": project, "state": lifecycle.PAUSED}, limit=MOST_READ)
+    asking = [task for task in paused if any(pause.cause == QUESTION for pause in task.pauses)]
+    for task in asking[:MOST]:
+        question = shorten((task.reason or "").removeprefix("question: "), 100)
+        yield warning("stuck", f"{task.key} waits for an answer: {question}", f"`tenure answer {task.ref} TEXT`")
+    if len(asking) > MOST:
+        yield warning("stuck", f"{len(asking) - MOST} more questions", "`tenure list -s paused` lists them")
+    others = [task for task in paused if task not in asking]
+    if others:
+        names = [f"{task.key} ({shorten(task.reason or '', 40)})" for task in others]
+        yield note("stuck", f"paused: {first_of(names)}", f"`tenure resume {others[0].ref}` lets it go on")
+
+
+def _readers(rows: Work, project: str) -> Iterator[Finding]:
+    """Who holds the archive back: what a reader has not passed stays."""
+    for name, first in holding_back(rows, project).items():
+        silent = (rows.now - first.time) / 1e6
+        if silent * SECOND < LONG_BEHIND:
+            continue
+        yield warning(
+            "archive", f"the reader {name} has not passed the log's events of the last {lasting(silent)}: no task that "
+            "ended since goes into the archive",
+            "`tenure serve` or `tenure daemon` lets it go on; `tenure db archive` does so once",
+        )  # fmt: skip
+
+
+def _left_over(rows: Work, project: str) -> Iterator[Finding]:
+    """Reservations of tasks that nobody holds: they keep nobody from anything, and a claim removes them."""
+    found = rows.find(Reservation, {"project": project}, limit=MOST_READ)
+    alive = {row.id for row in living(rows, found)}
+    patterns = sorted(row.pattern for row in found if row.id not in alive)
+    if patterns:
+        yield note("stuck", f"reserved for a task that nobody holds: {first_of(patterns)}", "the next claim frees it")
+
+
+def _orphans(patient: Patient) -> Iterator[Finding]:
+    """Claims whose process has ended, as this host's own process table proves."""
+    from tenure.agents import gone
+
+    assert patient.client is not None
+    ended = [process for process in gone.of_this_host(patient.client) if gone.has_ended(process)]
+    for process in ended:
+        yield warning(
+            "orphans", f"{first_of(process['tasks'])} {'is' if len(process['tasks']) == 1 else 'are'} held by process "
+            f"{process['pid']}, which has ended",
+            "nothing is lost: whoever claims next on this host takes it over",
+        )  # fmt: skip
+    if not ended:
+        yield ok("orphans", "no claim of a process that has ended")

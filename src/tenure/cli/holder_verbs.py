@@ -1,0 +1,158 @@
+"""The verbs of a holder: each presents the receipt that this session keeps for the task, or the one it is given."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import Any
+
+from tenure.cli.main import Answer, Run, Usage, answered, arg, options
+from tenure.cli.option_kinds import contents, json_value, percent, seconds
+
+TASK = arg(
+    "task", nargs="?", help="which one, as KEY@GENERATION; the key alone, or nothing, while only one can be meant"
+)
+RECEIPT = arg("--receipt", metavar="R", help="the receipt to present (else the one this session keeps)")
+SEEN = arg("--seen", type=int, metavar="N", help="you have read description N of the task (after CHANGED)")
+
+
+@options(
+    TASK,
+    RECEIPT,
+    arg("-s", "--summary", type=contents, default="", metavar="TEXT", help="what was done, in a line or two"),
+    arg("--result", type=json_value, metavar="JSON", help="the result: JSON, @FILE, or - for stdin"),
+    arg("--commit", metavar="ID", help="the commit that holds the work; it must exist"),
+    arg("--artifact", action="append", metavar="NAME", help="what goes along (may be repeated; else all of the task)"),
+    arg("--no-wait", action="store_true", help="leave a check that takes longer to `run`, `daemon` or `serve`"),
+    SEEN,
+    arg("--request-id", metavar="ID", help="sent again with the same id, the answer is the same"),
+)
+def done(run: Run, given: Namespace) -> Answer:
+    """Hand in the result. It counts if you still hold the task; refused ones are kept and shown by `history`.
+
+    Where the task asks for a check, it is made here and the verdict printed: tests that must pass, a judge's opinion.
+    """
+    receipt = run.receipt(given)
+    data = _checked(run, given)
+    outcome = run.client.submit(
+        receipt, data, given.summary, given.request_id, artifacts=given.artifact, seen=given.seen
+    )  # fmt: skip
+    run.receipts.settle(receipt, outcome)
+    if outcome.outcome == "VALIDATING" and not given.no_wait:
+        from tenure.cli.validation_verbs import verdict_here  # most tasks ask for none
+
+        outcome = verdict_here(run, outcome)
+    return answered(outcome)
+
+
+def _checked(run: Run, given: Namespace) -> Any:
+    """The data to hand in, after the checks that the project wants of a working tree."""
+    wants_clean, wants_commit = run.setting("done.clean_tree"), run.setting("done.commit")
+    if wants_commit and not given.commit:
+        raise Usage("done: this project wants the commit that holds the work", "pass it with --commit")
+    if not (wants_clean or given.commit):
+        return given.result
+    from tenure.agents.worktrees import check_done
+
+    check_done(run.folder, clean_tree=wants_clean, commit=given.commit)
+    if given.commit and given.result is None:
+        return {"commit": given.commit}
+    if given.commit and isinstance(given.result, dict):
+        return {"commit": given.commit, **given.result}
+    return given.result
+
+
+@options(
+    TASK,
+    RECEIPT,
+    arg("-m", "--reason", type=contents, default="", metavar="TEXT", help="what went wrong"),
+    arg("--class", dest="error_class", default="task", metavar="CLASS",
+        help="task, crash, timeout, invalid_output (count as an attempt); permanent (never tried again); environment, "
+        "auth_failure, rate_limit, upstream_timeout (count not)"),
+    arg("--retry-after", type=seconds, metavar="SECONDS", help="with rate_limit: when to try again"),
+    arg("--model", metavar="NAME", help="with rate_limit: which model"),
+)  # fmt: skip
+def fail(run: Run, given: Namespace) -> Answer:
+    """Say that this attempt failed. It is tried again, by you or another, or becomes a dead letter."""
+    receipt = run.receipt(given)
+    outcome = run.client.fail(
+        receipt, given.reason, given.error_class, retry_after=given.retry_after, model=given.model
+    )
+    return answered(run.receipts.settle(receipt, outcome, ends=True))
+
+
+@options(TASK, RECEIPT, arg("-m", "--reason", default="", metavar="TEXT", help="why"))
+def release(run: Run, given: Namespace) -> Answer:
+    """Give the task back with no result; it costs no attempt, and it is not offered to you for five minutes."""
+    receipt = run.receipt(given)
+    outcome = run.client.release(receipt, given.reason)
+    return answered(run.receipts.settle(receipt, outcome, ends=True))
+
+
+@options(TASK, RECEIPT, arg("--lease", type=seconds, metavar="SECONDS", help="good for that long from now on"), SEEN)
+def renew(run: Run, given: Namespace) -> Answer:
+    """Lengthen the lease. Every command that presents a receipt does that too."""
+    receipt = run.receipt(given)
+    outcome = run.client.renew(receipt, given.lease, seen=given.seen)
+    return answered(run.receipts.settle(receipt, outcome))
+
+
+@options(TASK, RECEIPT)
+def start(run: Run, given: Namespace) -> Answer:
+    """Say that work has begun."""
+    receipt = run.receipt(given)
+    outcome = run.client.start(receipt)
+    return answered(run.receipts.settle(receipt, outcome))
+
+
+@options(
+    arg("words", nargs="*", metavar="[TASK] TEXT", help="what you are at; a task before it if you hold several"),
+    RECEIPT,
+    arg("--percent", type=percent, metavar="N", help="how far, 0 to 100"),
+    arg("--done-in", type=seconds, metavar="SECONDS", help="how long it will still take"),
+    SEEN,
+)
+def progress(run: Run, given: Namespace) -> Answer:
+    """Say how far the work is. Renews the lease; the answer brings directives and tells of mail."""
+    if len(given.words) > 2:
+        raise Usage("progress: at most a task and a text", "put the text into quotes")
+    given.task = given.words[0] if len(given.words) == 2 else None
+    step = given.words[-1] if given.words else None
+    receipt = run.receipt(given)
+    outcome = run.client.progress(receipt, given.percent, step, given.done_in, seen=given.seen)
+    return answered(run.receipts.settle(receipt, outcome))
+
+
+@options(
+    arg("words", nargs="+", metavar="[TASK] QUESTION", help="the question; a task before it if you hold several"),
+    RECEIPT,
+)
+def ask(run: Run, given: Namespace) -> Answer:
+    """Ask a person. The task is paused and your claim ends; with the answer it is ready again."""
+    if len(given.words) > 2:
+        raise Usage("ask: at most a task and a question", "put the question into quotes")
+    given.task = given.words[0] if len(given.words) == 2 else None
+    receipt = run.receipt(given)
+    outcome = run.client.ask(receipt, given.words[-1])
+    return answered(run.receipts.settle(receipt, outcome, ends=True))
+
+
+@options(
+    arg("titles", nargs="*", metavar="TITLE", help="one subtask each; its title is its name"),
+    arg("--of", dest="task", metavar="TASK", help="the task you hold, if you hold several"),
+    RECEIPT,
+    arg("--tasks", type=json_value, metavar="JSON", help="a list of tasks with all their fields, @FILE or -"),
+    arg("--wait", action="store_true", help="give the task back until the subtasks have ended"),
+)
+def spawn(run: Run, given: Namespace) -> Answer:
+    """Make subtasks of the task you hold. What an earlier attempt spawned under the same name is not made again."""
+    from tenure.cli.create import tasks_of
+
+    tasks = tasks_of(given.tasks or [], given.titles)
+    if not tasks and not given.wait:
+        raise Usage("spawn: no subtask given", "pass titles, or --tasks with a JSON list")
+    receipt = run.receipt(given)
+    if tasks:
+        outcome = run.client.spawn(receipt, tasks, wait=given.wait)
+    else:
+        outcome = run.client.wait_for_subtasks(receipt)
+    return answered(run.receipts.settle(receipt, outcome, ends=given.wait))

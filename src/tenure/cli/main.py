@@ -1,0 +1,371 @@
+"""The frame of the command line: finds the verb, parses its words, runs it, prints one answer, gives the exit code.
+
+A verb is a function `(run, given) → Answer` in a module of this package, with its options declared above it; the
+table in `verbs.py` says where. Only the module of the verb that was asked for is imported, and only its parser is
+made: agents call `tenure` hundreds of times, and pay for the start each time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+from tenure.cli.answers import Interrupted, Unfinished, in_a_line, open_closed, refuse, said, tell
+from tenure.cli.exit_codes import exit_of
+from tenure.cli.verbs import ALIASES, GROUPS, VERBS
+from tenure.core.errors import TenureError
+
+if TYPE_CHECKING:
+    from tenure.agents.identity import Who
+    from tenure.agents.receipts import Receipts
+    from tenure.client import Client
+    from tenure.config import Home, Settings
+    from tenure.core.outcomes import Outcome
+
+
+class Usage(TenureError):
+    code = "USAGE"
+
+
+class Answer(NamedTuple):
+    """What a verb says: `value` for --json, `text` (or what makes it) for people."""
+
+    value: Any
+    text: str | Callable[[], str] = ""
+    code: int = 0
+
+
+Option = tuple[tuple[Any, ...], dict[str, Any]]
+Verb = Callable[["Run", Namespace], "Answer | int"]
+
+
+def arg(*names: str, **settings: Any) -> Option:
+    """One argument, as argparse's add_argument takes it."""
+    return names, settings
+
+
+def options(*declared: Option) -> Callable[[Verb], Verb]:
+    """Declare a verb's own arguments."""
+
+    def declare(function: Verb) -> Verb:
+        function.declared = declared  # type: ignore[attr-defined]
+        return function
+
+    return declare
+
+
+# Every verb has these; they may also stand before it.
+SHARED: tuple[Option, ...] = (
+    arg("-C", "--dir", metavar="DIR", help="work as if started in DIR"),
+    arg("--project", metavar="NAME", help="which project of the store"),
+    arg("--agent", metavar="NAME", help="speak as this agent (else recognised)"),
+    arg("--session", metavar="ID", help="speak in this session (else recognised)"),
+    arg("--json", action="store_true", help="print exactly one JSON value"),
+)
+_WITH_VALUE = {name for names, settings in SHARED if "action" not in settings for name in names}
+_WITHOUT_VALUE = {name for names, settings in SHARED if "action" in settings for name in names}
+
+
+class Run:
+    """One run of the command line: where, who, which project; each found when first asked for."""
+
+    def __init__(self, given: Namespace, verb: str) -> None:
+        self.given = given
+        self.verb = verb
+        self.environ = os.environ
+        self.is_json: bool = given.json
+        self.is_terminal = sys.stdout.isatty()
+        self.done: list[Outcome] = []  # what had an effect: an error that comes after it says so
+        self.warnings: list[str] = []  # what went wrong after that
+        self.untold: list[Callable[[], None]] = []  # called where the answer reaches nobody
+        self.folder = os.path.abspath(given.dir or ".")
+        self._client: Client | None = None
+        self._who: Who | None = None
+        self._settings: Settings | None = None
+        self._home: Home | None = None
+
+    @property
+    def settings(self) -> Settings:
+        if self._settings is None:
+            from tenure.config import read_settings
+
+            self._settings = read_settings(self.folder, self.environ, {"project": self.given.project})
+        return self._settings
+
+    def name_project(self, name: str) -> None:
+        """Speak of this project from now on, as if it had been given."""
+        self.given.project, self._settings = name, None
+
+    def setting(self, key: str) -> Any:
+        return self.settings[key].value
+
+    @property
+    def home(self) -> Home:
+        if self._home is None:
+            from tenure.config import find_home
+
+            if not os.path.isdir(self.folder):
+                raise Usage(f"there is no folder {self.folder}")
+            self._home = find_home(self.folder, self.settings)
+        return self._home
+
+    @property
+    def own_home(self) -> Home:
+        """As `home`, for what lets others in or gives tasks to agents: Untrusted where a clone brought the store."""
+        from tenure.config import check_store
+
+        check_store(self.home, self.environ)
+        return self.home
+
+    @property
+    def project(self) -> str:
+        return str(self.setting("project"))
+
+    @property
+    def who(self) -> Who:
+        if self._who is None:
+            from tenure.agents.identity import recognise
+
+            self._who = recognise(self.environ, self.given.agent, self.given.session)
+        return self._who
+
+    def speak_as(self, who: Who) -> None:
+        """Speak as this agent from now on."""
+        self._who = who
+
+    @property
+    def client(self) -> Client:
+        """The store's client, speaking as `who`."""
+        if self._client is None:
+            self._client = self.client_at(self.home.url)
+        return self._client
+
+    def client_at(self, url: str, *, role: str | None = None, create: bool = False) -> Client:
+        from tenure.cli.noted_client import NotingClient
+
+        who = self.who
+        client = NotingClient(
+            url, self.project, key=self.setting("key"), agent=who.agent, session=who.session, role=role or who.role,
+            user=who.user, create=create, artifacts=self.artifacts,
+            done=self.done,
+        )  # fmt: skip
+        if not client.is_remote and (self.setting("prices") or self.setting("tiers")):
+            from tenure.config import file_of
+            from tenure.engine.models.user_tables import Own
+
+            client.engine.own = Own(file_of(self.settings, "prices"), file_of(self.settings, "tiers"))
+        return client
+
+    @property
+    def artifacts(self) -> str | None:
+        from tenure.config import artifacts_of
+
+        return artifacts_of(self.settings, self.home) if self.setting("artifacts") else None
+
+    @property
+    def receipts(self) -> Receipts:
+        from tenure.agents.receipts import Receipts
+
+        return Receipts(self.home, self.project, self.who.session, self.who.agent, self.environ)
+
+    def named_task(self, task: str | None) -> str | None:
+        """The task that was named, or the one that TENURE_TASK names."""
+        return task or self.environ.get("TENURE_TASK") or None
+
+    def receipt(self, given: Namespace) -> str:
+        """The receipt to present: --receipt, the one that this agent keeps here, or that of this folder's one claim."""
+        if given.receipt:
+            return str(given.receipt)
+        from tenure.agents.receipts import NoReceipt, claim_name, named, ref_of
+
+        task = self.named_task(given.task)
+        try:
+            return self.receipts.find(task, self.client.own_claims).receipt
+        except NoReceipt:
+            from tenure.agents.worktrees import receipt_here
+
+            here = receipt_here(self.folder)
+            if here is None:
+                raise
+            wanted = named(task) if task else None
+            if wanted and wanted.generation is not None and not claim_name(here).endswith(f"@{wanted.generation}"):
+                raise
+            if wanted and not f"{wanted.task}-".upper().startswith(f"{ref_of(here)}-".upper()):
+                raise
+            return here
+
+    def task_held(self, task: str | None) -> str:
+        """The task that was named, by TENURE_TASK too; else the one that this agent holds."""
+        from tenure.agents.receipts import named
+
+        task = self.named_task(task)
+        return named(task).task if task else self.receipts.find(None, self.client.own_claims).task
+
+    def warn(self, text: str) -> None:
+        """Something went wrong after the effect: told on stderr, and beside the answer in JSON."""
+        self.warnings.append(text)
+
+    def close(self) -> None:
+        if self._client is None:
+            return
+        try:
+            self._client.close()
+        except Exception as error:
+            if not self.done:
+                raise
+            from tenure.cli.terminal_output import say
+
+            say(f"tenure: it was done; closing the store failed: {error}", sys.stderr)
+
+
+def answered(outcome: Outcome, text: str | Callable[[], str] = "", **more: Any) -> Answer:
+    """An outcome as an answer: its one shape for --json, its kind as the exit code."""
+    from tenure.client.wire import outcome_value
+
+    return Answer({**outcome_value(outcome), **more}, text or (lambda: said(outcome)), exit_of(outcome.outcome))
+
+
+# --- from words to an answer --------------------------------------------------------------------------------
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        unknown = message.removeprefix("unrecognized arguments: ")
+        if unknown != message:
+            from tenure.core.inputs import suggestion
+
+            word = unknown.split()[0]
+            known = [name for action in self._actions for name in action.option_strings]
+            near = suggestion(word.partition("=")[0], known) if word.startswith("-") else ""
+            message = f"{word} is unknown here{near}"
+        raise Usage(f"{self.prog.removeprefix('tenure ')}: {message}", f"`{self.prog} -h` shows what it takes")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    words = list(sys.argv[1:] if argv is None else argv)
+    open_closed()
+    wants_json = "--json" in words
+    try:
+        return _run(words)
+    except TenureError as error:
+        return refuse(error, wants_json)
+    except KeyboardInterrupt:
+        return refuse(Interrupted("interrupted"), wants_json)
+    except Exception as error:  # noqa: BLE001 a user never sees a traceback; it is kept for the report
+        from tenure.cli.crash import kept_crash
+
+        return refuse(kept_crash(error, words), wants_json)
+
+
+def _run(words: list[str]) -> int:
+    before, rest = _leading(words)
+    if not rest or rest[0] in ("-h", "--help", "help", "-V", "--version"):
+        from tenure.cli.help import general
+
+        return general(rest)
+    name, rest = _verb(rest)
+    function = function_of(VERBS[name].where)
+    parser = parser_of(name, function)
+    given = parser.parse_intermixed_args([*before, *rest])
+    run = Run(given, name)
+    try:
+        answer = _answer(function, run, given)
+        return answer if isinstance(answer, int) else tell(answer, run)
+    finally:
+        run.close()
+
+
+def _answer(function: Verb, run: Run, given: Namespace) -> Answer | int:
+    """What the verb says. Whatever fails after an effect does not hide it."""
+    try:
+        return function(run, given)
+    except TenureError as error:
+        if run.done:
+            _after_effect(error, run)
+        raise
+    except Exception as error:
+        if not run.done:
+            raise
+        raise _after_effect(_unfinished(error, run), run) from error
+
+
+def _after_effect(error: TenureError, run: Run) -> TenureError:
+    error.definite = False
+    error.message += f"; before that it was done: {in_a_line(run.done[-1])}"
+    return error
+
+
+def _unfinished(error: Exception, run: Run) -> TenureError:
+    if isinstance(error, OSError):
+        return Unfinished(f"{run.verb}: {error}", "`tenure show` tells how the task stands; to send it again is safe")
+    from tenure.cli.crash import kept_crash
+
+    return kept_crash(error, [run.verb])
+
+
+def _leading(words: list[str]) -> tuple[list[str], list[str]]:
+    """Shared options that stand before the verb, and the rest."""
+    at = 0
+    while at < len(words):
+        name = words[at].partition("=")[0]
+        if name in _WITHOUT_VALUE or (name in _WITH_VALUE and "=" in words[at]):
+            at += 1
+        elif name in _WITH_VALUE:
+            at += 2
+        else:
+            break
+    return words[:at], words[at:]
+
+
+def _verb(words: list[str]) -> tuple[str, list[str]]:
+    """The verb's full name, and the words after it; `plan check` is one verb of two words."""
+    first = ALIASES.get(words[0], words[0])
+    if len(words) > 1 and f"{first} {words[1]}" in VERBS:
+        return f"{first} {words[1]}", words[2:]
+    if first in VERBS:
+        return first, words[1:]
+    from tenure.core.inputs import suggestion
+
+    if first in GROUPS:
+        under = [name.split()[1] for name in VERBS if name.startswith(first + " ")]
+        if len(words) > 1 and words[1] not in ("-h", "--help"):
+            near = suggestion(words[1], under)
+            raise Usage(f"tenure {first}: there is no {words[1]!r}{near}", f"there are: {', '.join(under)}")
+        raise Usage(f"tenure {first} wants one of: {', '.join(under)}", f"as in `tenure {first} {under[0]}`")
+    near = suggestion(first, [*VERBS, *ALIASES])
+    raise Usage(f"there is no verb {first!r}{near}", "`tenure help` lists them")
+
+
+def function_of(where: str) -> Verb:
+    """The function that a line of the table names."""
+    module, _, name = where.partition(":")
+    function: Verb = getattr(import_module(f"tenure.cli.{module}"), name)
+    return function
+
+
+def parser_of(name: str, function: Verb) -> Parser:
+    """The parser of one verb: its own options, then the shared ones."""
+    parser = Parser(
+        prog=f"tenure {name}",
+        description="\n".join(line.strip() for line in (function.__doc__ or VERBS[name].text).strip().splitlines()),
+        formatter_class=_formatter,
+        allow_abbrev=False,
+    )
+    for names, settings in getattr(function, "declared", ()):
+        parser.add_argument(*names, **settings)
+    shared = parser.add_argument_group("everywhere")
+    own = parser._option_string_actions  # `run --agent` says which agent to start, not who speaks
+    for names, settings in SHARED:
+        if not any(name in own for name in names):
+            shared.add_argument(*names, **settings)
+    return parser
+
+
+def _formatter(prog: str) -> argparse.HelpFormatter:
+    # A width of its own: argparse makes a formatter for each option, and asks the terminal's width each time.
+    return argparse.RawDescriptionHelpFormatter(prog, max_help_position=30, width=100)

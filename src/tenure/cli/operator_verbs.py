@@ -1,0 +1,269 @@
+"""Verbs for people: they act on any task, by name or by filter. What they did can be taken back with `undo`.
+
+Agents may use them only where the project allows it; the engine says so.
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Callable
+from typing import Any
+
+from tenure.cli import task_reads
+from tenure.cli.create import FIELDS, fields_of
+from tenure.cli.exit_codes import OF_ERROR, exit_of
+from tenure.cli.main import Answer, Run, Usage, answered, arg, options
+from tenure.cli.option_kinds import contents, json_value, seconds
+from tenure.client.wire import outcome_value
+from tenure.core import commands as c
+from tenure.core.errors import TenureError
+from tenure.core.inputs import MOST_COMMANDS
+from tenure.core.outcomes import Outcome
+
+TASK = arg("task", help="which one: id, key, short key or an unambiguous beginning")
+TASKS = arg("tasks", nargs="*", metavar="TASK", help="which ones; or a filter below")
+REASON = arg("-m", "--reason", default="", metavar="TEXT", help="why; it stands in the log")
+DRY_RUN = arg("--dry-run", action="store_true", help="say what would become of each; nothing is written")
+BULK = (TASKS, *task_reads.FILTERS, DRY_RUN)
+MOST_LISTED = 1000
+
+
+# --- many at once -------------------------------------------------------------------------------------------
+
+
+def in_bulk(run: Run, given: Namespace, make: Callable[[str], c.Command]) -> Answer:
+    """The same command for every task that was named or that the filter finds; one answer each.
+
+    One task is answered as the engine answers; several as a list. The exit code is the first that is not 0.
+    """
+    names = _chosen(run, given)
+    batch = [make(name) for name in names]
+    ask = run.client.preview if given.dry_run else run.client.batch
+    answers: list[Outcome | TenureError] = []
+    for start in range(0, len(batch), MOST_COMMANDS):
+        answers += ask(batch[start : start + MOST_COMMANDS])
+    if len(names) == 1 and given.tasks and not given.dry_run:
+        if isinstance(answers[0], TenureError):
+            raise answers[0]
+        return answered(answers[0])
+    values = [{"name": name, **_value(answer)} for name, answer in zip(names, answers, strict=True)]
+    code = next((code for answer in answers if (code := _code(answer))), 0)
+    return Answer(values, lambda: _lines(names, answers, given.dry_run), code)
+
+
+def _chosen(run: Run, given: Namespace) -> list[str]:
+    filters = task_reads.filters_of(given)
+    if given.tasks and filters:
+        raise Usage(f"{run.verb}: name tasks, or give a filter, not both")
+    if given.tasks:
+        return list(given.tasks)
+    if not filters:
+        raise Usage(f"{run.verb}: which tasks?", f"as in `tenure {run.verb} B-003`, or a filter with --dry-run first")
+    return [task["key"] for task in run.client.tasks(limit=MOST_LISTED, **filters)]
+
+
+def _value(answer: Outcome | TenureError) -> dict[str, Any]:
+    if isinstance(answer, TenureError):
+        return {"error": {"code": answer.code, "message": answer.message}}
+    return outcome_value(answer)
+
+
+def _code(answer: Outcome | TenureError) -> int:
+    return OF_ERROR[answer.code] if isinstance(answer, TenureError) else exit_of(answer.outcome)
+
+
+def _lines(names: list[str], answers: list[Outcome | TenureError], is_dry: bool) -> str:
+    if not names:
+        return "no task is meant by that"
+    lines = ["would be:"] if is_dry else []
+    for name, answer in zip(names, answers, strict=True):
+        code = answer.code if isinstance(answer, TenureError) else answer.outcome
+        lines += [f"{name}: {code}{': ' + answer.message if answer.message else ''}"]
+    undoable = [a.command_id for a in answers if isinstance(a, Outcome) and a.command_id]
+    if undoable and not is_dry:
+        lines += [f"to take it back: tenure undo {' '.join(undoable[:20])}{' …' if len(undoable) > 20 else ''}"]
+    return "\n".join(lines)
+
+
+@options(*BULK, REASON, arg("--drain", action="store_true", help="only ask the holder to stop; its claim goes on"))
+def pause(run: Run, given: Namespace) -> Answer:
+    """Hold tasks back. A holder's claim ends at once (its work can still be handed in), unless you --drain."""
+    return in_bulk(run, given, lambda t: c.Pause(project=run.project, task=t, reason=given.reason, drain=given.drain))
+
+
+@options(*BULK, arg("--budget", action="store_true", help="also where a budget has paused it, whatever it has left"))
+def resume(run: Run, given: Namespace) -> Answer:
+    """Let paused tasks go on. What a budget, a question or a review holds back stays so, and the answer says it."""
+    return in_bulk(run, given, lambda t: c.Resume(project=run.project, task=t, budget=given.budget))
+
+
+@options(*BULK, REASON)
+def cancel(run: Run, given: Namespace) -> Answer:
+    """Call tasks off. Their holders are told to stop; `undo` brings them back."""
+    return in_bulk(run, given, lambda t: c.Cancel(project=run.project, task=t, reason=given.reason))
+
+
+@options(*BULK, arg("-m", "--note", default="", metavar="TEXT", help="what you found out"), *FIELDS[:2], FIELDS[6])
+def retry(run: Run, given: Namespace) -> Answer:
+    """Give dead letters another run, with what you changed, if anything."""
+    changes = {
+        name: getattr(given, name)
+        for name in ("description", "priority", "spec")
+        if getattr(given, name, None) is not None
+    }
+    return in_bulk(run, given, lambda t: c.Retry(project=run.project, task=t, note=given.note, changes=changes or None))
+
+
+@options(*BULK, arg("--cascade", action="store_true", help="dependents that were done with its result too"))
+def reset(run: Run, given: Namespace) -> Answer:
+    """Start completed tasks over. The old result stays in the history."""
+    return in_bulk(run, given, lambda t: c.Reset(project=run.project, task=t, cascade=given.cascade))
+
+
+@options(*BULK)
+def archive(run: Run, given: Namespace) -> Answer:
+    """Hide finished tasks from lists. Nothing is ever deleted."""
+    return in_bulk(run, given, lambda t: c.Archive(project=run.project, task=t))
+
+
+@options(*BULK, REASON)
+def recover(run: Run, given: Namespace) -> Answer:
+    """End claims whose receipt is lost, so that the tasks can be claimed again."""
+    return in_bulk(run, given, lambda t: c.Recover(project=run.project, task=t, reason=given.reason))
+
+
+# --- one at a time ------------------------------------------------------------------------------------------
+
+
+@options(TASK, REASON)
+def abort(run: Run, given: Namespace) -> Answer:
+    """End a claim that hangs. It counts as an attempt that timed out."""
+    return answered(run.client.abort(given.task, given.reason))
+
+
+@options(
+    TASK,
+    arg("--title", metavar="TEXT", help="the new title"),
+    arg("--set", action="append", default=[], metavar="FIELD=JSON", help="any other field, as in --set boost=0.5"),
+    arg("--version", type=int, metavar="N", help="only if nobody has changed it since this version"),
+    arg("--supersede", action="store_true", help="also while it is held: the claim ends, another begins anew"),
+    *FIELDS,
+)
+def edit(run: Run, given: Namespace) -> Answer:
+    """Change a task. What is asked for (spec, constraints, touches) changes under a holder only with --supersede."""
+    changes = fields_of(given)
+    if "deadline_in" in changes:
+        changes["deadline"] = run.client.now() + round(changes.pop("deadline_in") * 1e6)
+    if given.title is not None:
+        changes["title"] = given.title
+    for pair in given.set:
+        name, _, value = pair.partition("=")
+        changes[name] = json_value(value)
+    return answered(run.client.update(given.task, given.version, supersede=given.supersede, **changes))
+
+
+OFFER = (
+    TASK,
+    arg("agent_name", metavar="AGENT", help="to whom"),
+    arg("--for", dest="seconds", type=seconds, default=60.0, metavar="SECONDS", help="how long it is held out (60 s)"),
+)
+
+
+@options(*OFFER)
+def assign(run: Run, given: Namespace) -> Answer:
+    """Hold a ready task out to one agent; its next claim gets it first."""
+    return answered(run.client.assign(given.task, given.agent_name, given.seconds))
+
+
+@options(*OFFER)
+def reassign(run: Run, given: Namespace) -> Answer:
+    """Take a task from its holder and hold it out to another agent."""
+    return answered(run.client.reassign(given.task, given.agent_name, given.seconds))
+
+
+@options(
+    TASK,
+    arg("--kept", metavar="RESULT", help="the id of a kept result (else the newest); `history` shows them"),
+    arg("--supersede", action="store_true", help="also while somebody holds it"),
+    arg("-m", "--note", default="", metavar="TEXT", help="why"),
+)
+def adopt(run: Run, given: Namespace) -> Answer:
+    """Take a result that was refused and kept as the task's own."""
+    return answered(run.client.adopt(given.task, given.kept, supersede=given.supersede, note=given.note))
+
+
+@options(TASK, arg("text", type=contents, help="the note"))
+def note(run: Run, given: Namespace) -> Answer:
+    """Write a note on a task; it stands in the log."""
+    return answered(run.client.note(given.task, given.text))
+
+
+@options(TASK, arg("text", type=contents, help="the answer"))
+def answer(run: Run, given: Namespace) -> Answer:
+    """Answer a holder's question; the task is ready again, with the answer in its briefing."""
+    return answered(run.client.answer(given.task, given.text))
+
+
+@options(arg("commands", nargs="*", metavar="COMMAND", help="ids that earlier commands printed; none: list them"))
+def undo(run: Run, given: Namespace) -> Answer:
+    """Write the opposite of earlier commands, where nothing has happened to their tasks since."""
+    if not given.commands:
+        return _undoable(run)
+    answers = [run.client.undo(command) for command in given.commands]
+    if len(answers) == 1:
+        return answered(answers[0])
+    code = next((code for one in answers if (code := _code(one))), 0)
+    return Answer([_value(one) for one in answers], lambda: _lines(given.commands, list(answers), True), code)
+
+
+UNDOABLE = ("task.cancelled", "task.archived", "task.reset", "task.retried", "task.edited", "task.created")
+
+
+def _undoable(run: Run) -> Answer:
+    from tenure.cli.text_format import clock, counted
+
+    found: dict[str, list[dict[str, Any]]] = {}
+    for event in run.client.log(kind=UNDOABLE, limit=200):
+        if event.get("causation_id"):
+            found.setdefault(event["causation_id"], []).append(event)
+    latest = list(found.items())[-20:]
+    value = [{"command": id, "what": events[0]["kind"], "tasks": [e["key"] for e in events]} for id, events in latest]
+    lines = [
+        f"{id}  {clock(events[0]['time'])}  {events[0]['kind']}  {events[0]['key']}"
+        + (f" and {counted(len(events) - 1, 'other')}" if len(events) > 1 else "")
+        for id, events in latest
+    ]
+    return Answer(value, "\n".join(lines) or "nothing that could be undone")
+
+
+# --- the line -----------------------------------------------------------------------------------------------
+
+SCOPE = (
+    arg("--track", metavar="CODE", help="of this track alone"),
+    arg("--dag", metavar="ID", help="of this dag alone"),
+    arg("--type", metavar="NAME", help="of this type alone"),
+    arg("--by", metavar="AGENT", help="by this agent alone"),
+)
+
+
+def _scope(given: Namespace) -> str:
+    chosen = [
+        f"{name}:{value}"
+        for name, value in (("track", given.track), ("dag", given.dag), ("type", given.type), ("agent", given.by))
+        if value
+    ]
+    if len(chosen) > 1:
+        raise Usage("one scope at a time")
+    return chosen[0] if chosen else "project:"
+
+
+@options(*SCOPE, REASON)
+def stop(run: Run, given: Namespace) -> Answer:
+    """Stop the line: nothing more is claimed in the project, or in one part of it. What is held goes on."""
+    return answered(run.client.stop_line(_scope(given), given.reason))
+
+
+@options(*SCOPE)
+def go(run: Run, given: Namespace) -> Answer:
+    """Start the line again."""
+    return answered(run.client.start_line(_scope(given)))

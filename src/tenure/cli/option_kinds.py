@@ -1,0 +1,110 @@
+"""The kinds of values that options take: durations, instants, JSON, text from a file or stdin."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import ArgumentTypeError
+from collections.abc import Callable
+from typing import Any
+
+UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+
+
+def seconds(text: str) -> float:
+    """`90`, `90s`, `15m`, `2h`, `3d` as seconds."""
+    number, unit = (text[:-1], UNITS[text[-1]]) if text and text[-1] in UNITS else (text, 1)
+    try:
+        return float(number) * unit
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is no duration; as in 90, 90s, 15m, 2h, 3d") from None
+
+
+def pair(text: str) -> tuple[str, str]:
+    """`name=value`."""
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    return name, value
+
+
+class In(float):
+    """Seconds from the store's now: this host's clock may be another."""
+
+
+def instant(text: str) -> int | In:
+    """An instant in microseconds: `2026-03-01T12:00Z`, a date; or how long it is until then (`2h`, `3d`)."""
+    from datetime import datetime
+
+    if text[:1].isdigit() and text[-1:] in UNITS:
+        return In(seconds(text))
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is no instant; as in 2026-03-01T12:00Z, 2026-03-01, 2h or 3d") from None
+    return round(at.astimezone().timestamp() * 1e6)  # without a zone: the user's own
+
+
+def at(when: int | In | None, now: Callable[[], int]) -> int | None:
+    """The instant, by the store's `now` where it was said from there."""
+    return now() + round(when * 1e6) if isinstance(when, In) else when
+
+
+def json_value(text: str) -> Any:
+    """JSON as it stands, `@FILE`, or `-` for stdin. What is no JSON is refused: quotes are easily lost in a shell."""
+    import msgspec
+
+    from tenure.core.decoders import check_json
+    from tenure.core.errors import InvalidInput
+
+    source = contents(text)
+    try:
+        check_json(source, "JSON")
+    except InvalidInput as error:
+        raise ArgumentTypeError(f"{error.message}; {error.hint}") from None
+    try:
+        return msgspec.json.decode(source)
+    except msgspec.DecodeError as error:
+        raise ArgumentTypeError(f"no JSON: {error}; a text needs its quotes, as in '\"text\"'") from None
+
+
+def contents(text: str) -> str:
+    """The text itself, or what `-` (stdin) or `@FILE` holds."""
+    try:
+        if text == "-":
+            return sys.stdin.read()
+        if text.startswith("@") and os.path.exists(text[1:]):
+            with open(text[1:], encoding="utf-8") as file:
+                return file.read()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ArgumentTypeError(f"{text}: {error}") from None
+    return text
+
+
+_SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "test-pass": ("command", str), "regex": ("pattern", contents), "json-schema": ("schema", json_value),
+    "llm-judge": ("rubric", contents),
+}  # fmt: skip
+
+
+def contract(text: str) -> dict[str, Any]:
+    """An output contract: the validator's name, and after `=` the one setting that it needs."""
+    name, has_setting, rest = text.partition("=")
+    settings: dict[str, Any] = {}
+    if has_setting and name in _SETTINGS:
+        setting, read = _SETTINGS[name]
+        settings = {setting: read(rest)}
+    elif has_setting:
+        settings = json_value(rest)
+    return {"validation": name} | ({"settings": settings} if settings else {})
+
+
+def percent(text: str) -> int:
+    try:
+        return int(text.removesuffix("%"))
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is no percentage; as in 40 or 40%") from None
+
+
+def priority(text: str) -> int | str:
+    return int(text) if text.lstrip("-").isdigit() else text

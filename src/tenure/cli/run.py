@@ -1,0 +1,168 @@
+"""`run`: start CLI agents on claimed tasks."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from tenure.cli.claim import FILTERS, filters_of
+from tenure.cli.main import Answer, Run, Usage, arg, options
+from tenure.cli.option_kinds import contents, seconds
+
+if TYPE_CHECKING:
+    from tenure.agents.running.ground import Ground, Options
+
+AT_MOST = 64  # agents of one runner
+
+
+@options(
+    arg("-n", type=int, default=1, metavar="N", help="how many agents at once"),
+    arg("--agent", metavar="AGENT",
+        help="claude, codex, gemini, opencode, copilot (words behind it are passed on), or any command"),
+    arg("--name", metavar="NAME", help="what the agents are called: NAME-1, NAME-2, … (else after the program)"),
+    arg("--model", metavar="NAME", help="the model that the agent shall use (else what the task or the agent prefers)"),
+    arg("--once", action="store_true", help="one task each, if there is one; then end"),
+    arg("--until-empty", action="store_true", help="end when nothing is left that could become ready"),
+    arg("--max-tasks", type=int, metavar="N", help="end after N tasks in all"),
+    arg("--timeout", type=seconds, metavar="SECONDS", help="end an agent that takes longer (run.timeout; 90, 15m, 2h)"),
+    arg("--lease", type=seconds, default=300.0, metavar="SECONDS", help="how long a claim lasts without us (300)"),
+    arg("--grace", type=seconds, default=5.0, metavar="SECONDS", help="from asking an agent to end to killing it (5)"),
+    arg("--worktree", action="store_true", help="each claim in a git worktree and on a branch of its own"),
+    arg("--land", action="store_true", help="merge what was made into its branch, then hand in (implies --worktree)"),
+    arg("--onto", metavar="BRANCH", help="begin from and land on this branch (else the one that is checked out)"),
+    arg("--bwrap", action="store_true", help="in a process namespace of its own: nothing an agent starts outlives it"),
+    arg("--prompt", type=contents, default="", metavar="TEXT", help="added to every prompt: text, or @FILE"),
+    *FILTERS,
+)  # fmt: skip
+def run(run: Run, given: Namespace) -> Answer | int:
+    """Claim tasks, start an agent on each without a terminal, keep its lease, hand in what it made.
+
+    Runs until Ctrl-C: once lets running agents finish, twice ends them and gives their tasks back. An agent gets its
+    task as a prompt on stdin; its last message is the result. A command hands in what it prints and fails by its exit
+    code; docs/how-to/run-agents.md has the details.
+    """
+    from tenure.agents.running.runner import Runner
+
+    began = time.monotonic()
+    chosen = _options(run, given)
+    runner = Runner(run.client_at(run.home.url), chosen, _teller(run.is_json))
+    before = {
+        signal.SIGINT: signal.signal(signal.SIGINT, runner.interrupt),
+        signal.SIGTERM: signal.signal(signal.SIGTERM, runner.terminate),
+        signal.SIGHUP: signal.signal(signal.SIGHUP, runner.terminate),
+    }
+    try:
+        ground = runner.run()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        runner.client.close()
+    return _answer(ground, chosen, time.monotonic() - began)
+
+
+def _options(run: Run, given: Namespace) -> Options:
+    from tenure.agents.running.clis import cli_for
+    from tenure.agents.running.ground import FOREVER, ONCE, UNTIL_EMPTY, Options
+
+    if not 1 <= given.n <= AT_MOST:
+        raise Usage(f"-n {given.n}: from 1 to {AT_MOST}")
+    if given.once and given.until_empty:
+        raise Usage("--once and --until-empty are two ways to end", "give one of them")
+    if given.max_tasks is not None and given.max_tasks < 1:
+        raise Usage(f"--max-tasks {given.max_tasks}: at least 1")
+    cli, extra = cli_for(_agent(run, given))
+    program = cli.found(run.environ)
+    timeout = given.timeout if given.timeout is not None else run.setting("run.timeout")
+    if timeout <= 0 or given.grace < 0:
+        raise Usage("--timeout and --grace are durations above 0")
+    if given.onto and not (given.worktree or given.land):
+        raise Usage("--onto says where a worktree begins and lands", "give --worktree or --land with it")
+    if given.worktree or given.land:
+        from tenure.agents.running.trees import check
+
+        check(run.folder)
+    most = given.max_tasks if not given.once else min(given.n, given.max_tasks or given.n)
+    return Options(
+        cli=cli, program=program, name=given.name or _name(program if cli.type == "generic" else cli.type),
+        home=run.own_home, project=run.project, folder=run.folder, environ=run.environ,
+        slots=min(given.n, most or given.n), extra=extra, model=given.model, filters=filters_of(given),
+        mode=ONCE if given.once else UNTIL_EMPTY if given.until_empty else FOREVER, most_tasks=most, timeout=timeout,
+        lease=given.lease, grace=given.grace, bwrap=_bwrap(run) if given.bwrap else None, prompt=given.prompt,
+        worktree=given.worktree or given.land, land=given.land, onto=given.onto,
+    )  # fmt: skip
+
+
+def _agent(run: Run, given: Namespace) -> str:
+    from tenure.agents.running.clis import KNOWN
+
+    if given.agent:
+        return str(given.agent)
+    value = run.setting("run.agent")
+    if value is None:
+        raise Usage("run: which agent?", f"--agent takes one of {', '.join(KNOWN)}, or a command in quotes")
+    return str(value)
+
+
+def _name(program: str) -> str:
+    base = os.path.splitext(os.path.basename(program))[0]
+    return "".join(c if c.isalnum() or c in "-_." else "-" for c in base)[:60] or "agent"
+
+
+def _bwrap(run: Run) -> str:
+    """The path of bwrap, after it was seen to work: many containers forbid what it needs."""
+    from tenure.agents.running.clis.cli import NoProgram
+    from tenure.agents.running.work import BWRAP
+
+    path = shutil.which("bwrap", path=run.environ.get("PATH"))
+    if path is None:
+        raise NoProgram("--bwrap: bwrap is not installed", "install bubblewrap, or run without --bwrap")
+    tried = subprocess.run([path, *BWRAP, "--", "true"], capture_output=True, text=True, check=False)
+    if tried.returncode != 0:
+        raise NoProgram(f"--bwrap: bwrap does not work here: {tried.stderr.strip()}", "run without --bwrap")
+    return path
+
+
+def _teller(is_json: bool) -> Callable[[str], None]:
+    stream = sys.stderr if is_json else sys.stdout
+
+    def say(text: str) -> None:
+        from tenure.cli.terminal_output import say as say_
+        from tenure.cli.text_format import plain
+
+        with suppress(BrokenPipeError):  # whoever read along has gone; the work goes on
+            say_(f"{time.strftime('%H:%M:%S')} {plain(text)}", stream)
+
+    return say
+
+
+def _answer(ground: Ground, chosen: Options, took: float) -> Answer:
+    from tenure.agents.running.ground import ONCE
+    from tenure.agents.running.runner import summary_of
+
+    value = summary_of(ground, took)
+    told = ", ".join(f"{count} {what}" for what, count in sorted(ground.counts.items())) or "no task"
+    text = f"{told} in {took:.1f} s"
+    code = 0
+    if ground.fatal is not None:
+        is_auth = ground.fatal.error_class == "auth_failure"
+        value["error"] = {"code": (ground.fatal.error_class or "").upper(), "message": ground.fatal.message}
+        text += f"\n{chosen.cli.program} cannot {'sign in' if is_auth else 'work here'}: {ground.fatal.message}"
+        text += "\n  sign it in, then start again" if is_auth else f"\n  see {ground.fatal.transcript}"
+        code = 12 if is_auth else 11
+    elif ground.terminated:
+        value["terminated"] = list(ground.terminated)
+        text += f"\nterminated by an operator: {', '.join(ground.terminated)}"
+        code = 9
+    elif ground.stopping.is_set():
+        code = 130
+    elif chosen.mode == ONCE and not ground.counts:
+        code = 3
+    return Answer(value, text, code)

@@ -1,0 +1,362 @@
+"""`init`, `setup`, `prime`, `hook`: making a store, and telling agents of it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import Namespace
+from typing import TYPE_CHECKING, Any
+
+from tenure.cli.main import Answer, Run, Usage, arg, options
+from tenure.core.errors import NotFound, StoreAway
+
+if TYPE_CHECKING:
+    from tenure.agents.recipes.applying import Change, Standing
+    from tenure.agents.recipes.recipe import Place
+    from tenure.client import Client
+
+LOG = "hook.log"
+LARGEST_LOG = 64 * 1024
+
+
+# --- init ---------------------------------------------------------------------------------------------------
+
+
+@options(
+    arg("--agents", metavar="NAMES", help="also set these up: claude,codex,gemini,opencode,copilot, or all, or none")
+)
+def init(run: Run, given: Namespace) -> Answer:
+    """Make a store here, in `.tenure`: for a git repository at its root, shared by all its worktrees.
+
+    Run again it says what is there and changes nothing. Without --agents nothing outside `.tenure` is touched.
+    """
+    from tenure.agents import founding
+    from tenure.config import DATABASE, without_password
+
+    asked = _named(run, given.agents) if given.agents is not None else None
+    url = run.setting("url")
+    folder = None
+    if url is None:
+        folder = founding.make_folder(founding.place_for(run.folder))
+        url = os.path.join(folder, DATABASE)
+    is_new = not _is_there(run, url)
+    if is_new and folder is not None:
+        if run.settings["project"].origin == "default":
+            run.name_project(founding.named_after(os.path.dirname(folder)))
+        founding.keep_project(folder, run.project)
+    # Whoever makes a store owns it; in one that is there an agent stays an agent.
+    with run.client_at(url, role="owner" if is_new else None, create=is_new) as client:
+        is_new_project = _lacks_project(client) and client.init().outcome == "CREATED"
+    value: dict[str, Any] = {
+        "store": without_password(url), "project": run.project, "made_store": is_new, "made_project": is_new_project,
+    }  # fmt: skip
+    if asked is None:
+        value["found_agents"] = _found(run)
+        return Answer(value, lambda: _welcome(value))
+    done = _set_up(run, asked) if asked else Answer({"agents": []})
+    value["setup"] = done.value
+    return Answer(value, lambda: _welcome(value) + "\n\n" + str(done.text), done.code)
+
+
+def _is_there(run: Run, url: str) -> bool:
+    path = url.removeprefix("sqlite://")
+    if "://" not in path:
+        return os.path.isfile(path)
+    try:
+        run.client_at(url).close()
+    except StoreAway:  # if it cannot be reached at all, making it says so
+        return False
+    return True
+
+
+def _lacks_project(client: Client) -> bool:
+    try:
+        client.tracks()
+    except NotFound:
+        return True
+    return False
+
+
+def _found(run: Run) -> dict[str, str]:
+    from tenure.agents.recipes.finding import found_agents
+
+    return found_agents(_root(run), run.environ)
+
+
+def _welcome(value: dict[str, Any]) -> str:
+    made = "Made" if value["made_store"] else "There already:"
+    also = " and made" if value["made_project"] and not value["made_store"] else ","
+    lines = [f"{made} {value['store']}{also} project {value['project']}."]
+    found = value.get("found_agents")
+    if found:
+        names = ", ".join(f"{name} ({why})" for name, why in found.items())
+        lines += [f"Agents found: {names}.", f"  tenure setup {' '.join(found)}   tells them how to use it"]
+    lines += ['Next:\n  tenure add "a first task"', "  tenure claim", '  tenure done -s "what was done"']
+    return "\n".join(lines)
+
+
+# --- setup --------------------------------------------------------------------------------------------------
+
+
+@options(
+    arg("agents", nargs="*", metavar="AGENT", help="claude, codex, gemini, opencode, copilot (else those found here)"),
+    arg("--check", action="store_true", help="only look: what is active, what is missing, what needs a click"),
+    arg("--print", dest="shows", action="store_true", help="only show what would be written"),
+    arg("--remove", action="store_true", help="take out exactly what was put in"),
+    arg("--global", dest="is_global", action="store_true", help="for all your projects, in your home folder"),
+    arg("--force", action="store_true", help="also what somebody has edited by hand"),
+)
+def setup(run: Run, given: Namespace) -> Answer:
+    """Tell agents of tenure, by files that they read anyway: instructions, a skill, an MCP entry, hooks.
+
+    What else is in those files stays as it is, to the byte. Nothing outside the repository is written without --global.
+    """
+    if given.check + given.shows + given.remove > 1 and not (given.shows and given.remove):
+        raise Usage("setup: one of --check, --print and --remove", "--print --remove shows what would be taken out")
+    asked = _named(run, ",".join(given.agents)) if given.agents else None
+    if given.check:
+        return _check(run, asked, given.is_global)
+    return _set_up(
+        run, asked, is_global=given.is_global, remove=given.remove, shows=given.shows, force=given.force
+    )  # fmt: skip
+
+
+def _named(run: Run, names: str) -> list[str]:
+    """The agents that are meant by `claude,codex`, `all` or `none`."""
+    from tenure.agents.recipes import NAMES
+    from tenure.core.inputs import suggestion
+
+    words = [word for word in names.replace(",", " ").split() if word != "none"]
+    for word in words:
+        if word not in (*NAMES, "all"):
+            raise Usage(f"{run.verb}: no agent {word!r}{suggestion(word, NAMES)}", f"there are: {', '.join(NAMES)}")
+    return list(NAMES) if "all" in words else [name for name in NAMES if name in words]
+
+
+def _root(run: Run) -> str:
+    """The worktree that is set up; the store may be that of another."""
+    from tenure.agents.founding import worktree_of
+
+    return worktree_of(run.folder) or _store_folder(run) or os.path.realpath(run.folder)
+
+
+def _store_folder(run: Run) -> str | None:
+    from tenure.config import find_folder
+
+    folder = find_folder(run.folder)
+    return os.path.dirname(folder) if folder else None
+
+
+def _place(run: Run, is_global: bool) -> Place:
+    from tenure.agents.recipes.finding import start_command
+    from tenure.agents.recipes.recipe import Place
+
+    home = run.environ.get("HOME") or os.path.expanduser("~")
+    return Place(home if is_global else _root(run), home, is_global, start_command(run.environ), run.environ)
+
+
+def _memory_file(run: Run, is_global: bool) -> str:
+    """Beside the store; for the user's own settings, and where there is no store, in the user's state folder."""
+    from tenure.agents.recipes.remembering import NAME
+    from tenure.config import find_folder
+    from tenure.user_state import user_state
+
+    folder = None if is_global else find_folder(run.folder)
+    return os.path.join(folder or user_state(run.environ), NAME)
+
+
+def _check(run: Run, asked: list[str] | None, is_global: bool) -> Answer:
+    from tenure.agents.recipes import applying, by_name, remembering
+    from tenure.agents.recipes.pieces import ACTIVE
+
+    place = _place(run, is_global)
+    there = applying.set_up(place, remembering.load(_memory_file(run, is_global), place.root))
+    names = asked or there
+    standings = applying.standings(place, names, among={*there, *names})
+    gates = [(name, gate) for name in names for gate in by_name(name).gates(place)]
+    value = {
+        "agents": names, "pieces": [s._asdict() for s in standings],
+        "gates": [{"agent": name, "text": g.text, "is_open": g.is_open} for name, g in gates],
+    }  # fmt: skip
+    code = 0 if names and all(s.state == ACTIVE for s in standings) else 7
+    closed = [f"{name}: {gate.text}" for name, gate in gates if not gate.is_open]
+    return Answer(value, lambda: _standing_text(standings, closed, place.root), code)
+
+
+def _standing_text(standings: list[Standing], closed: list[str], root: str) -> str:
+    from tenure.cli.text_format import table
+
+    if not standings:
+        return "No agent is set up here.\n  tenure setup   sets up those that it finds"
+    rows = [(s.agent, s.what, _short(s.path, root), f"{s.state} {s.why}".strip()) for s in standings]
+    text = table(rows, ("agent", "what", "where", "state"))
+    if closed:
+        text += "\n\nStill needs you:\n" + "\n".join(f"  {line}" for line in closed)
+    return text
+
+
+def _short(path: str, root: str) -> str:
+    return os.path.relpath(path, root) if path.startswith(root + os.sep) else path
+
+
+def _set_up(
+    run: Run,
+    asked: list[str] | None,
+    *,
+    is_global: bool = False,
+    remove: bool = False,
+    shows: bool = False,
+    force: bool = False,
+) -> Answer:
+    from tenure.agents.recipes import NAMES, applying, by_name, remembering
+    from tenure.agents.recipes.finding import found_agents
+
+    place = _place(run, is_global)
+    file = _memory_file(run, is_global)
+    memory = remembering.load(file, place.root)
+    there = applying.set_up(place, memory)
+    if not (remove or shows or is_global):
+        _ = run.home  # without a store here the agents would be told of something that is not there
+    if asked is None:
+        asked = there if remove else list(found_agents(place.root, run.environ))
+    if not asked:
+        if remove:
+            return Answer({"agents": [], "files": []}, "No agent is set up here; there is nothing to take out.")
+        raise Usage("setup: no agent found here", f"name one: {', '.join(NAMES)}")
+    agents = [name for name in NAMES if (name in there or name in asked) and not (remove and name in asked)]
+    changes = applying.prepare(place, asked, agents, memory, force=force)
+    if shows:
+        return _shown(changes, place.root)
+    remembered = applying.carry_out(place, changes, agents, memory)
+    remembering.save(file, place.root, remembered)
+    gates = [] if remove else [(name, g) for name in asked for g in by_name(name).gates(place)]
+    standings = [] if remove else applying.standings(place, asked, among=agents)
+    value = {
+        "agents": agents, "command": place.command, "files": [_file_value(c, place.root) for c in changes],
+        "gates": [{"agent": name, "text": g.text, "is_open": g.is_open} for name, g in gates],
+    }  # fmt: skip
+    closed = [f"{name}: {g.text}" for name, g in gates if not g.is_open]
+    problems = [c for c in changes if c.problem]
+    text = [*(_file_line(c, place.root) for c in changes if c.is_needed or c.kept or c.problem)]
+    if not text:
+        text = ["Nothing to take out." if remove else "All of it is there already."]
+    if standings:
+        text += ["", _standing_text(standings, closed, place.root)]
+        if len(place.command) > 1:
+            text += ["", f"`tenure` is not on your PATH: the files name {place.command[0]}, which others may not have."]
+    return Answer(value, "\n".join(text), 8 if problems else 0)
+
+
+def _what(change: Change) -> str:
+    if change.problem:
+        return "left alone"
+    if change.before == change.after:
+        return "unchanged"
+    return "made" if change.before is None else "removed" if change.after is None else "changed"
+
+
+def _file_value(change: Change, root: str) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "path": _short(change.shown, root), "what": _what(change), "problem": change.problem, "kept": change.kept,
+    }  # fmt: skip
+    if change.problem:
+        told["by_hand"] = change.by_hand
+    return {key: value for key, value in told.items() if value}
+
+
+def _file_line(change: Change, root: str) -> str:
+    line = f"{_what(change):<10}  {_short(change.shown, root)}"
+    if change.kept:
+        line += f"\n  its {', '.join(change.kept)} somebody has edited: kept as it is; --force replaces it"
+    if change.problem:
+        line += f"\n  it {change.problem}"
+        if change.by_hand:
+            line += "\n  to do it by hand, add:\n" + "".join(f"    {x}\n" for x in change.by_hand.splitlines())
+    return line
+
+
+def _shown(changes: list[Change], root: str) -> Answer:
+    from difflib import unified_diff
+
+    parts, values = [], []
+    for change in changes:
+        if not change.is_needed:
+            if change.problem or change.kept:
+                parts.append(_file_line(change, root))
+                values.append(_file_value(change, root))
+            continue
+        name = _short(change.shown, root)
+        before, after = ((text or "").splitlines(keepends=True) for text in (change.before, change.after))
+        old = "/dev/null" if change.before is None else f"a/{name}"
+        new = "/dev/null" if change.after is None else f"b/{name}"
+        lines = unified_diff(before, after, old, new)
+        diff = "".join(x if x.endswith("\n") else x + "\n\\ No newline at end of file\n" for x in lines)
+        parts.append(diff.rstrip("\n"))
+        values.append({**_file_value(change, root), "diff": diff})
+    return Answer(values, "\n".join(parts) or "Nothing would change.")
+
+
+# --- prime and hook -----------------------------------------------------------------------------------------
+
+
+@options()
+def prime(run: Run, given: Namespace) -> Answer:
+    """Where you stand: who you are, what you hold, your mail, what is ready. In at most 600 tokens."""
+    from tenure.agents.priming import prime as text_of
+    from tenure.agents.tokens import estimate
+    from tenure.config import NoStore
+
+    try:
+        _ = run.home
+    except NoStore:
+        if run.is_terminal:
+            raise
+        return Answer({"text": "", "tokens": 0})  # in an agent's start-up script: nothing to say about this folder
+    text = text_of(run.client)
+    return Answer({"text": text, "tokens": estimate(text)}, text)
+
+
+@options(
+    arg("event", nargs="?", metavar="EVENT", help="its name, where the payload does not say it"),
+    arg("--from", dest="caller", metavar="AGENT", help="the agent that calls (else recognised)"),
+)
+def hook(run: Run, given: Namespace) -> int:
+    """For the settings of agents, which `tenure setup` writes: answers the event whose JSON comes on stdin.
+
+    It never fails: whatever goes wrong is noted in `.tenure/hook.log`.
+    """
+    import time
+
+    said: dict[str, Any] = {}
+    try:
+        source = getattr(sys.stdin, "buffer", sys.stdin)
+        given_in = "" if sys.stdin.isatty() else source.read()
+        payload = given_in.encode() if isinstance(given_in, str) else given_in
+        from tenure.agents.hooks import Told, answer
+
+        folder = run.folder if given.dir else None
+        told = Told(given.event, given.caller, folder, given.project, given.agent, given.session)
+        said = answer(payload, told, run.environ, run.folder, time.time)
+    except Exception as error:  # noqa: BLE001 an agent must not fail because of its hook
+        _note(run, given.event, error)
+    if said or run.is_json:
+        from tenure.cli.terminal_output import say_json
+
+        say_json(said)
+    return 0
+
+
+def _note(run: Run, event: str | None, error: Exception) -> None:
+    from contextlib import suppress
+
+    with suppress(Exception):
+        import time
+
+        path = os.path.join(run.home.folder, LOG)
+        with open(path, "a", encoding="utf-8") as file:
+            os.fchmod(file.fileno(), 0o600)
+            when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+            file.write(f"{when} hook {event or ''}: {type(error).__name__}: {str(error)[:500]}\n")
+            is_full = file.tell() > LARGEST_LOG
+        if is_full:
+            os.replace(path, path + ".old")

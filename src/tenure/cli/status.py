@@ -1,0 +1,235 @@
+"""`status`: one screen about a project: who leads, who works, how far it is."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from copy import copy
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tenure.cli.main import Answer, Run, arg, options
+from tenure.cli.state_marks import AGENTS, BY_INTEREST, MARKS, bar, in_words
+from tenure.cli.text_format import ago, counted, lasting, moment, plain, shorten, style, table
+from tenure.client.wire import plain as wire
+from tenure.core import lifecycle
+
+if TYPE_CHECKING:
+    from tenure.client import Client
+
+MOST_HELD = 500  # tasks whose progress is looked up
+FORGOTTEN = 24 * 3600 * 1_000_000  # an agent that was not heard of for so long is only counted
+_ORDER = {name: n for n, name in enumerate(("active", "draining", "idle", "stale", "offline"))}
+
+
+class Glance(NamedTuple):
+    """What people see of a project at one look."""
+
+    status: dict[str, Any]
+    held: dict[str, dict[str, Any]]  # by key: tasks that somebody works on
+    tracks: dict[str, str]  # code → name
+
+
+def glance(client: Client) -> Glance:
+    status = client.status()
+    busy = any(status["tasks"].get(state) for state in lifecycle.HELD)
+    held = client.tasks(state=lifecycle.HELD, limit=MOST_HELD) if busy else []
+    names = {track["code"]: track["name"] for track in client.tracks()}
+    return Glance(status, {task["key"]: task for task in held}, names)
+
+
+def elsewhere(client: Client, project: str) -> Client:
+    """The same store and the same speaker, in another project; it is closed with the first."""
+    other = copy(client)
+    other.project = project
+    return other
+
+
+@options(arg("--all-projects", action="store_true", help="every project of the store, one after the other"))
+def status(run: Run, given: Namespace) -> Answer:
+    """One screen: who leads, who works on what, how far each track is, how many tasks stand where.
+
+    With --json an object with leader, agents, tracks, tasks; with --all-projects an array of them.
+    """
+    if not given.all_projects:
+        if run.is_json:
+            return Answer(wire(run.client.status()))
+        return Answer(None, drawn(glance(run.client), is_wide=run.is_terminal))
+    looks = [glance(elsewhere(run.client, name)) for name in sorted(run.client.projects())]
+    text = "\n\n".join(drawn(look, is_wide=run.is_terminal) for look in looks)
+    return Answer(wire([look.status for look in looks]), text or "there is no project in this store")
+
+
+def drawn(look: Glance, *, is_wide: bool) -> str:
+    """The screen as text; `is_wide` draws bars."""
+    told = look.status
+    parts = [headline(told)]
+    parts += [f"{style('Stopped', 'bold', 'red')}  {line}" for line in stops(told)]
+    parts += [f"{style('Waiting', 'bold', 'yellow')}  {line}" for line in waiting(told)]
+    parts += [_agents(look), _tracks(look, is_wide=is_wide)]
+    parts += [f"{style('Tasks', 'bold')}   {tally(told['tasks'])}"]
+    if told.get("validations"):
+        parts += [f"{style('Verdicts', 'bold')}\n" + "\n".join(f"  {line}" for line in verdicts(told))]
+    spent = paid(told.get("usage"))
+    if spent:
+        parts += [f"{style('Usage', 'bold')}   {spent}"]
+    if told.get("budgets"):
+        from tenure.cli.budgets import line
+
+        parts += [f"{style('Budget', 'bold')}\n" + "\n".join(f"  {line(budget)}" for budget in told["budgets"])]
+    return "\n\n".join(part for part in parts if part)
+
+
+def verdicts(told: Mapping[str, Any]) -> list[str]:
+    """What waits for a verdict: of whom, and whether somebody is at it."""
+    lines = []
+    for name, count in told["validations"].items():
+        said = [f"{count['running']} being checked"] if count["running"] else []
+        if count["waiting"]:
+            who = "approve or reject them" if name == "review" else "`run`, `daemon` or `serve` does, where it can"
+            said.append(f"{count['waiting']} waiting ({who})")
+        lines.append(f"{plain(name)}: {', '.join(said)}")
+    return lines
+
+
+def headline(told: Mapping[str, Any]) -> str:
+    return f"{style(told['project'], 'bold')}   {led(told)}"
+
+
+def led(told: Mapping[str, Any]) -> str:
+    """Who leads the project, and who does the store's duties."""
+    said = []
+    for name in ("leader", "coordinator"):
+        one = told.get(name)
+        if one is not None:
+            since = f"{moment(one['since'], told['now'])}, {lasting((told['now'] - one['since']) / 1e6)}"
+            said.append(f"{name} {plain(one['holder'])} (term {one['term']}, since {since})")
+    return "; ".join(said) or "no leader"
+
+
+def stops(told: Mapping[str, Any]) -> list[str]:
+    """Where the line is stopped, and why."""
+    return [
+        plain(f"{'the whole project' if scope == 'project:' else scope.replace(':', ' ', 1)}{why and ': ' + why}")
+        for scope, why in told["stopped"].items()
+    ]
+
+
+def waiting(told: Mapping[str, Any]) -> list[str]:
+    """What would make work by itself, had the store a coordinator."""
+    sources = told["sources"]
+    some = [counted(sources[name], name.removesuffix("s")) for name in ("schedules", "triggers") if sources[name]]
+    some += ["the watch"] if sources["watch"] else []
+    if not some or told.get("coordinator") is not None:
+        return []
+    return [f"{' and '.join(some)}: nothing fires until `tenure daemon` or `tenure serve` runs"]
+
+
+def present(told: Mapping[str, Any]) -> tuple[list[dict[str, Any]], int]:
+    """Agents worth a line, the busy first; and how many others there are."""
+    shown = [
+        agent for agent in told["agents"]
+        if agent["tasks"] or (agent["status"] != "offline" and told["now"] - agent["last_seen"] < FORGOTTEN)
+    ]  # fmt: skip
+    shown.sort(key=lambda agent: (_ORDER.get(agent["status"], 9), agent["name"]))
+    return shown, len(told["agents"]) - len(shown)
+
+
+def work_of(agent: Mapping[str, Any], held: Mapping[str, dict[str, Any]], width: int = 46) -> str:
+    """What the agent works on, and how far it is."""
+    if not agent["tasks"]:
+        return ""
+    key = agent["tasks"][0]
+    task = held.get(key, {})
+    percent = f" {task['percent']} %" if task.get("percent") is not None else ""
+    more = f" (+{len(agent['tasks']) - 1})" if len(agent["tasks"]) > 1 else ""
+    return shorten(key, width - len(percent) - len(more)) + percent + more
+
+
+def _agents(look: Glance) -> str:
+    shown, others = present(look.status)
+    if not look.status["agents"]:
+        return "nobody has worked here yet"
+    now = look.status["now"]
+    rows = [
+        (
+            shorten(a["name"], 24), shorten(a["type"], 12), style(a["status"], AGENTS.get(a["status"], "dim")),
+            work_of(a, look.held) or None, ago(a["last_seen"], now),
+        )
+        for a in shown
+    ]  # fmt: skip
+    text = table(rows, ("agent", "type", "status", "task", "heartbeat"))
+    rest = f"{counted(others, 'agent')} not here" if others else ""
+    return "\n".join(part for part in (text, style(rest, "dim")) if part)
+
+
+def _tracks(look: Glance, *, is_wide: bool) -> str:
+    rows = []
+    for code, part in look.status["tracks"].items():
+        counts = (part["completed"], part["in_progress"], part["pending"])
+        drawing = (bar(*counts),) if is_wide else ()
+        rows.append((f"{code} {shorten(look.tracks.get(code, ''), 24)}".rstrip(), *drawing, *counts))
+    return table(rows, ("track", *(("",) if is_wide else ()), "completed", "in progress", "pending"))
+
+
+def tally(counts: Mapping[str, int]) -> str:
+    """Tasks by state, what goes on first."""
+    said = [
+        style(f"{MARKS[state].sign} {counts[state]} {in_words(state)}", MARKS[state].colour)
+        for state in BY_INTEREST
+        if counts.get(state)
+    ]
+    return "  ".join(said) or "none yet: `tenure add` makes one"
+
+
+def paid(usage: Mapping[str, Any] | None) -> str:
+    """What it has cost so far, in one line; empty where nobody has told."""
+    if not usage:
+        return ""
+    said: list[str] = []
+    if usage.get("cost_usd") is not None:
+        said.append(f"${usage['cost_usd']}" + (f" ({usage['unpriced']} unpriced)" if usage.get("unpriced") else ""))
+    read = sum(usage.get(name, 0) for name in ("fresh", "cached", "written"))
+    if read or usage.get("output"):
+        from_cache = f" ({thousands(usage['cached'])} from cache)" if usage.get("cached") else ""
+        said.append(f"{thousands(read)} tokens in{from_cache}, {thousands(usage.get('output', 0))} out")
+    if usage.get("duration"):
+        said.append(f"{lasting(usage['duration'])} of compute")
+    return ", ".join(said)
+
+
+def thousands(count: int) -> str:
+    """`950`, `12.3 k`, `4.1 M`."""
+    for size, unit in ((1_000_000, "M"), (1_000, "k")):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return str(count)
+
+
+@options(
+    arg(
+        "--by", choices=("task", "agent", "model", "session"), default="task", help="added up for each of these (task)"
+    ),
+    arg("--limit", type=int, default=20, metavar="N", help="the dearest N (20)"),
+)
+def usage(run: Run, given: Namespace) -> Answer:
+    """Tokens and money that agents have reported, the dearest first. What came late is in it, and named."""
+    spent = run.client.spent(given.by, given.limit)
+    return Answer(wire(spent), lambda: _spent(spent, given.by))
+
+
+def _cost(row: Mapping[str, Any]) -> str | None:
+    """With a sign where some of it is by the table of prices, and not by the agent's word."""
+    if row["cost_usd"] is None:
+        return None
+    return f"{'≈ ' if row.get('computed_usd') else ''}${row['cost_usd']}"
+
+
+def _spent(spent: Sequence[Mapping[str, Any]], by: str) -> str:
+    rows = [
+        (
+            shorten(str(row[by]), 50), _cost(row),
+            *(thousands(row[name]) for name in ("fresh", "cached", "output")), "some" if row.get("late") else None,
+        )
+        for row in spent
+    ]  # fmt: skip
+    return table(rows, (by, "cost", "fresh", "cached", "output", "late")) or "nobody has reported any usage"

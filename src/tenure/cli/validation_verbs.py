@@ -1,0 +1,155 @@
+"""Checking results: the verdict that `done` waits for; `approve`, `reject`; and `trust`, which lets commands be run."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from tenure.cli.main import Answer, Run, Usage, answered, arg, options
+from tenure.cli.option_kinds import contents
+from tenure.cli.terminal_output import asked
+from tenure.core.outcomes import Outcome
+
+if TYPE_CHECKING:
+    from tenure.agents.validating import Validating
+
+TASK = arg("task", help="which one: id, key, short key or an unambiguous beginning")
+
+
+def verdict_here(run: Run, submitted: Outcome) -> Outcome:
+    """The verdict on what was just handed in, if it can be found here; else what it waits for."""
+    from tenure.agents.examining import Examiner, tools_for, verdict_outcome
+    from tenure.core.records import replace
+
+    assert submitted.validation is not None
+    examiner = Examiner(run.client, tools_for(run.folder, run.environ))
+    examined = examiner.examine_task(submitted.validation["key"])
+    if isinstance(examined, str):
+        return replace(submitted, hint=examined)
+    return verdict_outcome(submitted, examined)
+
+
+def validating_of(run: Run, say: Callable[[str], object]) -> Validating:
+    """A thread that checks what waits in the store's projects; the folder here is that of this run's own."""
+    from tenure.agents.examining import tools_for
+    from tenure.agents.validating import Validating
+
+    client = run.client
+    return Validating(client, lambda: tools_for(run.folder, run.environ), client.projects, say=say)
+
+
+@options(TASK, arg("-m", "--note", type=contents, default="", metavar="TEXT", help="what you think of it"))
+def approve(run: Run, given: Namespace) -> Answer:
+    """The result that waits for a verdict is good: the task is completed.
+
+    A person's word stands for any validator's; an agent may review what another one made, where a review is asked for.
+    """
+    return answered(run.client.approve(given.task, given.note))
+
+
+@options(TASK, arg("-m", "--reason", type=contents, required=True, metavar="TEXT", help="what to mend"))
+def reject(run: Run, given: Namespace) -> Answer:
+    """The result is not good: the attempt has failed, and the reason is there for whoever tries again."""
+    return answered(run.client.reject(given.task, given.reason))
+
+
+@options(
+    arg("--show", action="store_true", help="only say what there is, and whether it is allowed"),
+    arg("--revoke", action="store_true", help="allow nothing of it any more"),
+    arg("--list", action="store_true", help="every file of which you have allowed something"),
+    arg("-y", "--yes", action="store_true", help="do not ask; without a terminal nothing is asked"),
+)
+def trust(run: Run, given: Namespace) -> Answer:
+    """Allow what this repository brought and what is risky, exactly as it is now, for you alone.
+
+    That is: commands, an agent to start, a server to talk to, settings of `serve`, in tenure.toml and in a
+    .tenure/config.toml that is not your own; and a store that git tracks. Until then none of it counts, and a change
+    does not count before you have allowed it. It is shown before you are asked; --show only shows it.
+    """
+    from tenure.trust.grants import Trusted
+    from tenure.user_state import user_state
+
+    if given.show + given.revoke + given.list > 1:
+        raise Usage("trust: --show, --revoke and --list are three questions", "give one of them")
+    trusted = Trusted(user_state(run.environ))
+    if given.list:
+        known = trusted.listed()
+        return Answer({"trusted": sorted(known)}, "\n".join(sorted(known)) or "you have allowed nothing")
+    files = _risky(run)
+    if given.show:
+        return _shown(trusted, files)
+    _check_owner(run)
+    if given.revoke:
+        was = [path for path in files if trusted.forget(path)]
+        said = [f"{path}: nothing of it {'is allowed any more' if path in was else 'was allowed'}" for path in files]
+        return Answer({"files": list(files), "trusted": False, "changed": bool(was)}, "\n".join(said))
+    return _allowed(run, trusted, files, asks=not given.yes)
+
+
+def _allowed(run: Run, trusted: Any, files: Mapping[str, dict[str, Any]], *, asks: bool) -> Answer:
+    from tenure.trust.grants import changes, without_secrets
+
+    known = trusted.listed()
+    lines = {path: changes(known.get(path, {}), section) for path, section in files.items()}
+    text = "\n".join(line for path, section in files.items() for line in _lines(path, section, lines[path]))
+    told = [{"file": path, "changes": list(lines[path]), "has": without_secrets(files[path])} for path in files]
+    value = {"trusted": True, "files": told}
+    if not any(files.values()):
+        return Answer(value, text)
+    if asks and run.is_terminal and not run.is_json and sys.stdin.isatty() and not asked(f"{text}\nAllow this?"):
+        return Answer({**value, "trusted": False}, "nothing was allowed")
+    for path, section in files.items():
+        trusted.trust(path, section)
+    return Answer(value, f"{text}\nallowed as it is now, for you alone")
+
+
+def _lines(path: str, section: dict[str, Any], lines: Iterable[str]) -> list[str]:
+    if not section:
+        return [f"{path}: has nothing that needs it"]
+    return [f"{path}:", *(f"  {line}" for line in lines or ("no change",))]
+
+
+def _risky(run: Run) -> dict[str, dict[str, Any]]:
+    """What here needs the user's word: each file's real path, and its risky part."""
+    import os
+
+    from tenure.config import DATABASE, LOCAL, STORE_SECTION, find_folder, shared_file
+    from tenure.core.errors import NotFound
+    from tenure.trust.grants import read_section
+    from tenure.trust.ownership import why_store_foreign
+
+    shared, folder = shared_file(run.folder), find_folder(run.folder)
+    found = {os.path.realpath(shared): read_section(shared)} if shared else {}
+    if folder is not None:
+        local, store = os.path.join(folder, LOCAL), os.path.join(folder, DATABASE)
+        if os.path.isfile(local) and (section := read_section(local)):
+            found[local] = section
+        if why_store_foreign(store) is not None:
+            found[store] = dict(STORE_SECTION)
+    if not found:
+        raise NotFound(f"there is nothing in {run.folder} or above that needs to be allowed", "tenure.toml would be it")
+    return found
+
+
+def _shown(trusted: Any, files: Mapping[str, dict[str, Any]]) -> Answer:
+    from tenure.trust.grants import Untrusted, changes, without_secrets
+
+    told, text = [], []
+    for path, section in files.items():
+        try:
+            trusted.check(path, section)
+            is_trusted, why = True, "allowed as it is now" if section else "has nothing that needs it"
+        except Untrusted as error:
+            is_trusted, why = False, error.message.removeprefix(f"{path}: ").partition("; it has")[0]
+        told.append({"file": path, "trusted": is_trusted, "why": why, "has": without_secrets(section)})
+        text += [f"{path}: {why}", *(f"  {line[2:]}" for line in changes({}, section))]
+    return Answer({"trusted": all(one["trusted"] for one in told), "files": told}, "\n".join(text))
+
+
+def _check_owner(run: Run) -> None:
+    if run.who.role != "owner":
+        from tenure.core.errors import NotAllowed
+
+        raise NotAllowed("trust: is for the person whose machine it is", "ask a person to do it")

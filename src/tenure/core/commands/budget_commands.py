@@ -1,0 +1,36 @@
+"""Budgets."""
+
+from __future__ import annotations
+
+from tenure.core.commands.command import Command
+
+
+class SetBudget(Command, frozen=True, kw_only=True, tag="set_budget"):
+    """Make a budget, or change it; what is left out stays as it is. One of `usd` and `tokens` says how much there is.
+
+    `scope` is `tenant`, `project`, `dag:ID`, `task:KEY` or `agent:NAME`.
+    """
+
+    scope: str = "project"
+    usd: str | None = None  # a decimal text
+    tokens: int | None = None
+    default_estimate: str | None = None  # what a task reserves that says nothing of its size; in the budget's currency
+    period: str | None = None  # day, week, month: it begins anew with each; once: it does not
+    zone: str | None = None  # where days begin, as in Europe/Berlin
+    begins_at: int | None = None  # of one that is not repeated: when it runs
+    ends_at: int | None = None
+    throttle: bool | None = None  # space claims out while it would be used up within a week
+
+
+class RemoveBudget(Command, frozen=True, kw_only=True, tag="remove_budget"):
+    """The scope may spend what it likes from now on."""
+
+    scope: str = "project"
+
+
+class MoveBudget(Command, frozen=True, kw_only=True, tag="move_budget"):
+    """Give a part of one budget that is neither spent nor reserved to another."""
+
+    source: str
+    target: str
+    amount: str  # in the currency of both

@@ -1,0 +1,105 @@
+"""Making work: tasks, plans, edges."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from tenure.core.commands.command import Command
+from tenure.core.records import RetryWords
+
+if TYPE_CHECKING:  # either may be given; what comes as JSON may use the words of both
+    from tenure.core.records import RetryPolicy as Retry
+else:
+    Retry = RetryWords
+
+
+class Dependency(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    task: str  # key, id, or a name in the same plan
+    on_failure: str = "block"
+
+
+class NewTask(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A task to be made. `name` is its local name in a plan or spawn; `parent` makes it a subtask."""
+
+    title: str
+    name: str | None = None
+    key: str | None = None
+    track: str | None = None
+    type: str = "code"
+    description: str = ""
+    tags: tuple[str, ...] = ()
+    metadata: dict[str, Any] = {}
+    spec: dict[str, Any] = {}
+    constraints: dict[str, Any] = {}
+    output: dict[str, Any] = {}
+    priority: int | str = 50
+    boost: float | None = None  # points a minute; None: the project's
+    deadline: int | None = None
+    deadline_in: float | None = None  # seconds from the store's now, in place of `deadline`
+    not_before: int | None = None
+    not_before_in: float | None = None  # as `deadline_in`
+    depends_on: tuple[Dependency | str, ...] = ()
+    parent: str | None = None
+    max_attempts: int = 3
+    retry: Retry = RetryWords()
+    touches: tuple[str, ...] = ()
+    on_lost: str = "retry"
+    idempotency_key: str | None = None
+    draft: bool = False
+
+
+class Add(Command, frozen=True, kw_only=True, tag="add"):
+    """One task, in a dag of its own."""
+
+    task: NewTask
+
+
+class NewTrack(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    code: str
+    name: str
+    purpose: str = ""
+
+
+class Template(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Tasks with gaps in their texts, such as `{event.key}`; several become a dag of that title."""
+
+    tasks: tuple[NewTask, ...]
+    title: str = ""
+    deadline_in: float | None = None  # seconds from the tick or event, for every task
+
+
+class Plan(Command, frozen=True, kw_only=True, tag="plan"):
+    """A dag in one atomic operation; `name` makes it a plan that can be applied again."""
+
+    tasks: tuple[NewTask, ...]
+    title: str = ""
+    name: str | None = None
+    prune: bool = False
+    tracks: tuple[NewTrack, ...] = ()  # made with the tasks where they are new; that part needs the role admin
+    dry_run: bool = False  # say what would happen, and take it back
+    on_end: dict[str, Template] = {}  # completed, failed, cancelled → what the dag's end makes
+    budget: str | None = None  # dollars that the dag may cost; where it is new or another, that needs the role admin
+
+
+class Link(Command, frozen=True, kw_only=True, tag="link"):
+    """`task` shall wait for `needs`."""
+
+    task: str
+    needs: str
+    on_failure: str = "block"
+
+
+class Unlink(Command, frozen=True, kw_only=True, tag="unlink"):
+    """`task` waits for `needs` no more."""
+
+    task: str
+    needs: str
+
+
+class Publish(Command, frozen=True, kw_only=True, tag="publish"):
+    """Put a draft, or all drafts of a dag, into the graph."""
+
+    task: str | None = None
+    dag: str | None = None

@@ -1,0 +1,33 @@
+"""Keys, of the store as a whole."""
+
+from __future__ import annotations
+
+from tenure.core.commands.command import Command
+
+
+class CreateKey(Command, frozen=True, kw_only=True, tag="create_key"):
+    """An API key. Its secret is in the answer, this once."""
+
+    project: str = ""
+    name: str
+    role: str = "agent"
+    user: str | None = None  # whom it is put down to; None: the name
+    agent: str | None = None  # of an agent's key: the one agent that it may speak for
+    projects: tuple[str, ...] = ()  # empty: all
+    capabilities: tuple[str, ...] = ()  # beyond the role; `checker`: it may take and judge validations
+    expires_in: float | None = None  # seconds; None: never
+
+
+class RotateKey(Command, frozen=True, kw_only=True, tag="rotate_key"):
+    """A new secret for a key, which lives as long again; the secret before is good for `grace` seconds more."""
+
+    project: str = ""
+    key: str
+    grace: float = 3600.0
+
+
+class RevokeKey(Command, frozen=True, kw_only=True, tag="revoke_key"):
+    """A key is void from now on, and for ever."""
+
+    project: str = ""
+    key: str

@@ -1,0 +1,120 @@
+"""Budgets: how much there is, what is left of it, where it leads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, NotRequired, TypedDict
+
+from msgspec import Meta
+
+from tenure.core.budgets import CONTINUE, CURRENCIES, PERIODS, SCOPES, THROTTLE
+from tenure.core.views.view_values import Instant
+
+Amount = Annotated[str | int, Meta(description="dollars as a decimal text, or tokens as a number")]
+Currency = Annotated[str, Meta(extra_json_schema={"enum": list(CURRENCIES)})]
+
+
+class AlertView(TypedDict):
+    """A threshold that is passed; listed until what is spent is below it again."""
+
+    budget: str
+    level: Annotated[int, Meta(description="per cent of what is allocated")]
+    percent: Annotated[int, Meta(description="per cent that are spent now")]
+    message: str
+    since: Instant
+
+
+class BudgetView(TypedDict):
+    """What a scope may spend."""
+
+    id: Annotated[str, Meta(description="`tenant`, `project`, `dag:ID`, `task:ID` or `agent:NAME`")]
+    scope: Annotated[str, Meta(extra_json_schema={"enum": list(SCOPES)})]
+    task: NotRequired[Annotated[str, Meta(description="its key, of a task's budget")]]
+    currency: Currency
+    allocated: Amount
+    consumed: Annotated[Amount, Meta(description="spent in this period")]
+    reserved: Annotated[Amount, Meta(description="held by claims that live")]
+    remaining: Annotated[Amount, Meta(description="neither spent nor reserved; below nought after an overrun")]
+    percent: Annotated[int, Meta(description="per cent that are spent")]
+    default_estimate: Amount
+    period: Annotated[str, Meta(extra_json_schema={"enum": list(PERIODS)})] | None
+    zone: str
+    begins_at: Instant | None
+    ends_at: Instant | None
+    since: Annotated[Instant, Meta(description="when this period began")]
+    until: Annotated[Instant | None, Meta(description="when the next one begins")]
+    throttle: bool
+    next_claim_at: Annotated[Instant | None, Meta(description="throttled: nothing is reserved before")]
+    alerts: Sequence[AlertView]
+    created_at: Instant
+    created_by: str
+
+
+class BurnView(TypedDict):
+    """What was spent in one hour."""
+
+    at: Instant
+    spent: Amount
+
+
+class BudgetInFull(BudgetView):
+    """With what was spent hour by hour in the last week, oldest first; hours without any are left out."""
+
+    burn: Sequence[BurnView]
+
+
+class ShortfallView(TypedDict):
+    """What all open tasks will probably take, against what is left."""
+
+    tasks: int
+    estimate: Amount
+    remaining: Amount
+    shortfall: Annotated[Amount, Meta(description="what is missing; nought where there is enough")]
+    counted: Annotated[int, Meta(description="tasks that were looked at; the others count as tasks of unknown size")]
+
+
+class ProjectionView(TypedDict):
+    """Where a budget leads as it went so far."""
+
+    budget: str
+    currency: Currency
+    allocated: Amount
+    consumed: Amount
+    reserved: Amount
+    remaining: Amount
+    last_day: Annotated[Amount, Meta(description="spent a day, as the last 24 hours went")]
+    last_week: Annotated[Amount, Meta(description="spent a day, as the last 7 days went")]
+    days_left: float | None
+    exhausted_at: Instant | None
+    advice: Annotated[str, Meta(extra_json_schema={"enum": [CONTINUE, THROTTLE]})]
+    open_tasks: ShortfallView | None
+
+
+class ShortageView(TypedDict):
+    """Which budget does not allow something, and what can be done about it."""
+
+    scope: str
+    currency: Currency
+    wanted: NotRequired[Amount]
+    missing: NotRequired[Amount]
+    throttled: NotRequired[bool]
+    recommendation: str
+
+
+class RoomView(TypedDict):
+    """What can be reserved in one budget."""
+
+    budget: str
+    currency: Currency
+    headroom: Amount
+
+
+class HeadroomView(TypedDict):
+    """Whether an agent could claim anything as far as budgets go, and if not, why and until when."""
+
+    ok: bool
+    budgets: Sequence[RoomView]
+    reason: NotRequired[str]
+    recommendation: NotRequired[str]
+    retry_at: NotRequired[Instant]
+    retry_in: NotRequired[Annotated[float, Meta(description="seconds until then")]]

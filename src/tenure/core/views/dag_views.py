@@ -1,0 +1,131 @@
+"""Dags, plans and dead letters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, TypedDict
+
+from msgspec import Meta
+
+from tenure.core.views.usage_views import UsageView
+from tenure.core.views.view_values import Instant, OnFailure, State
+
+
+class DagEntry(TypedDict):
+    """A dag with counts of where its tasks stand."""
+
+    project: str
+    id: str
+    title: str
+    plan: str | None
+    run: int
+    status: str
+    total: int
+    live: int
+    blocked: int
+    completed: int
+    cancelled: int
+    dead: int
+    fired: Sequence[str]
+    created_by: str
+    created_at: Instant
+    ended_at: Instant | None
+    on_end: Annotated[dict[str, Any], Meta(description="status → template of what its end triggers")]
+
+
+class DagTask(TypedDict):
+    """A node of a dag."""
+
+    id: str
+    key: str
+    state: State
+    title: str
+    agent: str | None
+
+
+class DagEdge(TypedDict):
+    """`task` waits for `needs`."""
+
+    task: str
+    needs: str
+    on_failure: OnFailure
+
+
+class DagView(DagEntry):
+    """A dag with its tasks, edges and critical path."""
+
+    roots: Sequence[str]
+    leaves: Sequence[str]
+    tasks: Sequence[DagTask]
+    edges: Sequence[DagEdge]
+    critical_path: Sequence[str]
+
+
+class PlannedNeed(TypedDict):
+    """A dependency, as a plan states it."""
+
+    id: str
+    key: str
+    on_failure: OnFailure
+    subtask: bool
+    is_met: bool
+
+
+class PlannedTask(TypedDict):
+    """A task in the terms in which it was asked for; `fields` are those of a task to be made."""
+
+    id: str
+    key: str
+    track: str
+    state: State
+    parent: str | None
+    parent_key: str | None
+    name: str | None
+    fields: dict[str, Any]
+    depends_on: Sequence[PlannedNeed]
+
+
+class PlanView(TypedDict):
+    """A group of tasks that can be written down and applied again."""
+
+    id: str | None
+    title: str
+    plan: str | None
+    on_end: Annotated[dict[str, Any], Meta(description="status → template of what the dag's end triggers")]
+    tasks: Sequence[PlannedTask]
+
+
+class FailedAttempt(TypedDict):
+    """One attempt, as its dead letter tells of it."""
+
+    generation: int
+    attempt: int
+    agent: str
+    session: str
+    reason: str | None
+    error_class: str | None
+    error: str | None
+    counted: bool
+    duration: Annotated[float, Meta(description="seconds")]
+    usage: UsageView | None
+
+
+class DeadLetterView(TypedDict):
+    """A task that ran out of attempts, with all of them."""
+
+    project: str
+    id: str
+    task: str
+    key: str | None
+    run: int
+    dag: str
+    error_class: str
+    error: str
+    history: Sequence[FailedAttempt]
+    usage: Annotated[UsageView | None, Meta(description="of all these attempts")]
+    poison_pill: bool
+    dead_lettered_at: Instant
+    reviewed_by: str | None
+    reviewed_at: Instant | None
+    resolution: str | None
+    note: str | None

@@ -1,0 +1,106 @@
+"""How the work flows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, TypedDict
+
+from msgspec import Meta
+
+from tenure.core.views.view_values import Instant, State
+
+
+class DepthView(TypedDict):
+    """How many tasks stood where."""
+
+    waiting: int
+    ready: int
+    held: int
+    paused: int
+    dead: int
+
+
+class StepView(TypedDict):
+    """What happened in one stretch of time, and how many tasks stood where at its end."""
+
+    at: Instant
+    depth: DepthView
+    created: int
+    claimed: int
+    completed: int
+    failed: int
+    dead_lettered: int
+    lost: int
+
+
+class SpreadView(TypedDict):
+    """Seconds: the middle one, that which 95 of 100 stay within, and the longest."""
+
+    count: int
+    median: float
+    p95: float
+    longest: float
+
+
+class OldestView(TypedDict):
+    """The task that has stood in a state for longest."""
+
+    state: State
+    key: str
+    created_at: Instant
+    since: Instant
+
+
+class BusyView(TypedDict):
+    """What an agent did; `busy` is how many tasks it held on average."""
+
+    agent: str
+    busy: float
+    claimed: int
+    completed: int
+    failed: int
+    lost: int
+
+
+class OverviewView(TypedDict):
+    """How the work has flowed. Where the log is too long to be read back as far as was asked, `is_whole` is false."""
+
+    project: str
+    now: Instant
+    since: Instant
+    is_whole: bool
+    step: Annotated[float, Meta(description="seconds of each step")]
+    steps: Sequence[StepView]
+    waits: SpreadView | None
+    durations: SpreadView | None
+    oldest: Sequence[OldestView]
+    agents: Sequence[BusyView]
+
+
+class MoneyView(TypedDict):
+    """A project's budget, in whole dollars or tokens and their parts."""
+
+    currency: str
+    allocated: float
+    spent: float
+    reserved: float
+
+
+class GaugesView(TypedDict):
+    """How much stands where in one project, or in all that are not told apart."""
+
+    project: str
+    depth: Annotated[dict[str, dict[str, int]], Meta(description="state → tier → how many tasks")]
+    completed: int
+    overdue: int
+    overdue_retries: int
+    oldest_ready: Annotated[float, Meta(description="seconds")]
+    clock_behind: Annotated[float, Meta(description="seconds that the clock is behind the store's time")]
+    agents: Annotated[dict[str, int], Meta(description="status → how many agents")]
+    budget: Annotated[MoneyView | None, Meta(description="the project's own; None where it has none")]
+    readers: Annotated[
+        dict[str, float],
+        Meta(
+            description="reader of the log → seconds since the first event that it has not passed; 0: it has passed all"
+        ),
+    ]

@@ -1,0 +1,229 @@
+"""Tasks, their results and their lineage."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, NotRequired, TypedDict
+
+from msgspec import Meta
+
+from tenure.core.views.usage_views import UsageView
+from tenure.core.views.validation_views import ValidationView
+from tenure.core.views.view_values import Instant, OnFailure, State, Tier
+
+
+class LastErrorView(TypedDict):
+    """How the last attempt that failed did so."""
+
+    error_class: str
+    message: str
+    generation: int
+    at: Instant
+
+
+class AnswerView(TypedDict):
+    """What a person has answered to a holder's question."""
+
+    question: str | None
+    answer: str
+    by: str
+    at: Instant
+
+
+class PauseView(TypedDict):
+    """One cause of a pause: person, budget, question, review, drain or lost."""
+
+    cause: str
+    reason: str
+    at: NotRequired[Instant]
+    by: NotRequired[str]
+    source: NotRequired[Annotated[str, Meta(description="of a budget: its id")]]
+    until: NotRequired[Instant]
+
+
+class CancelledView(TypedDict):
+    """Why it was cancelled: person, cascade, parent, undo or prune."""
+
+    cause: str
+    reason: str
+    by: NotRequired[str]
+    source: NotRequired[Annotated[str, Meta(description="of a cascade or a parent: that task's id")]]
+
+
+class TaskView(TypedDict):
+    """A task as it stands. Fields that are not set are left out."""
+
+    id: str
+    key: str
+    ref: str
+    title: str
+    description: NotRequired[str]
+    track: str
+    type: str
+    state: State
+    dag: str
+    parent: NotRequired[str]
+    run: int
+    generation: int
+    attempts: int
+    max_attempts: int
+    priority: Annotated[int, Meta(ge=0, le=100)]
+    tier: Tier
+    tags: NotRequired[Sequence[str]]
+    agent: NotRequired[str]
+    session: NotRequired[str]
+    claimed_at: NotRequired[Instant]
+    lease_until: NotRequired[Instant]
+    percent: NotRequired[int]
+    step: NotRequired[str]
+    reason: NotRequired[Annotated[str, Meta(description="why it is paused or cancelled, in one text")]]
+    pauses: NotRequired[Annotated[tuple[PauseView, ...], Meta(description="each cause that holds it back")]]
+    cancelled: NotRequired[CancelledView]
+    answers: NotRequired[Sequence[AnswerView]]
+    retry_at: NotRequired[Instant]
+    last_error: NotRequired[LastErrorView]
+    deadline: NotRequired[Instant]
+    not_before: NotRequired[Instant]
+    offer_to: NotRequired[str]
+    offer_until: NotRequired[Instant]
+    unmet: Annotated[int, Meta(description="dependencies that are not met yet")]
+    work_product: NotRequired[str]
+    metadata: NotRequired[dict[str, Any]]
+    spec: NotRequired[dict[str, Any]]
+    constraints: NotRequired[dict[str, Any]]
+    output: NotRequired[dict[str, Any]]
+    touches: NotRequired[Sequence[str]]
+    created_by: str
+    created_at: Instant
+    updated_at: Instant
+    ready_at: NotRequired[Instant]
+    started_at: NotRequired[Instant]
+    completed_at: NotRequired[Instant]
+    failed_at: NotRequired[Instant]
+    dead_lettered_at: NotRequired[Instant]
+    archived_at: NotRequired[Instant]
+    version: Annotated[int, Meta(description="grows with every change; an update may name it in If-Match")]
+
+
+class NeedView(TypedDict):
+    """A task that another depends on."""
+
+    key: str
+    state: State
+    on_failure: OnFailure
+    met: bool
+
+
+class RefusedView(TypedDict):
+    """A result that was handed in, without what is in it."""
+
+    id: str
+    run: int
+    generation: int
+    session: str
+    agent: str
+    submitted_at: Instant
+    accepted: bool
+    reason: str
+    summary: str
+    size: int
+    late: bool
+    work_lost: bool
+    work_product_ref: str | None
+
+
+class ResultView(RefusedView):
+    """A result that was handed in, accepted or refused."""
+
+    data: Any
+
+
+class CheckpointView(TypedDict):
+    """What a holder left for whoever goes on."""
+
+    data: dict[str, Any]
+    generation: int
+    agent: str
+    at: Instant
+
+
+class LandingView(TypedDict):
+    """What a claim was about to put on a branch."""
+
+    generation: int
+    run: int
+    agent: str
+    branch: str
+    old: str
+    new: str
+    at: Instant
+
+
+class ArtifactView(TypedDict):
+    """A named output that a claim has put."""
+
+    name: str
+    type: str
+    size: int
+    digest: Annotated[str, Meta(description="SHA-256 of its bytes")]
+    generation: int
+    run: int
+    agent: str
+    at: Instant
+    ref: Annotated[str, Meta(description="how `context_refs` name it: `artifact:TASK/NAME`")]
+
+
+class TaskInFull(TaskView):
+    """Everything about a task but its log."""
+
+    depends_on: Sequence[NeedView]
+    blocked_by: Sequence[str]
+    blocks: Sequence[str]
+    subtasks: Sequence[str]
+    result: NotRequired[ResultView]
+    checkpoint: NotRequired[CheckpointView]
+    usage: NotRequired[UsageView]
+    landings: NotRequired[Sequence[LandingView]]
+    validation: NotRequired[ValidationView]
+    artifacts: NotRequired[Sequence[ArtifactView]]
+
+
+class StateLine(TypedDict):
+    """Where a named task stands; without a state there is none, and `outcome` says why."""
+
+    name: str
+    outcome: str
+    id: NotRequired[str]
+    key: NotRequired[str]
+    state: NotRequired[State]
+    generation: NotRequired[int]
+    agent: NotRequired[str | None]
+    version: NotRequired[int]
+
+
+class HistoryEntry(TypedDict):
+    """One generation of a task: who held it, how that ended, and every submission that was refused."""
+
+    generation: int
+    run: int
+    attempt: int
+    session: str
+    agent: str
+    user: str | None
+    acquired_at: Instant
+    released_at: Instant | None
+    state: Annotated[str, Meta(extra_json_schema={"enum": ["active", "released", "expired", "superseded", "error"]})]
+    release_reason: str | None
+    renewals: int
+    metadata: Annotated[dict[str, Any], Meta(description="what the claimer said of itself")]
+    counted: bool
+    result_accepted: bool | None
+    work_product_ref: str | None
+    error_class: str | None
+    error: str | None
+    refused: Sequence[RefusedView]
+    usage: UsageView | None
+    landings: Sequence[LandingView]  # newest first
+    landing: LandingView | None  # the last of them
+    validation: ValidationView | None
+    artifacts: Sequence[ArtifactView]

@@ -1,0 +1,160 @@
+"""Agents, mail, API keys, reservations, processes and sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, NotRequired, TypedDict
+
+from msgspec import Meta
+
+from tenure.core import reservations, roles, team
+from tenure.core.views.view_values import Instant
+
+
+class AgentView(TypedDict):
+    """A worker, and what it holds."""
+
+    name: str
+    type: str
+    status: Annotated[str, Meta(extra_json_schema={"enum": ["offline", "draining", "stale", "active", "idle"]})]
+    capabilities: Sequence[str]
+    models: Sequence[str]
+    tracks: Sequence[str]
+    region: str | None
+    max_concurrent_tasks: int | None
+    health: Annotated[str, Meta(extra_json_schema={"enum": list(team.HEALTH)})]
+    tasks: Sequence[str]
+    last_seen: Instant
+    registered_at: Instant
+    cool_until: Instant | None
+    host: str | None
+    pid: int | None
+    draining: bool
+    terminated_at: Instant | None
+    terminated_for: str | None
+
+
+# `from` is no name for a field of a class.
+_Mail = TypedDict(
+    "_Mail",
+    {
+        "id": str,
+        "from": str,
+        "to": str,
+        "type": Annotated[str, Meta(extra_json_schema={"enum": list(team.MESSAGE_TYPES)})],
+        "text": str,
+        "reply_to": str | None,
+        "sent_at": Instant,
+    },
+)
+
+
+class MessageView(_Mail):
+    """A message as one recipient has it."""
+
+    read_at: Instant | None
+
+
+class MessageEntry(_Mail):
+    """A message with all its recipients, and who of them has read it."""
+
+    recipients: Sequence[str]
+    read_by: Sequence[str]
+
+
+class KeyView(TypedDict):
+    """An API key, without its secret. While `previous_until` lies ahead the secret before the last is good too."""
+
+    id: str
+    name: str
+    role: Annotated[str, Meta(extra_json_schema={"enum": list(roles.ROLES)})]
+    status: Annotated[str, Meta(extra_json_schema={"enum": ["live", "expired", "revoked"]})]
+    user: str | None
+    agent: str | None
+    projects: Sequence[str]
+    capabilities: Sequence[str]
+    created_at: Instant
+    created_by: str
+    used_at: Instant | None
+    rotated_at: Instant | None
+    previous_until: Instant | None
+    expires_at: Instant | None
+    revoked_at: Instant | None
+
+
+class ReservationView(TypedDict):
+    """A hold on something that is not a task. With a claim it has the claim's lease."""
+
+    id: str
+    pattern: str
+    mode: Annotated[str, Meta(extra_json_schema={"enum": list(reservations.MODES)})]
+    agent: str
+    session: str
+    task: str | None
+    until: Instant | None
+
+
+class ProcessView(TypedDict):
+    """A process that holds claims, and the keys of their tasks."""
+
+    host: str
+    boot: str
+    pid: int
+    start: int
+    tasks: Sequence[str]
+
+
+class SessionEntry(TypedDict):
+    """A session; it is over when it has an end."""
+
+    id: str
+    agent: str
+    user: str | None
+    created_at: Instant
+    last_activity: Instant
+    ended_at: Instant | None
+
+
+class OwnClaim(TypedDict):
+    """A claim of one agent in one session: it lives, or it ended without the agent's own word."""
+
+    task: str
+    key: str
+    ref: str
+    generation: int
+    state: str
+    reason: str | None
+    released_at: Instant | None
+
+
+class Remembered(TypedDict):
+    """A line of a session's memory."""
+
+    what: str
+    time: NotRequired[Instant]
+    task: str | None
+    track: NotRequired[str | None]
+    generation: int | None
+    agent: str | None
+    outcome: NotRequired[str | None]
+    work_product: NotRequired[str | None]
+    details: NotRequired[dict[str, Any]]
+    count: NotRequired[int]
+
+
+class TrackProgress(TypedDict):
+    """How far a track is."""
+
+    completed: int
+    in_progress: int
+    pending: int
+
+
+class SessionView(SessionEntry):
+    """What a session claimed, did and lost."""
+
+    is_over: bool
+    task_log: Sequence[Remembered]
+    active_claims: Sequence[str]
+    completed: Sequence[str]
+    track_progress: dict[str, TrackProgress]

@@ -1,0 +1,47 @@
+"""A plan made true in a project: tracks and tasks in one transaction, or nothing.
+
+Applied again, a plan changes what nobody has claimed yet and reports the rest; the engine does that. A time that was
+said relative to now (`deadline: 3d`) counts from the day the task was made: applied again, it stays what it was.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tenure.client import Client
+from tenure.core.commands import NewTask
+from tenure.core.errors import InvalidInput
+from tenure.core.outcomes import Outcome
+from tenure.core.records import replace
+from tenure.plans.check import own_tasks
+from tenure.plans.files import PlanFile, name_for
+
+
+def apply(
+    client: Client, plan: PlanFile, *, name: str | None = None, prune: bool = False, dry_run: bool = False
+) -> Outcome:
+    """Make the plan, or bring the project up to it. `missing`, `left` and `changed` of the outcome tell what was done.
+
+    A plan without a name gets its file's. Whatever is refused leaves nothing behind, no track and no task; a dry run
+    answers in the same way and stores nothing.
+    """
+    named = name or plan.name or name_for(plan.path)
+    if named is None:
+        raise InvalidInput("the plan has no name, by which it is known when it is applied again", "add `name:` to it")
+    tasks = _settled(client, plan, named)
+    return client.plan(
+        tasks, title=plan.title, name=named, prune=prune, tracks=plan.tracks, dry_run=dry_run, on_end=plan.on_end,
+        budget=plan.budget,
+    )  # fmt: skip
+
+
+def _settled(client: Client, plan: PlanFile, name: str) -> list[NewTask]:
+    """The tasks, with the instants that were relative as they were when each task was made."""
+    if not any(plan.relative):
+        return list(plan.tasks)
+    made = {str(task["name"]): task for task in own_tasks(client, name).values()}
+    settled = []
+    for task, relative in zip(plan.tasks, plan.relative, strict=True):
+        there: Any = made.get(task.name or task.key or "") if relative else None
+        settled.append(replace(task, **{field: there["fields"][field] for field in relative}) if there else task)
+    return settled

@@ -1,0 +1,80 @@
+"""From a URL to a store: `sqlite:///path/to/file`, a bare path, `postgresql://user@host/database`, `memory://`.
+
+Third parties add a scheme with an entry point in the group `tenure.stores`: a callable (url, clock) → Store. The
+group is looked up only for a scheme that is not known here, since that costs more than opening a file.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tenure.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from tenure.core.errors import StoreAway
+    from tenure.stores.port import Clock, Store
+
+GROUP = "tenure.stores"
+
+
+def open_store(url: str, *, clock: Clock | None = None, create: bool = True) -> Store:
+    """The store at `url`. An embedded one is made where it is missing, unless `create` is False: StoreAway then."""
+    path = path_of(url)
+    if path is not None:
+        from tenure.stores.sqlite import Sqlite
+
+        return Sqlite(path, clock=clock, create=create)
+    scheme = url.partition("://")[0]
+    if scheme == "memory":
+        from tenure.stores.memory import Memory
+
+        return Memory(url, clock=clock)
+    if scheme in ("postgres", "postgresql"):
+        return _postgres(url, clock, create)
+    return _of_third_party(scheme, url, clock)
+
+
+def may_come_back(url: str, away: StoreAway) -> bool:
+    """Whether a store that could not be opened is away for a moment: asked again it may be there."""
+    if url.partition("://")[0] not in ("postgres", "postgresql"):
+        return False
+    from tenure.stores.postgres.reachability import may_come_back
+
+    return may_come_back(url, away.message)
+
+
+def path_of(url: str) -> str | None:
+    """The file of an embedded store; None for one that is no file."""
+    scheme, colon, rest = url.partition("://")
+    if not colon:
+        scheme, rest = "sqlite", url
+    if scheme != "sqlite":
+        return None
+    if colon and "%" in rest:
+        from urllib.parse import unquote
+
+        rest = unquote(rest)
+    if not rest:
+        raise InvalidInput("a store's URL needs a path, as in sqlite:///srv/project/.tenure/tenure.db")
+    return rest
+
+
+def _postgres(url: str, clock: Clock | None, create: bool) -> Store:
+    try:
+        from tenure.stores.postgres import Postgres
+    except ImportError as error:
+        raise InvalidInput(
+            f"a store in PostgreSQL needs psycopg, which is not installed ({error})", "Install tenure[postgres]."
+        ) from None
+    return Postgres(url, clock=clock, create=create)
+
+
+def _of_third_party(scheme: str, url: str, clock: Clock | None) -> Store:
+    from importlib.metadata import entry_points
+
+    known = {entry.name: entry for entry in entry_points(group=GROUP)}
+    if scheme not in known:
+        names = ", ".join(sorted({"sqlite", "postgresql", "memory", *known}))
+        raise InvalidInput(f"no store has the scheme {scheme!r}", f"There are: {names}.")
+    store: Store = known[scheme].load()(url, clock=clock)
+    return store

@@ -1,0 +1,64 @@
+"""The pool: idle connections, the last used on top, and no more in all than the URL allows."""
+
+from __future__ import annotations
+
+import threading
+
+from tenure.core.errors import StoreAway
+from tenure.stores.postgres.connection import Link, connect
+
+
+class Connections:
+    """Safe to use from several threads. A connection is in use for each running transaction."""
+
+    def __init__(self, conninfo: str, most: int, patience: float, silence: float, shown: str) -> None:
+        """`patience`: seconds to wait for a free one. `silence`: the longest that the server may take to answer."""
+        self._conninfo = conninfo
+        self._patience = patience
+        self._silence = silence
+        self._shown = shown
+        self._most = most
+        self._free = threading.Semaphore(most)
+        self._idle: list[Link] = []  # appending to and popping from a list are atomic
+        self._closed = False
+        self.prepares = True
+
+    def take(self) -> Link:
+        """Raises StoreAway where the server cannot be reached, or all connections are busy for too long."""
+        if self._closed:
+            raise StoreAway(f"{self._shown}: the store was closed")
+        if not self._free.acquire(timeout=self._patience):
+            raise StoreAway(
+                f"{self._shown}: all {self._most} connections of this process were busy for {self._patience:g} s",
+                "Allow more with pool=… in the store's URL.",
+            )
+        try:
+            while self._idle:
+                link = self._idle.pop()
+                if link.is_open:
+                    return link
+                link.close()
+            return connect(self._conninfo, self._silence, prepares=self.prepares)
+        except BaseException:
+            self._free.release()
+            raise
+
+    def replaced(self, broken: Link) -> Link:
+        """A new one for one that was found broken; the other idle ones are as old, and go too."""
+        broken.close()
+        while self._idle:
+            self._idle.pop().close()
+        return connect(self._conninfo, self._silence, prepares=self.prepares)
+
+    def give(self, link: Link) -> None:
+        """Back to the pool, or away with it where it is not as it was taken."""
+        if self._closed or not link.is_open or link.in_transaction:
+            link.close()
+        else:
+            self._idle.append(link)
+        self._free.release()
+
+    def close(self) -> None:
+        self._closed = True
+        while self._idle:
+            self._idle.pop().close()

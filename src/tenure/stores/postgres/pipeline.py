@@ -1,0 +1,331 @@
+"""How a transaction begins, asks and ends: one journey to the server and back after another.
+
+A journey costs more than most questions. So a transaction begins with its first question, all that a beginning needs
+goes along with it, and questions that are known beforehand (`expect`) are asked together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
+
+import msgspec
+
+from tenure.core.errors import Bug, SchemaMismatch, StoreCorrupt, TenureError
+from tenure.stores.fast_path import Unusual
+from tenure.stores.postgres import statement_texts
+from tenure.stores.postgres.connection import Answer, Link, Rows, Statement
+from tenure.stores.postgres.errors import BAD_VALUES, UNTOUCHED, Failed, Lost, bad_value, lost, translated, unknown
+from tenure.stores.postgres.log_cursor import settled
+from tenure.stores.postgres.values import shown
+
+if TYPE_CHECKING:
+    from tenure.stores.postgres.store import Postgres
+
+S = TypeVar("S", bound=msgspec.Struct)
+_Asked = tuple[str, tuple[Any, ...]]
+
+
+class Journeys:
+    """A transaction but for its verbs. Once anything has failed it cannot commit, whatever the caller catches.
+
+    A write transaction holds the lock of each project that it touches from its first touch on, alone unless it has
+    said that it shares: what was read stays true until the commit, rows that are not there yet included.
+    """
+
+    def __init__(self, store: Postgres, tenant: str, write: bool) -> None:
+        self._store = store
+        self._queries = store.queries
+        self._dialect = store.queries.dialect
+        self._tenant = tenant
+        self._write = write
+        self._link: Link | None = None
+        self._began = False
+        self._held: set[str] = set()  # projects
+        self._to_hold: dict[str, None] = {}  # from the beginning on
+        self._to_claim: dict[str, None] = {}  # those of them in which it claims
+        self._shares = False  # others who share may write there too, if it is not both who claim
+        self._has_floor = False
+        self._follows = False  # it goes on in the log from where it was: see `cursors`
+        self._settled: int | None = None  # the last sequence that it may see then
+        self._failed: TenureError | None = None
+        self._wrote = False
+        self._later: list[Statement] = []  # what goes with the commit, or before the next question
+        self._tells = 0  # which of these appends the last event; 0: none
+        self._count = 0  # how many rows it gives, where it is one fused statement
+        self._along: list[Answer] = []  # what that gave, once it is committed
+        self._last: tuple[int, int] | None = None  # of the last event: sequence and transaction
+        self._now = 0
+        self._behind = 0  # by how much the server's clock is
+        self._is_due: dict[str, bool] = {}  # is something due in the projects that it began with?
+        self._epoch = ""
+        self._noting: list[Statement] | None = None  # while `expect` finds out what will be asked
+        self._ahead: dict[_Asked, Answer] = {}  # answered before they were asked; a write makes them void
+
+    def __enter__(self) -> Self:
+        self._link = self._store.connections.take()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        link = self._link
+        assert link is not None
+        self._link = None
+        try:
+            if kind is None and self._failed is None and (self._wrote or self._later):
+                self._commit(link)
+            elif link.is_open and link.in_transaction:
+                link.post(("ROLLBACK", ()))
+        except Lost:
+            pass  # before a commit: the server takes back by itself what it was not told to keep
+        finally:
+            self._store.connections.give(link)
+        if kind is None and self._failed is not None:
+            raise self._failed
+        if self._last is not None:
+            self._store.announce(*self._last)
+
+    @property
+    def now(self) -> int:
+        self._enter(())
+        return self._now
+
+    @property
+    def behind(self) -> int:
+        self._enter(())
+        return self._behind
+
+    @property
+    def jump(self) -> int:
+        return 0  # the server's clock is all there is
+
+    @property
+    def epoch(self) -> str:
+        self._enter(())
+        return self._epoch
+
+    # --- asking ahead ---
+
+    def expect(self, ask: Callable[[Self], object]) -> None:
+        """What `ask` asks goes out in one journey, with the beginning if there was none; its answers wait here."""
+        noted: list[Statement] = []
+        self._noting = noted
+        try:
+            ask(self)
+        finally:
+            self._noting = None
+        if self._began:
+            answers = self._run(noted)
+        else:
+            answers = self._begin(along=noted)
+        for (text, values), answer in zip(noted, answers, strict=True):
+            self._ahead[_asked(text, values)] = answer
+
+    # --- beginning ---
+
+    def _enter(self, projects: Iterable[str]) -> None:
+        """Begin, and hold these projects; several in the order of their locks, which is the same for everybody."""
+        if self._noting is not None:
+            self._to_hold.update(dict.fromkeys(projects))
+        elif not self._write:
+            self._begin()
+        elif not self._began:
+            self._to_hold.update(dict.fromkeys(projects))
+            self._begin()
+        else:
+            missing = [project for project in projects if project not in self._held]
+            if missing:
+                self._run([(statement_texts.LOCK, [sorted(self._locks("project", missing))])])
+                self._held.update(missing)
+
+    def _locks(self, what: str, projects: Iterable[str]) -> list[int]:
+        return [self._store.lock_key(what, self._tenant, project) for project in projects]
+
+    def _locks_to_hold(self) -> tuple[list[int], list[bool]]:
+        """From the beginning on, and which of them shared."""
+        locks = dict.fromkeys(self._locks("project", self._to_hold), self._shares)
+        if self._shares:
+            locks |= dict.fromkeys(self._locks("claim", self._to_claim), False)
+        keys = sorted(locks)
+        return keys, [locks[key] for key in keys]
+
+    def _begin(self, along: Sequence[Statement] = ()) -> list[Answer]:
+        """Begin unless it has begun; the answers to what goes along."""
+        if self._began:
+            return []
+        store, texts = self._store, self._queries
+        given = store.clock() if store.clock is not None and not self._write else 0
+        projects = list(self._to_hold) if self._write else []
+        start: list[Statement]
+        if not self._write:
+            start = [(statement_texts.BEGIN_READ, ()), (texts.head_for_reading, [self._tenant])]
+        else:
+            start = [
+                (statement_texts.BEGIN_WRITE, ()),
+                (statement_texts.SETTINGS, [*store.timeouts, *self._locks_to_hold(), store.epoch_lock]),
+                (texts.head_of_projects, [projects, self._tenant]) if projects else (texts.head, [self._tenant]),
+            ]
+        if self._follows:
+            end, floors = self._first([(texts.drawn, ()), (statement_texts.FLOORS, [store.floor_lock])])
+            self._settled = settled(end.rows()[0][0], (floor for (floor,) in floors.rows()))
+        answers = self._first([*start, *along])
+        rows = answers[len(start) - 1].rows()
+        if len(rows) != 1:
+            self._fail(SchemaMismatch(f"{store.url}: its table meta was emptied by somebody else", "Restore a backup."))
+        breaking, self._epoch, last, now, due = rows[0][-5:]
+        if breaking > store.schema:
+            self._fail(
+                SchemaMismatch(
+                    f"{store.url} was brought to schema {breaking} while this process ran with {store.schema}",
+                    "Start it again with the newer version.",
+                )
+            )
+        if store.clock is None:
+            self._is_due = dict.fromkeys(projects, False) | dict.fromkeys(map(shown, due or ()), True)
+        else:
+            now = store.clock() if self._write else given
+        self._now = now if last is None or now > last else last
+        self._behind = self._now - now
+        self._began = True
+        self._held.update(projects)
+        return answers[len(start) :]
+
+    def _first(self, start: list[Statement]) -> list[Answer]:
+        """The first journey. An idle connection may have died long ago: then it is tried with a new one."""
+        assert self._link is not None, "this transaction has ended"
+        try:
+            return self._link.run(start)
+        except Lost:
+            self._link = self._store.connections.replaced(self._link)
+        except (*BAD_VALUES, Failed) as error:
+            self._refuse(error)
+        return self._run(start)
+
+    # --- ending ---
+
+    def _commit(self, link: Link) -> None:
+        """What is left and COMMIT in one journey: what fails before it keeps it from being run.
+
+        The call that wakes others goes along where it is known by then what it will say, and else without waiting.
+        """
+        link.notices.clear()
+        url = self._store.url
+        call = None if self._tells or self._last is None else self._store.call(*self._last)
+        try:
+            answers = link.run([*self._later, ("COMMIT", ())], aside=call)
+        except Failed as error:
+            self._failed = translated(error, url)
+            if link.is_open and link.in_transaction:
+                link.run([("ROLLBACK", ())])
+            if self._count and error.state == UNTOUCHED:
+                raise Unusual from error
+            raise self._failed from error
+        except Lost as error:
+            raise unknown(f"the connection was lost at the commit ({error})", url) from error
+        except BAD_VALUES as error:
+            self._failed = bad_value(error)
+            link.run([("ROLLBACK", ())])
+            raise self._failed from error
+        if answers[-1].tag != b"COMMIT":
+            raise Bug(f"{url}: COMMIT was answered with {answers[-1].tag!r}")
+        # The one thing that warns here: a wait for the synchronous standby was cut short, and the server says success.
+        warnings = [notice.message for notice in link.notices if notice.severity == "WARNING"]
+        if warnings:
+            raise unknown(f"committed on this server alone: {warnings[0]}", url)
+        self._take_along(answers)
+        if self._tells:
+            self._note_last(answers)
+        if call is None and self._last is not None:
+            self._store.notify(link, *self._last)
+
+    def _floor(self) -> list[Statement]:
+        """What must be said before the first sequence is drawn: see `cursors`."""
+        is_first, self._has_floor = not self._has_floor, True
+        return [(self._queries.floor, [self._store.floor_lock])] if is_first else []
+
+    def _leave_to_commit(self, statements: Sequence[Statement], count: int) -> list[Answer]:
+        """The fused statement that is all the transaction does: it gives so many rows, or takes itself back."""
+        if self._wrote or self._later or len(statements) > 1:
+            raise Bug("there is more in this transaction than its last statement")
+        self._later += [*self._floor(), *statements]
+        self._count = count
+        return self._along
+
+    def _take_along(self, answers: Sequence[Answer]) -> None:
+        """What came with the commit. A statement that found nothing at all has not kept it from being run."""
+        if self._count:
+            self._along += answers[-2:-1]
+            if self._along[0].count != self._count:
+                raise Unusual
+            self._note_told(self._along)
+
+    def _note_told(self, answers: Sequence[Answer]) -> None:
+        for answer in answers:
+            if answer.count:
+                *_, sequence, transaction = answer.first()
+                if sequence is not None and transaction is not None:
+                    self._last = (int(sequence), int(transaction))
+
+    def _note_last(self, answers: Sequence[Answer]) -> None:
+        if self._tells:
+            ((sequence, transaction),) = answers[self._tells - 1].rows()
+            self._last = (sequence, int(transaction))
+            self._tells = 0
+
+    # --- statements ---
+
+    def _rows(self, statement: Statement, read: Callable[[Sequence[Any]], S]) -> list[S]:
+        rows = self._read(*statement)
+        try:
+            return [read(row) for row in rows]
+        except msgspec.MsgspecError as error:
+            raise StoreCorrupt(f"{self._store.url}: a row cannot be read: {error}") from error
+
+    def _read(self, text: str, values: Sequence[Any]) -> Rows:
+        if self._noting is not None:
+            self._noting.append((text, values))
+            return []
+        if self._ahead:
+            answer = self._ahead.get(_asked(text, values))
+            if answer is not None and self._failed is None:
+                return answer.rows()
+        return self._run([(text, values)])[0].rows()
+
+    def _run(self, statements: Sequence[Statement]) -> list[Answer]:
+        if self._failed is not None:
+            raise self._failed
+        if self._link is None:
+            raise Bug("this transaction has ended")
+        first, self._later = self._later, []
+        try:
+            answers = self._link.run([*first, *statements] if first else statements)
+        except (*BAD_VALUES, Failed, Lost) as error:
+            self._refuse(error)
+        if first:
+            self._wrote = True
+            self._note_last(answers)
+        return answers[len(first) :]
+
+    def _must_write(self) -> None:
+        if not self._write:
+            raise Bug("a reading transaction cannot write")
+        self._ahead.clear()
+
+    def _refuse(self, error: Exception) -> NoReturn:
+        url = self._store.url
+        if isinstance(error, Lost):
+            self._fail(lost(error, url), error)
+        if isinstance(error, Failed):
+            self._fail(translated(error, url), error)
+        self._fail(bad_value(error), error)
+
+    def _fail(self, error: TenureError, cause: BaseException | None = None) -> NoReturn:
+        """From here on the transaction can only end without a trace."""
+        self._failed = error
+        raise error from cause
+
+
+def _asked(text: str, values: Sequence[Any]) -> _Asked:
+    return text, tuple(tuple(value) if type(value) is list else value for value in values)
