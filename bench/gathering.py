@@ -18,7 +18,7 @@ from bench.report import Figure, rate, show
 from tenure.core import commands
 from tenure.core.records import Result
 from tenure.engine import Engine
-from tenure.engine.runtime.batcher import Gatherer
+from tenure.engine.runtime.batcher import Batcher
 
 Do = Callable[[commands.Command], Any]
 
@@ -51,7 +51,7 @@ class Board:
         """The same from as many asyncio tasks, each of which claims one and hands it in."""
         add(self.engine, tasks)
 
-        async def play(gatherer: Gatherer) -> tuple[float, float]:
+        async def play(gatherer: Batcher) -> tuple[float, float]:
             began = time.perf_counter()
             grants = await asyncio.gather(*(gatherer.ado(claim_next(n)) for n in range(tasks)))
             claimed = time.perf_counter()
@@ -64,7 +64,7 @@ class Board:
         with self._gatherer() as gatherer:
             return asyncio.run(play(gatherer))
 
-    def _gatherer(self) -> Gatherer:
+    def _gatherer(self) -> Batcher:
         sizes = self.sizes
 
         class Counting(Engine):
@@ -72,7 +72,7 @@ class Board:
                 sizes.append(len(batch))
                 return super().commit_asked(batch, callers)
 
-        return Gatherer(Counting(self.engine.store, self.engine.chance, pause=time.sleep))
+        return Batcher(Counting(self.engine.store, self.engine.chance, pause=time.sleep))
 
     def _keep(self, grants: list[list[Any]]) -> None:
         check([grant for some in grants for grant in some], "GRANTED")

@@ -19,7 +19,7 @@ from bench.report import Figure, ratio_of, show
 from tenure.client.chance import SystemChance
 from tenure.core.commands import Add, ClaimNext, DefineProject, NewTask
 from tenure.engine import Engine
-from tenure.engine.runtime.batcher import Gatherer
+from tenure.engine.runtime.batcher import Batcher
 from tenure.stores.open_store import open_store
 from tests.servers import processes
 from tests.servers.postgres import PostgresServer
@@ -163,7 +163,7 @@ def in_process(url: str, seconds: float) -> float:
                 return
             taken.append(len(outcome.claims or ()))
 
-    with Gatherer(engine) as gatherer:
+    with Batcher(engine) as gatherer:
         threads = [threading.Thread(target=work, args=(number,)) for number in range(BATCH_CALLERS)]
         began = time.perf_counter()
         for thread in threads:

@@ -20,7 +20,7 @@ from bench.postgres.scale import Scale
 from tenure.core import commands
 from tenure.core.errors import Overloaded
 from tenure.core.outcomes import Outcome
-from tenure.engine.runtime.batcher import MOST_WAITING, Gatherer
+from tenure.engine.runtime.batcher import MOST_WAITING, Batcher
 
 PATIENCE = 60.0  # seconds after the last arrival
 TOO_LATE = 3.0  # seconds behind, and the run is cut off
@@ -54,7 +54,7 @@ def measure(
     asked = [claim_next(names[n % len(names)], crew[n // len(names)]) for n in range(count)]
     chance = random.Random(20)
     submitted = None
-    with Gatherer(board.engine, most_waiting=MOST_WAITING) as gatherer:
+    with Batcher(board.engine, most_waiting=MOST_WAITING) as gatherer:
         claimed = _answered(gatherer, asked, _times(chance, rate, count), "GRANTED")
         tasks = [o.task["id"] for o in claimed.outcomes if o.task is not None]
         board.granted += tasks
@@ -82,7 +82,7 @@ def _times(chance: random.Random, rate: float, count: int) -> list[float]:
     return found
 
 
-def _answered(gatherer: Gatherer, asked: Sequence[commands.Command], times: Sequence[float], wanted: str) -> Answered:
+def _answered(gatherer: Batcher, asked: Sequence[commands.Command], times: Sequence[float], wanted: str) -> Answered:
     """Send each at its time, as a caller of its own."""
     count = len(asked)
     ended = [0.0] * count

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tenure.stores.postgres.connection import Link
+from tenure.stores.postgres.connection import Connection
 
 # Of one database everybody but who asks.
 _SERVING = """
@@ -40,17 +40,17 @@ class Meter:
     @contextmanager
     def counting(self) -> Iterator[None]:
         """Journeys are counted in here."""
-        real = Link.run
+        real = Connection.run
 
-        def run(link: Link, *statements: Any, **how: Any) -> Any:
+        def run(link: Connection, *statements: Any, **how: Any) -> Any:
             self._journeys += 1
             return real(link, *statements, **how)
 
-        Link.run = run  # type: ignore[method-assign]
+        Connection.run = run  # type: ignore[method-assign]
         try:
             yield
         finally:
-            Link.run = real  # type: ignore[method-assign]
+            Connection.run = real  # type: ignore[method-assign]
 
     @contextmanager
     def measuring(self, tasks: int) -> Iterator[None]:

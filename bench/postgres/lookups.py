@@ -89,7 +89,7 @@ def _old(engine: Engine, generations: int) -> str:
     made = engine.do(commands.Add(project=PROJECT, task=NewTask(title="Hot potato", max_attempts=MOST_ATTEMPTS)))
     assert made.task is not None
     for _ in range(generations):
-        asked = commands.Claim(
+        asked = commands.ClaimTask(
             project=PROJECT, task=made.task["id"], agent="juggler", session="session-juggler",
             request_id=request_id(),
         )  # fmt: skip

@@ -11,7 +11,7 @@ import pytest
 
 from tenure.artifacts.local import INCOMING, LocalArtifacts
 from tenure.artifacts.port import Artifacts, put
-from tenure.core.errors import StoreAway
+from tenure.core.errors import StoreUnavailable
 from tenure.testing.suites.artifacts import ArtifactSuite
 
 WRITER = """
@@ -79,7 +79,7 @@ def test_a_link_in_the_place_of_a_content_is_not_followed(artifacts: LocalArtifa
     digest = put(artifacts, [b"content"], largest=100).digest
     place(artifacts, digest).unlink()
     place(artifacts, digest).symlink_to(tmp_path / "secret")
-    with pytest.raises(StoreAway):
+    with pytest.raises(StoreUnavailable):
         artifacts.read(digest)
     put(artifacts, [b"content"], largest=100)
     assert b"".join(artifacts.read(digest)) == b"content"
@@ -106,7 +106,7 @@ def test_a_file_system_without_links_serves_too(artifacts: LocalArtifacts, monke
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(StoreAway, match="file"):
+    with pytest.raises(StoreUnavailable, match="file"):
         put(LocalArtifacts(tmp_path / "file" / "artifacts"), [b"x"], largest=1)
 
 

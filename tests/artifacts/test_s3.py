@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from tenure.artifacts import s3 as module
 from tenure.artifacts.port import Artifacts, put
 from tenure.artifacts.s3 import S3Artifacts, parse
-from tenure.core.errors import InvalidInput, StoreAway
+from tenure.core.errors import InvalidInput, StoreUnavailable
 from tenure.testing.suites.artifacts import ArtifactSuite
 from tests.servers.s3 import S3Server
 
@@ -79,13 +79,13 @@ def test_parts_of_a_bucket_do_not_see_each_other(s3: S3Server) -> None:
 
 
 def test_a_bucket_that_is_not_there_is_told(s3: S3Server) -> None:
-    with pytest.raises(StoreAway, match="no-such-bucket"):
+    with pytest.raises(StoreUnavailable, match="no-such-bucket"):
         put(S3Artifacts(s3.url("no-such-bucket")), [b"x"], largest=1)
 
 
 def test_a_server_that_is_away_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch, s3: S3Server) -> None:
     monkeypatch.setattr(module, "RETRIES", {"max_retries": 0})
-    with pytest.raises(StoreAway) as told:
+    with pytest.raises(StoreUnavailable) as told:
         put(S3Artifacts("s3://bucket?endpoint=http://127.0.0.1:1"), [b"x"], largest=1)
     assert "\n" not in told.value.message
     assert "AWS" not in told.value.message
@@ -170,6 +170,6 @@ def test_a_certificate_that_nobody_vouches_for_is_refused(
 ) -> None:
     monkeypatch.setattr(module, "RETRIES", {"max_retries": 0})
     url, pem = secured
-    with pytest.raises(StoreAway):
+    with pytest.raises(StoreUnavailable):
         S3Artifacts(url).size("a" * 64)
     assert S3Artifacts(f"{url}&ca={pem}").size("a" * 64) is None  # the same, for one who was told of it

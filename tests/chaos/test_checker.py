@@ -150,7 +150,7 @@ def test_a_read_of_the_past_is_refused() -> None:
     assert not is_explained(granted(0, 1, FIRST), look)
 
 
-@pytest.mark.parametrize("error", ["STORE_AWAY", "CONFLICT", "BUG"])
+@pytest.mark.parametrize("error", ["STORE_UNAVAILABLE", "CONFLICT", "BUG"])
 def test_an_error_is_never_an_explanation(error: str) -> None:
     assert not is_explained(granted(0, 1, FIRST), submitted(2, 3, FIRST, error))
 

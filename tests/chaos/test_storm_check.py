@@ -9,7 +9,7 @@ import apsw
 import pytest
 
 from tenure.core import commands
-from tenure.core.errors import OutcomeUnknown, StoreAway
+from tenure.core.errors import OutcomeUnknown, StoreUnavailable
 from tenure.core.outcomes import Outcome
 from tenure.core.records import replace
 from tests.reliability.storm import found
@@ -125,7 +125,7 @@ def test_an_error_that_said_nothing_was_done_is_found_untrue(folder: Path) -> No
     (request,) = accepted_requests(folder)[:1]
     log = Log(log_path(folder, slot=2, life=0))
     log.asking([request], [commands.Submit(project=PROJECT, receipt=receipts(folder)[0], data=1)])
-    log.troubled(request, StoreAway("not reached"))
+    log.troubled(request, StoreUnavailable("not reached"))
     log.answered([request], [Outcome(outcome=GAVE_UP)])
     log.close()
     assert "untrue" in kinds_found(folder)

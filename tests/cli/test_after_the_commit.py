@@ -198,7 +198,7 @@ def test_a_terminal_without_the_characters_is_told_all_the_same(tenure: Tenure, 
 @pytest.mark.parametrize(
     ("raised", "code"),
     [
-        ("StoreAway('the store is away')", "STORE_AWAY"),
+        ("StoreAway('the store is away')", "STORE_UNAVAILABLE"),
         ("OSError(28, 'No space left on device')", "UNFINISHED"),
         ("ZeroDivisionError('ours')", "BUG"),
     ],

@@ -102,7 +102,7 @@ def test_the_key_is_used_and_never_printed(team: Tenure) -> None:
 def test_a_server_that_is_away_is_code_10(team: Tenure, server: TenureServer) -> None:
     server.kill()
     said = team.process("list", "--json")
-    assert (said.code, said.json["error"]["code"], said.json["error"]["definite"]) == (10, "STORE_AWAY", True)
+    assert (said.code, said.json["error"]["code"], said.json["error"]["definite"]) == (10, "STORE_UNAVAILABLE", True)
 
 
 def test_events_are_followed(team: Tenure) -> None:

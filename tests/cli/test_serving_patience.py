@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tenure.core.errors import StoreAway
+from tenure.core.errors import StoreUnavailable
 from tenure.server.patience import LONGEST, opened
 from tests.cli.conftest import Tenure
 from tests.servers import processes
@@ -68,7 +68,7 @@ def test_pauses_grow_and_end_with_the_time_that_was_given() -> None:
     now, pauses, told = [0.0], [], []
 
     def away() -> None:
-        raise StoreAway("no answer")
+        raise StoreUnavailable("no answer")
 
     def pause(seconds: float) -> None:
         pauses.append(seconds)
@@ -77,7 +77,7 @@ def test_pauses_grow_and_end_with_the_time_that_was_given() -> None:
     def tell(event: str, **more: object) -> None:
         told.append(more["why"])
 
-    with pytest.raises(StoreAway):
+    with pytest.raises(StoreUnavailable):
         opened(away, lambda _: True, 60.0, tell, pause=pause, monotonic=lambda: now[0])
     assert pauses[:4] == [0.5, 1.0, 2.0, 4.0]
     assert (max(pauses) <= LONGEST, sum(pauses)) == (True, 60.0)

@@ -139,7 +139,7 @@ def checked(ann: Any) -> None:
 
 def _of_another(ann: Any, task: str) -> str:
     """The receipt of a claim that is not Ann's own: over HTTP nobody judges its own work."""
-    return str(ann.do(c.Claim(project="shop", task=task, agent="bo", session="s-bo")).receipt)
+    return str(ann.do(c.ClaimTask(project="shop", task=task, agent="bo", session="s-bo")).receipt)
 
 
 def made_by_itself(ann: Any) -> None:

@@ -12,8 +12,8 @@ import pytest
 
 from tenure import Client
 from tenure.core.commands import Principal
-from tenure.core.errors import NotAllowed, StoreAway
-from tenure.engine.runtime.batcher import Gatherer
+from tenure.core.errors import NotAllowed, StoreUnavailable
+from tenure.engine.runtime.batcher import Batcher
 from tests.engine.gathering_ground import Crowd
 
 THREADS = 16
@@ -35,13 +35,13 @@ def speaking(client: Client, agent: str) -> Client:
 
 def test_threads_that_share_a_client_each_get_their_own_work(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
-    real = Gatherer._commit
+    real = Batcher._commit
 
-    def counted(gatherer: Gatherer, batch: Any) -> Any:
+    def counted(gatherer: Batcher, batch: Any) -> Any:
         sizes.append(len(batch))
         return real(gatherer, batch)
 
-    monkeypatch.setattr(Gatherer, "_commit", counted)
+    monkeypatch.setattr(Batcher, "_commit", counted)
     with Client(url, "shop", gather=True) as client:
         client.init()
         for n in range(THREADS * EACH):
@@ -69,7 +69,7 @@ def test_threads_that_share_a_client_each_get_their_own_work(url: str, monkeypat
         assert client.verify() == []
         assert sum(sizes) >= 1 + 3 * THREADS * EACH + THREADS, "every command went through the gatherer"
         assert max(sizes) > 1
-    with pytest.raises(StoreAway):
+    with pytest.raises(StoreUnavailable):
         client.add("late")
 
 

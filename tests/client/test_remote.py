@@ -16,7 +16,7 @@ from tenure.client.ways.hearing import error_of
 from tenure.client.ways.way import StoreOnly
 from tenure.core import errors
 from tenure.core.commands import ClaimNext
-from tenure.core.errors import (
+from tenure.core.errors import (  # fmt: skip
     Cycle,
     InvalidInput,
     NotAllowed,
@@ -25,9 +25,9 @@ from tenure.core.errors import (
     OutcomeUnknown,
     Overloaded,
     SchemaMismatch,
-    StoreAway,
+    StoreUnavailable,
     TenureError,
-)  # fmt: skip
+)
 from tests.client.stub import CUT, Stub, Time, problem, reply, stubbed
 from tests.servers.processes import free_port
 
@@ -132,7 +132,7 @@ def test_a_proxys_error_is_not_the_last_word(status: int) -> None:
 def test_nobody_there_is_definite_and_said_in_time() -> None:
     time = Time()
     client = Client(f"http://127.0.0.1:{free_port()}", "shop", monotonic=time.monotonic, pause=time.pause)
-    with pytest.raises(StoreAway) as away:
+    with pytest.raises(StoreUnavailable) as away:
         client.note("A-001", "x")
     assert away.value.definite
     assert 5 < sum(time.pauses) <= 10
@@ -145,7 +145,7 @@ def test_a_write_whose_answers_are_all_lost_is_unknown_and_a_look_is_not() -> No
             client.note("A-001", "x")
         assert not unknown.value.definite
         assert stub.headers("idempotency-key")[0] in (unknown.value.hint or "")
-        with pytest.raises(StoreAway) as away:
+        with pytest.raises(StoreUnavailable) as away:
             client.tasks()
         assert away.value.definite
 
@@ -168,7 +168,7 @@ def test_what_time_does_not_mend_is_not_tried_again() -> None:
 def test_a_name_that_nobody_knows_is_said_at_once() -> None:
     time = Time()
     client = Client("http://nowhere.invalid", monotonic=time.monotonic, pause=time.pause)
-    with pytest.raises(StoreAway, match=r"nowhere\.invalid"):
+    with pytest.raises(StoreUnavailable, match=r"nowhere\.invalid"):
         client.tasks()
     assert time.pauses == []
 
@@ -315,7 +315,7 @@ def test_a_closed_client_asks_nothing_more() -> None:
     with stubbed(OK) as stub, client_of(stub) as client:
         client.note("A-001", "x")
         client.close()
-        with pytest.raises(StoreAway, match="closed"):
+        with pytest.raises(StoreUnavailable, match="closed"):
             client.note("A-001", "x")
         assert len(stub.requests) == 1
 
@@ -347,7 +347,7 @@ def test_an_async_client_sends_again_and_gives_up_just_so(monkeypatch: pytest.Mo
     monkeypatch.setattr("tenure.client.ways.trying.PATIENCE", 0.3)
 
     async def lost_and_found() -> None:
-        with stubbed(CUT, problem(503, "STORE_AWAY"), OK) as stub:
+        with stubbed(CUT, problem(503, "STORE_UNAVAILABLE"), OK) as stub:
             async with AsyncClient(stub.url, "shop", key="k") as client:
                 assert (await client.note("A-001", "x")).ok
             assert len(set(stub.headers("idempotency-key"))) == 1
@@ -356,13 +356,13 @@ def test_an_async_client_sends_again_and_gives_up_just_so(monkeypatch: pytest.Mo
             async with AsyncClient(stub.url, "shop") as client:
                 with pytest.raises(OutcomeUnknown):
                     await client.note("A-001", "x")
-                with pytest.raises(StoreAway):
+                with pytest.raises(StoreUnavailable):
                     await client.tasks()
         async with AsyncClient(f"http://127.0.0.1:{free_port()}") as client:
-            with pytest.raises(StoreAway, match="cannot be reached"):
+            with pytest.raises(StoreUnavailable, match="cannot be reached"):
                 await client.note("A-001", "x")
         async with AsyncClient("http://nowhere.invalid") as client:
-            with pytest.raises(StoreAway):
+            with pytest.raises(StoreUnavailable):
                 await client.tasks()
 
     asyncio.run(lost_and_found())

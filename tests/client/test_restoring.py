@@ -14,7 +14,7 @@ import pytest
 
 from tenure.client.restoring import Restored, restore
 from tenure.core import commands as c
-from tenure.core.errors import InvalidInput, SchemaMismatch, StoreAway, StoreCorrupt
+from tenure.core.errors import InvalidInput, SchemaMismatch, StoreCorrupt, StoreUnavailable
 from tenure.stores.sqlite import Sqlite
 from tenure.testing import FakeClock
 from tenure.testing.factories import PROJECT, Dice, Scene
@@ -164,7 +164,7 @@ def held_open(path: Path) -> Iterator[None]:
 def test_a_store_that_others_have_open_is_left_alone(backup: Path, store: Path) -> None:
     before = listing(store.parent)
     with held_open(store):
-        with pytest.raises(StoreAway, match="open in another process") as refused:
+        with pytest.raises(StoreUnavailable, match="open in another process") as refused:
             restored(backup, store)
         assert "nothing was changed" in refused.value.message
     assert listing(store.parent) | {f"{store.name}-wal"} == before | {f"{store.name}-wal"}
@@ -179,7 +179,7 @@ def test_a_damaged_store_that_others_have_open_is_left_alone(backup: Path, store
     with held_open(store):
         with store.open("r+b") as file:
             file.write(b"damaged!" * 10)
-        with pytest.raises(StoreAway, match="open in another process"):
+        with pytest.raises(StoreUnavailable, match="open in another process"):
             restored(backup, store)
     assert store.read_bytes()[:8] == b"damaged!"
 

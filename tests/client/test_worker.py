@@ -13,7 +13,7 @@ import pytest
 
 from tenure import AsyncContext, Cancelled, Client, Context, Failure, NewTask, Permanent, RetryLater, Worker
 from tenure.core.commands import Command, Edit, Principal, Submit
-from tenure.core.errors import InvalidInput, StoreAway
+from tenure.core.errors import InvalidInput, StoreUnavailable
 from tenure.core.outcomes import Outcome
 from tenure.core.receipts import parse_receipt
 from tests.client.conftest import Place
@@ -511,7 +511,7 @@ def test_a_result_goes_in_under_the_receipt_of_the_moment(
     def away_at_first(command: Command, principal: Principal) -> Outcome:
         if isinstance(command, Submit) and parse_receipt(command.receipt).generation == 1:
             mia.recover("A-001", "its receipt was lost")
-            raise StoreAway("not now")
+            raise StoreUnavailable("not now")
         return do(command, principal)
 
     monkeypatch.setattr(worker.client.way, "do", away_at_first)

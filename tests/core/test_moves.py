@@ -12,7 +12,7 @@ from msgspec.structs import astuple
 
 import tenure
 from tenure.core import moves, plain_tasks
-from tenure.core.causes import Cancelled, Pause
+from tenure.core.causes import Cancelled, PauseCause
 from tenure.core.lifecycle import HELD, STATES
 from tenure.core.records import LastError, Task, replace
 from tenure.stores.postgres import hot_statements
@@ -35,7 +35,7 @@ CALLS: dict[str, tuple[tuple[str, ...], Callable[[Task], Task]]] = {
     "freed": (HELD, lambda t: moves.freed(t, NOW, attempts=0, given_back=1, answerable=True)),
     "paused": (
         ("pending", "ready", "retrying", "paused", "validating"),
-        lambda t: moves.paused(t, Pause(cause="budget", reason="new", at=NOW, until=NOW + 9)),
+        lambda t: moves.paused(t, PauseCause(cause="budget", reason="new", at=NOW, until=NOW + 9)),
     ),
     "lifted": (("paused", "validating", *HELD), lambda t: moves.lifted(t, lambda pause: True, NOW)),
     "retrying": (("pending", "ready", "paused"), lambda t: moves.retrying(t, NOW + 5)),
@@ -64,7 +64,7 @@ _SOME = {
     "agent": "ann", "session": "s", "claimed_at": 1, "lease": 60, "lease_until": 2000, "renewals": 3,
     "presented_at": 5, "claim_epoch": "1", "wanted": "pause", "done_by": 7, "warned_at": 8, "funded": True,
     "reserved": True, "unseen_since": 1, "offer_to": "bo", "offer_until": 3000, "parked": "x", "price": 5,
-    "retry_at": 4000, "pauses": (Pause(cause="person", reason="x"), Pause(cause="drain", reason="y")),
+    "retry_at": 4000, "pauses": (PauseCause(cause="person", reason="x"), PauseCause(cause="drain", reason="y")),
     "state_before": "retrying", "cancelled": Cancelled(cause="person", reason="z"), "completed_at": 9,
     "work_product": "wp", "dead_lettered_at": 10, "archived_at": 11,
 }  # fmt: skip

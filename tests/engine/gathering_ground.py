@@ -12,10 +12,10 @@ from tenure.core import commands as c
 from tenure.core.commands import Command, NewTask
 from tenure.core.records import Task
 from tenure.engine import Answer, Engine
-from tenure.engine.checks.evidence import Lacking
-from tenure.engine.runtime.batcher import Gatherer
+from tenure.engine.checks.evidence import NeedsEvidence
+from tenure.engine.runtime.batcher import Batcher
 from tenure.engine.runtime.engine import Asked
-from tenure.engine.runtime.unit_of_work import Later
+from tenure.engine.runtime.unit_of_work import DeferredAnswer
 from tenure.stores.memory import Memory
 from tenure.testing import FakeClock
 from tenure.testing.factories import PROJECT, Dice
@@ -36,7 +36,9 @@ class Held(Engine):
         self._is_open = False
         self._turn = threading.Lock()
 
-    def commit_asked(self, batch: Sequence[Asked], callers: Sequence[Hashable]) -> list[Answer | Later | Lacking]:
+    def commit_asked(
+        self, batch: Sequence[Asked], callers: Sequence[Hashable]
+    ) -> list[Answer | DeferredAnswer | NeedsEvidence]:
         asked = [a.item.command for a in batch]
         self.began.put(asked)
         if not self._is_open:
@@ -126,7 +128,7 @@ class Room:
     def __init__(self, store: Any = None, **options: Any) -> None:
         self.store = store or memory()
         self.engine = Held(self.store)
-        self.gatherer = Gatherer(self.engine, **options)
+        self.gatherer = Batcher(self.engine, **options)
 
     def blocked(self) -> None:
         self.gatherer.submit(add("first"), caller="first")

@@ -78,7 +78,7 @@ def _archived(scene: Scene) -> str:
     """A task that is over for so long that it is a row of the archive, with usage and a landing."""
     key = scene.add("long over", tags=("old",), description=LONG)
     receipt = scene.take(key, "bo")
-    scene.do(c.Usage, receipt=receipt, model="opus", fresh=10, output=2, cost_usd="0.01", duration=1.5)
+    scene.do(c.ReportUsage, receipt=receipt, model="opus", fresh=10, output=2, cost_usd="0.01", duration=1.5)
     scene.do(c.Land, receipt=receipt, branch="main", old=OLD, new=NEW)
     scene.do(c.PutArtifact, receipt=receipt, name="old.txt", digest="e" * 64, size=7, since=scene.now)
     scene.submit(receipt, {"all": "done"})
@@ -103,13 +103,13 @@ def _planned(scene: Scene) -> dict[str, str]:
         title="A plan", name="plan", tracks=(NewTrack(code="Q", name="Quality", purpose="to be sure"),),
     )  # fmt: skip
     lost = scene.take(first, "ann", lease=30.0, user="mia", process=Process(host="h", boot="b", pid=9, start=1))
-    scene.do(c.Checkpoint, receipt=lost, data={"next": "go on", "at": 7})
-    scene.do(c.Usage, receipt=lost, model="opus", fresh=5, cached=3, cost_usd="0.000000001")
+    scene.do(c.SaveCheckpoint, receipt=lost, data={"next": "go on", "at": 7})
+    scene.do(c.ReportUsage, receipt=lost, model="opus", fresh=5, cached=3, cost_usd="0.000000001")
     scene.do(c.PutArtifact, receipt=lost, name="a/b.txt", type="text/plain", digest="d" * 64, size=7, since=scene.now)
     scene.pass_time(minutes=2)
     receipt = scene.take(first, "bo")
     scene.submit(lost, LONG)  # refused, and kept
-    scene.do(c.Usage, receipt=lost, model="opus", fresh=50)  # late
+    scene.do(c.ReportUsage, receipt=lost, model="opus", fresh=50)  # late
     for old, new in ((OLD, NEW), (NEW, OLD)):
         scene.do(c.Land, receipt=receipt, branch="main", old=old, new=new)
     scene.submit(receipt, {"made": LONG, "time": 5}, summary="made", usage=(Totals(model="haiku", fresh=3),))
@@ -175,7 +175,7 @@ def _budgets(scene: Scene) -> None:
     scene.do(c.SetBudget, scope="agent:dee", usd="1", default_estimate="1", throttle=True)
     capped = scene.add("to be paid", constraints={"max_cost_usd": "0.95"})
     receipt = scene.take(capped, "dee")
-    scene.do(c.Usage, receipt=receipt, model="opus", fresh=5, cost_usd="0.95")
+    scene.do(c.ReportUsage, receipt=receipt, model="opus", fresh=5, cost_usd="0.95")
     scene.submit(receipt)
     scene.claim(scene.add("too dear", constraints={"max_cost_usd": "5"}), "dee")
 
@@ -207,12 +207,12 @@ def every_look(rich: Rich) -> Iterator[tuple[type[q.Query], dict[str, Any]]]:
     yield q.Validations, {}
     for kind in (q.Schedules, q.Triggers, q.Watched):
         yield kind, {}
-    yield q.Schedule, {"schedule": "hourly"}
+    yield q.ShowSchedule, {"schedule": "hourly"}
     for trigger in ("noted", "pushed"):
-        yield q.Trigger, {"trigger": trigger}
+        yield q.ShowTrigger, {"trigger": trigger}
     yield q.Keys, {"ended": True}
     yield q.Processes, {}
-    for kind in (q.Savings, q.Estimates, q.Models):
+    for kind in (q.ShowSavings, q.Estimates, q.Models):
         yield kind, {}
     yield q.Tasks, {"limit": 1000}
     yield q.Tasks, {"limit": 1000, "archived": True, "text": "o"}
@@ -220,7 +220,7 @@ def every_look(rich: Rich) -> Iterator[tuple[type[q.Query], dict[str, Any]]]:
     for agent in rich.agents:
         yield q.Next, {"agent": agent, "session": f"s-{agent}"}
         yield q.Inbox, {"agent": agent, "unread": False}
-        yield q.Session, {"session": f"s-{agent}"}
+        yield q.ShowSession, {"session": f"s-{agent}"}
         yield q.OwnClaims, {"session": f"s-{agent}", "agent": agent}
     yield q.Sessions, {}
     yield q.States, {"tasks": (*keys, "Z-999")}
@@ -228,14 +228,14 @@ def every_look(rich: Rich) -> Iterator[tuple[type[q.Query], dict[str, Any]]]:
         for kind in (q.Show, q.History, q.Results, q.Artifacts, q.Why):
             yield kind, {"task": key}
     for dag in (rich.dag, rich.lone_dag):
-        yield q.Dag, {"dag": dag}
+        yield q.ShowDag, {"dag": dag}
     for by in ("task", "agent", "model", "session"):
-        yield q.Spent, {"by": by}
+        yield q.ShowSpending, {"by": by}
     for scope in (None, "task"):
         yield q.Budgets, {"scope": scope}
     for scope in ("project", "agent:dee"):
-        yield q.Budget, {"scope": scope}
-        yield q.Projection, {"scope": scope}
+        yield q.ShowBudget, {"scope": scope}
+        yield q.ShowProjection, {"scope": scope}
     yield q.Alerts, {}
     for agent in ("ann", "dee"):
         yield q.Headroom, {"agent": agent}

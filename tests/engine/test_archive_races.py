@@ -51,7 +51,7 @@ def test_no_task_is_lost_or_there_twice(kind: str, tmp_path: Path, request: pyte
         for n in range(EACH):
             added = engine.do(c.Add(project=PROJECT, task=NewTask(title="x", idempotency_key=f"{name}-{n}")))
             key = (added.task or {})["key"]
-            granted = engine.do(c.Claim(project=PROJECT, task=key, agent=name, session=name))
+            granted = engine.do(c.ClaimTask(project=PROJECT, task=key, agent=name, session=name))
             receipt = granted.receipt or ""
             first = engine.do(c.Submit(project=PROJECT, receipt=receipt, data=n))
             assert (first.outcome, _again(engine, receipt, n)) == ("ACCEPTED", "ACCEPTED")

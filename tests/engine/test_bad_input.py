@@ -38,7 +38,7 @@ def add(**fields: Any) -> Command:
 
 
 def claim(**fields: Any) -> Command:
-    return c.Claim(**{"project": PROJECT, "task": "A-001", "agent": "ann", "session": "s", **fields})
+    return c.ClaimTask(**{"project": PROJECT, "task": "A-001", "agent": "ann", "session": "s", **fields})
 
 
 # --- sizes ----------------------------------------------------------------------------------------------------
@@ -84,7 +84,7 @@ def test_what_is_just_within_its_size_is_taken(scene: Scene) -> None:
 @pytest.mark.parametrize(
     ("command", "word"),
     [
-        (lambda r: c.Checkpoint(project=PROJECT, receipt=r, data={"x": "y" * 64 * KIB}), "checkpoint"),
+        (lambda r: c.SaveCheckpoint(project=PROJECT, receipt=r, data={"x": "y" * 64 * KIB}), "checkpoint"),
         (lambda r: c.Submit(project=PROJECT, receipt=r, data="x" * KIB * KIB), "result"),
         (lambda r: c.Submit(project=PROJECT, receipt=r, data=1, summary="x" * (64 * KIB + 1)), "summary"),
         (lambda r: c.Fail(project=PROJECT, receipt=r, message="x" * (64 * KIB + 1)), "message"),
@@ -104,7 +104,7 @@ def test_what_is_just_within_its_size_is_taken(scene: Scene) -> None:
         (lambda r: c.DefineTrack(project=PROJECT, code="Q", name="x", purpose="x" * (64 * KIB + 1)), "purpose"),
         (lambda r: c.Note(project=PROJECT, task="A-001", text="x", request_id="x" * 300), "request_id"),
         (lambda r: c.Note(project=PROJECT, task="A-001", text="x", trace_id="x" * 300), "trace_id"),
-        (lambda r: c.Claim(project=PROJECT, task="A-002", agent="a", session="s", user="x" * 300), "user"),
+        (lambda r: c.ClaimTask(project=PROJECT, task="A-002", agent="a", session="s", user="x" * 300), "user"),
         (lambda r: c.Register(project=PROJECT, agent="a", host="x" * 300), "host"),
         (lambda r: c.Register(project=PROJECT, agent="a", type="x" * 300), "type"),
         (lambda r: c.Register(project=PROJECT, agent="a", region="x" * 300), "region"),
@@ -180,7 +180,7 @@ def test_text_that_is_not_unicode_is_refused(scene: Scene, make: Any, bad: str) 
         lambda t: add(spec={"prompt": [t]}),
         lambda t: add(metadata={t: 1}),
         lambda t: claim(session=t),
-        lambda t: c.Checkpoint(project=PROJECT, receipt="x", data={"a": {"b": [t]}}),
+        lambda t: c.SaveCheckpoint(project=PROJECT, receipt="x", data={"a": {"b": [t]}}),
         lambda t: c.Note(project=PROJECT, task="A-001", text=t),
     ],
 )
@@ -294,7 +294,7 @@ def test_what_json_cannot_say_is_refused_in_free_data(scene: Scene, number: floa
     receipt = scene.take("A-001")
     for data in (number, [1, {"x": number}]):
         refused(scene, c.Submit(project=PROJECT, receipt=receipt, data=data), "INVALID_INPUT", "finite")
-    refused(scene, c.Checkpoint(project=PROJECT, receipt=receipt, data={"x": [number]}), "INVALID_INPUT", "finite")
+    refused(scene, c.SaveCheckpoint(project=PROJECT, receipt=receipt, data={"x": [number]}), "INVALID_INPUT", "finite")
     refused(scene, add(metadata={"x": number}), "INVALID_INPUT", "finite")
 
 
@@ -476,8 +476,8 @@ def test_a_holders_command_that_cannot_be_leaves_the_claim(scene: Scene, make: A
         c.ClaimNext(project=PROJECT, agent="a", session="s", tracks="B"),  # type: ignore[arg-type]
         c.Progress(project=PROJECT, receipt="x", percent=5.5),  # type: ignore[arg-type]
         c.Renew(project=PROJECT, receipt=b"x"),  # type: ignore[arg-type]
-        c.Checkpoint(project=PROJECT, receipt="x", data=[1]),  # type: ignore[arg-type]
-        c.Checkpoint(project=PROJECT, receipt="x", data={"x": object()}),
+        c.SaveCheckpoint(project=PROJECT, receipt="x", data=[1]),  # type: ignore[arg-type]
+        c.SaveCheckpoint(project=PROJECT, receipt="x", data={"x": object()}),
         c.Submit(project=PROJECT, receipt="x", data={1, 2}),
         c.Submit(project=PROJECT, receipt="x", data={(1, 2): 3}),
         c.Submit(project=PROJECT, receipt="x", data=lambda: 1),

@@ -39,21 +39,21 @@ PROCESS: dict[str, Any] = {"host": "h", "boot": "b", "pid": 1, "start": 0}
 def test_usage_that_cannot_be_is_refused(scene: Scene, fields: dict[str, Any], word: str) -> None:
     receipt = scene.take("A-001")
     said: dict[str, Any] = {"model": "opus", **fields}
-    refused(scene, c.Usage(project=PROJECT, receipt=receipt, **said), "INVALID_INPUT", word)
+    refused(scene, c.ReportUsage(project=PROJECT, receipt=receipt, **said), "INVALID_INPUT", word)
     totals = (Totals(model="fine", fresh=1), Totals(**said))
     refused(scene, c.Submit(project=PROJECT, receipt=receipt, data=1, usage=totals), "INVALID_INPUT", word)
 
 
 def test_usage_of_too_long_a_model_or_too_many_is_refused(scene: Scene) -> None:
     receipt = scene.take("A-001")
-    refused(scene, c.Usage(project=PROJECT, receipt=receipt, model="x" * 300), "TOO_LARGE", "model")
+    refused(scene, c.ReportUsage(project=PROJECT, receipt=receipt, model="x" * 300), "TOO_LARGE", "model")
     many = tuple(Totals(model=f"m{n}") for n in range(101))
     refused(scene, c.Submit(project=PROJECT, receipt=receipt, data=1, usage=many), "TOO_LARGE", "101 models")
 
 
 @pytest.mark.parametrize("receipt", ["", "A-001", "A-001@1:!!", "A-001@x:AAAA"])
 def test_a_malformed_receipt_reports_nothing(scene: Scene, receipt: str) -> None:
-    refused(scene, c.Usage(project=PROJECT, receipt=receipt, model="opus"), "INVALID_INPUT", "receipt")
+    refused(scene, c.ReportUsage(project=PROJECT, receipt=receipt, model="opus"), "INVALID_INPUT", "receipt")
     refused(scene, c.Land(project=PROJECT, receipt=receipt, branch="main", old="a" * 40, new="b" * 40), "INVALID_INPUT")
 
 
@@ -96,7 +96,7 @@ def test_a_process_that_cannot_be_is_refused(scene: Scene, fields: dict[str, Any
     process = Process(**{**PROCESS, **fields})
     refused(scene, c.Gone(project=PROJECT, processes=(process,)), "INVALID_INPUT", word)
     claim: dict[str, Any] = {"project": PROJECT, "agent": "ann", "session": "s", "process": process}
-    refused(scene, c.Claim(task="A-001", **claim), "INVALID_INPUT", word)
+    refused(scene, c.ClaimTask(task="A-001", **claim), "INVALID_INPUT", word)
     refused(scene, c.ClaimNext(**claim), "INVALID_INPUT", word)
 
 

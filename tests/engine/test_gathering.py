@@ -18,16 +18,16 @@ from tenure.core.errors import (
     NotFound,
     OutcomeUnknown,
     Overloaded,
-    StoreAway,
     StoreError,
+    StoreUnavailable,
     TenureError,
 )
 from tenure.engine import Answer
-from tenure.engine.checks.evidence import Lacking
+from tenure.engine.checks.evidence import NeedsEvidence
 from tenure.engine.runtime import batcher, engine
-from tenure.engine.runtime.batcher import Gatherer
+from tenure.engine.runtime.batcher import Batcher
 from tenure.engine.runtime.engine import Asked
-from tenure.engine.runtime.unit_of_work import Later
+from tenure.engine.runtime.unit_of_work import DeferredAnswer
 from tenure.stores.memory import Memory
 from tenure.stores.port import WRITERS
 from tenure.testing.factories import PROJECT, code_of
@@ -95,7 +95,7 @@ def test_the_store_tells_how_many_batches_may_be_in_flight() -> None:
 
     for store, workers in ((memory(), 1), (SeveralWriters(), 2)):
         before = threading.active_count()
-        with Gatherer(Held(store)):
+        with Batcher(Held(store)):
             assert threading.active_count() == before + workers
         assert threading.active_count() == before
 
@@ -148,7 +148,8 @@ class Picky(Failing):
 
 
 @pytest.mark.parametrize(
-    "error", [StoreError("no"), Conflict("never"), StoreAway("full"), InvalidInput("no column for it"), Bug("ours")]
+    "error",
+    [StoreError("no"), Conflict("never"), StoreUnavailable("full"), InvalidInput("no column for it"), Bug("ours")],
 )
 def test_what_the_store_cannot_keep_costs_only_the_command_it_is_about(error: TenureError) -> None:
     room = Room(Picky(memory(), "save", error))
@@ -168,15 +169,15 @@ def test_a_store_that_is_away_is_asked_once_for_a_batch() -> None:
         def begin(self, tenant: str, *, write: bool) -> Any:
             if write:
                 self.begun += 1
-                raise StoreAway("nobody is there")
+                raise StoreUnavailable("nobody is there")
             return self._store.begin(tenant, write=write)
 
-    store = Away(memory(), "", StoreAway(""))
+    store = Away(memory(), "", StoreUnavailable(""))
     room = Room(store)
     promises = [room.gatherer.submit(add(f"t{n}"), caller="one") for n in range(100)]
     room.engine.let_all()
     errors = [p.exception(30) for p in promises]
-    assert {code_of(e) for e in errors if isinstance(e, TenureError)} == {"STORE_AWAY"}
+    assert {code_of(e) for e in errors if isinstance(e, TenureError)} == {"STORE_UNAVAILABLE"}
     assert store.begun == len(room.engine.batches)
     room.end()
 
@@ -213,7 +214,9 @@ class Watching(Held):
         self.flying: list[str] = []
         self.twice: list[str] = []
 
-    def commit_asked(self, batch: Sequence[Asked], callers: Sequence[Hashable]) -> list[Answer | Later | Lacking]:
+    def commit_asked(
+        self, batch: Sequence[Asked], callers: Sequence[Hashable]
+    ) -> list[Answer | DeferredAnswer | NeedsEvidence]:
         named = list({title.split()[0] for title in titles([a.item.command for a in batch])})
         self.twice += [caller for caller in named if caller in self.flying]
         self.flying += named
@@ -226,7 +229,7 @@ class Watching(Held):
 @pytest.mark.parametrize("in_flight", [1, 2, 4])
 def test_commands_of_one_caller_keep_their_order_and_are_in_one_batch_at_a_time(in_flight: int) -> None:
     engine = Watching(memory())
-    gatherer = Gatherer(engine, in_flight=in_flight)
+    gatherer = Batcher(engine, in_flight=in_flight)
     callers = [f"c{n}" for n in range(5)]
     for n in range(30):
         for caller in callers:
@@ -343,4 +346,4 @@ def test_bytes_that_wait_are_bounded_too() -> None:
 @pytest.mark.parametrize("options", [{"in_flight": 0}, {"most_waiting": 0}, {"most_bytes": 1000}])
 def test_bounds_that_let_nothing_through_are_refused(options: dict[str, int]) -> None:
     with pytest.raises(InvalidInput):
-        Gatherer(Held(memory()), **options)  # type: ignore[arg-type]  # one option at a time
+        Batcher(Held(memory()), **options)  # type: ignore[arg-type]  # one option at a time

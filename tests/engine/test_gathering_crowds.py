@@ -19,7 +19,7 @@ from tenure.core.commands import Command, Principal
 from tenure.core.errors import NotFound, Overloaded, TenureError
 from tenure.core.records import Claim, Result, Task, replace
 from tenure.engine import Engine
-from tenure.engine.runtime.batcher import SLOTS, Gatherer
+from tenure.engine.runtime.batcher import SLOTS, Batcher
 from tenure.stores.memory import Memory
 from tenure.stores.sqlite import Sqlite
 from tenure.testing import FakeClock
@@ -67,7 +67,7 @@ def gathered(seed: int, in_flight: int) -> tuple[list[list[tuple[int, int]]], li
     player = Player(scene)
     orders: list[list[tuple[int, int]]] = []
     answers: list[Any] = []
-    with Gatherer(engine, in_flight=in_flight) as gatherer:
+    with Batcher(engine, in_flight=in_flight) as gatherer:
         for steps, seconds in Rounds(seed, 60).rounds:
             batch = made(steps, player)
             before = len(engine.batches)
@@ -153,13 +153,13 @@ def test_sixty_four_threads_claim_every_task_once_and_each_gets_its_own_answer(t
             assert (grant.outcome, grant.task and grant.task["agent"]) == ("GRANTED", me), grant
             if n % 3 == 0:
                 with pytest.raises(NotFound, match=f"nothing-{number}-{n}"):
-                    gatherer.do(c.Claim(project=PROJECT, task=f"nothing-{number}-{n}", agent=me, session=me), by)
+                    gatherer.do(c.ClaimTask(project=PROJECT, task=f"nothing-{number}-{n}", agent=me, session=me), by)
             done = gatherer.do(c.Submit(project=PROJECT, receipt=grant.receipt or "", data=[number, n]), by)
             assert done.outcome == "ACCEPTED"
             held.append((str((grant.task or {})["id"]), str(grant.receipt)))
         return held
 
-    with Gatherer(engine) as gatherer:
+    with Batcher(engine) as gatherer:
         got = Crowd(THREADS, work).ended()
     assert [error for error in got.values() if isinstance(error, BaseException)] == []
     tasks = Counter(task for held in got.values() for task, _ in held)
@@ -182,7 +182,7 @@ def test_a_thousand_tasks_of_a_loop_claim_a_thousand_tasks(tmp_path: Path) -> No
     ready(engine, 1000)
     sizes: list[int] = []
 
-    class Counting(Gatherer):
+    class Counting(Batcher):
         def _finish(self, batch: Any) -> None:
             sizes.append(len(batch))
             super()._finish(batch)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tenure.core.errors import Bug, StoreAway
+from tenure.core.errors import Bug, StoreUnavailable
 from tenure.testing.factories import code_of
 from tests.engine.gathering_ground import Crowd, Room, add, stored, titles, until
 
@@ -74,7 +74,7 @@ def test_closing_runs_what_waits_and_takes_nothing_more(room: Room) -> None:
     def is_refused() -> bool:
         try:
             room.gatherer.submit(add("late"), caller="late").cancel()
-        except StoreAway:
+        except StoreUnavailable:
             return True
         return False
 
@@ -82,7 +82,7 @@ def test_closing_runs_what_waits_and_takes_nothing_more(room: Room) -> None:
     room.engine.let_all()
     assert {o.outcome for o in crowd.ended().values()} == {"CREATED"}
     assert set(closing.ended().values()) == {None}
-    with pytest.raises(StoreAway, match="closed") as caught:
+    with pytest.raises(StoreUnavailable, match="closed") as caught:
         room.gatherer.do(add("late"))
     assert caught.value.definite
 
@@ -94,7 +94,7 @@ def test_closing_without_draining_refuses_what_waits(room: Room) -> None:
     room.gatherer.submit(add("behind the first"), caller="first")
     closing = Crowd(1, lambda _: room.gatherer.close(drain=False))
     refused = crowd.ended().values()  # while the first is still in flight
-    assert {code_of(e) for e in refused} == {"STORE_AWAY"}
+    assert {code_of(e) for e in refused} == {"STORE_UNAVAILABLE"}
     room.engine.let_all()
     closing.ended()
     assert stored(room.store) == ["first"]
@@ -112,7 +112,7 @@ def test_nobody_hangs_when_it_closes_under_load(drain: bool) -> None:
             title = f"t{number}x{n}"
             try:
                 room.gatherer.do(add(title))
-            except StoreAway:
+            except StoreUnavailable:
                 return title
             made.append(title)
         return ""
@@ -172,7 +172,7 @@ def test_a_callback_may_close_the_gatherer(room: Room) -> None:
     until(lambda: room.gatherer.waiting == 5)
     room.engine.let_all()
     assert {o.outcome for o in crowd.ended().values()} == {"CREATED"}
-    with pytest.raises(StoreAway):
+    with pytest.raises(StoreUnavailable):
         room.gatherer.do(add("late"))
 
 

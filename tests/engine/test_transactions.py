@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tenure.core import commands as c
-from tenure.core.errors import Conflict, OutcomeUnknown, StoreAway, StoreError, TenureError
+from tenure.core.errors import Conflict, OutcomeUnknown, StoreError, StoreUnavailable, TenureError
 from tenure.core.records import Task
 from tenure.engine import Engine
 from tenure.stores.open_store import open_store
@@ -86,8 +86,8 @@ def add(title: str) -> c.Add:
 
 
 def test_rows_without_their_events_are_never_kept(store: Any) -> None:
-    engine = Engine(Failing(store, "append", StoreAway("the disk is gone")), Chance())
-    with pytest.raises(StoreAway):
+    engine = Engine(Failing(store, "append", StoreUnavailable("the disk is gone")), Chance())
+    with pytest.raises(StoreUnavailable):
         engine.do(add("first"))
     assert keys(store) == []
 

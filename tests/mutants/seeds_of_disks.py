@@ -15,7 +15,7 @@ DISKS = (
     Mutant(
         "power: synchronous NORMAL", "stores/sqlite/connections.py", "synchronous = FULL", "synchronous = NORMAL", POWER
     ),
-    Mutant("power: a new store's name is not synced", STORE, "            place.sync_new(self.path)\n", "", POWER),
+    Mutant("power: a new store's name is not synced", STORE, "            store_file.sync_new(self.path)\n", "", POWER),
     Mutant(
         "power: a new store's folder is not synced", PLACE, "    sync_folder(os.path.dirname(path))\n", "", POWER
     ),

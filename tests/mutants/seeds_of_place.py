@@ -69,11 +69,11 @@ PLACE = (
         "if False:",
         QUERIES,
     ),
-    Mutant("place: the log of another file is read", STORE, "place.put_aside(log)", "pass", QUERIES),
+    Mutant("place: the log of another file is read", STORE, "store_file.put_aside(log)", "pass", QUERIES),
     Mutant(
         "place: a log that was removed is made again",
         STORE,
-        "if os.path.exists(index) and (is_open_here or place.is_shared(index)):",
+        "if os.path.exists(index) and (is_open_here or store_file.is_shared(index)):",
         "if False:",
         QUERIES,
     ),
@@ -127,7 +127,7 @@ PLACE = (
     ),
     Mutant(
         "clock: an earlier event is not found",
-        "engine/verifying/__init__.py",
+        "engine/verify/__init__.py",
         "if event.time < last.get(event.project, 0) and",
         "if False and",
         CLOCKS,

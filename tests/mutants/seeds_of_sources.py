@@ -37,8 +37,8 @@ SOURCES = (
     Mutant(
         "schedule: fires with the next round only",
         "engine/duties/election.py",
-        "scheduling.fire, scheduling.first_due)",
-        "scheduling.fire)",
+        "schedules.fire, schedules.first_due)",
+        "schedules.fire)",
     ),
     Mutant(
         "schedule: a failed template leaves its rows",
@@ -139,7 +139,7 @@ SOURCES = (
     Mutant(
         "watch: about itself",
         "engine/sources/failure_watch.py",
-        " or first.created_by.startswith(watching.CREATED_BY):",
+        " or first.created_by.startswith(failure_watch.CREATED_BY):",
         ":",
     ),
     Mutant(

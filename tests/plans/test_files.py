@@ -15,7 +15,7 @@ from tenure.core.errors import InvalidInput
 from tenure.core.records import RetryPolicy
 from tenure.plans import check, files
 from tenure.plans.fields import KEYS
-from tenure.plans.nodes import MOST_FINDINGS, Place
+from tenure.plans.nodes import MOST_FINDINGS, SourcePosition
 from tests.plans.conftest import findings, found, plan_of
 
 FULL = """\
@@ -87,11 +87,11 @@ def test_a_full_file_is_read_whole() -> None:
 
 def test_each_task_and_field_knows_its_line() -> None:
     plan = plan_of(FULL)
-    assert plan.places[0][""] == Place(13, 3)
-    assert plan.places[0]["track"] == Place(15, 12)
-    assert plan.places[1]["depends_on"] == Place(25, 17)
-    assert plan.places[3]["depends_on"] == Place(31, 21)
-    assert [(r.name, r.place) for r in plan.outside] == [("B-017", Place(25, 26))]
+    assert plan.places[0][""] == SourcePosition(13, 3)
+    assert plan.places[0]["track"] == SourcePosition(15, 12)
+    assert plan.places[1]["depends_on"] == SourcePosition(25, 17)
+    assert plan.places[3]["depends_on"] == SourcePosition(31, 21)
+    assert [(r.name, r.place) for r in plan.outside] == [("B-017", SourcePosition(25, 26))]
 
 
 def test_json_says_the_same_as_yaml() -> None:

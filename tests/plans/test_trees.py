@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenure.plans import json_trees, yaml_text, yaml_trees
-from tenure.plans.nodes import Findings, Mapping, Node, Place, Scalar, Sequence, Unreadable, plain
+from tenure.plans.nodes import Findings, Mapping, Node, Scalar, Sequence, SourcePosition, Unreadable, plain
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=40)
 VALUES = st.recursive(
@@ -28,7 +28,7 @@ def yaml(text: str) -> tuple[list[Any], list[tuple[int, int, str]]]:
     return trees, [(f.line, f.column, f.code) for f in findings.sorted()]
 
 
-def yaml_error(text: str) -> tuple[Place, str]:
+def yaml_error(text: str) -> tuple[SourcePosition, str]:
     with pytest.raises(Unreadable) as error:
         list(yaml_trees.read_trees(text, Findings("x")))
     return error.value.place, error.value.code
@@ -54,11 +54,11 @@ def test_every_node_knows_its_line_and_column() -> None:
     (tree,) = yaml_trees.read_trees("a: 1\nb:\n  - x\n  - {c: y}\n", Findings("x"))
     assert isinstance(tree, Mapping)
     key, value = tree.entries["b"]
-    assert (key, value.place) == (Place(2, 1), Place(3, 3))
+    assert (key, value.place) == (SourcePosition(2, 1), SourcePosition(3, 3))
     assert isinstance(value, Sequence)
     inner = value.items[1]
     assert isinstance(inner, Mapping)
-    assert inner.entries["c"][1].place == Place(4, 9)
+    assert inner.entries["c"][1].place == SourcePosition(4, 9)
 
 
 def test_documents_come_one_by_one_and_empty_ones_are_none() -> None:
@@ -109,8 +109,8 @@ def test_a_long_text_with_many_aliases_is_weighed_too() -> None:
 
 
 def test_an_alias_of_itself_is_refused() -> None:
-    assert yaml_error("a: &x\n  b: [*x]") == (Place(2, 7), "SYNTAX")
-    assert yaml_error("a: *nowhere") == (Place(1, 4), "SYNTAX")
+    assert yaml_error("a: &x\n  b: [*x]") == (SourcePosition(2, 7), "SYNTAX")
+    assert yaml_error("a: *nowhere") == (SourcePosition(1, 4), "SYNTAX")
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "{a: " * 50_000, "- " * 3_000 + "x", "? " * 200 + "x"])
@@ -128,18 +128,18 @@ def test_deep_nesting_through_aliases_ends_too() -> None:
 @pytest.mark.parametrize(
     ("text", "place"),
     [
-        ("a: b: c\n", Place(1, 5)),
-        ("a: 1\n\tb: 2\n", Place(2, 1)),
-        ("a: [1, 2\n", Place(2, 1)),
-        ('a: "x\n', Place(2, 1)),
-        ("a: 1\n b: 2\n", Place(2, 3)),
-        ("a: x\nb: \x07\n", Place(2, 4)),
-        ("? [a]\n: b\n", Place(1, 3)),
-        ("*a : b\n", Place(1, 1)),
-        ('a: 1\nb: "\\UFFFFFFFF"\n', Place(2, 1)),  # which the parser itself stumbles over
+        ("a: b: c\n", SourcePosition(1, 5)),
+        ("a: 1\n\tb: 2\n", SourcePosition(2, 1)),
+        ("a: [1, 2\n", SourcePosition(2, 1)),
+        ('a: "x\n', SourcePosition(2, 1)),
+        ("a: 1\n b: 2\n", SourcePosition(2, 3)),
+        ("a: x\nb: \x07\n", SourcePosition(2, 4)),
+        ("? [a]\n: b\n", SourcePosition(1, 3)),
+        ("*a : b\n", SourcePosition(1, 1)),
+        ('a: 1\nb: "\\UFFFFFFFF"\n', SourcePosition(2, 1)),  # which the parser itself stumbles over
     ],
 )
-def test_a_syntax_error_has_its_place(text: str, place: Place) -> None:
+def test_a_syntax_error_has_its_place(text: str, place: SourcePosition) -> None:
     assert yaml_error(text) == (place, "SYNTAX")
 
 
@@ -211,20 +211,20 @@ def test_no_text_passes_as_json_that_is_none(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "place", "words"),
     [
-        ('{"a": 1,}', Place(1, 8), "no comma"),
-        ('{\n  "a" 1}', Place(2, 7), "':' is expected"),
-        ("[1 2]", Place(1, 4), "',' or ']'"),
-        ("", Place(1, 1), "the text ends here"),
-        ('{"a":\n  tru}', Place(2, 3), "a value"),
-        ('{"a": 1}\n{', Place(2, 1), "after the end"),
-        ("{a: 1}", Place(1, 2), "double quotes"),
-        ('{"a": "\\q"}', Place(1, 8), "escape"),
-        ("[" * 200, Place(1, 101), "nested"),
-        ("[NaN]", Place(1, 2), "a value"),
-        ("[1e999]", Place(1, 2), "too large"),
+        ('{"a": 1,}', SourcePosition(1, 8), "no comma"),
+        ('{\n  "a" 1}', SourcePosition(2, 7), "':' is expected"),
+        ("[1 2]", SourcePosition(1, 4), "',' or ']'"),
+        ("", SourcePosition(1, 1), "the text ends here"),
+        ('{"a":\n  tru}', SourcePosition(2, 3), "a value"),
+        ('{"a": 1}\n{', SourcePosition(2, 1), "after the end"),
+        ("{a: 1}", SourcePosition(1, 2), "double quotes"),
+        ('{"a": "\\q"}', SourcePosition(1, 8), "escape"),
+        ("[" * 200, SourcePosition(1, 101), "nested"),
+        ("[NaN]", SourcePosition(1, 2), "a value"),
+        ("[1e999]", SourcePosition(1, 2), "too large"),
     ],
 )
-def test_what_is_no_json_is_told_with_its_place(text: str, place: Place, words: str) -> None:
+def test_what_is_no_json_is_told_with_its_place(text: str, place: SourcePosition, words: str) -> None:
     with pytest.raises(Unreadable, match=words) as error:
         json_trees.read_tree(text, Findings("x"))
     assert error.value.place == place

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from tenure.core import commands
-from tenure.core.errors import OutcomeUnknown, StoreAway, TenureError
+from tenure.core.errors import OutcomeUnknown, StoreUnavailable, TenureError
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Task
 from tenure.engine import Engine
-from tenure.engine.runtime.batcher import Gatherer
+from tenure.engine.runtime.batcher import Batcher
 from tenure.stores.postgres import connection
 from tests.reliability.storm_log import GAVE_UP
 from tests.reliability.storm_worker import Worker
@@ -29,14 +29,14 @@ GIVES_UP = 0.1  # of the single commands that are told for certain to have had n
 class Steadfast(Worker):
     """Ends only when it is killed, or whoever started it is gone."""
 
-    gatherer: Gatherer | None = None
+    gatherer: Batcher | None = None
 
     def opened(self) -> Engine:
         connection._SILENCE = SILENCE
         self.parent = os.getppid()
         engine = self.patiently(super().opened)
         if self.slot % 2:
-            self.gatherer = Gatherer(engine)
+            self.gatherer = Batcher(engine)
         return engine
 
     def close(self) -> None:
@@ -54,7 +54,7 @@ class Steadfast(Worker):
         while True:
             try:
                 return action()
-            except StoreAway:
+            except StoreUnavailable:
                 self.pause()
 
     def pause(self) -> None:
@@ -77,7 +77,7 @@ class Steadfast(Worker):
                     answers[place] = answer
                     continue
                 self.log.troubled(ids[place], answer)
-                if not isinstance(answer, (StoreAway, OutcomeUnknown)):
+                if not isinstance(answer, (StoreUnavailable, OutcomeUnknown)):
                     self.log.answered([ids[place]], [answer])
                     raise answer
                 if not answer.definite:

@@ -21,9 +21,9 @@ from tenure.core.events import Event
 from tenure.core.records import Leader
 from tenure.engine import Engine
 from tenure.engine.duties.coordinator import SOONEST, Coordinator, Note
-from tenure.engine.duties.election import STORE, Duty, Led
+from tenure.engine.duties.election import STORE, Duty, LeaderEngine
 from tenure.engine.runtime.settle import Report
-from tenure.engine.runtime.unit_of_work import Work
+from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.engine.verbs.lead import COORDINATOR
 from tests.reliability.ground import end_when_told
 from tests.reliability.storm import MOST_STOPPED, STOPPED_FOR, Storm, ends, make_store
@@ -53,10 +53,10 @@ class Candidate(Worker):
             (self.folder / LEADING).write_text(str(os.getpid()))
 
     def note(self, engine: Engine, project: str) -> Report:
-        assert isinstance(engine, Led)
+        assert isinstance(engine, LeaderEngine)
         term = engine.term
 
-        def decide(work: Work) -> None:
+        def decide(work: UnitOfWork) -> None:
             leader = work.get(Leader, STORE, COORDINATOR)
             assert leader is not None
             work.record("task.noted", project=project, details={"term": term, "tick": leader.ticks["noting"]})

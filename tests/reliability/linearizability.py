@@ -211,7 +211,7 @@ def command(history: int, verb: str, given: dict[str, Any]) -> commands.Command:
 
 
 COMMANDS: dict[str, Callable[..., commands.Command]] = {
-    "claim": commands.Claim, "renew": commands.Renew, "submit": commands.Submit, "fail": commands.Fail,
+    "claim": commands.ClaimTask, "renew": commands.Renew, "submit": commands.Submit, "fail": commands.Fail,
     "release": commands.Release, "cancel": commands.Cancel,
 }  # fmt: skip
 

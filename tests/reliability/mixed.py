@@ -147,7 +147,7 @@ class Office:
                 forged = receipt[:-6] + ("000000" if receipt[-6:] != "000000" else "000010")
                 self.forge(commands.Submit(project=project, receipt=forged, data="mine"))
             elif kind == 1:
-                self.ask(commands.Claim(project=project, task="A-99999", agent=name, session=name), "NOT_FOUND")
+                self.ask(commands.ClaimTask(project=project, task="A-99999", agent=name, session=name), "NOT_FOUND")
             elif kind == 2:
                 needs = (commands.Dependency(task="A-99999"),)
                 task = commands.NewTask(title="waits for nobody", depends_on=needs)

@@ -144,7 +144,7 @@ class Work:
         if fate < 0.7:
             return commands.Renew(**held)
         if fate < 0.78:
-            return commands.Checkpoint(**held, data={"at": step, "notes": "y" * 5_000})
+            return commands.SaveCheckpoint(**held, data={"at": step, "notes": "y" * 5_000})
         if fate < 0.95:
             return commands.Submit(**held, data={"by": request, "text": "z" * self.dice.choice((10, 9_000))})
         return commands.Fail(**held, error_class="task", message=request)

@@ -16,7 +16,7 @@ from typing import Any
 
 from tenure.client import Client
 from tenure.core import commands
-from tenure.core.errors import OutcomeUnknown, StoreAway, TenureError
+from tenure.core.errors import OutcomeUnknown, StoreUnavailable, TenureError
 from tenure.core.outcomes import Outcome
 from tests.reliability.chaos import Faults, prove
 from tests.reliability.chaos_worker import Steadfast
@@ -51,7 +51,7 @@ class Caller(Steadfast):
     def send(self, batch: list[commands.Command]) -> list[Outcome | TenureError]:
         try:
             return self.client.batch(batch) if len(batch) > 1 else [self.client.do(batch[0])]
-        except (StoreAway, OutcomeUnknown) as error:  # beyond the SDK's patience
+        except (StoreUnavailable, OutcomeUnknown) as error:  # beyond the SDK's patience
             return [error] * len(batch)
 
     def dead_letters(self) -> list[Any]:

@@ -17,7 +17,7 @@ from tenure.core.errors import TenureError
 from tenure.core.outcomes import Outcome
 from tenure.core.records import RetryPolicy, Task, replace
 from tenure.engine import Engine
-from tenure.engine.runtime.optimistic import Trials
+from tenure.engine.runtime.optimistic import Optimism
 from tenure.stores.open_store import open_store
 from tests.reliability.storm_log import Log, estate_of, log_path
 
@@ -54,7 +54,7 @@ def open_engine(folder: Path) -> Engine:
 def tried(engine: Engine, *, eagerly: bool) -> Engine:
     """Eagerly: it shares with others, and leaves verbs to the commit, from its first command on."""
     if engine.trials is not None and eagerly:
-        engine.trials = Trials(least=1, first=0)
+        engine.trials = Optimism(least=1, first=0)
     return engine
 
 
@@ -186,7 +186,7 @@ class Worker:
                 commands.Renew(**held),
                 commands.Start(**held),
                 commands.Progress(**held, percent=50, step=request),
-                commands.Checkpoint(**held, data={"by": request}),
+                commands.SaveCheckpoint(**held, data={"by": request}),
             )
         )
 

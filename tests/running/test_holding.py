@@ -13,7 +13,7 @@ from tenure.agents.receipts import Receipts
 from tenure.agents.running.holding import Hold, Stop
 from tenure.agents.running.keeping import described
 from tenure.config import Home
-from tenure.core.commands import Claim, Gone, Process
+from tenure.core.commands import ClaimTask, Gone, Process
 from tests.running.conftest import Stage, until
 
 
@@ -121,7 +121,7 @@ def take_over(stage: Stage, key: str) -> None:
     gone, claim = stage.client.batch(
         [
             Gone(project="default", processes=(msgspec.convert(holder, Process),)),
-            Claim(project="default", task=key, agent="bo", session="bo-1"),
+            ClaimTask(project="default", task=key, agent="bo", session="bo-1"),
         ]
     )
     assert (gone.outcome, claim.outcome) == ("OK", "GRANTED")  # type: ignore[union-attr]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tenure.client import Client
-from tenure.core.errors import StoreAway
+from tenure.core.errors import StoreUnavailable
 from tests.running.conftest import Stage, until
 from tests.servers.tenure import TenureServer
 
@@ -101,11 +101,11 @@ def test_a_server_acknowledges_nothing_until_a_store_is_there(stage: Stage, back
             stage.client.backup(str(backup))
             clean(stage)
             for _ in range(3):
-                with pytest.raises(StoreAway, match="was removed"):
+                with pytest.raises(StoreUnavailable, match="was removed"):
                     client.submit(receipt, "finished")
-                with pytest.raises(StoreAway):
+                with pytest.raises(StoreUnavailable):
                     client.add("Lost with the file")
-                with pytest.raises(StoreAway):
+                with pytest.raises(StoreUnavailable):
                     client.status()
             with put_back(stage, backup) as other:
                 answer = until(lambda: _submitted(client, receipt), "the server to be back")
@@ -120,7 +120,7 @@ def test_a_server_acknowledges_nothing_until_a_store_is_there(stage: Stage, back
 def _submitted(client: Client, receipt: str) -> Any:
     try:
         return client.submit(receipt, "finished")
-    except StoreAway:
+    except StoreUnavailable:
         return None
 
 

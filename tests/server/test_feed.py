@@ -7,7 +7,7 @@ import threading
 from tenure.client.chance import SystemChance
 from tenure.core import commands as c
 from tenure.core.commands import NewTask, Principal
-from tenure.core.errors import StoreAway
+from tenure.core.errors import StoreUnavailable
 from tenure.core.events import Event
 from tenure.engine import Engine
 from tenure.server import feed
@@ -124,7 +124,7 @@ async def test_a_store_that_is_away_at_the_start_is_waited_for(monkeypatch):
 
     def away_at_first():
         if next(tries) < 3:
-            raise StoreAway("not yet")
+            raise StoreUnavailable("not yet")
         return mark()
 
     monkeypatch.setattr(engine.store, "mark", away_at_first)

@@ -17,7 +17,7 @@ import psycopg
 from tenure.stores.port import Clock
 from tenure.stores.postgres import Postgres
 from tenure.stores.postgres.address import parse
-from tenure.stores.postgres.connection_pool import Connections
+from tenure.stores.postgres.connection_pool import ConnectionPool
 from tests.servers import processes
 
 WHERE = "TENURE_TEST_POSTGRES"  # the server's URL, for processes that a test starts
@@ -124,8 +124,8 @@ def open_store(folder: Path, clock: Clock | None, server: str | None = None) -> 
 
 
 @cache
-def _connections(url: str) -> Connections:
-    return Connections(parse(url).conninfo, 40, 10.0, 30.0, url)
+def _connections(url: str) -> ConnectionPool:
+    return ConnectionPool(parse(url).conninfo, 40, 10.0, 30.0, url)
 
 
 _given = 0

@@ -135,7 +135,7 @@ class Budgets(RuleBasedStateMachine):
         claim = self.claims[receipt]
         more = max(0, cents - claim.told)
         claim.told += more
-        answer = self.scene.do(c.Usage, receipt=receipt, model="m", cost_usd=f"{cents / 100:.2f}")
+        answer = self.scene.do(c.ReportUsage, receipt=receipt, model="m", cost_usd=f"{cents / 100:.2f}")
         assert answer.outcome == "OK"
         for scope in self.of(claim.agent):
             self.spent[scope] += more

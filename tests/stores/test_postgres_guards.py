@@ -9,10 +9,10 @@ import pytest
 
 from tenure.client.chance import SystemChance
 from tenure.core import commands as c
-from tenure.core.errors import StoreAway
+from tenure.core.errors import StoreUnavailable
 from tenure.core.records import Claim, Row, Task, replace
 from tenure.engine import Engine
-from tenure.stores.fast_path import Unusual
+from tenure.stores.fast_path import NeedsSlowPath
 from tenure.stores.port import Change, Transaction
 from tenure.stores.postgres import Postgres
 from tests.servers.postgres import PostgresServer, url_of
@@ -79,7 +79,7 @@ def test_the_fast_path_checks_the_epoch_in_the_task_and_in_the_claim(
     row = only(store, kind)
     rewritten(store, row, **{"claim_epoch" if kind is Task else "epoch": OTHER_EPOCH})
     assert renews(store, receipt) == 0
-    with pytest.raises(Unusual):
+    with pytest.raises(NeedsSlowPath):
         completes(store, [receipt])
     assert only(store, Task).state != "completed"
 
@@ -87,7 +87,7 @@ def test_the_fast_path_checks_the_epoch_in_the_task_and_in_the_claim(
 def test_the_fast_path_grants_nothing_that_stands_in_no_lane(store: Postgres, task: Task) -> None:
     """It may have been parked, or offered to another, since its lane was read."""
     rewritten(store, task, lane=None)
-    with pytest.raises(Unusual):
+    with pytest.raises(NeedsSlowPath):
         grants(store, [task.id])
     assert only(store, Task).generation == 0
 
@@ -95,7 +95,7 @@ def test_the_fast_path_grants_nothing_that_stands_in_no_lane(store: Postgres, ta
 def test_a_new_epoch_waits_for_every_writer_that_has_read_the_old_one(store: Postgres, impatient: Postgres) -> None:
     with store.begin("local", write=True) as writer:
         read_epoch(writer)
-        with pytest.raises(StoreAway), impatient.begin("local", write=True) as other:
+        with pytest.raises(StoreUnavailable), impatient.begin("local", write=True) as other:
             other.set_epoch(OTHER_EPOCH)
     with impatient.begin("local", write=True) as other:
         other.set_epoch(OTHER_EPOCH)
@@ -104,7 +104,7 @@ def test_a_new_epoch_waits_for_every_writer_that_has_read_the_old_one(store: Pos
 def test_no_writer_begins_while_a_new_epoch_is_put_in_force(store: Postgres, impatient: Postgres) -> None:
     with store.begin("local", write=True) as tx:
         tx.set_epoch(OTHER_EPOCH)
-        with pytest.raises(StoreAway), impatient.begin("local", write=True) as writer:
+        with pytest.raises(StoreUnavailable), impatient.begin("local", write=True) as writer:
             read_epoch(writer)
     with impatient.begin("local", write=True) as writer:
         assert writer.epoch == OTHER_EPOCH

@@ -14,7 +14,7 @@ from tenure.core import commands as c
 from tenure.core.commands import Command, NewTask
 from tenure.engine import Engine
 from tenure.stores.postgres import Postgres
-from tenure.stores.postgres.connection import Link
+from tenure.stores.postgres.connection import Connection
 from tests.servers.postgres import PostgresServer, url_of
 
 P = "shop"
@@ -37,13 +37,13 @@ class Counted:
 def run(postgres: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Counted]:
     store = Postgres(url_of(tmp_path))
     counted = Counted(Engine(store, SystemChance()))
-    real = Link.run
+    real = Connection.run
 
-    def noted(self: Link, statements: Sequence[Any], aside: Any = None) -> Any:
+    def noted(self: Connection, statements: Sequence[Any], aside: Any = None) -> Any:
         counted.journeys += 1
         return real(self, statements, aside)
 
-    monkeypatch.setattr(Link, "run", noted)
+    monkeypatch.setattr(Connection, "run", noted)
     counted(c.DefineProject(project=P))
     counted(c.Register(project=P, agent="ann", session="s-ann"))
     yield counted

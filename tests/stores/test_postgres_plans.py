@@ -9,7 +9,7 @@ import pytest
 from tenure.core.filters import Contains, Prefix, Present, Range
 from tenure.core.records import Claim, Edge, Landing, Message, Reservation, Result, Row, Session, Task, Usage
 from tenure.stores.postgres import Postgres, event_blocks, hot_statements, log_statements, statement_texts
-from tenure.stores.postgres.connection import Link, numbered
+from tenure.stores.postgres.connection import Connection, numbered
 from tenure.stores.postgres.planner_statistics import made_up
 from tenure.stores.postgres.statement_texts import queries_of
 from tenure.stores.sql.columns import postgres_parts, tables
@@ -123,7 +123,7 @@ FUSED: dict[str, tuple[Any, set[str]]] = {
 
 
 @pytest.fixture(scope="module", params=["grown", "analysed"])
-def link(postgres: PostgresServer, request: pytest.FixtureRequest) -> Iterator[Link]:
+def link(postgres: PostgresServer, request: pytest.FixtureRequest) -> Iterator[Connection]:
     store = Postgres(f"{postgres.url}?schema={SCHEMA}")
     link = store.connections.take()
     link.run([("BEGIN", ()), (f"SELECT set_config('search_path', '{SCHEMA}', true)", ())])
@@ -137,7 +137,7 @@ def link(postgres: PostgresServer, request: pytest.FixtureRequest) -> Iterator[L
     store.close()
 
 
-def plan(link: Link, statement: tuple[str, Sequence[Any]]) -> list[dict[str, Any]]:
+def plan(link: Connection, statement: tuple[str, Sequence[Any]]) -> list[dict[str, Any]]:
     """The nodes of the plan that every later run of the prepared statement gets."""
     text, values = statement
     link.run([(statement_texts.BEGIN_WRITE, ()), (statement_texts.SETTINGS, ["0", "0", "0", [], [], 0])])
@@ -161,7 +161,7 @@ def nodes(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("what", [*HOT, *SORTED])
-def test_a_hot_query_goes_by_its_index(link: Link, what: str) -> None:
+def test_a_hot_query_goes_by_its_index(link: Connection, what: str) -> None:
     statement, index = {**HOT, **SORTED}[what]
     steps = plan(link, statement)
     used = {step["Index Name"] for step in steps if "Index Name" in step}
@@ -173,7 +173,7 @@ def test_a_hot_query_goes_by_its_index(link: Link, what: str) -> None:
 
 
 @pytest.mark.parametrize("what", FUSED)
-def test_a_fused_verb_goes_from_row_to_row_by_key(link: Link, what: str) -> None:
+def test_a_fused_verb_goes_from_row_to_row_by_key(link: Connection, what: str) -> None:
     statement, indexes = FUSED[what]
     steps = plan(link, statement)
     used = {step["Index Name"] for step in steps if "Index Name" in step}
@@ -184,12 +184,12 @@ def test_a_fused_verb_goes_from_row_to_row_by_key(link: Link, what: str) -> None
 
 
 @pytest.mark.parametrize("what", ["lanes", "ready", "ready after"])
-def test_ready_work_is_read_from_the_index_alone(link: Link, what: str) -> None:
+def test_ready_work_is_read_from_the_index_alone(link: Connection, what: str) -> None:
     steps = plan(link, HOT[what][0])
     assert {step["Node Type"] for step in steps if "Index Name" in step} == {"Index Only Scan"}
 
 
-def test_the_last_event_of_a_project_is_found_by_its_index(link: Link) -> None:
+def test_the_last_event_of_a_project_is_found_by_its_index(link: Connection) -> None:
     """What a beginning asks is answered by indexes too, however long the log is."""
     steps = plan(link, (TEXTS.head_of_projects, [["1"], "local"]))
     assert {"event_project", "event_block_project"} <= {step.get("Index Name") for step in steps}

@@ -79,7 +79,7 @@ def finish(folder: Path, keys: list[str]) -> list[str]:
     engine = engine_of(folder)
     answers = []
     for key in keys:
-        receipt = engine.do(c.Claim(project="p", task=key, agent="ann", session="s")).receipt
+        receipt = engine.do(c.ClaimTask(project="p", task=key, agent="ann", session="s")).receipt
         assert receipt is not None
         answers.append(engine.do(c.Submit(project="p", receipt=receipt, data="done")).outcome)
     engine.store.close()

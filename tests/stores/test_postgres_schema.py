@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tenure.core.errors import SchemaMismatch, StoreAway
+from tenure.core.errors import SchemaMismatch, StoreUnavailable
 from tenure.core.records import Agent
 from tenure.stores.port import EVENT_UNIQUE, UNIQUE
 from tenure.stores.postgres import Postgres, schema
@@ -181,7 +181,7 @@ def test_another_programs_schema_is_refused_and_left_alone(postgres: PostgresSer
 
 
 def test_a_store_that_is_not_there_is_not_made_unasked(postgres: PostgresServer, place: str) -> None:
-    with pytest.raises(StoreAway, match="no store"):
+    with pytest.raises(StoreUnavailable, match="no store"):
         Postgres(url(postgres, place), create=False)
     assert ask(postgres, "SELECT to_regnamespace(?)::text", place) == [(None,)]
 

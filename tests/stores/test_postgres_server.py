@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from tenure.core import commands as c
-from tenure.core.errors import Conflict, InvalidInput, OutcomeUnknown, StoreAway
+from tenure.core.errors import Conflict, InvalidInput, OutcomeUnknown, StoreUnavailable
 from tenure.core.records import Agent, Task, replace
 from tenure.engine import Engine
 from tenure.stores.open_store import open_store as opened
 from tenure.stores.port import Change
 from tenure.stores.postgres import Postgres
-from tenure.stores.postgres.connection import Link, connect
+from tenure.stores.postgres.connection import Connection, connect
 from tenure.testing.clock import FakeClock
 from tenure.testing.factories import Dice, Scene, code_of
 from tenure.testing.samples import event_of, row_of
@@ -41,7 +41,7 @@ def other(postgres: PostgresServer, tmp_path: Path) -> Iterator[Postgres]:
 
 
 @pytest.fixture
-def admin(postgres: PostgresServer) -> Iterator[Link]:
+def admin(postgres: PostgresServer) -> Iterator[Connection]:
     link = connect(postgres.url, 30)
     yield link
     link.close()
@@ -77,7 +77,7 @@ def in_thread(action: Callable[[], object]) -> tuple[threading.Thread, list[obje
 
 
 def test_idle_connections_that_died_are_not_noticed_by_callers(
-    postgres: PostgresServer, tmp_path: Path, admin: Link
+    postgres: PostgresServer, tmp_path: Path, admin: Connection
 ) -> None:
     store = Postgres(url_of(tmp_path, application_name="idle"))
     kill = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'idle'"
@@ -91,7 +91,7 @@ def test_idle_connections_that_died_are_not_noticed_by_callers(
     store.close()
 
 
-def test_a_connection_lost_before_the_commit_is_definite_and_leaves_nothing(store: Postgres, admin: Link) -> None:
+def test_a_connection_lost_before_the_commit_is_definite_and_leaves_nothing(store: Postgres, admin: Connection) -> None:
     def lose() -> None:
         with store.begin("local", write=True) as transaction:
             transaction.save([Change(None, agent())])
@@ -99,14 +99,14 @@ def test_a_connection_lost_before_the_commit_is_definite_and_leaves_nothing(stor
             admin.all("SELECT pg_terminate_backend(?)", [pid])
             transaction.load(Agent, [("p", "bo")])
 
-    with pytest.raises(StoreAway) as caught:
+    with pytest.raises(StoreUnavailable) as caught:
         lose()
     assert caught.value.definite
     assert stored(store, Agent) == {}
 
 
 @pytest.fixture
-def ghost(store: Postgres, admin: Link) -> Iterator[None]:
+def ghost(store: Postgres, admin: Connection) -> Iterator[None]:
     """A synchronous standby that never answers: every commit waits for it. The store is open by then."""
     admin.script("ALTER SYSTEM SET synchronous_standby_names = 'ghost'")
     admin.all("SELECT pg_reload_conf()")
@@ -118,19 +118,21 @@ def ghost(store: Postgres, admin: Link) -> Iterator[None]:
 
 @pytest.mark.usefixtures("ghost")
 @pytest.mark.parametrize("how", ["pg_cancel_backend", "pg_terminate_backend"])
-def test_a_commit_whose_standby_was_not_waited_for_is_not_told_as_done(store: Postgres, admin: Link, how: str) -> None:
+def test_a_commit_whose_standby_was_not_waited_for_is_not_told_as_done(
+    store: Postgres, admin: Connection, how: str
+) -> None:
     assert added_while_the_wait_is_ended(store, admin, how) == [OutcomeUnknown]
     assert set(stored(store, Agent)) == {("p", "bo")}  # it happened all the same, on this server
 
 
 @pytest.mark.usefixtures("ghost")
-def test_a_role_that_is_shown_no_warnings_is_still_told_of_the_standby(admin: Link, tmp_path: Path) -> None:
+def test_a_role_that_is_shown_no_warnings_is_still_told_of_the_standby(admin: Connection, tmp_path: Path) -> None:
     store = Postgres(url_of(tmp_path, options="-c client_min_messages=error"))
     assert added_while_the_wait_is_ended(store, admin, "pg_cancel_backend") == [OutcomeUnknown]
     store.close()
 
 
-def added_while_the_wait_is_ended(store: Postgres, admin: Link, how: str) -> list[type]:
+def added_while_the_wait_is_ended(store: Postgres, admin: Connection, how: str) -> list[type]:
     thread, answers = in_thread(lambda: add(store, agent()))
     waiting = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
     until(lambda: bool(admin.all(waiting)))
@@ -140,7 +142,7 @@ def added_while_the_wait_is_ended(store: Postgres, admin: Link, how: str) -> lis
 
 
 def test_a_server_that_is_not_there_is_told_as_away(tmp_path: Path) -> None:
-    with pytest.raises(StoreAway) as caught:
+    with pytest.raises(StoreUnavailable) as caught:
         Postgres(f"postgresql://nobody:secret@127.0.0.1:1/none?host={tmp_path}")
     assert "secret" not in caught.value.message
 
@@ -151,7 +153,7 @@ def test_a_pool_that_is_used_up_says_so(postgres: PostgresServer, tmp_path: Path
     with (
         store.begin("local", write=False),
         store.begin("local", write=False),
-        pytest.raises(StoreAway, match="pool="),
+        pytest.raises(StoreUnavailable, match="pool="),
     ):
         third.__enter__()
     assert stored(store, Agent) == {}
@@ -162,7 +164,7 @@ def test_a_forked_process_is_refused(store: Postgres) -> None:
     def child(answer: Any) -> None:
         try:
             store.begin("local", write=False)
-        except StoreAway as error:
+        except StoreUnavailable as error:
             answer.send(error.message)
 
     here, there = multiprocessing.get_context("fork").Pipe()
@@ -226,7 +228,7 @@ def test_a_lock_that_does_not_come_is_told_as_away(store: Postgres, tmp_path: Pa
     with store.begin("local", write=True) as mine:
         mine.lock("write", ["p"])
         assert mine.now  # the first question takes it
-        with pytest.raises(StoreAway) as caught:
+        with pytest.raises(StoreUnavailable) as caught:
             add(impatient, agent())
         assert caught.value.definite
     impatient.close()
@@ -252,7 +254,7 @@ def test_now_is_read_after_the_lock_was_waited_for(store: Postgres, other: Postg
     assert times[0] >= end
 
 
-def test_locks_of_several_projects_are_taken_in_one_order(store: Postgres, other: Postgres, admin: Link) -> None:
+def test_locks_of_several_projects_are_taken_in_one_order(store: Postgres, other: Postgres, admin: Connection) -> None:
     deadlocks = "SELECT sum(deadlocks)::bigint FROM pg_stat_database"
     before = admin.all(deadlocks)
     names = [f"project-{n}" for n in range(6)]
@@ -290,7 +292,7 @@ def test_a_reader_across_projects_never_skips_what_commits_late(store: Postgres,
     assert [e.id for e in logged(other)] == ["early", "late"]
 
 
-def test_a_strangers_transaction_does_not_hold_the_log_back(store: Postgres, admin: Link) -> None:
+def test_a_strangers_transaction_does_not_hold_the_log_back(store: Postgres, admin: Connection) -> None:
     admin.run([("BEGIN", ()), ("SELECT pg_current_xact_id()", ())])
     write(store, events=[event_of(id="a"), event_of(id="b", project="q")])
     assert [e.id for e in logged(store)] == ["a", "b"]
@@ -316,7 +318,9 @@ def test_a_late_commit_wakes_who_waits_though_its_sequence_is_lower(store: Postg
     assert answers == [True]
 
 
-def test_waiting_goes_on_after_the_listening_connection_was_lost(store: Postgres, other: Postgres, admin: Link) -> None:
+def test_waiting_goes_on_after_the_listening_connection_was_lost(
+    store: Postgres, other: Postgres, admin: Connection
+) -> None:
     mark = other.mark()
     thread, answers = in_thread(lambda: other.wait(mark, 30))
     listens = "SELECT pid FROM pg_stat_activity WHERE query LIKE 'LISTEN%' OR query LIKE '%pg_current_snapshot%'"
@@ -331,7 +335,7 @@ def test_waiting_goes_on_after_the_listening_connection_was_lost(store: Postgres
 
 
 def test_a_store_restored_elsewhere_begins_a_new_epoch_for_every_tenant(
-    postgres: PostgresServer, tmp_path: Path, admin: Link
+    postgres: PostgresServer, tmp_path: Path, admin: Connection
 ) -> None:
     clock = FakeClock()
     store = Postgres(url_of(tmp_path), clock=clock)
@@ -340,7 +344,7 @@ def test_a_store_restored_elsewhere_begins_a_new_epoch_for_every_tenant(
     strangers = Engine(store, Dice(1), tenant="other")
     strangers.do(c.DefineProject(project="p"))
     strangers.do(c.Add(project="p", task=c.NewTask(title="theirs")))
-    theirs = strangers.do(c.Claim(project="p", task="A-001", agent="bo", session="s")).receipt
+    theirs = strangers.do(c.ClaimTask(project="p", task="A-001", agent="bo", session="s")).receipt
     schema = url_of(tmp_path).rpartition("=")[2]
     admin.script(f"UPDATE {schema}.meta SET place = 'elsewhere'; UPDATE {schema}.epoch SET place = 'elsewhere'")
     store.close()
@@ -365,7 +369,7 @@ def test_tenants_with_the_same_names_share_nothing(postgres: PostgresServer, tmp
     for engine in (mine, theirs):
         engine.do(c.DefineProject(project="p"))
         engine.do(c.Add(project="p", task=c.NewTask(title="work", tags=("x",), idempotency_key="once")))
-    receipt = mine.do(c.Claim(project="p", task="A-001", agent="bo", session="s")).receipt
+    receipt = mine.do(c.ClaimTask(project="p", task="A-001", agent="bo", session="s")).receipt
     (foreign,) = theirs.run([c.Submit(project="p", receipt=receipt, data="stolen")])
     assert code_of(foreign) not in ("ACCEPTED", "STALE_GENERATION")
     with store.begin("other", write=False) as tx:
@@ -405,7 +409,7 @@ def test_the_servers_clock_is_used_unless_one_is_handed_in(store: Postgres) -> N
     ("set_to", "taken"), [("off", "on"), ("local", "on"), ("remote_write", "on"), ("remote_apply", "remote_apply")]
 )
 def test_a_database_that_may_lose_commits_is_not_believed(
-    store: Postgres, admin: Link, set_to: str, taken: str
+    store: Postgres, admin: Connection, set_to: str, taken: str
 ) -> None:
     admin.script(f"ALTER ROLE tenure SET synchronous_commit = {set_to}")
     try:

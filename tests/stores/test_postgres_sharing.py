@@ -14,12 +14,12 @@ import pytest
 from tenure.client.chance import SystemChance
 from tenure.core import commands as c
 from tenure.core.commands import NewTask
-from tenure.core.errors import Conflict, StoreAway, TenureError
+from tenure.core.errors import Conflict, StoreUnavailable, TenureError
 from tenure.core.receipts import Receipt, parse_receipt
 from tenure.core.records import Agent, Result, Task
 from tenure.engine import Engine
 from tenure.engine.runtime.optimistic import FROM
-from tenure.stores.fast_path import TOLD, Completion, Grant, Renewal, Unusual
+from tenure.stores.fast_path import TOLD, Completion, Grant, NeedsSlowPath, Renewal
 from tenure.stores.port import Change
 from tenure.stores.postgres import Postgres, hot_statements, statement_texts
 from tenure.stores.postgres.log_cursor import settled
@@ -108,7 +108,7 @@ def test_holders_and_claimers_run_side_by_side(engine: Engine, store: Postgres, 
 def test_claims_go_one_after_another(engine: Engine, store: Postgres, impatient: Engine) -> None:
     added(engine)
     with Busy(store, "share", "claim"):
-        assert told(impatient.run(claims())) == ["STORE_AWAY"] * MANY
+        assert told(impatient.run(claims())) == ["STORE_UNAVAILABLE"] * MANY
     assert told(impatient.run(claims())) == ["GRANTED"] * MANY
 
 
@@ -116,8 +116,8 @@ def test_nobody_is_beside_one_who_decides(engine: Engine, store: Postgres, impat
     added(engine)
     receipts = claimed(engine)
     with Busy(store, "write"):
-        assert told(impatient.run(submits(receipts))) == ["STORE_AWAY"] * MANY
-    with Busy(store), pytest.raises(StoreAway):
+        assert told(impatient.run(submits(receipts))) == ["STORE_UNAVAILABLE"] * MANY
+    with Busy(store), pytest.raises(StoreUnavailable):
         impatient.do(c.Add(project=P, task=NewTask(title="x")))
     assert told(impatient.run(submits(receipts))) == ["ACCEPTED"] * MANY
 
@@ -163,8 +163,8 @@ def test_what_has_to_be_decided_is_decided_alone(
 ) -> None:
     commands = batch(engine)
     with Busy(store):
-        assert set(told(impatient.run(commands))) == {"STORE_AWAY"}
-    assert "STORE_AWAY" not in told(impatient.run(commands))
+        assert set(told(impatient.run(commands))) == {"STORE_UNAVAILABLE"}
+    assert "STORE_UNAVAILABLE" not in told(impatient.run(commands))
     assert engine.verify() == []
 
 
@@ -310,13 +310,13 @@ def test_a_verb_goes_with_the_commit_whole_or_not_at_all(
     with store.begin("local", write=False) as tx:
         tasks = [task.id for task in tx.find(Task, {"project": P})]
     before = logged(store)
-    with pytest.raises(Unusual):
+    with pytest.raises(NeedsSlowPath):
         grants(store, ["gone"] if is_alone else [*tasks, "gone"])
     assert logged(store) == before
     receipts = grants(store, tasks)
     stale = receipts[0].replace("@1:", "@2:")
     before = logged(store)
-    with pytest.raises(Unusual):
+    with pytest.raises(NeedsSlowPath):
         completes(store, [stale] if is_alone else [*receipts[1:], stale])
     assert logged(store) == before
     assert completes(store, receipts) == count

@@ -9,7 +9,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from tenure.core.errors import InvalidInput, StoreAway, StoreCorrupt
+from tenure.core.errors import InvalidInput, StoreCorrupt, StoreUnavailable
 from tenure.core.records import Agent, Brief, Task
 from tenure.stores.open_store import open_store
 from tenure.stores.port import Change
@@ -59,7 +59,7 @@ def test_the_file_system_is_that_of_the_nearest_mount(path: str, kind: str) -> N
 
 @pytest.mark.parametrize("kind", ["nfs", "nfs4", "cifs", "smb3", "9p", "afs", "ceph", "lustre", "fuse.sshfs"])
 def test_a_network_file_system_is_refused(path: Path, kind: str) -> None:
-    with pytest.raises(StoreAway, match=kind.replace(".", r"\.")):
+    with pytest.raises(StoreUnavailable, match=kind.replace(".", r"\.")):
         Sqlite(str(path), mounts=f"host / {kind} rw 0 0\n")
     assert not path.parent.exists()
 
@@ -89,7 +89,7 @@ def test_a_folder_that_was_there_keeps_its_mode(tmp_path: Path) -> None:
 
 
 def test_a_store_that_is_not_there_is_made_only_when_asked(path: Path) -> None:
-    with pytest.raises(StoreAway, match="no store"):
+    with pytest.raises(StoreUnavailable, match="no store"):
         open_store(str(path), create=False)
     assert not path.parent.exists()
     open_store(str(path)).close()
@@ -211,9 +211,9 @@ def test_many_who_open_a_missing_store_at_once_make_one(path: Path) -> None:
 
 def test_a_folder_we_may_not_write_is_a_plain_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(StoreAway):
+    with pytest.raises(StoreUnavailable):
         Sqlite(str(tmp_path / "file" / "store.db"))
-    with pytest.raises(StoreAway):
+    with pytest.raises(StoreUnavailable):
         Sqlite(str(tmp_path))
 
 

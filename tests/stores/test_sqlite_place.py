@@ -13,7 +13,7 @@ import apsw
 import pytest
 
 from tenure.core import commands as c
-from tenure.core.errors import OutcomeUnknown, StoreAway
+from tenure.core.errors import OutcomeUnknown, StoreUnavailable
 from tenure.core.records import Agent, Task
 from tenure.stores.port import Change
 from tenure.stores.sqlite import Sqlite
@@ -77,7 +77,7 @@ every_event = pytest.mark.parametrize("happens", EVENTS, ids=lambda f: f.__name_
 def test_a_write_is_refused_before_it_begins(store: Sqlite, path: Path, happens: Callable[[Path], None]) -> None:
     happens(path)
     for _ in range(2):
-        with pytest.raises(StoreAway, match=GONE) as refused, store.begin("local", write=True):
+        with pytest.raises(StoreUnavailable, match=GONE) as refused, store.begin("local", write=True):
             pytest.fail("it began")
         assert refused.value.definite
         if happens in (replace_file, remove_index):
@@ -97,7 +97,7 @@ def test_a_commit_into_a_file_without_its_name_is_not_acknowledged(
     with pytest.raises(OutcomeUnknown, match=GONE) as unknown:
         transaction.__exit__(None, None, None)
     assert not unknown.value.definite
-    with pytest.raises(StoreAway), store.begin("local", write=True):
+    with pytest.raises(StoreUnavailable), store.begin("local", write=True):
         pytest.fail("it began")
     store.close()
 
@@ -114,7 +114,7 @@ def test_nobody_reads_from_a_file_without_its_name(
         "backup": lambda: store.backup(str(path.parent.parent / "backup.db")),
     }
     happens(path)
-    with pytest.raises(StoreAway, match=GONE):
+    with pytest.raises(StoreUnavailable, match=GONE):
         looks[ask]()
     assert not (path.parent.parent / "backup.db").exists()
     store.close()
@@ -123,10 +123,10 @@ def test_nobody_reads_from_a_file_without_its_name(
 def test_a_file_that_comes_back_is_used_again(store: Sqlite, path: Path) -> None:
     aside = path.parent.with_name("aside")
     path.parent.rename(aside)
-    with pytest.raises(StoreAway, match="was removed"), store.begin("local", write=True):
+    with pytest.raises(StoreUnavailable, match="was removed"), store.begin("local", write=True):
         pass
     aside.rename(path.parent)
-    with pytest.raises(StoreAway) as again, store.begin("local", write=True):
+    with pytest.raises(StoreUnavailable) as again, store.begin("local", write=True):
         pass
     assert "send it again" in (again.value.hint or "")
     add(store, row_of(Agent, project="p", id="cy"))
@@ -151,7 +151,7 @@ def test_a_log_that_was_removed_under_others_is_not_made_again(store: Sqlite, pa
 def test_another_link_is_not_opened_where_the_log_was_removed(store: Sqlite, path: Path) -> None:
     with store.begin("local", write=False):
         remove_log(path)
-        with pytest.raises(StoreAway), store.begin("local", write=False):
+        with pytest.raises(StoreUnavailable), store.begin("local", write=False):
             pytest.fail("it began")
     assert not Path(f"{path}-wal").exists()
 
@@ -170,11 +170,11 @@ def test_another_store_in_the_place_takes_no_receipt_of_the_one_before(path: Pat
     backup = path.parent.parent / "backup.db"
     scene.store.backup(str(backup))
     remove_folder(path)
-    with pytest.raises(StoreAway):
+    with pytest.raises(StoreUnavailable):
         scene.submit(receipt)
     path.parent.mkdir(mode=0o700)
     shutil.copy(backup, path)
-    with pytest.raises(StoreAway, match="was removed") as opened:
+    with pytest.raises(StoreUnavailable, match="was removed") as opened:
         scene.submit(receipt)
     assert "send it again" in (opened.value.hint or "")
     assert scene.submit(receipt, "finished meanwhile").outcome == "STALE_EPOCH"

@@ -13,7 +13,7 @@ from typing import Any
 import apsw
 import pytest
 
-from tenure.core.errors import Bug, InvalidInput, OutcomeUnknown, StoreAway, StoreCorrupt
+from tenure.core.errors import Bug, InvalidInput, OutcomeUnknown, StoreCorrupt, StoreUnavailable
 from tenure.core.records import Agent, Task
 from tenure.stores.port import Change
 from tenure.stores.sqlite import Sqlite
@@ -79,7 +79,7 @@ def test_the_clock_is_read_when_the_lock_is_held(path: Path) -> None:
 
 def test_an_impatient_writer_says_that_the_store_is_away(path: Path) -> None:
     store, other = Sqlite(str(path)), Sqlite(str(path), patience=0.05)
-    with store.begin("local", write=True), pytest.raises(StoreAway):
+    with store.begin("local", write=True), pytest.raises(StoreUnavailable):
         other.begin("local", write=True).__enter__()
     add(other, row_of(Agent, project="p", id="bo"))  # and gets its turn when there is one
     assert set(stored(store, Agent)) == {("p", "bo")}
@@ -89,7 +89,7 @@ def test_a_program_that_knows_no_turns_is_waited_for_and_then_named(path: Path) 
     store = Sqlite(str(path), patience=0.05)
     other = apsw.Connection(str(path))
     other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(StoreAway, match="another program"):
+    with pytest.raises(StoreUnavailable, match="another program"):
         add(store, row_of(Agent, project="p", id="bo"))
     assert stored(store, Agent) == {}  # readers are not held up
     other.execute("ROLLBACK")
@@ -102,7 +102,7 @@ def test_a_turn_that_was_given_up_is_not_lost(path: Path) -> None:
     for _ in range(3):
         with store.begin("local", write=True):
             for _ in range(2):
-                with pytest.raises(StoreAway):
+                with pytest.raises(StoreUnavailable):
                     other.begin("local", write=True).__enter__()
         for who in (other, store, other):
             with who.begin("local", write=True):
@@ -148,7 +148,7 @@ def test_a_queue_that_does_not_move_is_passed_by_while_the_lock_is_free(store: S
         fcntl.flock(turn, fcntl.LOCK_EX)
         for number in range(2):
             add(other, row_of(Agent, project="p", id=str(number)))
-        with other.begin("local", write=True), pytest.raises(StoreAway):
+        with other.begin("local", write=True), pytest.raises(StoreUnavailable):
             add(Sqlite(str(path), patience=0.05), row_of(Agent, project="p", id="bo"))
     add(store, row_of(Agent, project="p", id="ann"))
     add(other, row_of(Agent, project="p", id="cy"))
@@ -185,7 +185,7 @@ def stop(process: subprocess.Popen[str]) -> None:
 
 
 def test_the_error_names_the_process_that_holds_the_lock(holder: subprocess.Popen[str], path: Path) -> None:
-    with pytest.raises(StoreAway, match=rf"write lock within 0.05 s \(held by process {holder.pid}\)"):
+    with pytest.raises(StoreUnavailable, match=rf"write lock within 0.05 s \(held by process {holder.pid}\)"):
         add(Sqlite(str(path), patience=0.05), row_of(Agent, project="p", id="bo"))
 
 
@@ -194,7 +194,7 @@ def test_a_stopped_writer_is_named_and_others_get_in_when_it_goes_on(holder: sub
     stop(holder)
     threads = None
     for _ in range(4):
-        with pytest.raises(StoreAway, match=rf"\(held by process {holder.pid}, stopped\)") as caught:
+        with pytest.raises(StoreUnavailable, match=rf"\(held by process {holder.pid}, stopped\)") as caught:
             add(other, row_of(Agent, project="p", id="bo"))
         assert str(holder.pid) in (caught.value.hint or "")
         threads = threads or threading.active_count()
@@ -212,7 +212,7 @@ def test_a_stopped_writer_is_named_and_others_get_in_when_it_goes_on(holder: sub
 def test_others_get_in_when_a_stopped_writer_is_killed(holder: subprocess.Popen[str], path: Path) -> None:
     other = Sqlite(str(path), patience=0.05)
     stop(holder)
-    with pytest.raises(StoreAway, match="stopped"):
+    with pytest.raises(StoreUnavailable, match="stopped"):
         add(other, row_of(Agent, project="p", id="bo"))
     holder.kill()
     holder.wait()
@@ -229,7 +229,7 @@ def test_a_process_that_only_had_the_lock_before_is_not_named(store: Sqlite, pat
         file.write(f"{os.getpid()} 1".rjust(39) + "\n")
         file.flush()
         fcntl.flock(file, fcntl.LOCK_EX)
-        with pytest.raises(StoreAway, match=r"write lock within 0.05 s$"):
+        with pytest.raises(StoreUnavailable, match=r"write lock within 0.05 s$"):
             add(Sqlite(str(path), patience=0.05), row_of(Agent, project="p", id="bo"))
 
 
@@ -313,7 +313,7 @@ def test_a_forked_child_is_refused_and_the_parent_goes_on(store: Sqlite, path: P
         for attempt in (lambda: stored(store, Agent), store.mark, lambda: Sqlite(str(path))):
             try:
                 attempt()
-            except StoreAway:
+            except StoreUnavailable:
                 refused += 1
         os._exit(refused)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
@@ -384,7 +384,7 @@ class _FullDisk:
         return self._link.execute(text, *values)
 
 
-@pytest.mark.parametrize(("error", "expected"), [(apsw.FullError, StoreAway), (apsw.IOError, OutcomeUnknown)])
+@pytest.mark.parametrize(("error", "expected"), [(apsw.FullError, StoreUnavailable), (apsw.IOError, OutcomeUnknown)])
 def test_a_commit_that_fails_says_whether_it_may_have_happened(
     store: Sqlite, error: type[apsw.Error], expected: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -424,7 +424,7 @@ print(sorted(key[1] for key in stored(store, Agent)), store.check())
         [sys.executable, "-c", script, str(path)], capture_output=True, text=True, timeout=60, check=True
     )
     name, rows = ran.stdout.splitlines()
-    assert name in ("StoreAway", "OutcomeUnknown")
+    assert name in ("StoreUnavailable", "OutcomeUnknown")
     assert rows == "['after', 'before'] []"
 
 
@@ -493,7 +493,7 @@ def test_corruption_is_reported_only_where_the_file_is_damaged(store: Sqlite, pa
     """SQLite calls a read that the disk failed corruption too."""
     add(store, row_of(Agent, project="p", id="bo"))
     passing = translated(apsw.CorruptError("x"), str(path))
-    assert isinstance(passing, StoreAway)
+    assert isinstance(passing, StoreUnavailable)
     assert "sound" in passing.message
     assert isinstance(at_commit(apsw.CorruptError("x"), str(path)), OutcomeUnknown)
     store.backup(str(tmp_path / "copy.db"))
@@ -511,7 +511,7 @@ def test_a_connection_that_met_a_fault_is_not_used_again(store: Sqlite) -> None:
     link = store.connections.take()
     link.execute("PRAGMA query_only = ON")  # as one that was opened while the disk was full
     store.connections.give(link)
-    with pytest.raises(StoreAway):
+    with pytest.raises(StoreUnavailable):
         add(store, row_of(Agent, project="p", id="cy"))
     add(store, row_of(Agent, project="p", id="cy"))
     assert set(stored(store, Agent)) == {("p", "bo"), ("p", "cy")}

@@ -19,7 +19,7 @@ from tenure.engine import Engine
 from tenure.engine.archive import mover
 from tenure.engine.duties.election import stand
 from tenure.engine.sources import failure_watch, schedules, trigger_duty
-from tenure.stores.port import FUSED, Store
+from tenure.stores.port import FAST_PATH, Store
 from tenure.testing.clock import FakeClock
 
 OWNER = Principal(role="owner", user="olaf")
@@ -74,7 +74,9 @@ class World:
         return [str(task["key"]) for task in self.do(c.Plan, tasks=tasks, **fields).tasks]
 
     def take(self, task: str, agent: str = "ann", **fields: Any) -> str:
-        outcome = self.do(c.Claim, task=task, agent=agent, **{"session": f"s-{agent}", "lease": 12 * HOUR, **fields})
+        outcome = self.do(
+            c.ClaimTask, task=task, agent=agent, **{"session": f"s-{agent}", "lease": 12 * HOUR, **fields}
+        )
         assert outcome.outcome == "GRANTED", outcome
         return str(outcome.receipt)
 
@@ -192,8 +194,8 @@ def shop(world: World) -> None:
     end = {"completed": Template(tasks=(NewTask(title="celebrate"),), title="after")}
     named = {"title": "release", "name": "release", "on_end": end, "budget": "50", "request_id": "plan"}
     design, build, _ = world.plan(*steps, **named)
-    claimed = world.do(c.Claim, task=design, agent="ann", session="s-ann", lease=12 * HOUR, request_id="claim")
-    world.do(c.Checkpoint, receipt=claimed.receipt, data={"next": "draw", "notes": "n" * 9000})
+    claimed = world.do(c.ClaimTask, task=design, agent="ann", session="s-ann", lease=12 * HOUR, request_id="claim")
+    world.do(c.SaveCheckpoint, receipt=claimed.receipt, data={"next": "draw", "notes": "n" * 9000})
     world.do(c.Submit, receipt=claimed.receipt, data={"drawing": "d" * 6000}, summary="drawn", request_id="submit")
     world.keep("accepted before", claimed.receipt, "ACCEPTED", data={"drawing": "d" * 6000})
     world.finish(build)
@@ -242,10 +244,10 @@ def money(world: World) -> None:
     capped = world.add("capped", constraints={"max_cost_usd": "3"})
     world.do(c.SetBudget, scope=f"task:{capped}", usd="3")
     spent = world.take(capped)
-    world.do(c.Usage, receipt=spent, model="opus", fresh=100, cached=50, written=5, output=9, cost_usd="0.75")
+    world.do(c.ReportUsage, receipt=spent, model="opus", fresh=100, cached=50, written=5, output=9, cost_usd="0.75")
     broke = world.add("paused by a budget")
     receipt = world.take(broke, "bo")
-    assert world.do(c.Usage, receipt=receipt, model="opus", fresh=10, cost_usd="1.50").state == "paused"
+    assert world.do(c.ReportUsage, receipt=receipt, model="opus", fresh=10, cost_usd="1.50").state == "paused"
     assert world.row(broke).resume_at is not None
     owing = world.add("paused by the tenant's words")
     world.do(c.Fail, receipt=world.take(owing, "eve"), error_class="budget_exceeded", message="no money")
@@ -254,7 +256,7 @@ def money(world: World) -> None:
     stale = world.take(late, "cy", lease=60)
     world.wait(61)
     world.finish(late, usage=(Totals(model="haiku", fresh=70, output=7, cost_usd="0.02"),))
-    assert world.do(c.Usage, receipt=stale, model="haiku", fresh=50, cost_usd="0.01").late
+    assert world.do(c.ReportUsage, receipt=stale, model="haiku", fresh=50, cost_usd="0.01").late
     world.do(c.SetBudget, scope="agent:dee", usd="0.2", default_estimate="0.15")
     world.take(world.add("reserves"), "dee")
     dear = [world.add(f"too dear {n}", constraints={"max_cost_usd": "900"}, priority=10) for n in range(3)]
@@ -407,7 +409,7 @@ def fast(world: World) -> None:
         done, receipts = receipts[:4], receipts[4:]
         answers = world.engine.run([c.Submit(project="fast", receipt=r, data={"n": 1}) for r in done], OWNER)
         assert {answer.outcome for answer in answers} == {"ACCEPTED"}
-    if FUSED in world.store.features:
+    if FAST_PATH in world.store.features:
         with world.store.begin(world.engine.tenant, write=False) as tx:
             assert tx.events({"project": "fast"}, limit=10_000)
     for n, receipt in enumerate(receipts):
@@ -424,7 +426,7 @@ def open_work(world: World) -> None:
     running = world.take(world.add("running"), "bo")
     world.do(c.Start, receipt=running)
     world.do(c.Progress, receipt=running, percent=40, step="half", done_in=60)
-    world.do(c.Checkpoint, receipt=running, data={"next": "more", "notes": "long " * 3000})
+    world.do(c.SaveCheckpoint, receipt=running, data={"next": "more", "notes": "long " * 3000})
     world.keep("running", running, "ACCEPTED")
     process = c.Process(host="h", boot="b", pid=8, start=80)
     world.keep("with a process", world.take(world.add("by a process"), "cy", process=process), "ACCEPTED")

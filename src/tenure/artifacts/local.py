@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Self
 
 from tenure.artifacts import port
-from tenure.core.errors import StoreAway
+from tenure.core.errors import StoreUnavailable
 
 INCOMING = "incoming"
 
@@ -218,5 +218,5 @@ def _sync(folder: Path) -> None:
         os.close(handle)
 
 
-def _away(path: Path, error: OSError) -> StoreAway:
-    return StoreAway(f"artifacts: {path}: {error.strerror or error}")
+def _away(path: Path, error: OSError) -> StoreUnavailable:
+    return StoreUnavailable(f"artifacts: {path}: {error.strerror or error}")

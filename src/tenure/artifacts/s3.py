@@ -19,7 +19,7 @@ from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import S3Store
 
 from tenure.artifacts import port
-from tenure.core.errors import InvalidInput, StoreAway
+from tenure.core.errors import InvalidInput, StoreUnavailable
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, RetryConfig
@@ -144,7 +144,7 @@ class S3Artifacts:
         except AlreadyExistsError:  # another was faster
             return False
         except FileNotFoundError as error:
-            raise StoreAway(f"{self._where}: there is no such bucket") from error
+            raise StoreUnavailable(f"{self._where}: there is no such bucket") from error
         return is_new
 
     def delete(self, digest: str) -> None:
@@ -175,7 +175,7 @@ class S3Artifacts:
             raise
         except BaseError as error:
             # The first line says it; the rest is the library's own debugging.
-            raise StoreAway(f"{self._where}: {str(error).partition(chr(10))[0][:300]}") from error
+            raise StoreUnavailable(f"{self._where}: {str(error).partition(chr(10))[0][:300]}") from error
 
 
 class _Writing:
@@ -190,7 +190,7 @@ class _Writing:
             self._file.write(piece)
         except OSError as error:
             self._measured.stop()
-            raise StoreAway(f"artifacts: {tempfile.gettempdir()}: {error.strerror or error}") from error
+            raise StoreUnavailable(f"artifacts: {tempfile.gettempdir()}: {error.strerror or error}") from error
 
     def keep(self, expected: str | None = None) -> port.Kept:
         digest = self._measured.digest(expected)

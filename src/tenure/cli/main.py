@@ -156,9 +156,9 @@ class Run:
         )  # fmt: skip
         if not client.is_remote and (self.setting("prices") or self.setting("tiers")):
             from tenure.config import file_of
-            from tenure.engine.models.user_tables import Own
+            from tenure.engine.models.user_tables import UserTables
 
-            client.engine.own = Own(file_of(self.settings, "prices"), file_of(self.settings, "tiers"))
+            client.engine.own = UserTables(file_of(self.settings, "prices"), file_of(self.settings, "tiers"))
         return client
 
     @property

@@ -8,7 +8,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
 from tenure.cli.main import Answer, Run, Usage, arg, options
-from tenure.core.errors import NotFound, StoreAway
+from tenure.core.errors import NotFound, StoreUnavailable
 
 if TYPE_CHECKING:
     from tenure.agents.recipes.applying import Change, Standing
@@ -64,7 +64,7 @@ def _is_there(run: Run, url: str) -> bool:
         return os.path.isfile(path)
     try:
         run.client_at(url).close()
-    except StoreAway:  # if it cannot be reached at all, making it says so
+    except StoreUnavailable:  # if it cannot be reached at all, making it says so
         return False
     return True
 

@@ -19,7 +19,7 @@ from tenure.core.outcomes import Outcome
 if TYPE_CHECKING:
     from tenure.core.errors import TenureError
     from tenure.core.queries import Query
-    from tenure.engine import Chance
+    from tenure.engine import Random
     from tenure.stores.port import Clock
 
 __all__ = ["AsyncClient"]
@@ -48,7 +48,7 @@ class AsyncClient(
         create: bool = True,
         artifacts: str | None = None,
         clock: Clock | None = None,
-        chance: Chance | None = None,
+        chance: Random | None = None,
     ) -> None:
         if url is None:
             from tenure.client.finding import find

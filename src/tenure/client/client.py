@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from tenure.client.ways.local import Local
     from tenure.core.errors import TenureError
     from tenure.core.queries import Query
-    from tenure.engine import Chance, Engine
+    from tenure.engine import Engine, Random
     from tenure.engine.archive.mover import Moved
-    from tenure.engine.runtime.batcher import Gatherer
+    from tenure.engine.runtime.batcher import Batcher
     from tenure.engine.runtime.clock_repair import Accepted, ClockState
     from tenure.stores.port import Clock, Store
 
@@ -57,7 +57,7 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
         gather: bool = False,
         artifacts: str | None = None,
         clock: Clock | None = None,
-        chance: Chance | None = None,
+        chance: Random | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -184,7 +184,7 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
         return self._local("engine").engine
 
     @property
-    def gatherer(self) -> Gatherer | None:
+    def gatherer(self) -> Batcher | None:
         return self._local("gatherer").gatherer
 
     def sweep(self) -> int:

@@ -133,7 +133,7 @@ class Looks(Generic[Out, One, Dicts, Names]):
 
     def dag(self, id: str) -> One:
         """A dag with its tasks, edges, counts and critical path."""
-        return self._one(q.Dag(project=self.project, dag=id))
+        return self._one(q.ShowDag(project=self.project, dag=id))
 
     def dags(self) -> Dicts:
         return self._dicts(q.Dags(project=self.project))
@@ -173,7 +173,7 @@ class Looks(Generic[Out, One, Dicts, Names]):
 
     def memory(self, session: str | None = None) -> One:
         """What a session claimed, did and lost."""
-        return self._one(q.Session(project=self.project, session=session or self.session))
+        return self._one(q.ShowSession(project=self.project, session=session or self.session))
 
     def own_claims(self) -> Dicts:
         """What this agent holds in this session, and what it lost there in the last day without its own word."""
@@ -196,11 +196,11 @@ class Looks(Generic[Out, One, Dicts, Names]):
 
     def spent(self, by: str = "task", limit: int = 100) -> Dicts:
         """What was spent for each task, agent, model or session, the dearest first."""
-        return self._dicts(q.Spent(project=self.project, by=by, limit=limit))
+        return self._dicts(q.ShowSpending(project=self.project, by=by, limit=limit))
 
     def savings(self) -> One:
         """What choosing models by tier has saved against all of it in the middle tier."""
-        return self._one(q.Savings(project=self.project))
+        return self._one(q.ShowSavings(project=self.project))
 
     def estimates(self) -> One:
         """How near estimates came to what tasks took, by type."""
@@ -218,7 +218,7 @@ class Looks(Generic[Out, One, Dicts, Names]):
 
     def budget(self, scope: str = "project") -> One:
         """One budget, with what was spent hour by hour in the last week."""
-        return self._one(q.Budget(project=self.project, scope=scope))
+        return self._one(q.ShowBudget(project=self.project, scope=scope))
 
     def alerts(self) -> Dicts:
         """Budgets of which 50, 90 or 100 per cent are spent, the worst first."""
@@ -226,7 +226,7 @@ class Looks(Generic[Out, One, Dicts, Names]):
 
     def projection(self, scope: str = "project") -> One:
         """Where a budget leads: burn rate, days left, and what all open tasks will take of it."""
-        return self._one(q.Projection(project=self.project, scope=scope))
+        return self._one(q.ShowProjection(project=self.project, scope=scope))
 
     def headroom(self) -> One:
         """Whether budgets allow this agent to claim anything at all: worth a look before a process is started."""

@@ -8,7 +8,7 @@ from tenure.client.chance import SystemChance
 from tenure.client.ways.places import Places
 from tenure.client.ways.way import StoreOnly, is_server
 from tenure.core.errors import CopyRefused, NotFound
-from tenure.engine import Chance, Engine
+from tenure.engine import Engine, Random
 from tenure.engine.duties.sweep import projects
 from tenure.engine.project_copy import Copied, copy_project
 from tenure.engine.verify.artifact_rows import lost
@@ -27,7 +27,7 @@ def copy(
     project: str | None = None,
     *,
     verified: bool = True,
-    chance: Chance | None = None,
+    chance: Random | None = None,
     artifacts: str | None = None,
     artifacts_to: str | None = None,
 ) -> Moves:

@@ -10,7 +10,7 @@ from tenure.client.chance import SystemChance
 from tenure.core.errors import InvalidInput, StoreCorrupt
 from tenure.core.lifecycle import HELD
 from tenure.core.records import Task
-from tenure.engine import Chance, Engine
+from tenure.engine import Engine, Random
 from tenure.stores.open_store import path_of
 from tenure.stores.port import Clock
 
@@ -29,7 +29,7 @@ def restore(
     url: str,
     *,
     clock: Clock | None = None,
-    chance: Chance | None = None,
+    chance: Random | None = None,
     moment: Callable[[], time.struct_time] = time.gmtime,
 ) -> Restored:
     """Put a backup in the place of the store at `url`, which keeps its bytes under another name.

@@ -55,7 +55,7 @@ class Sources(Looks[Out, One, Dicts, Names]):
 
     def schedule(self, name: str, ticks: int = 5) -> One:
         """One schedule with its template, and its next ticks."""
-        return self._one(q.Schedule(project=self.project, schedule=name, ticks=ticks))
+        return self._one(q.ShowSchedule(project=self.project, schedule=name, ticks=ticks))
 
     # --- triggers ---
 
@@ -110,7 +110,7 @@ class Sources(Looks[Out, One, Dicts, Names]):
 
     def trigger(self, name: str) -> One:
         """One trigger with its template, without its secret."""
-        return self._one(q.Trigger(project=self.project, trigger=name))
+        return self._one(q.ShowTrigger(project=self.project, trigger=name))
 
     # --- the watch ---
 

@@ -146,7 +146,7 @@ class Verbs(Sources[Out, One, Dicts, Names]):
             "metadata": dict(metadata or {}),
         }  # fmt: skip
         if task is not None:
-            return self.do(c.Claim(**who, task=task))
+            return self.do(c.ClaimTask(**who, task=task))
         command = c.ClaimNext(**who, n=n, **filters)
         return self.stay(command, wait) if wait > 0 else self.do(command)
 
@@ -175,7 +175,7 @@ class Verbs(Sources[Out, One, Dicts, Names]):
         )  # fmt: skip
 
     def checkpoint(self, receipt: str, data: Mapping[str, Any]) -> Out:
-        return self.do(c.Checkpoint(project=self.project, receipt=receipt, data=dict(data)))
+        return self.do(c.SaveCheckpoint(project=self.project, receipt=receipt, data=dict(data)))
 
     def usage(
         self,
@@ -191,7 +191,7 @@ class Verbs(Sources[Out, One, Dicts, Names]):
     ) -> Out:
         """Report what a model has cost since the claim, in all: tokens, dollars (None: not known), seconds."""
         return self.do(
-            c.Usage(
+            c.ReportUsage(
                 project=self.project, receipt=receipt, model=model, fresh=fresh, cached=cached, written=written,
                 output=output, cost_usd=None if cost_usd is None else str(cost_usd), duration=duration,
             )

@@ -27,7 +27,7 @@ CANCELLATIONS = (PERSON, CASCADE, PARENT, UNDO, PRUNE)
 DRAINED = "drained: paused when its holder let go"
 
 
-class Pause(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class PauseCause(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One cause that holds a task back; a task goes on when the last is gone."""
 
     cause: str
@@ -45,21 +45,21 @@ class Cancelled(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     reason: str = ""
     by: str | None = None
     source: str | None = None
-    pauses: tuple[Pause, ...] = ()
+    pauses: tuple[PauseCause, ...] = ()
 
 
-def with_pause(pauses: Iterable[Pause], new: Pause) -> tuple[Pause, ...]:
+def with_pause(pauses: Iterable[PauseCause], new: PauseCause) -> tuple[PauseCause, ...]:
     """One cause more; the same cause of the same source gives way to its newer word."""
     return (*(p for p in pauses if (p.cause, p.source) != (new.cause, new.source)), new)
 
 
-def reason_of(pauses: Iterable[Pause], cancelled: Cancelled | None) -> str | None:
+def reason_of(pauses: Iterable[PauseCause], cancelled: Cancelled | None) -> str | None:
     """In one text for people."""
     if cancelled is not None:
         return cancelled.reason or cancelled.cause
     return "; ".join(p.reason or p.cause for p in pauses) or None
 
 
-def told(cause: Pause | Cancelled) -> dict[str, Any]:
+def told(cause: PauseCause | Cancelled) -> dict[str, Any]:
     """For a view: what is set, without what a cancellation keeps for its undo."""
     return {name: value for name, value in asdict(cause).items() if value is not None and name != "pauses"}

@@ -51,7 +51,7 @@ class Kept(NamedTuple):
     ahead_uptime: int | None = None  # and the uptime then
 
 
-class Told(NamedTuple):
+class ClockReading(NamedTuple):
     """The store's time, what it shall keep, and by how much the clock has jumped ahead (0: it has not)."""
 
     now: int
@@ -59,28 +59,28 @@ class Told(NamedTuple):
     jump: int = 0
 
 
-def told(kept: Kept, at: Reading, last: int | None) -> Told:
+def told(kept: Kept, at: Reading, last: int | None) -> ClockReading:
     """The time for a transaction; `last` is the last event's. Where there is a jump nothing may be written.
 
     A clock that is behind the last event is followed from there by what the uptime has advanced since that was seen.
     """
     if not at.boot:
-        return Told(at.wall if last is None else max(at.wall, last), kept)
+        return ClockReading(at.wall if last is None else max(at.wall, last), kept)
     if kept.boot != at.boot:
         kept = Kept(at.boot, at.offset)
     ahead = at.offset - kept.offset
     if ahead > MOST_AHEAD:
         now = kept.offset + at.uptime  # what it would be without the jump
-        return Told(now if last is None else max(now, last), kept, ahead)
+        return ClockReading(now if last is None else max(now, last), kept, ahead)
     if ahead > DRIFT:
         kept = kept._replace(offset=at.offset)
     if last is None or at.wall >= last:
-        return Told(at.wall, kept._replace(ahead_at=None, ahead_uptime=None))
+        return ClockReading(at.wall, kept._replace(ahead_at=None, ahead_uptime=None))
     if kept.ahead_at is None or kept.ahead_uptime is None:
         if last - at.wall >= SECOND:  # less than that comes and goes
             kept = kept._replace(ahead_at=last, ahead_uptime=at.uptime)
-        return Told(last, kept)
-    return Told(max(last, kept.ahead_at + max(0, at.uptime - kept.ahead_uptime)), kept)
+        return ClockReading(last, kept)
+    return ClockReading(max(last, kept.ahead_at + max(0, at.uptime - kept.ahead_uptime)), kept)
 
 
 def accepted(at: Reading) -> Kept:

@@ -70,8 +70,8 @@ class NotSignedIn(TenureError):
     code = "NOT_SIGNED_IN"
 
 
-class SignInAway(TenureError):
-    code = "SIGN_IN_AWAY"
+class AuthUnavailable(TenureError):
+    code = "AUTH_UNAVAILABLE"
 
 
 class NotAllowed(TenureError):
@@ -106,8 +106,8 @@ class Conflict(StoreError):
     code = "CONFLICT"
 
 
-class StoreAway(StoreError):
-    code = "STORE_AWAY"
+class StoreUnavailable(StoreError):
+    code = "STORE_UNAVAILABLE"
 
 
 class ClockJump(StoreError):

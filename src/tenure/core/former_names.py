@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tenure.core import causes
-from tenure.core.causes import Cancelled, Pause
+from tenure.core.causes import Cancelled, PauseCause
 from tenure.core.lifecycle import CANCELLED, HELD, PAUSED
 
 _FORMER = ("reason", "resume_at")
@@ -22,22 +22,22 @@ _THIN = "review: "
 _BY_TENURE = {"undo": causes.UNDO, "pruned": causes.PRUNE}
 
 
-def pauses_of(reason: str, resume_at: int | None = None) -> tuple[Pause, ...]:
+def pauses_of(reason: str, resume_at: int | None = None) -> tuple[PauseCause, ...]:
     """What a reason of 0001 says; migration 0002 says the same in SQL."""
     if reason == "budget exceeded":
-        return (Pause(cause=causes.BUDGET, reason=reason),)
+        return (PauseCause(cause=causes.BUDGET, reason=reason),)
     if reason.startswith("budget ") and ": " in reason:
         source = reason[len("budget ") : reason.index(": ")]
-        return (Pause(cause=causes.BUDGET, reason=reason, source=source, until=resume_at),)
+        return (PauseCause(cause=causes.BUDGET, reason=reason, source=source, until=resume_at),)
     if reason.startswith("question: "):
-        return (Pause(cause=causes.QUESTION, reason=reason),)
+        return (PauseCause(cause=causes.QUESTION, reason=reason),)
     if reason.startswith(_THIN) or _UNDECIDED in reason:
-        return (Pause(cause=causes.REVIEW, reason=reason),)
+        return (PauseCause(cause=causes.REVIEW, reason=reason),)
     if reason == causes.DRAINED:
-        return (Pause(cause=causes.DRAIN, reason=reason),)
+        return (PauseCause(cause=causes.DRAIN, reason=reason),)
     if reason.endswith("; on_lost = hold"):
-        return (Pause(cause=causes.LOST, reason=reason),)
-    return (Pause(cause=causes.PERSON, reason=reason),)
+        return (PauseCause(cause=causes.LOST, reason=reason),)
+    return (PauseCause(cause=causes.PERSON, reason=reason),)
 
 
 def cancelled_of(reason: str | None) -> Cancelled:
@@ -72,7 +72,7 @@ class TaskFields:
             if reason is not None:  # else it was drained by a version that keeps causes
                 values["pauses"] = pauses_of(reason, self._former.get("resume_at"))
         elif state in HELD and values.get("wanted") == "pause":
-            values["pauses"] = (Pause(cause=causes.DRAIN, reason=causes.DRAINED),)
+            values["pauses"] = (PauseCause(cause=causes.DRAIN, reason=causes.DRAINED),)
         elif "pauses" in values:
             del values["pauses"]
         if state == CANCELLED:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tenure.core.causes import DRAIN, PERSON, Cancelled, Pause, with_pause
+from tenure.core.causes import DRAIN, PERSON, Cancelled, PauseCause, with_pause
 from tenure.core.lifecycle import (
     CANCELLED,
     CLAIMED,
@@ -150,7 +150,7 @@ def freed(
 # --- paused -------------------------------------------------------------------------------------------------
 
 
-def paused(task: Task, pause: Pause) -> Task:
+def paused(task: Task, pause: PauseCause) -> Task:
     """Held back by one cause more; a hold has to be ended before."""
     pauses = with_pause(task.pauses, pause)
     if task.state == PAUSED:
@@ -158,7 +158,7 @@ def paused(task: Task, pause: Pause) -> Task:
     return _moved(task, PAUSED, state_before=task.state, pauses=pauses)
 
 
-def lifted(task: Task, is_over: Callable[[Pause], bool], at: int) -> Task:
+def lifted(task: Task, is_over: Callable[[PauseCause], bool], at: int) -> Task:
     """Without the causes that are over; a paused task goes on from where it was when the last is gone."""
     left = tuple(pause for pause in task.pauses if not is_over(pause))
     if task.state != PAUSED:
@@ -231,7 +231,7 @@ def cancelled(task: Task, why: Cancelled) -> Task:
 
 
 # What held a task back that was cancelled before causes were kept.
-BEFORE_IT = Pause(cause=PERSON, reason="it was paused before it was cancelled")
+BEFORE_IT = PauseCause(cause=PERSON, reason="it was paused before it was cancelled")
 
 
 def uncancelled(task: Task, at: int, *, paused_from: str | None = None) -> Task:

@@ -76,7 +76,7 @@ def rank(task: Task, now: int) -> int:
     return (task.priority - urgency(task.deadline, now) - weight(task.height)) * UNIT + task.boost * task.created_at
 
 
-class Place(NamedTuple):
+class LanePosition(NamedTuple):
     """Where a ready task stands among all lanes at one moment; the smallest goes first."""
 
     band: int
@@ -86,8 +86,8 @@ class Place(NamedTuple):
     plain: bool = False
 
 
-def place(task: Task, now: int) -> Place:
-    return Place(task.band, task.rank - task.boost * now, task.sequence, task.id)
+def place(task: Task, now: int) -> LanePosition:
+    return LanePosition(task.band, task.rank - task.boost * now, task.sequence, task.id)
 
 
 def explain(task: Task, now: int) -> PriorityView:

@@ -118,7 +118,7 @@ class Dags(Query, frozen=True, kw_only=True):
     """All dags, with counts of where their tasks stand."""
 
 
-class Dag(Query, frozen=True, kw_only=True):
+class ShowDag(Query, frozen=True, kw_only=True):
     """A dag with its tasks, edges, counts and critical path."""
 
     dag: str
@@ -177,7 +177,7 @@ class Sessions(Query, frozen=True, kw_only=True):
     limit: int = 100
 
 
-class Session(Query, frozen=True, kw_only=True):
+class ShowSession(Query, frozen=True, kw_only=True):
     """What a session claimed, did and lost."""
 
     session: str
@@ -190,14 +190,14 @@ class OwnClaims(Query, frozen=True, kw_only=True):
     agent: str
 
 
-class Spent(Query, frozen=True, kw_only=True):
+class ShowSpending(Query, frozen=True, kw_only=True):
     """What was spent for each task, agent, model or session, the dearest first."""
 
     by: str = "task"
     limit: int = 100
 
 
-class Savings(Query, frozen=True, kw_only=True):
+class ShowSavings(Query, frozen=True, kw_only=True):
     """What choosing models by tier has saved against all of it in the middle tier, at the table's prices."""
 
 
@@ -217,7 +217,7 @@ class Budgets(Query, frozen=True, kw_only=True):
     limit: int = 100
 
 
-class Budget(Query, frozen=True, kw_only=True):
+class ShowBudget(Query, frozen=True, kw_only=True):
     """One budget, with what was spent hour by hour in the last week."""
 
     scope: str
@@ -227,7 +227,7 @@ class Alerts(Query, frozen=True, kw_only=True):
     """Budgets of which 50, 90 or 100 per cent are spent, the worst first."""
 
 
-class Projection(Query, frozen=True, kw_only=True):
+class ShowProjection(Query, frozen=True, kw_only=True):
     """Where a budget leads: burn rate, days left, when it is used up; and what all open tasks will take of it."""
 
     scope: str = "project"
@@ -267,7 +267,7 @@ class Schedules(Query, frozen=True, kw_only=True):
     """Schedules, by name."""
 
 
-class Schedule(Query, frozen=True, kw_only=True):
+class ShowSchedule(Query, frozen=True, kw_only=True):
     """One schedule with its template, and its next ticks."""
 
     schedule: str
@@ -278,7 +278,7 @@ class Triggers(Query, frozen=True, kw_only=True):
     """Triggers, by name, without their secrets."""
 
 
-class Trigger(Query, frozen=True, kw_only=True):
+class ShowTrigger(Query, frozen=True, kw_only=True):
     """One trigger with its template, without its secret."""
 
     trigger: str
@@ -289,9 +289,47 @@ class Watched(Query, frozen=True, kw_only=True):
 
 
 AnyQuery = (
-    Projects | Status | Overview | Gauges | Tasks | Show | Ready | Next | States | History | Results | Why | Dags | Dag
-    | Artifacts | Plans | Tracks | DeadLetters | Agents | Inbox | Messages | Reservations | Sessions | Session | Spent
-    | Validations | Processes | Log | Keys | Schedules | Schedule | Triggers | Trigger | Watched
-    | Savings | Estimates | Models | OwnClaims
-    | Budgets | Budget | Alerts | Projection | Headroom
-)  # fmt: skip
+    Projects
+    | Status
+    | Overview
+    | Gauges
+    | Tasks
+    | Show
+    | Ready
+    | Next
+    | States
+    | History
+    | Results
+    | Why
+    | Dags
+    | ShowDag
+    | Artifacts
+    | Plans
+    | Tracks
+    | DeadLetters
+    | Agents
+    | Inbox
+    | Messages
+    | Reservations
+    | Sessions
+    | ShowSession
+    | ShowSpending
+    | Validations
+    | Processes
+    | Log
+    | Keys
+    | Schedules
+    | ShowSchedule
+    | Triggers
+    | ShowTrigger
+    | Watched
+    | ShowSavings
+    | Estimates
+    | Models
+    | OwnClaims
+    | Budgets
+    | ShowBudget
+    | Alerts
+    | ShowProjection
+    | Headroom
+)

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from tenure.core.artifact_rows import Artifact, Content
 from tenure.core.budget_rows import COUNTED, Budget
-from tenure.core.causes import Cancelled, Pause, reason_of
+from tenure.core.causes import Cancelled, PauseCause, reason_of
 from tenure.core.key_rows import ApiKey, WebSession
 from tenure.core.model_rows import Finished, LikeTasks, Model
 from tenure.core.row import Row
@@ -24,7 +24,7 @@ from tenure.core.source_rows import Cursor, Schedule, Trigger, Watch
 
 __all__ = [
     "KINDS", "ApiKey", "Artifact", "Budget", "Cancelled", "Content", "Cursor", "Finished", "Kind", "LikeTasks", "Model",
-    "Pause", "Row", "Schedule", "Trigger", "Watch", "WebSession", "replace",
+    "PauseCause", "Row", "Schedule", "Trigger", "Watch", "WebSession", "replace",
 ]  # fmt: skip
 
 
@@ -55,7 +55,7 @@ class Task(Row, frozen=True, kw_only=True):
 
     state: str
     state_before: str | None = None  # of a paused or cancelled task
-    pauses: tuple[Pause, ...] = ()  # what holds it back; while held or validating: once it comes to rest
+    pauses: tuple[PauseCause, ...] = ()  # what holds it back; while held or validating: once it comes to rest
     cancelled: Cancelled | None = None
     answers: tuple[dict[str, Any], ...] = ()  # what people have answered to its holders' questions
     run: int = 1

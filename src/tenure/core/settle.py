@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from tenure.core import claims, lifecycle, moves, priority
-from tenure.core.causes import LOST, Pause
+from tenure.core.causes import LOST, PauseCause
 from tenure.core.lifecycle import ABORTED_BY, DEAD_LETTERED, ERROR_BY, EXPIRED_BY, PAUSED, PENDING, READY, RETRYING
 from tenure.core.plain_tasks import is_plain
 from tenure.core.records import Brief, Claim, Task, replace
@@ -153,7 +153,7 @@ def _lost(task: Task, claim: Claim, brief: Brief, at: int, fraction: float, why:
     if brief.on_lost == "back_off":
         free = claims.tried_again(free, brief.retry, at, fraction)
     elif brief.on_lost == "hold" and free.state != DEAD_LETTERED:
-        free = moves.paused(free, Pause(cause=LOST, reason=f"{why}; on_lost = hold", at=at))
+        free = moves.paused(free, PauseCause(cause=LOST, reason=f"{why}; on_lost = hold", at=at))
     return free, over
 
 

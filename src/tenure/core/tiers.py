@@ -17,7 +17,7 @@ SMALL, MIDDLE, TOP = TIERS = ("small", "middle", "top")
 MOST_REMEMBERED = 1000  # names of models, which come from outside
 
 
-class Place(NamedTuple):
+class TierPosition(NamedTuple):
     family: str
     tier: str
 
@@ -54,7 +54,7 @@ class Tiers:
         self._by_agent = {type: name for name, its in self._families.items() for type in its.get("agents", ())}
         called = [its[tier].get("called", {}) for its in self._families.values() for tier in TIERS]
         self._aliases = frozenset(name for names in called for name in names.values())
-        self._placed: dict[str, Place | None] = {}
+        self._placed: dict[str, TierPosition | None] = {}
 
     def family_of(self, agent_type: str) -> str | None:
         return self._by_agent.get(agent_type)
@@ -67,7 +67,7 @@ class Tiers:
     def offered(self) -> list[Offered]:
         return [Offered(family, tier, self.model(family, tier)) for family in self._families for tier in TIERS]
 
-    def place_of(self, name: str) -> Place | None:
+    def place_of(self, name: str) -> TierPosition | None:
         """Family and tier of any model that agents name; one of a known family that is like none is in the middle."""
         if name not in self._placed:
             if len(self._placed) >= MOST_REMEMBERED:
@@ -75,7 +75,7 @@ class Tiers:
             self._placed[name] = self._find(name)
         return self._placed[name]
 
-    def _find(self, name: str) -> Place | None:
+    def _find(self, name: str) -> TierPosition | None:
         known = known_as(name)
         words = known.replace("_", "-").replace(":", "-").split("-")
         for family, its in self._families.items():
@@ -84,11 +84,11 @@ class Tiers:
                 continue
             for tier in TIERS:
                 if known == known_as(its[tier]["model"]):
-                    return Place(family, tier)
+                    return TierPosition(family, tier)
             for tier in (SMALL, TOP, MIDDLE):  # `gpt-5.1-codex-mini` is a small one
                 if any(word in words for word in its[tier].get("like", ())):
-                    return Place(family, tier)
-            return Place(family, MIDDLE)
+                    return TierPosition(family, tier)
+            return TierPosition(family, MIDDLE)
         return None
 
     def is_alias(self, name: str) -> bool:

@@ -20,13 +20,13 @@ class Tier(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"use
     strengths: tuple[str, ...] = ()
 
 
-class Tiers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class TiersShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     small: Tier
     middle: Tier
     top: Tier
 
 
-class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class RulesShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     top_above_complexity: float
     small_below_tokens: int
     boilerplate: tuple[Name, ...]
@@ -39,7 +39,7 @@ class Split(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     output: Part = 0
 
 
-class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class PositionShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     model: Name  # by the name that the table of prices knows
     like: tuple[Name, ...] = ()  # words in the names of this tier's models
     called: dict[str, Name] = {}  # what agents of a type call it
@@ -47,15 +47,15 @@ class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class Family(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     begins: Annotated[tuple[Name, ...], Meta(min_length=1)]  # how the names of its models begin
-    small: Place
-    middle: Place
-    top: Place
+    small: PositionShape
+    middle: PositionShape
+    top: PositionShape
     agents: tuple[Name, ...] = ()  # types of agents that work with it
 
 
 class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    tiers: Tiers
-    rules: Rules
+    tiers: TiersShape
+    rules: RulesShape
     split: Split
     families: dict[Name, Family]
 

@@ -166,7 +166,7 @@ def is_given_up(row: Validation) -> bool:
 def paused(task: Task, row: Validation, at: int) -> Task:
     """Nobody could decide: a person has to see why. No attempt is taken from anybody."""
     why = f"{row.validator} could not be decided, {row.tries} times: {row.note or 'whoever tried gave no word'}"
-    return moves.paused(task, causes.Pause(cause=causes.REVIEW, reason=why[:1000], at=at))
+    return moves.paused(task, causes.PauseCause(cause=causes.REVIEW, reason=why[:1000], at=at))
 
 
 def gone_on(row: Validation) -> Validation:

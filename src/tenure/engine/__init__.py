@@ -10,6 +10,6 @@ the module of its theme and its line in that module's HANDLERS.
 """
 
 from tenure.engine.runtime.engine import Answer, Engine
-from tenure.engine.runtime.unit_of_work import Chance
+from tenure.engine.runtime.unit_of_work import Random
 
-__all__ = ["Answer", "Chance", "Engine"]
+__all__ = ["Answer", "Engine", "Random"]

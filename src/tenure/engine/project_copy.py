@@ -22,7 +22,7 @@ from tenure.engine.budgets.budget_verbs import joined
 from tenure.engine.runtime.effects import release_reservations
 from tenure.engine.runtime.engine import Engine
 from tenure.engine.runtime.epoch import put_in_force
-from tenure.engine.runtime.unit_of_work import Work
+from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.engine.sources.template_tasks import LINE, MOVED
 from tenure.stores.port import Change, Transaction
 
@@ -80,14 +80,14 @@ def _copied(old: Transaction, target: Engine, project: str, *, is_ours: bool) ->
         rows, events = copy_all(old, new, project)
         if _digest(old, project) != _digest(new, project):
             raise StoreCorrupt(f"{target.store.url}: what was read back is not what was written; nothing was kept")
-        work = Work(new, target.chance)
+        work = UnitOfWork(new, target.chance)
         _follow(work, old, project)
         _arrive(work, project, is_ours=is_ours)
         work.save()
     return Copied(project, rows, events, work.epoch)
 
 
-def _follow(work: Work, old: Transaction, project: str) -> None:
+def _follow(work: UnitOfWork, old: Transaction, project: str) -> None:
     """What names a place in the log names the same event here, where sequences are others."""
     for cursor in work.find(Cursor, {"project": project}):
         work.put(replace(cursor, sequence=_place(old, work.tx, project, cursor.sequence)))
@@ -105,7 +105,7 @@ def _place(old: Transaction, new: Transaction, project: str, sequence: int) -> i
     return place
 
 
-def _arrive(work: Work, project: str, *, is_ours: bool) -> None:
+def _arrive(work: UnitOfWork, project: str, *, is_ours: bool) -> None:
     """What is different here: nothing is reserved, the line runs, and no receipt from there is of this epoch."""
     row = _project(work.tx, project, "")
     release_reservations(work, project, work.find(Reservation, {"project": project}))

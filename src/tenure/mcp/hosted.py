@@ -26,7 +26,7 @@ from tenure.core.errors import TenureError
 from tenure.core.outcomes import Outcome
 from tenure.core.records import replace
 from tenure.engine import Engine
-from tenure.engine.runtime.batcher import Gatherer
+from tenure.engine.runtime.batcher import Batcher
 from tenure.mcp.seats import Seat
 from tenure.mcp.speaking import kind_of, type_of
 
@@ -50,7 +50,7 @@ Observe = Callable[[Command, Principal, "Outcome | TenureError", float], None]
 class Shared(Local):
     """The server's own engine and gatherer, which live longer than any seat; `observe` is told of each command."""
 
-    def __init__(self, engine: Engine, gatherer: Gatherer, observe: Observe) -> None:
+    def __init__(self, engine: Engine, gatherer: Batcher, observe: Observe) -> None:
         self.store, self.engine, self.gatherer = engine.store, engine, gatherer
         self.url = engine.store.url
         self._monotonic = time.monotonic
@@ -121,7 +121,7 @@ class Hosted:
     def __init__(
         self,
         engine: Engine,
-        gatherer: Gatherer,
+        gatherer: Batcher,
         settings: Mapping[str, Value],
         project: str,
         observe: Observe = lambda *_: None,

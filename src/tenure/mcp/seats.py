@@ -19,7 +19,7 @@ from tenure.client import Client
 from tenure.config import Home, NoStore, Value, file_of, find_home, read_settings
 from tenure.core.commands import Process
 from tenure.core.outcomes import Outcome
-from tenure.engine.models.user_tables import Own
+from tenure.engine.models.user_tables import UserTables
 from tenure.mcp.speaking import Caller, who_speaks
 
 STALE_AFTER = 1800.0  # an agent that thinks is silent for longer than a worker that beats
@@ -98,7 +98,7 @@ class Seats:
             client = self._client(home, project, who, settings["key"].value)
         receipts = Receipts(home, project, who.session, who.agent, told.environ)
         if not client.is_remote:
-            client.engine.own = Own(file_of(settings, "prices"), file_of(settings, "tiers"))
+            client.engine.own = UserTables(file_of(settings, "prices"), file_of(settings, "tiers"))
         return Seat(who, client, receipts, settings, folder, self._introduced)
 
     def _home(self, roots: Sequence[str]) -> tuple[str, Mapping[str, Value], Home]:

@@ -175,7 +175,7 @@ def update(call: Call, given: a.Update) -> Reply:
     whose: dict[str, Any] = {"project": client.project, "receipt": given.receipt}
     batch: list[c.Command] = []
     if given.checkpoint is not None:
-        batch.append(c.Checkpoint(**whose, data=given.checkpoint))
+        batch.append(c.SaveCheckpoint(**whose, data=given.checkpoint))
     if given.percent is not None or given.step is not None:
         batch.append(c.Progress(**whose, percent=given.percent, step=given.step))
     # Renewing comes last: it alone tells how long the lease is, what is wanted of the holder, and of mail.

@@ -14,7 +14,7 @@ import msgspec
 from tenure.core.commands import Dependency
 from tenure.core.errors import InvalidInput
 from tenure.plans.importing import DONE, DROPPED, OPEN, Imported, Item, Report, gather, read_source
-from tenure.plans.nodes import Findings, Mapping, Node, Place, Scalar, Sequence, Unreadable
+from tenure.plans.nodes import Findings, Mapping, Node, Scalar, Sequence, SourcePosition, Unreadable
 from tenure.plans.times import parse_instant
 from tenure.plans.yaml_text import scalar
 from tenure.plans.yaml_trees import read_trees
@@ -87,7 +87,7 @@ def _config(folder: Path, report: Report) -> Config:
             continue
         tree = _tree(read_source(file).decode("utf-8", "replace"), str(file))
         if tree is None:
-            report.bad(str(file), Place(1, 1), "SYNTAX", "the configuration cannot be read", "is it YAML?")
+            report.bad(str(file), SourcePosition(1, 1), "SYNTAX", "the configuration cannot be read", "is it YAML?")
             return Config()
         return Config(_texts(tree.get("statuses")) or STATUSES, _texts(tree.get("priorities")))
     return Config()
@@ -136,11 +136,11 @@ class _Reader:
         try:
             source = read_source(self.file).decode("utf-8").removeprefix("\ufeff")
         except (UnicodeDecodeError, InvalidInput):
-            self.report.bad(self.path, Place(1, 1), "SYNTAX", "cannot be read as UTF-8")
+            self.report.bad(self.path, SourcePosition(1, 1), "SYNTAX", "cannot be read as UTF-8")
             return None
         match = _FRONT.match(source)
         if match is None:
-            self.report.bad(self.path, Place(1, 1), "SYNTAX", "no front matter between two lines of ---")
+            self.report.bad(self.path, SourcePosition(1, 1), "SYNTAX", "no front matter between two lines of ---")
             return None
         tree = self._front(match.group(1))
         if tree is None:
@@ -165,9 +165,9 @@ class _Reader:
             self.report.bad(self.path, error.place, error.code, error.message, error.hint)
             return None
         for found in findings.found:
-            self.report.bad(self.path, Place(found.line, found.column), found.code, found.message, found.hint)
+            self.report.bad(self.path, SourcePosition(found.line, found.column), found.code, found.message, found.hint)
         if not isinstance(tree, Mapping):
-            self.report.bad(self.path, Place(2, 1), "WRONG_TYPE", "the front matter is no mapping")
+            self.report.bad(self.path, SourcePosition(2, 1), "WRONG_TYPE", "the front matter is no mapping")
             return None
         return tree
 

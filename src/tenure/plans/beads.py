@@ -13,7 +13,7 @@ from typing import Any
 from tenure.core.commands import Dependency
 from tenure.core.errors import InvalidInput
 from tenure.plans.importing import DONE, DROPPED, OPEN, Imported, Item, Report, gather, read_source
-from tenure.plans.nodes import Place
+from tenure.plans.nodes import SourcePosition
 from tenure.plans.times import parse_instant
 
 PLACES = (".beads/issues.jsonl", ".beads/beads.jsonl", "issues.jsonl", "beads.jsonl")
@@ -60,7 +60,7 @@ def _item(line: bytes, path: str, number: int, report: Report) -> Item | None:
     try:
         return _read(_parsed(line), path, number, report)
     except _Bad as bad:
-        report.bad(path, Place(number, bad.column), "SYNTAX", bad.message, bad.hint)
+        report.bad(path, SourcePosition(number, bad.column), "SYNTAX", bad.message, bad.hint)
         return None
 
 
@@ -96,7 +96,7 @@ def _read(issue: dict[str, Any], path: str, number: int, report: Report) -> Item
     id, title = _text(issue, "id"), _text(issue, "title")
     if not id or not title.strip():
         raise _Bad("an issue without an id or a title")
-    item = Item(id=id, title=title, path=path, place=Place(number, 1), description=_description(issue))
+    item = Item(id=id, title=title, path=path, place=SourcePosition(number, 1), description=_description(issue))
     item.metadata = {"imported_from": "beads", "id": id}
     item.metadata |= {name: issue[name] for name in _KEPT if issue.get(name)}
     kind = _text(issue, "issue_type") or "task"

@@ -12,7 +12,7 @@ from tenure.core.commands import Add, Dependency, NewTask
 from tenure.core.errors import TenureError
 from tenure.core.records import RetryPolicy, RetryWords
 from tenure.core.retry import in_our_words
-from tenure.plans.nodes import Fault, Findings, Mapping, Node, Place, Scalar, Sequence, is_unset, plain
+from tenure.plans.nodes import Fault, Findings, Mapping, Node, Scalar, Sequence, SourcePosition, is_unset, plain
 from tenure.plans.times import SECOND, parse_duration, parse_instant
 
 MERGED = ("metadata", "spec", "constraints", "output")  # of defaults and a task: key by key
@@ -25,11 +25,11 @@ class Wrong(Fault):
 class Fields(msgspec.Struct):
     """What a mapping said: values for NewTask by name, and where each of them stands."""
 
-    place: Place
+    place: SourcePosition
     values: dict[str, Any] = {}
-    places: dict[str, Place] = {}
+    places: dict[str, SourcePosition] = {}
     relative: dict[str, int] = {}  # instants that were said relative to now → how far
-    waits_for: list[tuple[Dependency, Place]] = []
+    waits_for: list[tuple[Dependency, SourcePosition]] = []
     subtasks: Node | None = None
 
 
@@ -143,7 +143,7 @@ def retry(node: Node, name: str) -> RetryPolicy:
         raise Wrong(node.place, "INVALID", error.message, error.hint) from None
 
 
-def unknown_key(place: Place, key: str, known: Any, prefix: str = "") -> Wrong:
+def unknown_key(place: SourcePosition, key: str, known: Any, prefix: str = "") -> Wrong:
     near = inputs.suggestion(key, known).removeprefix("; ")
     return Wrong(
         place, "UNKNOWN_KEY", f"{prefix}{key[:60]}: no such key here", near or f"there are: {', '.join(known)}"
@@ -202,7 +202,7 @@ class FieldReader:
         return fields
 
     @staticmethod
-    def _unknown(place: Place, key: str, what: str, known: tuple[str, ...]) -> Wrong:
+    def _unknown(place: SourcePosition, key: str, what: str, known: tuple[str, ...]) -> Wrong:
         if key in OWN:
             return Wrong(place, "UNKNOWN_KEY", f"{key}: each task has its own, so it cannot be in {what}")
         if key == "idempotency_key":

@@ -21,19 +21,19 @@ from tenure.core.commands import NewTask, NewTrack, Template
 from tenure.core.errors import InvalidInput, TenureError
 from tenure.plans import json_trees, links, yaml_trees
 from tenure.plans.fields import KEYS, OWN, FieldReader, Fields, Wrong, expected, merged, text, unknown_key
-from tenure.plans.nodes import (
+from tenure.plans.nodes import (  # fmt: skip
     LARGEST_FILE,
     START,
     Finding,
     Findings,
     Mapping,
     Node,
-    Place,
     Scalar,
     Sequence,
+    SourcePosition,
     Unreadable,
     is_unset,
-)  # fmt: skip
+)
 from tenure.plans.on_end import read_ends
 
 TOP = ("name", "title", "description", "tracks", "defaults", "tasks", "on_end", "budget")
@@ -50,10 +50,10 @@ class PlanFile(msgspec.Struct, frozen=True, kw_only=True):
     tracks: tuple[NewTrack, ...] = ()
     defaults: dict[str, Any] = {}
     tasks: tuple[NewTask, ...] = ()
-    places: tuple[dict[str, Place], ...] = ()
+    places: tuple[dict[str, SourcePosition], ...] = ()
     relative: tuple[dict[str, int], ...] = ()
     outside: tuple[links.Reference, ...] = ()  # tasks that are not in the file
-    track_places: dict[str, Place] = {}  # of tracks that the file uses and does not define
+    track_places: dict[str, SourcePosition] = {}  # of tracks that the file uses and does not define
     on_end: dict[str, Template] = {}
     budget: str | None = None  # dollars that it may cost
 
@@ -119,7 +119,7 @@ def _from_utf8(source: bytes) -> str:
     except UnicodeDecodeError as error:
         before = source[: error.start]
         column = len(before[before.rfind(b"\n") + 1 :].decode("utf-8", "replace")) + 1
-        place = Place(before.count(b"\n") + 1, column)
+        place = SourcePosition(before.count(b"\n") + 1, column)
         raise Unreadable(place, "SYNTAX", "not UTF-8 from here", "save the file as UTF-8") from None
 
 
@@ -287,7 +287,7 @@ class _PlanReader:
         else:
             self.findings.put(expected(node, what, "a list of tasks, or a mapping from name to task"))
 
-    def _task(self, node: Node, parent: links.Entry | None, named: tuple[str, Place] | None) -> None:
+    def _task(self, node: Node, parent: links.Entry | None, named: tuple[str, SourcePosition] | None) -> None:
         fields = self.fields.read(node, "a task")
         if named is not None:
             name, place = named
@@ -328,9 +328,9 @@ class _PlanReader:
                 self.findings.add(fields.places[name], "INVALID_INPUT", f"{name}: {why}", "leave it out")
                 del fields.values[name]
 
-    def _check_tracks(self, defined: set[str]) -> dict[str, Place]:
+    def _check_tracks(self, defined: set[str]) -> dict[str, SourcePosition]:
         """Where tracks are used that the file does not define: whether they exist only the store can say."""
-        used: dict[str, Place] = {}
+        used: dict[str, SourcePosition] = {}
         for entry in self.tasks:
             if entry.new is None or entry.parent is not None:
                 continue

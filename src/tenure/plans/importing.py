@@ -17,7 +17,7 @@ from tenure.core.commands import Dependency, NewTask
 from tenure.core.errors import Cycle, InvalidInput
 from tenure.plans.fields import error_of
 from tenure.plans.files import PlanFile
-from tenure.plans.nodes import Finding, Place
+from tenure.plans.nodes import Finding, SourcePosition
 
 OPEN, DONE, DROPPED = "open", "done", "dropped"
 LARGEST_SOURCE = 64 * 1024 * 1024
@@ -31,7 +31,7 @@ class Item(msgspec.Struct, kw_only=True):
     id: str
     title: str
     path: str
-    place: Place
+    place: SourcePosition
     status: str = OPEN
     was: str = ""
     draft: str = ""  # why it is to be looked at by a person first
@@ -79,7 +79,7 @@ class Report:
         self.findings: list[Finding] = []
         self.notes: list[Note] = []
 
-    def bad(self, path: str, place: Place, code: str, message: str, hint: str | None = None) -> None:
+    def bad(self, path: str, place: SourcePosition, code: str, message: str, hint: str | None = None) -> None:
         level = "warning" if self.skip_bad else "error"
         self.findings.append(
             Finding(line=place.line, column=place.column, code=code, message=message, hint=hint, path=path, level=level)

@@ -7,7 +7,17 @@ import math
 import re
 from bisect import bisect_right
 
-from tenure.plans.nodes import NODE_WEIGHT, Builder, Findings, Mapping, Node, Place, Scalar, Sequence, Unreadable
+from tenure.plans.nodes import (
+    NODE_WEIGHT,
+    Builder,
+    Findings,
+    Mapping,
+    Node,
+    Scalar,
+    Sequence,
+    SourcePosition,
+    Unreadable,
+)
 
 _DECODER = json.JSONDecoder()  # for its strings alone, which it scans in C
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -23,9 +33,9 @@ class Text:
         self.text = text
         self.starts = [0, *(match.end() for match in re.finditer("\n", text))]
 
-    def place(self, at: int) -> Place:
+    def place(self, at: int) -> SourcePosition:
         line = bisect_right(self.starts, at)
-        return Place(line, at - self.starts[line - 1] + 1)
+        return SourcePosition(line, at - self.starts[line - 1] + 1)
 
 
 def read_tree(source: str, findings: Findings) -> Node:

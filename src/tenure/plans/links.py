@@ -8,7 +8,7 @@ from tenure.core import graph, ids, inputs
 from tenure.core.commands import Dependency, NewTask
 from tenure.core.errors import Cycle
 from tenure.plans.fields import Fields, error_of
-from tenure.plans.nodes import Findings, Place
+from tenure.plans.nodes import Findings, SourcePosition
 
 MOST_SUGGESTED = 20  # a search for near names looks at them all
 MOST_CIRCLES = 10
@@ -27,7 +27,7 @@ class Reference(msgspec.Struct, frozen=True):
     """A task that is not in the file, and where it is named."""
 
     name: str
-    place: Place
+    place: SourcePosition
 
 
 class Linked(msgspec.Struct, frozen=True):
@@ -117,12 +117,12 @@ class _Linker:
             self._ask(tuple(wanted), entry.fields.places.get("depends_on", entry.fields.place))
         return tuple(wanted.values())
 
-    def _ask(self, waits_for: tuple[Dependency | str, ...], place: Place) -> None:
+    def _ask(self, waits_for: tuple[Dependency | str, ...], place: SourcePosition) -> None:
         error = error_of({"title": "probe", "depends_on": waits_for})
         if error is not None:
             self.findings.add(place, error.code, error.message, error.hint)
 
-    def _found(self, name: str, place: Place, what: str) -> Entry | str | None:
+    def _found(self, name: str, place: SourcePosition, what: str) -> Entry | str | None:
         """The file's task of that name, or the name itself where it may be one of the store's."""
         entry = self.by_name.get(name)
         if entry is not None:

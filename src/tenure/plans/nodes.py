@@ -31,12 +31,12 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.path}:{self.line}:{self.column}: {warning}{self.message}{hint}"
 
 
-class Place(msgspec.Struct, frozen=True):
+class SourcePosition(msgspec.Struct, frozen=True):
     line: int
     column: int
 
 
-START = Place(1, 1)
+START = SourcePosition(1, 1)
 
 
 class Findings:
@@ -47,7 +47,9 @@ class Findings:
         self.found: list[Finding] = []
         self.more = 0
 
-    def add(self, place: Place, code: str, message: str, hint: str | None = None, level: str = "error") -> None:
+    def add(
+        self, place: SourcePosition, code: str, message: str, hint: str | None = None, level: str = "error"
+    ) -> None:
         if len(self.found) >= MOST_FINDINGS:
             self.more += 1
             return
@@ -76,7 +78,7 @@ class Findings:
 class Fault(Exception):
     """Something wrong at a place, on its way to the findings."""
 
-    def __init__(self, place: Place, code: str, message: str, hint: str | None = None) -> None:
+    def __init__(self, place: SourcePosition, code: str, message: str, hint: str | None = None) -> None:
         super().__init__(message)
         self.place, self.code, self.message, self.hint = place, code, message, hint
 
@@ -86,7 +88,7 @@ class Unreadable(Fault):
 
 
 class Node(msgspec.Struct, kw_only=True):
-    place: Place
+    place: SourcePosition
     weight: int = NODE_WEIGHT
     depth: int = 1
 
@@ -101,7 +103,7 @@ class Sequence(Node, kw_only=True):
 
 
 class Mapping(Node, kw_only=True):
-    entries: dict[str, tuple[Place, Node]] = {}  # with the place of the key
+    entries: dict[str, tuple[SourcePosition, Node]] = {}  # with the place of the key
 
     def get(self, key: str) -> Node | None:
         found = self.entries.get(key)
@@ -129,7 +131,7 @@ class Builder:
     def __init__(self, findings: Findings) -> None:
         self.findings = findings
         self.open: list[Sequence | Mapping] = []
-        self.keys: list[tuple[str, Place] | None] = []  # of each open mapping: the key whose value comes next
+        self.keys: list[tuple[str, SourcePosition] | None] = []  # of each open mapping: the key whose value comes next
         self.root: Node | None = None
 
     def begin(self, node: Sequence | Mapping) -> None:
@@ -146,7 +148,7 @@ class Builder:
     def is_key_next(self) -> bool:
         return bool(self.open) and isinstance(self.open[-1], Mapping) and self.keys[-1] is None
 
-    def key(self, text: str, place: Place) -> None:
+    def key(self, text: str, place: SourcePosition) -> None:
         self.keys[-1] = (text, place)
 
     def put(self, node: Node) -> None:

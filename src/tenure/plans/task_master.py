@@ -13,7 +13,7 @@ from tenure.core.commands import Dependency
 from tenure.core.errors import InvalidInput
 from tenure.plans.importing import DONE, DROPPED, Imported, Item, Report, gather, read_source
 from tenure.plans.json_trees import read_tree
-from tenure.plans.nodes import Findings, Mapping, Node, Place, Scalar, Sequence, Unreadable, is_unset
+from tenure.plans.nodes import Findings, Mapping, Node, Scalar, Sequence, SourcePosition, Unreadable, is_unset
 
 PLACES = (".taskmaster/tasks/tasks.json", "tasks/tasks.json", "tasks.json")
 MASTER = "master"
@@ -36,12 +36,12 @@ def read(path: Path, *, tag: str | None = None, skip_bad: bool = False) -> Impor
         report.bad(str(file), error.place, error.code, error.message, error.hint)
     except UnicodeDecodeError:
         report.skip_bad = False
-        report.bad(str(file), Place(1, 1), "SYNTAX", "not UTF-8")
+        report.bad(str(file), SourcePosition(1, 1), "SYNTAX", "not UTF-8")
     else:
         for name, tasks in _lists(tree, tag, str(file)):
             _Reader(str(file), name, report, items).read(tasks)
     for found in findings.found:
-        report.bad(str(file), Place(found.line, found.column), found.code, found.message, found.hint)
+        report.bad(str(file), SourcePosition(found.line, found.column), found.code, found.message, found.hint)
     return gather("task-master", str(file), items, report)
 
 
@@ -78,7 +78,7 @@ def _lists(tree: Node, tag: str | None, path: str) -> list[tuple[str, Sequence]]
 
 
 class _Bad(Exception):
-    def __init__(self, place: Place, message: str) -> None:
+    def __init__(self, place: SourcePosition, message: str) -> None:
         super().__init__(message)
         self.place, self.message = place, message
 

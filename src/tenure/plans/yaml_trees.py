@@ -18,9 +18,9 @@ from tenure.plans.nodes import (
     Findings,
     Mapping,
     Node,
-    Place,
     Scalar,
     Sequence,
+    SourcePosition,
     Unreadable,
     is_unset,
 )
@@ -56,7 +56,7 @@ def _events(source: str) -> Iterator[Any]:
     from ruamel.yaml import YAML
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-    last = Place(1, 1)
+    last = SourcePosition(1, 1)
     try:
         for event in YAML(typ="safe", pure=True).parse(source):
             last = _place(event)
@@ -66,7 +66,7 @@ def _events(source: str) -> Iterator[Any]:
     except YAMLError as error:  # a character that YAML does not allow; the reader knows its offset only
         at = getattr(error, "position", 0)
         before = source[:at]
-        place = Place(before.count("\n") + 1, at - (before.rfind("\n") + 1) + 1)
+        place = SourcePosition(before.count("\n") + 1, at - (before.rfind("\n") + 1) + 1)
         raise Unreadable(place, "SYNTAX", f"not YAML: {getattr(error, 'reason', 'not allowed')}") from None
     except (ArithmeticError, LookupError, ValueError) as error:
         # The scanner stumbles over some escapes, "\UFFFFFFFF" among them, instead of telling what is wrong.
@@ -75,7 +75,7 @@ def _events(source: str) -> Iterator[Any]:
 
 def _unreadable(error: Any) -> Unreadable:
     mark = error.problem_mark or error.context_mark
-    place = Place(mark.line + 1, mark.column + 1) if mark else Place(1, 1)
+    place = SourcePosition(mark.line + 1, mark.column + 1) if mark else SourcePosition(1, 1)
     words = " ".join(part for part in (error.context, error.problem) if part)
     hint = None
     if "'\\t'" in words:
@@ -156,7 +156,7 @@ class _Composer:
             for key, entry in other.entries.items():
                 node.entries.setdefault(key, entry)
 
-    def _check_tag(self, event: Any, place: Place) -> bool:
+    def _check_tag(self, event: Any, place: SourcePosition) -> bool:
         tag = str(event.tag or "")
         if tag in _KNOWN_TAGS:
             return True
@@ -164,7 +164,7 @@ class _Composer:
         self.findings.add(place, "TAG", f"{name[:80]}: tags are not read here", "leave the tag out")
         return False
 
-    def _value(self, event: Any, place: Place) -> str | int | float | bool | None:
+    def _value(self, event: Any, place: SourcePosition) -> str | int | float | bool | None:
         text: str = event.value
         is_known = self._check_tag(event, place)
         tag = str(event.tag or "")
@@ -206,5 +206,5 @@ def _whole(text: str) -> int:
     return int(text, 16) if text.startswith("0x") else int(text)
 
 
-def _place(event: Any) -> Place:
-    return Place(event.start_mark.line + 1, event.start_mark.column + 1)
+def _place(event: Any) -> SourcePosition:
+    return SourcePosition(event.start_mark.line + 1, event.start_mark.column + 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 
 from tenure import __version__
-from tenure.core.commands import Claim, ClaimNext, Command, Principal, RevokeKey, RotateKey
+from tenure.core.commands import ClaimNext, ClaimTask, Command, Principal, RevokeKey, RotateKey
 from tenure.core.errors import TenureError
 from tenure.core.outcomes import Outcome
 from tenure.core.roles import check_all_projects
@@ -60,7 +60,7 @@ class Assembly:
 
     def observe(self, command: Command, principal: Principal, answer: Outcome | TenureError, seconds: float) -> None:
         self.metrics.observe(command, principal, answer, seconds)
-        if isinstance(command, (Claim, ClaimNext)) and isinstance(answer, Outcome) and answer.ok:
+        if isinstance(command, (ClaimTask, ClaimNext)) and isinstance(answer, Outcome) and answer.ok:
             self.counting.see(command.project, answer)
         if isinstance(command, (RotateKey, RevokeKey)):
             self.gate.ring.forget(command.key)  # here it opens nothing from now on; others hear of it by the feed

@@ -12,7 +12,7 @@ from tenure import __version__
 from tenure.client.routes import PREFIX
 from tenure.client.wire import instant, plain
 from tenure.core.decoders import check_json
-from tenure.core.errors import InvalidInput, StoreAway, TenureError
+from tenure.core.errors import InvalidInput, StoreUnavailable, TenureError
 from tenure.core.roles import check_coordinator
 from tenure.engine import Engine
 from tenure.engine.duties.coordinator import Coordinator
@@ -89,7 +89,7 @@ class Desk:
         trouble = await self._trouble()
         if trouble is None and not self._service.is_closing:
             return answers.of_value({"status": "ready"})
-        return answers.of_error(trouble or StoreAway("this server is closing", "ask another"))
+        return answers.of_error(trouble or StoreUnavailable("this server is closing", "ask another"))
 
     async def coordinator_health(self, request: Request) -> Answer:
         """200 where somebody leads, whichever process it is; 503 where nobody does, or the store is away."""
@@ -110,7 +110,7 @@ class Desk:
         try:
             await asyncio.wait_for(asyncio.shield(self._probe), PATIENCE)
         except TimeoutError:
-            return StoreAway(f"the store has not answered for {PATIENCE:g} s")
+            return StoreUnavailable(f"the store has not answered for {PATIENCE:g} s")
         except TenureError as error:
             return error
         return None

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import prometheus_client as prometheus
 
-from tenure.core.commands import Claim, ClaimNext, Command, Principal, Renew, Submit
-from tenure.core.errors import OutcomeUnknown, StoreAway, StoreError, TenureError
+from tenure.core.commands import ClaimNext, ClaimTask, Command, Principal, Renew, Submit
+from tenure.core.errors import OutcomeUnknown, StoreError, StoreUnavailable, TenureError
 from tenure.core.events import Event
 from tenure.core.outcomes import Outcome
 from tenure.core.roles import ROLES
@@ -28,7 +28,7 @@ OTHER = "other"
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 CONFLICTS = frozenset({"DENIED_ACTIVE_CLAIM", "DENIED_CONFLICT", "DENIED_OFFERED"})
 _BY_PROJECT: dict[type[Command], str] = {
-    Claim: "tenure_claims_total",
+    ClaimTask: "tenure_claims_total",
     ClaimNext: "tenure_claims_total",
     Submit: "tenure_results_total",
     Renew: "tenure_lease_renewals_total",
@@ -146,7 +146,7 @@ class Metrics:
     def store_failed(self, error: TenureError) -> None:
         """The store could not do its part; for looks and loops, since `observe` sees those of commands."""
         self._of("tenure_store_errors_total", error.code).inc()
-        if isinstance(error, (StoreAway, OutcomeUnknown)):
+        if isinstance(error, (StoreUnavailable, OutcomeUnknown)):
             self.unreachable("store")
 
     def unreachable(self, target: str) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol, TypeVar
 
-from tenure.core.errors import StoreAway
+from tenure.core.errors import StoreUnavailable
 
 T = TypeVar("T")
 FIRST = 0.5  # seconds until the second try; each later one waits twice as long
@@ -21,7 +21,7 @@ class Tell(Protocol):
 
 def opened(
     open_: Callable[[], T],
-    may_come_back: Callable[[StoreAway], bool],
+    may_come_back: Callable[[StoreUnavailable], bool],
     most: float,
     tell: Tell,
     *,
@@ -36,7 +36,7 @@ def opened(
     while True:
         try:
             return open_()
-        except StoreAway as away:
+        except StoreUnavailable as away:
             left = until - monotonic()
             if left <= 0 or not may_come_back(away):
                 raise

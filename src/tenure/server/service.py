@@ -17,7 +17,7 @@ from tenure.core.outcomes import Outcome
 from tenure.core.queries import Query
 from tenure.engine import Engine
 from tenure.engine.reads.query_table import look
-from tenure.engine.runtime.batcher import Gatherer
+from tenure.engine.runtime.batcher import Batcher
 from tenure.server.feed import Feed
 from tenure.server.waiting_room import StillGood, WaitingRoom
 
@@ -68,7 +68,7 @@ class Service:
         self.engine = engine
         self.is_still_good: StillGood = _always  # whether who was let in would still be: the sign-in says
         self.eyes: Eyes = eyes or _Closed()
-        self.gatherer = Gatherer(engine)
+        self.gatherer = Batcher(engine)
         self.feed = Feed(engine)
         self.room = WaitingRoom(self._claim, self._may_go_on)
         self.feed.listeners.append(self.room.hear)

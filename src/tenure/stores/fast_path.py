@@ -148,11 +148,11 @@ class Holders(NamedTuple):
     sessions: list[Session]
 
 
-class Unusual(Exception):
+class NeedsSlowPath(Exception):
     """Ends a transaction of which something has to be decided after all: nothing of it was done."""
 
 
-class Fused(Protocol):
+class FastPath(Protocol):
     """What a transaction of such a store offers besides the port. All that was saved before is seen.
 
     With `last` nothing is asked any more but what the verb gives, which is there once the transaction has ended: the

@@ -17,7 +17,7 @@ from typing import Any, Self, TypeVar
 import msgspec
 
 from tenure.core.clock import Kept, accepted, refusal, told
-from tenure.core.errors import Bug, Conflict, InvalidInput, StoreAway, StoreError
+from tenure.core.errors import Bug, Conflict, InvalidInput, StoreError, StoreUnavailable
 from tenure.core.events import Event
 from tenure.core.filters import Contains, Prefix, Present, Where, matches, sums_of
 from tenure.core.records import KINDS, Row, Task, replace
@@ -106,7 +106,7 @@ class MemoryTransaction:
 
     def __enter__(self) -> MemoryTransaction:
         if not self._store.lock.acquire(timeout=_PATIENCE):
-            raise StoreAway(f"another transaction has held the store for {_PATIENCE:.0f} s")
+            raise StoreUnavailable(f"another transaction has held the store for {_PATIENCE:.0f} s")
         last = self._store.log[-1].time if self._store.log else None
         at = self._store.clock()
         self.now, kept, self.jump = told(self._store.kept, at, last)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tenure.core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from tenure.core.errors import StoreAway
+    from tenure.core.errors import StoreUnavailable
     from tenure.stores.port import Clock, Store
 
 GROUP = "tenure.stores"
@@ -34,7 +34,7 @@ def open_store(url: str, *, clock: Clock | None = None, create: bool = True) -> 
     return _of_third_party(scheme, url, clock)
 
 
-def may_come_back(url: str, away: StoreAway) -> bool:
+def may_come_back(url: str, away: StoreUnavailable) -> bool:
     """Whether a store that could not be opened is away for a moment: asked again it may be there."""
     if url.partition("://")[0] not in ("postgres", "postgresql"):
         return False

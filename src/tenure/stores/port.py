@@ -29,7 +29,7 @@ BACKUP = "backup"  # `backup` copies it while it is used
 WRITERS = "writers"  # write transactions run at the same time, at least in different projects
 TENANTS = "tenants"  # more than the tenant `local`
 HOST_CLOCK = "host_clock"  # its time is its host's, or a clock's that is handed in: `accept_clock` puts it right
-FUSED = "fused"  # its transactions claim, renew and complete plain tasks in one statement: see `fused`
+FAST_PATH = "fast_path"  # its transactions claim, renew and complete plain tasks in one statement: see `fast_path`
 
 
 class Change(msgspec.Struct, frozen=True, gc=False):

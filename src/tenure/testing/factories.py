@@ -89,7 +89,7 @@ class Scene:
         return [str(t["key"]) for t in self.do(c.Plan, tasks=tasks, **fields).tasks or ()]
 
     def claim(self, task: str, agent: str = "ann", **fields: Any) -> Outcome:
-        return self.do(c.Claim, task=task, agent=agent, **{"session": f"s-{agent}", **fields})
+        return self.do(c.ClaimTask, task=task, agent=agent, **{"session": f"s-{agent}", **fields})
 
     def take(self, task: str, agent: str = "ann", **fields: Any) -> str:
         """The receipt of a claim that must be granted."""

@@ -140,7 +140,7 @@ class World:
                 output = OUTPUTS.get(kind, {})
                 added = do(c.Add(project=project, task=NewTask(title=kind, output=output)))
                 key = self.tasks[project, agent, kind] = str(added.task["key"])
-                held = do(c.Claim(project=project, task=key, agent=agent, session=session, lease=3600.0))
+                held = do(c.ClaimTask(project=project, task=key, agent=agent, session=session, lease=3600.0))
                 self.receipts[project, agent, kind] = str(held.receipt)
                 if kind != "held":
                     do(c.Submit(project=project, receipt=str(held.receipt), data="x"))

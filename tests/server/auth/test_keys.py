@@ -10,7 +10,7 @@ import pytest
 
 from tenure.core import commands as c
 from tenure.core import queries as q
-from tenure.core.errors import InvalidInput, NotAllowed, NotSignedIn, RateLimited, StoreAway
+from tenure.core.errors import InvalidInput, NotAllowed, NotSignedIn, RateLimited, StoreUnavailable
 from tenure.engine.reads.query_table import look
 from tenure.server.auth import rings
 from tenure.server.auth.gate import Gate
@@ -269,11 +269,11 @@ def test_a_store_that_is_away_is_told_and_asked_again(door: Door, monkeypatch: p
     before = door.engine.reading
 
     def away() -> None:
-        raise StoreAway("gone for lunch")
+        raise StoreUnavailable("gone for lunch")
 
     monkeypatch.setattr(door.engine, "reading", away)
     for _ in range(3):
-        with pytest.raises(StoreAway):
+        with pytest.raises(StoreUnavailable):
             door.admit(key)
     monkeypatch.setattr(door.engine, "reading", before)
     door.admit(key)

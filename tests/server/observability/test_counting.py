@@ -9,7 +9,7 @@ import pytest
 
 from tenure.core import commands as c
 from tenure.core.commands import OWNER
-from tenure.core.errors import StoreAway
+from tenure.core.errors import StoreUnavailable
 from tenure.engine.verbs.lead import COORDINATOR
 from tenure.server import counting, remembering
 from tenure.server.assembly import Assembly
@@ -308,7 +308,7 @@ def test_counters_go_on_where_rows_cannot_be_read(
         events = tx.events({}, limit=1000)
 
     def away(*_: object, **__: object) -> None:
-        raise StoreAway("gone")
+        raise StoreUnavailable("gone")
 
     monkeypatch.setattr(scene.store, "begin", away)
     server.counting.hear(events)

@@ -8,13 +8,13 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tenure.core import commands as c
 from tenure.core.commands import OWNER, Command, Principal
-from tenure.core.errors import InvalidInput, NotFound, OutcomeUnknown, StoreAway, TenureError
+from tenure.core.errors import InvalidInput, NotFound, OutcomeUnknown, StoreUnavailable, TenureError
 from tenure.core.outcomes import Outcome
 from tenure.server.measures import COUNTER, HISTOGRAM, MEASURES, STANDING
 from tenure.server.metrics import MOST_PROJECTS, Metrics
 from tests.server.observability.told import Told
 
-CLAIM = c.Claim(project="p", task="A-001", agent="ann", session="s")
+CLAIM = c.ClaimTask(project="p", task="A-001", agent="ann", session="s")
 AGENT = Principal(role="agent", agent="ann")
 
 
@@ -89,10 +89,10 @@ def test_every_command_counts_and_takes_its_time(told: Told) -> None:
 
 
 def test_a_store_that_is_away_is_an_error_of_a_connection_too(told: Told) -> None:
-    answered(told, CLAIM, StoreAway("gone"))
+    answered(told, CLAIM, StoreUnavailable("gone"))
     answered(told, CLAIM, OutcomeUnknown("perhaps"))
     answered(told, CLAIM, InvalidInput("no"))
-    assert told["tenure_store_errors_total", "STORE_AWAY"] == 1
+    assert told["tenure_store_errors_total", "STORE_UNAVAILABLE"] == 1
     assert told["tenure_store_errors_total", "OUTCOME_UNKNOWN"] == 1
     assert told["tenure_connection_errors_total", "store"] == 2
     assert told.total("tenure_store_errors_total") == 2
@@ -117,7 +117,7 @@ def test_requests_that_wait_are_counted_while_they_do(told: Told) -> None:
 
 def test_projects_beyond_the_bound_are_counted_together(told: Told) -> None:
     for n in range(MOST_PROJECTS + 50):
-        answered(told, c.Claim(project=f"p{n}", task="t", agent="a", session="s"), "GRANTED")
+        answered(told, c.ClaimTask(project=f"p{n}", task="t", agent="a", session="s"), "GRANTED")
     assert told["tenure_claims_total", "other", "GRANTED"] == 50
     assert told.total("tenure_claims_total") == MOST_PROJECTS + 50
     assert len(told.series("tenure_claims_total")) == MOST_PROJECTS + 1
@@ -125,7 +125,9 @@ def test_projects_beyond_the_bound_are_counted_together(told: Told) -> None:
 
 def test_whoever_invents_projects_takes_no_place_of_a_real_one(told: Told) -> None:
     for n in range(MOST_PROJECTS * 2):
-        answered(told, c.Claim(project=f"invented{n}", task="t", agent="a", session="s"), NotFound("no such project"))
+        answered(
+            told, c.ClaimTask(project=f"invented{n}", task="t", agent="a", session="s"), NotFound("no such project")
+        )
     answered(told, CLAIM, "GRANTED")
     assert told["tenure_claims_total", "p", "GRANTED"] == 1
     assert told["tenure_claims_total", "other", "NOT_FOUND"] == MOST_PROJECTS * 2

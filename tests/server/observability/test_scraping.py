@@ -13,7 +13,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tenure.core import commands as c
-from tenure.core.errors import StoreAway
+from tenure.core.errors import StoreUnavailable
 from tenure.core.views import GaugesView
 from tenure.engine import Engine
 from tenure.server import scraping
@@ -51,7 +51,7 @@ class Steered:
         assert self.may_answer.wait(PATIENCE)
         self.now += self.takes
         if self.fails:
-            raise StoreAway("gone")
+            raise StoreUnavailable("gone")
         depth = {"ready": {"high": 2, "normal": 1}, "claimed": {"normal": 4}, "paused": {"low": 1}}
         return [
             GaugesView(
@@ -142,7 +142,7 @@ def test_while_the_store_is_away_the_process_still_answers() -> None:
         assert "tenure_store_up 0.0" in text
         assert "tenure_pending_tasks{" not in text  # what was is no longer true
         assert "process_resident_memory_bytes" in text
-        assert steered.told["tenure_store_errors_total", "STORE_AWAY"] == 1
+        assert steered.told["tenure_store_errors_total", "STORE_UNAVAILABLE"] == 1
         assert steered.told["tenure_connection_errors_total", "store"] == 1
         steered.fails = False
         text = await steered.page()  # at once: a failure is not kept

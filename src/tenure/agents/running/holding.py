@@ -21,7 +21,7 @@ from tenure.core.outcomes import Outcome
 RENEW_AT = 0.4  # of the lease
 JITTER = 0.1
 SHORTEST = 0.2  # seconds; a refusal is never asked about faster
-STORE_AWAY = 5.0  # seconds between tries while the store is away, at most
+STORE_UNAVAILABLE = 5.0  # seconds between tries while the store is away, at most
 
 
 class OwnWord(NamedTuple):
@@ -148,7 +148,7 @@ class Hold:
         if self._away == 0:
             self._say(f"{self.key}: the store is away, its lease cannot be renewed: {error.message}")
         self._away += 1
-        return float(min(STORE_AWAY, SHORTEST * 2 ** min(self._away, 10), self._lease * RENEW_AT))
+        return float(min(STORE_UNAVAILABLE, SHORTEST * 2 ** min(self._away, 10), self._lease * RENEW_AT))
 
     def _renew(self) -> None:
         outcome = self.client.renew(self.receipt, self._lease)

@@ -70,7 +70,7 @@ def send(client: Client, finished: Finished) -> Outcome:
             )
         )  # fmt: skip
     for totals in finished.usage:
-        client.do(c.Usage(project=project, receipt=receipt, **msgspec.structs.asdict(totals)))
+        client.do(c.ReportUsage(project=project, receipt=receipt, **msgspec.structs.asdict(totals)))
     if finished.what == "land":
         from tenure.agents.running.trees import land
 

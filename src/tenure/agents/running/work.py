@@ -24,7 +24,7 @@ from tenure.agents.running.reading import TAIL, Exit, Reader, Reading
 from tenure.agents.running.spending import Spending
 from tenure.agents.running.transcripts import Transcript
 from tenure.client import Client
-from tenure.core.commands import Totals, Usage
+from tenure.core.commands import ReportUsage, Totals
 from tenure.core.errors import InvalidInput, TenureError
 from tenure.core.outcomes import Outcome
 
@@ -234,7 +234,7 @@ class Work:
         """Totals so far, so that a budget sees them while the agent works. The caller has the hold's mutex."""
         totals = self.usage()
         for due in self.spending.due(totals):
-            self.client.do(Usage(project=self.client.project, receipt=self.hold.receipt, **structs.asdict(due)))
+            self.client.do(ReportUsage(project=self.client.project, receipt=self.hold.receipt, **structs.asdict(due)))
         self.spending.told(totals)
 
     def usage(self) -> tuple[Totals, ...]:

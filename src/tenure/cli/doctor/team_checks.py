@@ -18,7 +18,7 @@ from tenure.core.records import Agent, Edge, Leader, Project, Reservation, Sched
 from tenure.engine.archive.log_readers import holding_back
 from tenure.engine.runtime.effects import living
 from tenure.engine.runtime.settle import Report, settle_due
-from tenure.engine.runtime.unit_of_work import Work
+from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.engine.verbs.lead import COORDINATOR
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def work(patient: Patient) -> Iterator[Finding]:
     with client.store.begin(client.engine.tenant, write=False) as tx:
         late = [row for row in tx.due(project, tx.now - PROMPT, MOST_READ) if row.state in lifecycle.HELD]
         report = Report()
-        rows = Work(tx, client.engine.chance)
+        rows = UnitOfWork(tx, client.engine.chance)
         settle_due(rows, (project,), report)
         yield from _leases(late, rows.now)
         yield from _unsettled(report)
@@ -72,7 +72,7 @@ def _unsettled(report: Report) -> Iterator[Finding]:
         yield error("leases", f"{id} cannot be brought up to date: {why}", "a bug of ours: please report it")
 
 
-def _agents(rows: Work, project: str) -> Iterator[Finding]:
+def _agents(rows: UnitOfWork, project: str) -> Iterator[Finding]:
     known = rows.find(Agent, {"project": project, "left_at": Present(False)})
     silent = [agent for agent in known if team.is_stale(agent, rows.now)]
     for agent in silent:
@@ -95,7 +95,7 @@ def _agents(rows: Work, project: str) -> Iterator[Finding]:
     yield ok("agents", f"{len(known) - len(silent)} heard of lately, {len(silent)} not")
 
 
-def _stops(rows: Work, project: str) -> Iterator[Finding]:
+def _stops(rows: UnitOfWork, project: str) -> Iterator[Finding]:
     settings = rows.get(Project, project, project)
     for scope, why in (settings.stopped if settings else {}).items():
         kind, _, name = scope.partition(":")
@@ -106,7 +106,7 @@ def _stops(rows: Work, project: str) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _sources(rows: Work, project: str) -> Iterator[Finding]:
+def _sources(rows: UnitOfWork, project: str) -> Iterator[Finding]:
     """What makes work by itself: is there somebody who fires it, and does it get on?"""
     found: list[Schedule | Trigger] = [
         *rows.find(Schedule, {"project": project}), *rows.find(Trigger, {"project": project}),
@@ -131,7 +131,7 @@ def _sources(rows: Work, project: str) -> Iterator[Finding]:
         yield ok("sources", f"{counted(len(on), 'schedule or trigger', 'schedules and triggers')} on")
 
 
-def _stuck(rows: Work, project: str) -> Iterator[Finding]:
+def _stuck(rows: UnitOfWork, project: str) -> Iterator[Finding]:
     found = [
         *_untakeable(rows, project), *_dead_letters(rows, project), *_behind_cancelled(rows, project),
         *_paused(rows, project), *_left_over(rows, project),
@@ -139,7 +139,7 @@ def _stuck(rows: Work, project: str) -> Iterator[Finding]:
     yield from found or [ok("stuck", "no task waits for what will not come by itself")]
 
 
-def _untakeable(rows: Work, project: str) -> Iterator[Finding]:
+def _untakeable(rows: UnitOfWork, project: str) -> Iterator[Finding]:
     """Ready tasks, lane by lane, that none of those here may take; the stops are told of on their own."""
     here = [
         eligibility.profile_of(agent, {})
@@ -164,7 +164,7 @@ def _untakeable(rows: Work, project: str) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _dead_letters(rows: Work, project: str) -> Iterator[Finding]:
+def _dead_letters(rows: UnitOfWork, project: str) -> Iterator[Finding]:
     where = {"project": project, "state": lifecycle.DEAD_LETTERED}
     letters = rows.find(Task, where, limit=MOST_READ)
     letters.sort(key=lambda task: -task.dependents)
@@ -181,7 +181,7 @@ def _dead_letters(rows: Work, project: str) -> Iterator[Finding]:
         yield warning("stuck", f"{more} more dead letters", "`tenure dlq` lists them all")
 
 
-def _behind_cancelled(rows: Work, project: str) -> Iterator[Finding]:
+def _behind_cancelled(rows: UnitOfWork, project: str) -> Iterator[Finding]:
     """Tasks that wait for one that will not be done."""
     where = {"project": project, "state": lifecycle.CANCELLED, "dependents": Range(low=1)}
     told = 0
@@ -195,7 +195,7 @@ def _behind_cancelled(rows: Work, project: str) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-def _behind(rows: Work, task: Task) -> list[str]:
+def _behind(rows: UnitOfWork, task: Task) -> list[str]:
     if not task.dependents:
         return []
     edges = rows.find(Edge, {"project": task.project, "needs": task.id}, limit=MOST_READ)
@@ -207,7 +207,7 @@ def _behind(rows: Work, task: Task) -> list[str]:
     )
 
 
-def _paused(rows: Work, project: str) -> Iterator[Finding]:
+def _paused(rows: UnitOfWork, project: str) -> Iterator[Finding]:
     paused = rows.find(Task, {"project": project, "state": lifecycle.PAUSED}, limit=MOST_READ)
     asking = [task for task in paused if any(pause.cause == QUESTION for pause in task.pauses)]
     for task in asking[:MOST]:
@@ -221,7 +221,7 @@ def _paused(rows: Work, project: str) -> Iterator[Finding]:
         yield note("stuck", f"paused: {first_of(names)}", f"`tenure resume {others[0].ref}` lets it go on")
 
 
-def _readers(rows: Work, project: str) -> Iterator[Finding]:
+def _readers(rows: UnitOfWork, project: str) -> Iterator[Finding]:
     """Who holds the archive back: what a reader has not passed stays."""
     for name, first in holding_back(rows, project).items():
         silent = (rows.now - first.time) / 1e6
@@ -234,7 +234,7 @@ def _readers(rows: Work, project: str) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _left_over(rows: Work, project: str) -> Iterator[Finding]:
+def _left_over(rows: UnitOfWork, project: str) -> Iterator[Finding]:
     """Reservations of tasks that nobody holds: they keep nobody from anything, and a claim removes them."""
     found = rows.find(Reservation, {"project": project}, limit=MOST_READ)
     alive = {row.id for row in living(rows, found)}

@@ -19,7 +19,7 @@ from tenure.core.receipts import parse_receipt
 from tenure.core.records import replace
 
 if TYPE_CHECKING:
-    from tenure.engine import Chance
+    from tenure.engine import Random
 
 _JSON = {"Content-Type": "application/json"}
 _PRINTED = "".join(map(chr, range(0x20, 0x7F))).replace("%", "")
@@ -37,7 +37,7 @@ class Request(NamedTuple):
     request_id: str | None = None
 
 
-def named(command: C, chance: Chance) -> C:
+def named(command: C, chance: Random) -> C:
     """The command with a request id, so that it can be sent again."""
     return command if command.request_id is not None else replace(command, request_id=chance.token(16).hex())
 

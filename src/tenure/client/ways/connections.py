@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from tenure.client.ways.address import Address
 from tenure.client.ways.asking import Request
 from tenure.client.ways.hearing import Reply, Trouble
-from tenure.core.errors import StoreAway
+from tenure.core.errors import StoreUnavailable
 
 if TYPE_CHECKING:
     import ssl
@@ -112,7 +112,7 @@ class Connections:
 
     def _refuse_when_closed(self) -> None:
         if self._is_closed:
-            away = StoreAway(f"{self._address.url}: this client was closed; nothing was done")
+            away = StoreUnavailable(f"{self._address.url}: this client was closed; nothing was done")
             raise Failed(Trouble(away, False), may_pass=False)
 
     def below(self, path: str) -> str:
@@ -132,7 +132,9 @@ class Connections:
             connection.connect()
         except OSError as error:
             connection.close()
-            away = StoreAway(f"{url} cannot be reached: {error}", "look whether the server runs, and what the url is")
+            away = StoreUnavailable(
+                f"{url} cannot be reached: {error}", "look whether the server runs, and what the url is"
+            )
             raise Failed(Trouble(away, False), may_pass=may_pass(error)) from error
         return connection
 
@@ -145,7 +147,7 @@ class Connections:
 
     def lost(self, error: Exception) -> Trouble:
         why = str(error) or type(error).__name__
-        return Trouble(StoreAway(f"{self._address.url}: the connection was lost: {why}"), True)
+        return Trouble(StoreUnavailable(f"{self._address.url}: the connection was lost: {why}"), True)
 
 
 def may_pass(error: OSError) -> bool:

@@ -10,7 +10,7 @@ import msgspec
 from tenure.client.wire import unspelled
 from tenure.core import errors
 from tenure.core.decoders import converted
-from tenure.core.errors import InvalidInput, OutcomeUnknown, StoreAway, TenureError
+from tenure.core.errors import InvalidInput, OutcomeUnknown, StoreUnavailable, TenureError
 from tenure.core.outcomes import Outcome
 
 T = TypeVar("T")
@@ -42,7 +42,7 @@ def trouble_in(reply: Reply, url: str) -> Trouble | None:
         return None
     told = _problem(reply)
     if told is None:  # of a proxy, or whatever else stands before the server
-        away = StoreAway(f"{url} answered with status {reply.status}", "look whether the server runs")
+        away = StoreUnavailable(f"{url} answered with status {reply.status}", "look whether the server runs")
         return Trouble(away, reply.status in (502, 504), reply.retry_after)
     error = error_of(told)
     return None if error.code in LASTING else Trouble(error, not error.definite, reply.retry_after)

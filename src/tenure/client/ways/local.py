@@ -9,14 +9,14 @@ from tenure.client.ways.places import Places
 from tenure.core.commands import ClaimNext, Command, Principal, PutArtifact
 from tenure.core.errors import TenureError
 from tenure.core.outcomes import Outcome
-from tenure.engine import Chance, Engine
+from tenure.engine import Engine, Random
 from tenure.stores.open_store import open_store
 from tenure.stores.port import Clock
 
 if TYPE_CHECKING:
     from tenure.client.contents import Got, Putting, Wanted
     from tenure.core.queries import Query
-    from tenure.engine.runtime.batcher import Gatherer
+    from tenure.engine.runtime.batcher import Batcher
 
 GLANCE = 0.2  # seconds between looks whether the waiter still wants to know
 
@@ -26,7 +26,7 @@ class Local:
         self,
         url: str,
         *,
-        chance: Chance,
+        chance: Random,
         create: bool,
         gather: bool,
         clock: Clock | None,
@@ -40,11 +40,11 @@ class Local:
         self.engine = Engine(self.store, chance, pause=pause)
         self.places = self.engine.places = Places(artifacts, url, self.engine.tenant)
         self._monotonic = monotonic
-        self.gatherer: Gatherer | None = None
+        self.gatherer: Batcher | None = None
         if gather:
-            from tenure.engine.runtime.batcher import Gatherer
+            from tenure.engine.runtime.batcher import Batcher
 
-            self.gatherer = Gatherer(self.engine)
+            self.gatherer = Batcher(self.engine)
 
     def do(self, command: Command, principal: Principal) -> Outcome:
         return (self.gatherer or self.engine).do(command, principal)

@@ -19,13 +19,13 @@ from tenure.stores.port import WAKE_UPS
 if TYPE_CHECKING:
     from tenure.client.contents import Putting, Wanted
     from tenure.core.queries import Query
-    from tenure.engine import Chance
+    from tenure.engine import Random
     from tenure.stores.port import Clock
 
 
 class LocalAsync:
     def __init__(
-        self, url: str, *, chance: Chance, create: bool, clock: Clock | None, artifacts: str | None = None
+        self, url: str, *, chance: Random, create: bool, clock: Clock | None, artifacts: str | None = None
     ) -> None:
         self._local = Local(
             url, chance=chance, create=create, gather=True, clock=clock, monotonic=time.monotonic, pause=time.sleep,

@@ -21,7 +21,7 @@ from tenure.core.queries import Query, Status
 
 if TYPE_CHECKING:
     from tenure.client.contents import Got, Putting, Wanted
-    from tenure.engine import Chance
+    from tenure.engine import Random
 
 UNKNOWN = 401
 LONGEST_PIECE = 30.0  # seconds of one long poll: proxies cut what is silent for a minute
@@ -33,7 +33,7 @@ class Remote:
         url: str,
         *,
         key: str | None,
-        chance: Chance,
+        chance: Random,
         monotonic: Callable[[], float],
         pause: Callable[[float], None],
     ) -> None:

@@ -21,12 +21,12 @@ from tenure.client.ways.paging import first_page, next_page, pieces
 from tenure.client.ways.remote import LONGEST_PIECE, UNKNOWN
 from tenure.client.ways.trying import Tries
 from tenure.core.commands import ClaimNext, Command, Principal
-from tenure.core.errors import InvalidInput, StoreAway, TenureError
+from tenure.core.errors import InvalidInput, StoreUnavailable, TenureError
 from tenure.core.outcomes import Outcome
 from tenure.core.queries import Query, Status
 
 if TYPE_CHECKING:
-    from tenure.engine import Chance
+    from tenure.engine import Random
 
 try:
     import httpx2
@@ -41,7 +41,7 @@ _UNSENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 
 
 class RemoteAsync:
-    def __init__(self, url: str, *, key: str | None, chance: Chance) -> None:
+    def __init__(self, url: str, *, key: str | None, chance: Random) -> None:
         key = key or os.environ.get("TENURE_KEY") or None
         address = address_of(url, key)
         self.url = address.url
@@ -119,7 +119,7 @@ class RemoteAsync:
             if last := checking.finish():
                 yield last
         except httpx2.TransportError as error:
-            raise StoreAway(self._failed(error).error.message, "get it again") from error
+            raise StoreUnavailable(self._failed(error).error.message, "get it again") from error
         finally:
             await response.aclose()
 
@@ -188,8 +188,10 @@ class RemoteAsync:
     def _failed(self, error: httpx2.TransportError) -> Trouble:
         why = str(error) or type(error).__name__
         if isinstance(error, _UNSENT):
-            return Trouble(StoreAway(f"{self.url} cannot be reached: {why}", "look whether the server runs"), False)
-        return Trouble(StoreAway(f"{self.url}: the connection was lost: {why}"), True)
+            return Trouble(
+                StoreUnavailable(f"{self.url} cannot be reached: {why}", "look whether the server runs"), False
+            )
+        return Trouble(StoreUnavailable(f"{self.url}: the connection was lost: {why}"), True)
 
 
 def _reply(response: httpx2.Response, body: bytes) -> Reply:

@@ -23,7 +23,7 @@ from tenure.client.ways.hearing import Reply
 from tenure.client.wire import unspelled
 from tenure.core.artifact_names import checked_name
 from tenure.core.commands import Principal
-from tenure.core.errors import InvalidInput, StoreAway
+from tenure.core.errors import InvalidInput, StoreUnavailable
 from tenure.core.receipts import parse_receipt
 
 TO_CONTINUE = 2.0  # seconds: some proxies never say "continue"
@@ -159,7 +159,7 @@ class Download:
             if last := checking.finish():
                 yield last
         except (OSError, HTTPException) as error:
-            raise StoreAway(self._connections.lost(error).error.message, "get it again") from error
+            raise StoreUnavailable(self._connections.lost(error).error.message, "get it again") from error
         finally:
             self.close()
 

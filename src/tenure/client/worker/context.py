@@ -123,7 +123,7 @@ class Telling(Generic[Done, Out, Dicts, Text, Data]):
 
     def checkpoint(self, data: Mapping[str, Any]) -> Out:
         """Keep what another attempt needs to go on from here; it finds it as `saved`."""
-        kept: Out = self._run(lambda: self._present(c.Checkpoint, data=dict(data)))
+        kept: Out = self._run(lambda: self._present(c.SaveCheckpoint, data=dict(data)))
         return kept
 
     def artifact(self, name: str, content: Given, *, type: str | None = None) -> Out:
@@ -172,11 +172,11 @@ class Telling(Generic[Done, Out, Dicts, Text, Data]):
         told: Done = self._run(add)
         return told
 
-    def _usage(self, model: str, receipt: str) -> c.Usage:
+    def _usage(self, model: str, receipt: str) -> c.ReportUsage:
         import msgspec
 
         totals = next(one for one in self.spending.totals() if one.model == model)
-        return c.Usage(project=self._hold.client.project, receipt=receipt, **msgspec.structs.asdict(totals))
+        return c.ReportUsage(project=self._hold.client.project, receipt=receipt, **msgspec.structs.asdict(totals))
 
     def spawn(self, *tasks: NewTask, wait: bool = False) -> Out:
         """Make subtasks, each with a `name` of its own: what an earlier call has made is given back, not made again.

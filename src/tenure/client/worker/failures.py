@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from tenure.core.errors import (
+from tenure.core.errors import (  # fmt: skip
+    AuthUnavailable,
     Overloaded,
     RateLimited,
     SchemaMismatch,
-    SignInAway,
     StoreCorrupt,
     StoreError,
     TenureError,
-)  # fmt: skip
+)
 from tenure.core.retry import PERMANENT, RATE_LIMIT
 
 
@@ -52,4 +52,4 @@ def may_pass(error: TenureError) -> bool:
     """Whether the store or server may be back in a moment."""
     if isinstance(error, (SchemaMismatch, StoreCorrupt)):
         return False
-    return isinstance(error, (StoreError, Overloaded, RateLimited, SignInAway))
+    return isinstance(error, (StoreError, Overloaded, RateLimited, AuthUnavailable))

@@ -21,9 +21,8 @@ from tenure.core.commands.graph_commands import (
 )
 from tenure.core.commands.holder_commands import (
     Ask,
-    Checkpoint,
-    Claim,
     ClaimNext,
+    ClaimTask,
     Fail,
     Land,
     Process,
@@ -31,11 +30,12 @@ from tenure.core.commands.holder_commands import (
     PutArtifact,
     Release,
     Renew,
+    ReportUsage,
+    SaveCheckpoint,
     Spawn,
     Start,
     Submit,
     Totals,
-    Usage,
     Wait,
 )
 from tenure.core.commands.key_commands import CreateKey, RevokeKey, RotateKey
@@ -105,9 +105,8 @@ __all__ = [
     "Ask",
     "Assign",
     "Cancel",
-    "Checkpoint",
-    "Claim",
     "ClaimNext",
+    "ClaimTask",
     "Command",
     "CreateKey",
     "DefineProject",
@@ -149,6 +148,7 @@ __all__ = [
     "Renew",
     "RenewReservation",
     "RenewValidation",
+    "ReportUsage",
     "Reserve",
     "Reset",
     "Resume",
@@ -160,6 +160,7 @@ __all__ = [
     "RotateKey",
     "RotateSecret",
     "RunSchedule",
+    "SaveCheckpoint",
     "Send",
     "SetBudget",
     "SetSchedule",
@@ -180,21 +181,86 @@ __all__ = [
     "Undo",
     "Unlink",
     "Unreserve",
-    "Usage",
     "Wait",
 ]  # fmt: skip
 
 AnyCommand = (
-    Claim | ClaimNext | Renew | Start | Progress | Checkpoint | Usage | Land | Submit | Fail | Release | Ask | Spawn
-    | Wait | PutArtifact
-    | TakeValidation | RenewValidation | Judge | Undecide | Approve | Reject
-    | Add | Plan | Link | Unlink | Publish
-    | Pause | Resume | Answer | Cancel | Retry | Reset | Adopt | Archive | Edit | Assign | Reassign | Recover
-    | Abort | Note | Undo | StopLine | StartLine | DefineProject | DefineTrack
-    | Register | Heartbeat | Drain | Terminate | ResumeAgent | Leave | Gone | Send | Read
-    | Reserve | RenewReservation | Unreserve | Lead | StepDown
-    | SetSchedule | PauseSchedule | ResumeSchedule | RemoveSchedule | RunSchedule
-    | SetTrigger | PauseTrigger | ResumeTrigger | RemoveTrigger | RotateSecret | TryTrigger | Deliver | SetWatch
-    | SetBudget | RemoveBudget | MoveBudget
-    | CreateKey | RotateKey | RevokeKey
-)  # fmt: skip
+    ClaimTask
+    | ClaimNext
+    | Renew
+    | Start
+    | Progress
+    | SaveCheckpoint
+    | ReportUsage
+    | Land
+    | Submit
+    | Fail
+    | Release
+    | Ask
+    | Spawn
+    | Wait
+    | PutArtifact
+    | TakeValidation
+    | RenewValidation
+    | Judge
+    | Undecide
+    | Approve
+    | Reject
+    | Add
+    | Plan
+    | Link
+    | Unlink
+    | Publish
+    | Pause
+    | Resume
+    | Answer
+    | Cancel
+    | Retry
+    | Reset
+    | Adopt
+    | Archive
+    | Edit
+    | Assign
+    | Reassign
+    | Recover
+    | Abort
+    | Note
+    | Undo
+    | StopLine
+    | StartLine
+    | DefineProject
+    | DefineTrack
+    | Register
+    | Heartbeat
+    | Drain
+    | Terminate
+    | ResumeAgent
+    | Leave
+    | Gone
+    | Send
+    | Read
+    | Reserve
+    | RenewReservation
+    | Unreserve
+    | Lead
+    | StepDown
+    | SetSchedule
+    | PauseSchedule
+    | ResumeSchedule
+    | RemoveSchedule
+    | RunSchedule
+    | SetTrigger
+    | PauseTrigger
+    | ResumeTrigger
+    | RemoveTrigger
+    | RotateSecret
+    | TryTrigger
+    | Deliver
+    | SetWatch
+    | SetBudget
+    | RemoveBudget
+    | MoveBudget
+    | CreateKey
+    | RotateKey
+    | RevokeKey
+)

@@ -19,7 +19,7 @@ class Process(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     start: int
 
 
-class Claim(Command, frozen=True, kw_only=True, tag="claim"):
+class ClaimTask(Command, frozen=True, kw_only=True, tag="claim"):
     """Take a task: granted with a receipt, the only proof of the claim, or denied with the reason."""
 
     task: str
@@ -75,7 +75,7 @@ class Progress(Command, frozen=True, kw_only=True, tag="progress"):
     seen: int | None = None
 
 
-class Checkpoint(Command, frozen=True, kw_only=True, tag="checkpoint"):
+class SaveCheckpoint(Command, frozen=True, kw_only=True, tag="checkpoint"):
     """The holder leaves a note for whoever goes on, be it itself."""
 
     receipt: str
@@ -94,7 +94,7 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     duration: float = 0.0  # seconds of compute
 
 
-class Usage(Command, frozen=True, kw_only=True, tag="usage"):
+class ReportUsage(Command, frozen=True, kw_only=True, tag="usage"):
     """Totals of one model since the claim. Booked as late where the receipt is genuine but stale."""
 
     receipt: str

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from tenure.core.records import Cursor
-from tenure.engine.runtime.unit_of_work import Work
+from tenure.engine.runtime.unit_of_work import UnitOfWork
 
 if TYPE_CHECKING:
     from tenure.core.events import Event
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 AT_ONCE = 5000  # events a look
 
 
-def unread_by_some(work: Work, project: str, tasks: Collection[str]) -> set[str]:
+def unread_by_some(work: UnitOfWork, project: str, tasks: Collection[str]) -> set[str]:
     """Those of the tasks of which some reader has not passed every event."""
     cursors = work.find(Cursor, {"project": project})
     if not cursors or not tasks:
@@ -32,7 +32,7 @@ def unread_by_some(work: Work, project: str, tasks: Collection[str]) -> set[str]
     return found
 
 
-def holding_back(work: Work, project: str) -> dict[str, Event]:
+def holding_back(work: UnitOfWork, project: str) -> dict[str, Event]:
     """Readers that have not passed all of the log, each with the first event that it has still to read."""
     found = {}
     for cursor in work.find(Cursor, {"project": project}):

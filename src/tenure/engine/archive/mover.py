@@ -37,7 +37,7 @@ from tenure.core.records import (
 from tenure.engine.archive.log_readers import unread_by_some
 from tenure.engine.archive.totals import count, fold, stated, use_less
 from tenure.engine.runtime.effects import dead_letter_id, descendants
-from tenure.engine.runtime.unit_of_work import OUR_FAULTS, Patch, Work
+from tenure.engine.runtime.unit_of_work import OUR_FAULTS, Patch, UnitOfWork
 from tenure.engine.verbs.create import lower_height
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def could_move(engine: Engine, project: str, *, older: int | None = None) -> int
 def _move_page(engine: Engine, project: str, state: str, place: str, older: int | None = None) -> tuple[Moved, str]:
     """Move what can go of one page behind `place`; where the next one begins, "" where there is none."""
 
-    def decide(work: Work) -> tuple[Moved, str]:
+    def decide(work: UnitOfWork) -> tuple[Moved, str]:
         moved = Moved()
         until = _until(work, project, older)
         page, last = _candidates(work, project, state, until, place)
@@ -145,13 +145,13 @@ def _move_page(engine: Engine, project: str, state: str, place: str, older: int 
     return engine.transact((project,), decide)
 
 
-def _until(work: Work, project: str, older: int | None = None) -> int:
+def _until(work: UnitOfWork, project: str, older: int | None = None) -> int:
     row = work.get(Project, project, project)
     after = older if older is not None else archive.archive_after(row) if row is not None else archive.AFTER
     return work.now - after
 
 
-def _candidates(work: Work, project: str, state: str, until: int, place: str) -> tuple[list[Task], str]:
+def _candidates(work: UnitOfWork, project: str, state: str, until: int, place: str) -> tuple[list[Task], str]:
     """A page of tasks in that state which were made before `until`, by id, which sorts by time."""
     if until < 0:
         return [], ""
@@ -161,7 +161,7 @@ def _candidates(work: Work, project: str, state: str, until: int, place: str) ->
     return page, page[-1].id if len(page) == PAGE else ""
 
 
-def _lineages(work: Work, tasks: Iterable[Task]) -> Iterator[list[Task]]:
+def _lineages(work: UnitOfWork, tasks: Iterable[Task]) -> Iterator[list[Task]]:
     """Each task with its parents and subtasks, of which there may be none; every lineage once."""
     seen = set()
     for task in tasks:
@@ -171,7 +171,7 @@ def _lineages(work: Work, tasks: Iterable[Task]) -> Iterator[list[Task]]:
             yield [first, *descendants(work, first)]
 
 
-def _stays(work: Work, lineage: Sequence[Task], until: int) -> bool:
+def _stays(work: UnitOfWork, lineage: Sequence[Task], until: int) -> bool:
     """Must it stay, since one of it is too young, or something open is near?"""
     if not all(archive.may_go(task, until) for task in lineage):
         return True
@@ -189,7 +189,7 @@ def _stays(work: Work, lineage: Sequence[Task], until: int) -> bool:
     return _is_below_open(work, project, [task.id for task in lineage if task.waits_on])
 
 
-def _is_below_open(work: Work, project: str, waited: Sequence[str]) -> bool:
+def _is_below_open(work: UnitOfWork, project: str, waited: Sequence[str]) -> bool:
     """Did one of these wait, however far up, for something that is open again, or a dead letter?
 
     Who retries a dead letter brings back what its cascade has cancelled, and the order of claims counts what is below.
@@ -208,7 +208,7 @@ def _is_below_open(work: Work, project: str, waited: Sequence[str]) -> bool:
     return False
 
 
-def _move(work: Work, project: str, leaving: Mapping[str, Task], moved: Moved) -> None:
+def _move(work: UnitOfWork, project: str, leaving: Mapping[str, Task], moved: Moved) -> None:
     tasks = dict(leaving)
     rows: dict[str, list[Row]] = {id: [] for id in tasks}
     for kind, field in archive.OWNED.items():
@@ -250,7 +250,7 @@ def _move(work: Work, project: str, leaving: Mapping[str, Task], moved: Moved) -
         work.dropped.append((project, tuple(tasks)))
 
 
-def _owned(work: Work, project: str, tasks: Mapping[str, Task], kind: type[Row], field: str) -> Iterable[Row]:
+def _owned(work: UnitOfWork, project: str, tasks: Mapping[str, Task], kind: type[Row], field: str) -> Iterable[Row]:
     if kind is DeadLetter:  # found by its id: it has no index of its own
         letters = [dead_letter_id(replace(t, run=run)) for t in tasks.values() for run in range(1, t.run + 1)]
         return work.get_many(DeadLetter, project, letters).values()
@@ -259,14 +259,14 @@ def _owned(work: Work, project: str, tasks: Mapping[str, Task], kind: type[Row],
     return work.find(kind, {"project": project, field: tuple(tasks)})
 
 
-def _keep(work: Work, earlier: Archived | None, project: str, id: str) -> None:
+def _keep(work: UnitOfWork, earlier: Archived | None, project: str, id: str) -> None:
     if earlier is not None:
         work.put(earlier)
     elif (made := work.get(Archived, project, id)) is not None:
         work.remove(made)
 
 
-def _events(work: Work, project: str, tasks: tuple[str, ...]) -> dict[str, list[Event]]:
+def _events(work: UnitOfWork, project: str, tasks: tuple[str, ...]) -> dict[str, list[Event]]:
     """The log of each, oldest first."""
     found: dict[str, list[Event]] = {}
     after = 0
@@ -279,7 +279,7 @@ def _events(work: Work, project: str, tasks: tuple[str, ...]) -> dict[str, list[
     return found
 
 
-def _remove(work: Work, tasks: dict[str, Task], rows: Iterable[Row]) -> None:
+def _remove(work: UnitOfWork, tasks: dict[str, Task], rows: Iterable[Row]) -> None:
     """Take the rows out; what the tasks waited for has fewer dependents and maybe a shorter path below."""
     fewer: dict[str, int] = {}
     used: list[Usage] = []
@@ -298,12 +298,12 @@ def _remove(work: Work, tasks: dict[str, Task], rows: Iterable[Row]) -> None:
             lower_height(work, needs)
 
 
-def _count(work: Work, tasks: Iterable[Task]) -> None:
+def _count(work: UnitOfWork, tasks: Iterable[Task]) -> None:
     for task in tasks:
         count(work, task.project, task.track, **{task.state: 1})
 
 
-def _told_of(work: Work, project: str, events: Iterable[Event], tasks: Mapping[str, Task]) -> list[Row]:
+def _told_of(work: UnitOfWork, project: str, events: Iterable[Event], tasks: Mapping[str, Task]) -> list[Row]:
     """Rows that stay although events that go told of them: the tracks whose numbers grew, above all."""
     wanted: dict[type[Row], dict[str, None]] = {Track: {task.track: None for task in tasks.values()}}
     for event in events:
@@ -324,7 +324,7 @@ def _pruned(engine: Engine, project: str, moved: Moved) -> Moved:
     while True:
         behind = place
 
-        def decide(work: Work, behind: tuple[int, str] | None = behind) -> tuple[int, tuple[int, str] | None]:
+        def decide(work: UnitOfWork, behind: tuple[int, str] | None = behind) -> tuple[int, tuple[int, str] | None]:
             return _prune_page(work, project, behind)
 
         gone, place = engine.transact((project,), decide)
@@ -333,7 +333,7 @@ def _pruned(engine: Engine, project: str, moved: Moved) -> Moved:
             return moved
 
 
-def _old(work: Work, project: str, place: tuple[int, str] | None, most: int) -> list[Archived]:
+def _old(work: UnitOfWork, project: str, place: tuple[int, str] | None, most: int) -> list[Archived]:
     """A page of the archive's rows whose tasks were made before the time for which it keeps them began."""
     row = work.get(Project, project, project)
     kept = archive.kept_for(row) if row is not None else None
@@ -343,7 +343,7 @@ def _old(work: Work, project: str, place: tuple[int, str] | None, most: int) -> 
     return work.find(Archived, where, order="created_at", after=place, limit=most)
 
 
-def _prune_page(work: Work, project: str, place: tuple[int, str] | None) -> tuple[int, tuple[int, str] | None]:
+def _prune_page(work: UnitOfWork, project: str, place: tuple[int, str] | None) -> tuple[int, tuple[int, str] | None]:
     page = _old(work, project, place, PAGE)
     kept = archive.kept_for(work.get(Project, project, project) or Project(project=project, id=project))
     going: dict[str, Archived] = {}
@@ -362,7 +362,7 @@ def _prune_page(work: Work, project: str, place: tuple[int, str] | None) -> tupl
     return len(going), (page[-1].created_at, page[-1].id) if len(page) == PAGE else None
 
 
-def _let_go(work: Work, archived: Archived) -> None:
+def _let_go(work: UnitOfWork, archived: Archived) -> None:
     """Bytes that its artifacts referred to are needed by one less."""
     digests = Counter(row.digest for row in archive.rows_in(archived) if isinstance(row, Artifact))
     if digests:
@@ -371,14 +371,14 @@ def _let_go(work: Work, archived: Archived) -> None:
         let_go(work, archived.project, digests)
 
 
-def _may_be_pruned(work: Work, lineage: Sequence[Archived], until: int) -> bool:
+def _may_be_pruned(work: UnitOfWork, lineage: Sequence[Archived], until: int) -> bool:
     """Was it kept long enough, and does nothing that is not archived wait for it?"""
     if any(row.out or row.archived_at > until for row in lineage):
         return False
     return not work.find(Edge, {"project": lineage[0].project, "needs": tuple(row.id for row in lineage)}, limit=1)
 
 
-def _crossed_off(work: Work, going: Iterable[Archived]) -> list[Track]:
+def _crossed_off(work: UnitOfWork, going: Iterable[Archived]) -> list[Track]:
     """The tracks, which remember how many they had and that their keys were given."""
     tracks: dict[str, Track] = {}
     for row in going:
@@ -390,7 +390,7 @@ def _crossed_off(work: Work, going: Iterable[Archived]) -> list[Track]:
     return list(tracks.values())
 
 
-def _uncounted(work: Work, going: Iterable[Archived]) -> Patch:
+def _uncounted(work: UnitOfWork, going: Iterable[Archived]) -> Patch:
     """A dag counts the tasks that can still be looked at; without any it goes too."""
     patch = []
     for row in going:

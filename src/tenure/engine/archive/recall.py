@@ -15,7 +15,7 @@ from tenure.core.priority import DEEPEST
 from tenure.core.records import KINDS, Archived, Body, Edge, Row, Task, Track, Usage, replace
 from tenure.engine.archive.totals import count, fold, stated
 from tenure.engine.runtime.rows import Key, Rows
-from tenure.engine.runtime.unit_of_work import Work
+from tenure.engine.runtime.unit_of_work import UnitOfWork
 
 MOST_NAMED = 100
 BODIES = ""  # stands for a lineage: large values, which several may refer to
@@ -96,7 +96,7 @@ def _height(work: Rows, project: str, ids: Collection[str]) -> int:
 # --- coming back --------------------------------------------------------------------------------------------
 
 
-def bring_back(work: Work) -> None:
+def bring_back(work: UnitOfWork) -> None:
     """Have every lineage stored again of which this work has changed anything; the others stay where they are."""
     back = _changed_lineages(work)
     needed: list[Body] = []
@@ -107,7 +107,7 @@ def bring_back(work: Work) -> None:
         work.take_back(key)
 
 
-def _keep_bodies(work: Work, needed: Iterable[Body]) -> None:
+def _keep_bodies(work: UnitOfWork, needed: Iterable[Body]) -> None:
     """Store large values again that are referred to from outside of the archive: by what came back, or what is new."""
     uses: dict[Key, int] = {}
     for key in [key for key in work.recalled if key[0] is Body]:
@@ -130,7 +130,7 @@ def _keep_bodies(work: Work, needed: Iterable[Body]) -> None:
             work.put(replace(anew, uses=users))
 
 
-def _changed_lineages(work: Work) -> set[str]:
+def _changed_lineages(work: UnitOfWork) -> set[str]:
     changed = {
         lineage for key, lineage in work.recalled.items() if lineage != BODIES and _is_changed(*work.versions(key))
     }
@@ -149,7 +149,7 @@ def _is_changed(before: Any, after: Any) -> bool:
     return bool(before != after)
 
 
-def _return(work: Work, keys: list[Key]) -> list[Body]:
+def _return(work: UnitOfWork, keys: list[Key]) -> list[Body]:
     """Rows and counts as they were before they went, and the event that tells of it before all that was done since.
 
     Gives the large values that they refer to, one for each task.

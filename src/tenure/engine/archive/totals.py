@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tenure.core.records import KINDS, Body, Row, Track, Usage, replace
-from tenure.engine.runtime.unit_of_work import Patch, Work
+from tenure.engine.runtime.unit_of_work import Patch, UnitOfWork
 
 ARCHIVED = ""  # what usage that was added up has for a task
 _ADDED = ("fresh", "cached", "written", "output", "duration", "pairs")
@@ -20,14 +20,14 @@ def stated(rows: Iterable[Row]) -> Patch:
     )
 
 
-def count(work: Work, project: str, code: str, **more: int) -> Track:
+def count(work: UnitOfWork, project: str, code: str, **more: int) -> Track:
     """So many more tasks of the track that are in the archive, or gone."""
     track = work.get(Track, project, code)
     assert track is not None, f"track {code} is not defined"
     return work.put(replace(track, **{name: getattr(track, name) + by for name, by in more.items()}))
 
 
-def fold(work: Work, rows: Iterable[Usage], sign: int) -> None:
+def fold(work: UnitOfWork, rows: Iterable[Usage], sign: int) -> None:
     """Put the usage of archived tasks into the sums of its agent, session and model, or take it out again.
 
     What nobody has priced is kept apart, so that it can still be counted.
@@ -45,7 +45,7 @@ def fold(work: Work, rows: Iterable[Usage], sign: int) -> None:
             work.remove(kept)
 
 
-def use_less(work: Work, project: str, bodies: Iterable[str]) -> None:
+def use_less(work: UnitOfWork, project: str, bodies: Iterable[str]) -> None:
     """One task less refers to these large values; one that nothing refers to goes."""
     for body in work.get_many(Body, project, bodies).values():
         if body.uses > 1:

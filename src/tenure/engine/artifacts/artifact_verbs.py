@@ -20,7 +20,7 @@ from tenure.core.outcomes import Outcome
 from tenure.core.records import Artifact, Content, Task, replace
 from tenure.engine.runtime.effects import spread
 from tenure.engine.runtime.references import project_of, task_named
-from tenure.engine.runtime.unit_of_work import Handlers, Reads, Refused, Work
+from tenure.engine.runtime.unit_of_work import Handlers, Reads, Refused, UnitOfWork
 from tenure.engine.verbs.holder_verbs import Hold, judged, keep_started
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 # --- the row ------------------------------------------------------------------------------------------------
 
 
-def put_artifact(work: Work, cmd: commands.PutArtifact) -> Outcome:
+def put_artifact(work: UnitOfWork, cmd: commands.PutArtifact) -> Outcome:
     """Give the bytes a name. The same once more changes nothing; others of that name take their place."""
     name, digest = checked_name(cmd.name), rules.check_digest(cmd.digest)
     if cmd.size < 0:
@@ -73,7 +73,7 @@ def _answer(hold: Hold, task: Task, row: Artifact, *, again: bool = False) -> Ou
     )  # fmt: skip
 
 
-def _count_in(work: Work, cmd: commands.PutArtifact, digest: str) -> None:
+def _count_in(work: UnitOfWork, cmd: commands.PutArtifact, digest: str) -> None:
     content = work.get(Content, cmd.project, digest)
     if rules.may_be_gone(content, cmd.since, work.now):
         raise Overloaded(
@@ -85,7 +85,7 @@ def _count_in(work: Work, cmd: commands.PutArtifact, digest: str) -> None:
     work.put(rules.used(content, cmd.project, digest, cmd.size))
 
 
-def let_go(work: Work, project: str, digests: Mapping[str, int]) -> None:
+def let_go(work: UnitOfWork, project: str, digests: Mapping[str, int]) -> None:
     """So many rows less refer to these bytes."""
     for digest, by in digests.items():
         content = work.get(Content, project, digest)
@@ -123,7 +123,7 @@ def ready(engine: Engine, project: str, receipt: str, name: str, principal: Prin
         return Ready(rules.largest(hold.project), work.now)
 
 
-def _was_put(work: Work, hold: Hold, name: str) -> bool:
+def _was_put(work: UnitOfWork, hold: Hold, name: str) -> bool:
     """It may be a repeat, whose answer was lost: only the digest will tell."""
     if not hold.verdict.genuine:
         return False
@@ -133,7 +133,7 @@ def _was_put(work: Work, hold: Hold, name: str) -> bool:
 def left(engine: Engine, project: str, digest: str, size: int) -> None:
     """Nobody refers to these bytes, whose row was refused: a sweep takes them away in a day."""
 
-    def decide(work: Work) -> None:
+    def decide(work: UnitOfWork) -> None:
         if work.get(Content, project, digest) is None:
             work.put(Content(project=project, id=digest, size=size, idle_at=work.now))
 
@@ -158,14 +158,14 @@ def found(
 # --- looking ------------------------------------------------------------------------------------------------
 
 
-def of_task(work: Work, task: Task) -> list[Artifact]:
+def of_task(work: UnitOfWork, task: Task) -> list[Artifact]:
     """What the claims of a task have put, the last generation's first."""
     if not task.artifacts:
         return []
     return work.find(Artifact, {"project": task.project, "task": task.id}, order="-generation")
 
 
-def artifacts(work: Work, project: str, name: str, *, generation: int | None = None) -> list[ArtifactView]:
+def artifacts(work: UnitOfWork, project: str, name: str, *, generation: int | None = None) -> list[ArtifactView]:
     project_of(work, project)
     task = task_named(work, project, name)
     rows = [row for row in of_task(work, task) if generation in (None, row.generation)]

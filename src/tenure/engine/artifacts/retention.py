@@ -17,7 +17,7 @@ from tenure.core.errors import TenureError
 from tenure.core.filters import Range
 from tenure.core.records import Content, replace
 from tenure.engine.runtime.settle import PAGE, Report
-from tenure.engine.runtime.unit_of_work import Work
+from tenure.engine.runtime.unit_of_work import UnitOfWork
 
 if TYPE_CHECKING:
     from tenure.engine.runtime.engine import Engine
@@ -55,13 +55,13 @@ def drop(engine: Engine, project: str) -> Report:
     return report
 
 
-def _page(work: Work, project: str) -> list[Content]:
+def _page(work: UnitOfWork, project: str) -> list[Content]:
     until = Range(high=work.now - rules.KEPT_IDLE + 1)
     found = work.find(Content, {"project": project, "idle_at": until}, order="idle_at", limit=PAGE)
     return [row for row in found if rules.is_to_drop(row, work.now) or rules.is_forgotten(row, work.now)]
 
 
-def _mark(work: Work, project: str) -> tuple[int, list[str]]:
+def _mark(work: UnitOfWork, project: str) -> tuple[int, list[str]]:
     """Say of each that it is being deleted; rows of those that long are go too."""
     going = []
     for row in _page(work, project):
@@ -73,7 +73,7 @@ def _mark(work: Work, project: str) -> tuple[int, list[str]]:
     return work.now, going
 
 
-def _gone(work: Work, project: str, digests: list[str]) -> None:
+def _gone(work: UnitOfWork, project: str, digests: list[str]) -> None:
     for row in work.get_many(Content, project, digests).values():
         if not row.uses:  # else somebody has put it anew meanwhile, long after
             work.put(replace(row, gone=True))

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from tenure.core import budgets, claims, lifecycle, moves, retry
 from tenure.core.budgets import AGENT, DAG, PROJECT, TASK, TENANT, TOKENS, USD, Short, amount_text, budget_id
-from tenure.core.causes import BUDGET, Pause
+from tenure.core.causes import BUDGET, PauseCause
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Agent, Budget, Claim, Project, Task, replace
 from tenure.engine.models.estimates import estimate_of
 from tenure.engine.runtime.effects import brief_of, current, current_claim, spread
-from tenure.engine.runtime.unit_of_work import Work
+from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.engine.verbs.holder_verbs import Hold
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 STRONGER = ("pause", "cancel", "abort")  # directives that a warning does not hide
 
 
-def counts_in(work: Work, project: Project, task: Task, agent: str) -> list[str]:
+def counts_in(work: UnitOfWork, project: Project, task: Task, agent: str) -> list[str]:
     """Ids of the budgets that there may be: the tenant's first, the task's own and those above it at the end."""
     named = {TENANT: "", PROJECT: "", DAG: task.dag, AGENT: agent}
     found = [budget_id(scope, name) for scope, name in named.items() if scope in project.funded]
@@ -36,12 +36,12 @@ def counts_in(work: Work, project: Project, task: Task, agent: str) -> list[str]
     return found
 
 
-def rows_of(work: Work, project: Project, task: Task, agent: str) -> list[Budget]:
+def rows_of(work: UnitOfWork, project: Project, task: Task, agent: str) -> list[Budget]:
     """The budgets that a task counts in while the agent holds it, in that order."""
     return kept_rows(work, project.id, counts_in(work, project, task, agent))
 
 
-def kept_rows(work: Work, project: str, ids: Sequence[str]) -> list[Budget]:
+def kept_rows(work: UnitOfWork, project: str, ids: Sequence[str]) -> list[Budget]:
     rows: dict[str, Budget] = {}
     if TENANT in ids:
         work.reach("")
@@ -50,12 +50,12 @@ def kept_rows(work: Work, project: str, ids: Sequence[str]) -> list[Budget]:
     return [_settled(work, rows[id]) for id in ids if id in rows]
 
 
-def _settled(work: Work, budget: Budget) -> Budget:
+def _settled(work: UnitOfWork, budget: Budget) -> Budget:
     now_is = budgets.settled(budget, work.now)
     return budget if now_is is budget else work.put(now_is)
 
 
-def keep(work: Work, budget: Budget) -> Budget:
+def keep(work: UnitOfWork, budget: Budget) -> Budget:
     """Put the row, and tell of thresholds that it has passed, or is below again."""
     known = budgets.alerted(budget, work.now)
     kept = work.put(known.budget)
@@ -69,7 +69,7 @@ def keep(work: Work, budget: Budget) -> Budget:
     return kept
 
 
-def called(work: Work, budget: Budget) -> str:
+def called(work: UnitOfWork, budget: Budget) -> str:
     """As people name it: a task's by the task's key."""
     task = work.get(Task, budget.project, budget.task) if budget.task is not None else None
     return budget.id if task is None else budget_id(TASK, task.key)
@@ -83,7 +83,7 @@ def used(budget: Budget) -> str:
 # --- claiming -----------------------------------------------------------------------------------------------
 
 
-def prices(work: Work, task: Task, rows: Sequence[Budget], agent: str) -> dict[str, int]:
+def prices(work: UnitOfWork, task: Task, rows: Sequence[Budget], agent: str) -> dict[str, int]:
     """What the task reserves in each of these budgets.
 
     What a task may cost is reserved whole, less what it has cost already. Others reserve what they will probably take,
@@ -103,7 +103,7 @@ def prices(work: Work, task: Task, rows: Sequence[Budget], agent: str) -> dict[s
     return found
 
 
-def short_of(work: Work, project: Project, task: Task, agent: str) -> Short | None:
+def short_of(work: UnitOfWork, project: Project, task: Task, agent: str) -> Short | None:
     """The first budget that does not pay for the task now."""
     rows = rows_of(work, project, task, agent)
     amounts = prices(work, task, rows, agent)
@@ -114,7 +114,7 @@ def short_of(work: Work, project: Project, task: Task, agent: str) -> Short | No
     return None
 
 
-def reserve(work: Work, project: Project, held: Task, claim: Claim) -> tuple[Task, Claim]:
+def reserve(work: UnitOfWork, project: Project, held: Task, claim: Claim) -> tuple[Task, Claim]:
     """Task and claim with what the claim has reserved. `short_of` has looked whether all can pay."""
     rows = rows_of(work, project, held, claim.agent)
     amounts = prices(work, held, rows, claim.agent)
@@ -123,7 +123,7 @@ def reserve(work: Work, project: Project, held: Task, claim: Claim) -> tuple[Tas
     return replace(held, funded=bool(rows)), replace(claim, funds=amounts or None)
 
 
-def denied(work: Work, task: Task, short: Short) -> Outcome:
+def denied(work: UnitOfWork, task: Task, short: Short) -> Outcome:
     """DENIED_BUDGET: what is missing where, and what can be done about it."""
     return Outcome(
         outcome="DENIED_BUDGET", state=task.state, retry_at=short.retry_at, retry_in=work.seconds_to(short.retry_at),
@@ -131,7 +131,7 @@ def denied(work: Work, task: Task, short: Short) -> Outcome:
     )  # fmt: skip
 
 
-def reason(work: Work, short: Short) -> str:
+def reason(work: UnitOfWork, short: Short) -> str:
     budget = short.budget
     name = called(work, budget)
     if _is_hidden(work, budget):
@@ -147,7 +147,7 @@ def reason(work: Work, short: Short) -> str:
     return f"would reserve {wanted}; the budget {name} has {has} left ({spent} spent, {reserved} reserved)"
 
 
-def recommendation(work: Work, short: Short) -> str:
+def recommendation(work: UnitOfWork, short: Short) -> str:
     """What to do: raise it, wait, or ask for less."""
     budget = short.budget
     if short.is_throttled:
@@ -166,7 +166,7 @@ def recommendation(work: Work, short: Short) -> str:
     return "; ".join(ways) or "an admin can give it a new time"
 
 
-def shown(work: Work, short: Short) -> v.ShortageView:
+def shown(work: UnitOfWork, short: Short) -> v.ShortageView:
     budget = short.budget
     if _is_hidden(work, budget):
         return {"scope": budget.id, "currency": budget.currency, "recommendation": recommendation(work, short)}
@@ -184,7 +184,7 @@ def amount(budget: Budget, number: int) -> str | int:
     return amount_text(USD, number).replace("$", "")
 
 
-def _is_hidden(work: Work, budget: Budget) -> bool:
+def _is_hidden(work: UnitOfWork, budget: Budget) -> bool:
     """What all projects together have spent is not for who may see some."""
     return budget.scope == TENANT and bool(work.principal.projects)
 
@@ -192,7 +192,7 @@ def _is_hidden(work: Work, budget: Budget) -> bool:
 # --- spending, ending ---------------------------------------------------------------------------------------
 
 
-def book(work: Work, project: Project, task: Task, claim: Claim, spent: Mapping[str, int], *, late: bool) -> None:
+def book(work: UnitOfWork, project: Project, task: Task, claim: Claim, spent: Mapping[str, int], *, late: bool) -> None:
     """Count what was spent in every scope. Under a claim that lives it is taken from what that has reserved.
 
     What came with a stale receipt does not count against the task, and finds nothing that it could take.
@@ -214,7 +214,7 @@ def book(work: Work, project: Project, task: Task, claim: Claim, spent: Mapping[
         work.put(replace(now_is, funds=funds))
 
 
-def release(work: Work, task: Task) -> None:
+def release(work: UnitOfWork, task: Task) -> None:
     """The claim has ended: what it reserved and did not use is free again. Exactly that, whatever has changed since."""
     claim = current_claim(work, task)
     if claim.funds is None:
@@ -223,7 +223,7 @@ def release(work: Work, task: Task) -> None:
     work.put(replace(current_claim(work, task), funds=None))
 
 
-def give_back(work: Work, claim: Claim, amounts: Mapping[str, int]) -> None:
+def give_back(work: UnitOfWork, claim: Claim, amounts: Mapping[str, int]) -> None:
     for row in kept_rows(work, claim.project, list(amounts)):
         if amounts[row.id]:
             work.put(budgets.returned(row, amounts[row.id]))
@@ -232,7 +232,7 @@ def give_back(work: Work, claim: Claim, amounts: Mapping[str, int]) -> None:
 # --- check points -------------------------------------------------------------------------------------------
 
 
-def checked(work: Work, hold: Hold, answer: Outcome) -> Outcome:
+def checked(work: UnitOfWork, hold: Hold, answer: Outcome) -> Outcome:
     """The answer to a holder's sign of life, with a warning where a budget is nearly used up.
 
     Where more was spent than there is the task is paused in this transaction: the claim is over, but answerable.
@@ -250,16 +250,16 @@ def checked(work: Work, hold: Hold, answer: Outcome) -> Outcome:
     return replace(answer, directive="warn", directive_text=f"budget {_told(work, near)}")
 
 
-def _told(work: Work, budget: Budget) -> str:
+def _told(work: UnitOfWork, budget: Budget) -> str:
     return f"{called(work, budget)}: {'nearly used up' if _is_hidden(work, budget) else used(budget)}"
 
 
-def _paused(work: Work, task: Task, budget: Budget, answer: Outcome) -> Outcome:
+def _paused(work: UnitOfWork, task: Task, budget: Budget, answer: Outcome) -> Outcome:
     why = f"budget {budget.id}: {used(budget)}"
     free, over = claims.ended(task, current_claim(work, task), lifecycle.PAUSED_BY, work.now)
     over = replace(over, error_class=retry.BUDGET, error=f"budget {called(work, budget)}: {used(budget)}")
     until = budgets.opens_at(budget, work.now)
-    free = moves.paused(free, Pause(cause=BUDGET, reason=why, at=work.now, source=budget.id, until=until))
+    free = moves.paused(free, PauseCause(cause=BUDGET, reason=why, at=work.now, source=budget.id, until=until))
     kept = work.record(
         "task.paused", over, task=free, message=why, agent=task.agent, session=task.session, level="error",
         details={"budget": budget.id, "percent": budgets.percent(budget)},
@@ -273,7 +273,7 @@ def _paused(work: Work, task: Task, budget: Budget, answer: Outcome) -> Outcome:
     )  # fmt: skip
 
 
-def no_headroom(work: Work, project: Project, task: Task, claim: Claim) -> Outcome | None:
+def no_headroom(work: UnitOfWork, project: Project, task: Task, claim: Claim) -> Outcome | None:
     """DENIED_BUDGET where nothing is left for subtasks, not even of what their parent holds."""
     for row in rows_of(work, project, task, claim.agent):
         if not budgets.is_open(row, work.now) or budgets.left(row) + (claim.funds or {}).get(row.id, 0) <= 0:
@@ -282,7 +282,7 @@ def no_headroom(work: Work, project: Project, task: Task, claim: Claim) -> Outco
     return None
 
 
-def lend(work: Work, project: Project, parent: Task, claim: Claim, children: Sequence[Task]) -> None:
+def lend(work: UnitOfWork, project: Project, parent: Task, claim: Claim, children: Sequence[Task]) -> None:
     """What a task may cost covers its subtasks: their holders can reserve what its own claim lets go of here."""
     own = budget_id(TASK, parent.id)
     funds = claim.funds or {}

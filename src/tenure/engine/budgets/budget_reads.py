@@ -15,7 +15,7 @@ from tenure.engine.budgets.budget_guard import amount, kept_rows, reason, recomm
 from tenure.engine.models.estimates import estimate_of
 from tenure.engine.runtime.effects import descendants
 from tenure.engine.runtime.references import project_of, task_named
-from tenure.engine.runtime.unit_of_work import Reads, Work
+from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
 
 if TYPE_CHECKING:
     from tenure.core import views as v
@@ -26,7 +26,7 @@ PAGE = 500
 WAITING = (lifecycle.CREATED, lifecycle.PENDING, lifecycle.READY, lifecycle.RETRYING, lifecycle.PAUSED)
 
 
-def view(work: Work, budget: Budget) -> v.BudgetView:
+def view(work: UnitOfWork, budget: Budget) -> v.BudgetView:
     said: Any = {
         "id": budget.id, "scope": budget.scope, "currency": budget.currency,
         **{name: amount(budget, getattr(budget, name)) for name in ("allocated", "consumed", "reserved")},
@@ -51,7 +51,7 @@ def alerts_of(budget: Budget) -> list[v.AlertView]:
 
 
 def all_seen(
-    work: Work, project: str, *, scope: str | None = None, after: str | None = None, limit: int = 100
+    work: UnitOfWork, project: str, *, scope: str | None = None, after: str | None = None, limit: int = 100
 ) -> list[v.BudgetView]:
     """By id, the tenant's and the project's first."""
     if scope is not None:
@@ -60,7 +60,7 @@ def all_seen(
 
 
 def rows(
-    work: Work, project: str, scope: str | None = None, after: str | None = None, limit: int = MOST_LISTED
+    work: UnitOfWork, project: str, scope: str | None = None, after: str | None = None, limit: int = MOST_LISTED
 ) -> list[Budget]:
     """Those of tasks are many, and left out unless they are asked for."""
     settings = project_of(work, project)
@@ -79,13 +79,13 @@ def rows(
     return found[:limit]
 
 
-def seen(work: Work, project: str, scope: str) -> v.BudgetInFull:
+def seen(work: UnitOfWork, project: str, scope: str) -> v.BudgetInFull:
     budget = _named(work, project, scope)
     burn = [{"at": hour * budgets.HOUR, "spent": amount(budget, spent)} for hour, spent in budget.burn]
     return {**view(work, budget), "burn": burn}  # type: ignore[typeddict-item]
 
 
-def alerts(work: Work, project: str) -> list[v.AlertView]:
+def alerts(work: UnitOfWork, project: str) -> list[v.AlertView]:
     """Of all budgets but those of tasks that are finished."""
     found = [alert for row in rows(work, project) for alert in alerts_of(row)]
     for row in work.find(Budget, {"project": project, "id": Prefix(f"{TASK}:")}, limit=MOST_LISTED):
@@ -95,7 +95,7 @@ def alerts(work: Work, project: str) -> list[v.AlertView]:
     return sorted(found, key=lambda alert: (-alert["level"], -alert["percent"], alert["budget"]))
 
 
-def _named(work: Work, project: str, text: str) -> Budget:
+def _named(work: UnitOfWork, project: str, text: str) -> Budget:
     project_of(work, project)
     scope, name = budgets.split_scope(text)
     if scope == TASK:
@@ -109,7 +109,7 @@ def _named(work: Work, project: str, text: str) -> Budget:
 # --- where it leads -----------------------------------------------------------------------------------------
 
 
-def projection(work: Work, project: str, *, scope: str = PROJECT) -> v.ProjectionView:
+def projection(work: UnitOfWork, project: str, *, scope: str = PROJECT) -> v.ProjectionView:
     budget = _named(work, project, scope)
     led = budgets.projected(budget, work.now)
     said: Any = {
@@ -123,7 +123,7 @@ def projection(work: Work, project: str, *, scope: str = PROJECT) -> v.Projectio
     return said  # type: ignore[no-any-return]
 
 
-def _open_tasks(work: Work, project: str, budget: Budget) -> v.ShortfallView | None:
+def _open_tasks(work: UnitOfWork, project: str, budget: Budget) -> v.ShortfallView | None:
     """What waits to be claimed; who holds a task has reserved already. Nobody knows which an agent will take."""
     if budget.scope == AGENT:
         return None
@@ -143,7 +143,7 @@ def _open_tasks(work: Work, project: str, budget: Budget) -> v.ShortfallView | N
     }  # fmt: skip
 
 
-def _waiting(work: Work, project: str, budget: Budget) -> Iterator[list[Task]]:
+def _waiting(work: UnitOfWork, project: str, budget: Budget) -> Iterator[list[Task]]:
     if budget.scope == TASK:
         task = work.get(Task, project, budget.task or "")
         if task is not None:
@@ -164,7 +164,7 @@ def _waiting(work: Work, project: str, budget: Budget) -> Iterator[list[Task]]:
                     break
 
 
-def _likely(work: Work, budget: Budget, task: Task, brief: Brief) -> int:
+def _likely(work: UnitOfWork, budget: Budget, task: Task, brief: Brief) -> int:
     from tenure.engine.budgets.task_caps import cap_of
 
     estimate = estimate_of(work, task, brief)
@@ -173,7 +173,7 @@ def _likely(work: Work, budget: Budget, task: Task, brief: Brief) -> int:
     return cap_of(brief) or estimate.cost or budget.default_estimate
 
 
-def headroom(work: Work, project: str, agent: str) -> v.HeadroomView:
+def headroom(work: UnitOfWork, project: str, agent: str) -> v.HeadroomView:
     """For whoever is about to start something that will claim: no money, no process."""
     from tenure.engine.budgets.unaffordable import closed
 
@@ -199,4 +199,10 @@ def headroom(work: Work, project: str, agent: str) -> v.HeadroomView:
     return said
 
 
-READS: Reads = {q.Budgets: all_seen, q.Budget: seen, q.Alerts: alerts, q.Projection: projection, q.Headroom: headroom}
+READS: Reads = {
+    q.Budgets: all_seen,
+    q.ShowBudget: seen,
+    q.Alerts: alerts,
+    q.ShowProjection: projection,
+    q.Headroom: headroom,
+}

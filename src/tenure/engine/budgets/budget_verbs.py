@@ -10,7 +10,7 @@ from typing import Any
 
 from tenure.core import budgets, causes, commands, graph, ids, inputs, lifecycle, roles
 from tenure.core.budgets import AGENT, DAG, PERIODS, TASK, TENANT, TOKENS, USD, budget_id, place, split_scope
-from tenure.core.causes import Pause
+from tenure.core.causes import PauseCause
 from tenure.core.errors import InvalidInput, LimitReached, NotFound
 from tenure.core.filters import Prefix
 from tenure.core.outcomes import Outcome
@@ -20,14 +20,14 @@ from tenure.engine.budgets.budget_guard import keep, kept_rows
 from tenure.engine.budgets.budget_reads import view
 from tenure.engine.runtime.effects import current_claim
 from tenure.engine.runtime.references import project_of, task_named
-from tenure.engine.runtime.unit_of_work import Handlers, Work
+from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 
 MOST_PROJECTS = 2000  # in a store whose tenant has a budget: setting it locks them all
 MOST_RESUMED = 5000
 ONCE = "once"
 
 
-def set_budget(work: Work, cmd: commands.SetBudget) -> Outcome:
+def set_budget(work: UnitOfWork, cmd: commands.SetBudget) -> Outcome:
     project_of(work, cmd.project)
     scope, name = named(work, cmd.project, cmd.scope)
     before = _row(work, cmd.project, budget_id(scope, name))
@@ -56,7 +56,7 @@ def _told(row: Budget) -> str:
     return budgets.amount_text(row.currency, row.allocated) + (f" a {row.period}" if row.period else "")
 
 
-def remove_budget(work: Work, cmd: commands.RemoveBudget) -> Outcome:
+def remove_budget(work: UnitOfWork, cmd: commands.RemoveBudget) -> Outcome:
     project_of(work, cmd.project)
     row = existing(work, cmd.project, cmd.scope)
     if row.task is not None and row.currency == USD and _has_max_cost(work, row):
@@ -70,14 +70,14 @@ def remove_budget(work: Work, cmd: commands.RemoveBudget) -> Outcome:
     )  # fmt: skip
 
 
-def _has_max_cost(work: Work, row: Budget) -> bool:
+def _has_max_cost(work: UnitOfWork, row: Budget) -> bool:
     from tenure.engine.runtime.effects import brief_of
 
     task = work.get(Task, row.project, row.task or "")
     return task is not None and task_caps.cap_of(brief_of(work, task)) is not None
 
 
-def drop(work: Work, row: Budget) -> None:
+def drop(work: UnitOfWork, row: Budget) -> None:
     """Take a budget away; claims that live hold nothing of it any more."""
     where: dict[str, Any] = {"state": lifecycle.HELD} | ({"project": row.project} if row.project else {})
     for task in work.find(Task, where):
@@ -95,7 +95,7 @@ def drop(work: Work, row: Budget) -> None:
             work.put(replace(project, funded=tuple(s for s in project.funded if s != row.scope)))
 
 
-def move_budget(work: Work, cmd: commands.MoveBudget) -> Outcome:
+def move_budget(work: UnitOfWork, cmd: commands.MoveBudget) -> Outcome:
     """Both rows change in this transaction, or neither."""
     project_of(work, cmd.project)
     source, target = (existing(work, cmd.project, scope) for scope in (cmd.source, cmd.target))
@@ -130,7 +130,7 @@ def move_budget(work: Work, cmd: commands.MoveBudget) -> Outcome:
 # --- which budget -------------------------------------------------------------------------------------------
 
 
-def named(work: Work, project: str, text: str) -> tuple[str, str]:
+def named(work: UnitOfWork, project: str, text: str) -> tuple[str, str]:
     """Scope and name of a budget that there could be; a task by its id."""
     scope, name = split_scope(text)
     if scope == TASK:
@@ -145,14 +145,14 @@ def named(work: Work, project: str, text: str) -> tuple[str, str]:
     return scope, name
 
 
-def _has_dag(work: Work, project: str, dag: str) -> bool:
+def _has_dag(work: UnitOfWork, project: str, dag: str) -> bool:
     if work.get(Dag, project, dag) is not None:
         return True
     task = graph.lone_task(dag)
     return work.get(Task, project, task) is not None if task else False
 
 
-def existing(work: Work, project: str, text: str) -> Budget:
+def existing(work: UnitOfWork, project: str, text: str) -> Budget:
     scope, name = named(work, project, text)
     row = _row(work, project, budget_id(scope, name))
     if row is None:
@@ -160,11 +160,11 @@ def existing(work: Work, project: str, text: str) -> Budget:
     return row
 
 
-def _row(work: Work, project: str, id: str) -> Budget | None:
+def _row(work: UnitOfWork, project: str, id: str) -> Budget | None:
     return next(iter(kept_rows(work, project, (id,))), None)
 
 
-def _projects(work: Work) -> list[str]:
+def _projects(work: UnitOfWork) -> list[str]:
     names = sorted(p.id for p in work.find(Project, {}))
     if len(names) > MOST_PROJECTS:
         raise LimitReached(f"{len(names)} projects; a tenant's budget covers at most {MOST_PROJECTS}")
@@ -174,7 +174,7 @@ def _projects(work: Work) -> list[str]:
 # --- what is asked for --------------------------------------------------------------------------------------
 
 
-def _asked(work: Work, cmd: commands.SetBudget, scope: str, name: str, before: Budget | None) -> Budget:
+def _asked(work: UnitOfWork, cmd: commands.SetBudget, scope: str, name: str, before: Budget | None) -> Budget:
     """The row as it shall be; raises what is wrong with it."""
     if cmd.usd is not None and cmd.tokens is not None:
         raise InvalidInput("budget: dollars or tokens, one of them")
@@ -236,7 +236,7 @@ def _time(cmd: commands.SetBudget, before: Budget | None) -> dict[str, Any]:
 # --- what follows -------------------------------------------------------------------------------------------
 
 
-def _begun(work: Work, project: str, row: Budget) -> Budget:
+def _begun(work: UnitOfWork, project: str, row: Budget) -> Budget:
     """A new budget counts from now on; but a task's knows what the task has cost so far."""
     row = budgets.begun(row, work.now)
     if row.scope == TASK:
@@ -244,7 +244,7 @@ def _begun(work: Work, project: str, row: Budget) -> Budget:
     return replace(row, earlier=_spent_before(work, project, row))
 
 
-def _spent_before(work: Work, project: str, row: Budget) -> int:
+def _spent_before(work: UnitOfWork, project: str, row: Budget) -> int:
     where: dict[str, Any] = {} if row.scope == TENANT else {"project": project}
     if row.scope == AGENT:
         where["agent"] = row.id.partition(":")[2]
@@ -255,7 +255,7 @@ def _spent_before(work: Work, project: str, row: Budget) -> int:
     return task_caps.total(work, row.currency, where)
 
 
-def _mark(work: Work, project: str, row: Budget) -> None:
+def _mark(work: UnitOfWork, project: str, row: Budget) -> None:
     """Have claims look for the budget."""
     if row.scope == TASK:
         task_caps.mark(work, task_named(work, project, row.task or ""))
@@ -266,7 +266,7 @@ def _mark(work: Work, project: str, row: Budget) -> None:
             work.put(replace(kept, funded=(*kept.funded, row.scope)))
 
 
-def joined(work: Work, project: Project) -> Project:
+def joined(work: UnitOfWork, project: Project) -> Project:
     """A project that is new here, with the tenant's budget counting in it if there is one."""
     work.reach("", lasting=False)
     row = _row(work, project.id, TENANT)
@@ -279,7 +279,7 @@ def joined(work: Work, project: Project) -> Project:
     return replace(project, funded=(TENANT, *funded))
 
 
-def resumed(work: Work, project: str, id: str, *, but: str | None = None) -> tuple[str, ...]:
+def resumed(work: UnitOfWork, project: str, id: str, *, but: str | None = None) -> tuple[str, ...]:
     """The keys of tasks that go on, since the budget that paused them is no longer used up, or there is none any more.
 
     `but` is a task that stays as it is, whoever asks having it in hand.
@@ -289,7 +289,7 @@ def resumed(work: Work, project: str, id: str, *, but: str | None = None) -> tup
         return ()
     from tenure.engine.verbs.operator_verbs import lift
 
-    def is_over(pause: Pause) -> bool:
+    def is_over(pause: PauseCause) -> bool:
         return pause.cause == causes.BUDGET and pause.source == id
 
     where: dict[str, Any] = {"state": lifecycle.PAUSED} | ({"project": project} if project else {})

@@ -13,14 +13,14 @@ from tenure.core.outcomes import Outcome
 from tenure.core.records import Result, Usage, replace
 from tenure.core.usage import check_all
 from tenure.engine.runtime.effects import spread
-from tenure.engine.runtime.unit_of_work import Work
+from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.engine.verbs.holder_verbs import Hold
 from tenure.engine.verbs.submit import new_result
 
 REVIEW = "review"  # in the lineage
 
 
-def reviewed(work: Work, hold: Hold, cmd: commands.Submit, encoded: bytes, digest: str) -> Outcome | None:
+def reviewed(work: UnitOfWork, hold: Hold, cmd: commands.Submit, encoded: bytes, digest: str) -> Outcome | None:
     """The answer to a result that is put before a person; None where it is as good as any."""
     baseline = hold.project.limits["tokens_per_line"]
     if hold.refusal is not None:
@@ -40,7 +40,7 @@ def reviewed(work: Work, hold: Hold, cmd: commands.Submit, encoded: bytes, diges
         over = replace(over, error_class=REVIEW, error=why)
     over = replace(over, refused=over.refused + 1)
     # It was handed in: nothing more is expected under this claim.
-    pause = causes.Pause(cause=causes.REVIEW, reason=why, at=work.now, by=f"agent:{over.agent}")
+    pause = causes.PauseCause(cause=causes.REVIEW, reason=why, at=work.now, by=f"agent:{over.agent}")
     free = replace(moves.paused(free, pause), answerable=False)
     kept = work.record(
         "task.paused", result, over, task=free, message=why, agent=over.agent, session=over.session, level="warning",
@@ -54,7 +54,7 @@ def reviewed(work: Work, hold: Hold, cmd: commands.Submit, encoded: bytes, diges
     )  # fmt: skip
 
 
-def _reviewed_before(work: Work, hold: Hold, digest: str) -> Outcome | None:
+def _reviewed_before(work: UnitOfWork, hold: Hold, digest: str) -> Outcome | None:
     """The same result once more by the receipt that handed it in: the same answer, no effect."""
     if not hold.verdict.genuine or hold.claim.error_class != REVIEW:
         return None
@@ -69,7 +69,7 @@ def _reviewed_before(work: Work, hold: Hold, digest: str) -> Outcome | None:
     )  # fmt: skip
 
 
-def _tokens(work: Work, hold: Hold, cmd: commands.Submit) -> int:
+def _tokens(work: UnitOfWork, hold: Hold, cmd: commands.Submit) -> int:
     """What the claim has taken, with what this very submission reports."""
     where = {"project": hold.claim.project, "task": hold.claim.task, "generation": hold.claim.generation}
     so_far = {row.model: tokens_of(row) for row in work.find(Usage, where) if not row.late}

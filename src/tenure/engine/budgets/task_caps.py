@@ -8,7 +8,7 @@ from tenure.core.filters import Where
 from tenure.core.records import Brief, Budget, Task, Usage, replace
 from tenure.core.usage import COUNTED
 from tenure.engine.runtime.effects import descendants
-from tenure.engine.runtime.unit_of_work import Work
+from tenure.engine.runtime.unit_of_work import UnitOfWork
 
 
 def cap_of(brief: Brief) -> int | None:
@@ -17,13 +17,13 @@ def cap_of(brief: Brief) -> int | None:
     return None if said is None else budgets.parse_amount(str(said), USD, "constraints.max_cost_usd")
 
 
-def new_cap(work: Work, task: Task, brief: Brief) -> list[Budget]:
+def new_cap(work: UnitOfWork, task: Task, brief: Brief) -> list[Budget]:
     """The budget of a task that is being made."""
     allocated = cap_of(brief)
     return [] if allocated is None else [_row(work, task, allocated)]
 
 
-def follow(work: Work, task: Task, before: Brief, after: Brief) -> None:
+def follow(work: UnitOfWork, task: Task, before: Brief, after: Brief) -> None:
     """What the task may cost was edited: its budget follows, and one that is new knows what was spent before.
 
     Subtasks that it paused go on, if it is no longer used up; the task itself is in the caller's hand: see `go_on`.
@@ -46,14 +46,14 @@ def follow(work: Work, task: Task, before: Brief, after: Brief) -> None:
     go_on(work, task, but=task.id)
 
 
-def go_on(work: Work, task: Task, *, but: str | None = None) -> None:
+def go_on(work: UnitOfWork, task: Task, *, but: str | None = None) -> None:
     """Resume what the task's own budget has paused, if that is no longer used up."""
     from tenure.engine.budgets.budget_verbs import resumed
 
     resumed(work, task.project, budget_id(TASK, task.id), but=but)
 
 
-def counted(work: Work, row: Budget, task: Task) -> Budget:
+def counted(work: UnitOfWork, row: Budget, task: Task) -> Budget:
     """The new budget of a task that was worked on: with what it and its subtasks have cost."""
     below = tuple(child.id for child in descendants(work, task))
     # What came late does not count against the task itself; but it is above its subtasks.
@@ -61,13 +61,13 @@ def counted(work: Work, row: Budget, task: Task) -> Budget:
     return replace(row, consumed=spent + total(work, row.currency, {"project": task.project, "task": below}))
 
 
-def total(work: Work, currency: str, where: Where) -> int:
+def total(work: UnitOfWork, currency: str, where: Where) -> int:
     """What usage that matches comes to."""
     fields = ("cost",) if currency == USD else COUNTED
     return sum(n or 0 for sums in work.sums(Usage, where, "project", fields).values() for n in sums)
 
 
-def mark(work: Work, task: Task) -> None:
+def mark(work: UnitOfWork, task: Task) -> None:
     """Claims of the task and of those below it look for its budget from now on."""
     for one in (task, *descendants(work, task)):
         now_is = work.get(Task, one.project, one.id)
@@ -75,7 +75,7 @@ def mark(work: Work, task: Task) -> None:
             work.put(replace(now_is, capped=True))
 
 
-def _row(work: Work, task: Task, allocated: int) -> Budget:
+def _row(work: UnitOfWork, task: Task, allocated: int) -> Budget:
     return Budget(
         project=task.project, id=budget_id(TASK, task.id), scope=TASK, currency=USD, allocated=allocated,
         default_estimate=budgets.default_estimate(USD, allocated), task=task.id, created_at=work.now,

@@ -20,7 +20,7 @@ from tenure.core.outcomes import Outcome
 from tenure.core.priority import BOOSTS
 from tenure.core.records import Budget, Project, Task, replace
 from tenure.engine.budgets.budget_guard import kept_rows, reason, recommendation, shown
-from tenure.engine.runtime.unit_of_work import Work
+from tenure.engine.runtime.unit_of_work import UnitOfWork
 
 MARK = "$"  # before the key, where else a task's id stands
 PAGE = 64  # of tasks that age alike
@@ -37,7 +37,7 @@ def _id_of(key: str) -> str:
     return key.rpartition("@")[0]
 
 
-def park(work: Work, project: str, task: Task, short: Short) -> bool:
+def park(work: UnitOfWork, project: str, task: Task, short: Short) -> bool:
     """Take the task out of its lane until the budget can pay; False where it must stay."""
     key = key_of(short.budget)
     row = _project(work, project)
@@ -50,7 +50,7 @@ def park(work: Work, project: str, task: Task, short: Short) -> bool:
     return True
 
 
-def unpark(work: Work, project: str) -> bool:
+def unpark(work: UnitOfWork, project: str) -> bool:
     """Put back what can be paid by now, at most a page of each budget; whether there is more."""
     row = _project(work, project)
     is_more = False
@@ -71,7 +71,7 @@ class _Part(NamedTuple):
     is_more: bool = False
 
 
-def _unpark_of(work: Work, project: str, key: str, budget: Budget | None, least: int) -> _Part:
+def _unpark_of(work: UnitOfWork, project: str, key: str, budget: Budget | None, least: int) -> _Part:
     """`budget` is None where there is none any more, or it prices tasks anew: then all are put back."""
     room, most = None, LARGE_PAGE
     if budget is not None:
@@ -89,7 +89,7 @@ def _unpark_of(work: Work, project: str, key: str, budget: Budget | None, least:
     return _Part(room + 1)
 
 
-def _best(work: Work, project: str, key: str, room: int | None, most: int) -> list[list[Task]]:
+def _best(work: UnitOfWork, project: str, key: str, room: int | None, most: int) -> list[list[Task]]:
     """The first of what is parked under a budget, a page of each where ranks can be compared."""
     payable = Range(low=0, high=None if room is None else room + 1)
     where = {"project": project, "parked": MARK + key, "price": payable}
@@ -97,7 +97,7 @@ def _best(work: Work, project: str, key: str, room: int | None, most: int) -> li
     return [work.find(Task, where | like, order="rank", limit=most) for like in alike]
 
 
-def closed(work: Work, project: Project, agent: str) -> Short | None:
+def closed(work: UnitOfWork, project: Project, agent: str) -> Short | None:
     """What keeps the agent from every task here: a budget of all of them that has nothing left, or is throttled."""
     scopes = [scope for scope in (TENANT, budgets.PROJECT, AGENT) if scope in project.funded]
     for budget in kept_rows(work, project.id, [budget_id(scope, agent) for scope in scopes]):
@@ -106,7 +106,7 @@ def closed(work: Work, project: Project, agent: str) -> Short | None:
     return None
 
 
-def explained(work: Work, project: str, nothing: Outcome, closed: Short | None, beside: int) -> Outcome:
+def explained(work: UnitOfWork, project: str, nothing: Outcome, closed: Short | None, beside: int) -> Outcome:
     """NO_TASK with how many tasks cannot be paid, what is missing, and when a budget next has something to give.
 
     `closed` keeps the agent from all of them; `beside` are those that stay in their lanes.
@@ -134,14 +134,14 @@ def explained(work: Work, project: str, nothing: Outcome, closed: Short | None, 
     )  # fmt: skip
 
 
-def _missing(work: Work, project: str, row: Project) -> Short | None:
+def _missing(work: UnitOfWork, project: str, row: Project) -> Short | None:
     """What the cheapest of what is parked lacks."""
     rows = {key_of(budget): budget for budget in kept_rows(work, project, [_id_of(key) for key in row.parked])}
     lacking = [budgets.short(rows[key], least, work.now) for key, least in row.parked.items() if key in rows]
     return min((short for short in lacking if short is not None), key=lambda short: short.missing, default=None)
 
 
-def _opening(work: Work, project: str, id: str) -> list[int]:
+def _opening(work: UnitOfWork, project: str, id: str) -> list[int]:
     if id.startswith(f"{TASK}:"):
         return []
     rows = kept_rows(work, project, (id,))
@@ -149,7 +149,7 @@ def _opening(work: Work, project: str, id: str) -> list[int]:
     return [at for at in times if at is not None and at > work.now]
 
 
-def _project(work: Work, name: str) -> Project:
+def _project(work: UnitOfWork, name: str) -> Project:
     row = work.get(Project, name, name)
     assert row is not None, name
     return row

@@ -17,7 +17,7 @@ from tenure.core.errors import TenureError
 from tenure.core.validation import NONE, REVIEW, validator_of
 
 if TYPE_CHECKING:
-    from tenure.engine.runtime.unit_of_work import Work
+    from tenure.engine.runtime.unit_of_work import UnitOfWork
 
 MOST_PROVEN = 1000
 
@@ -43,7 +43,7 @@ Evidence = Mapping[str, Finding]
 NOTHING: Evidence = {}
 
 
-class Lacking(Exception):
+class NeedsEvidence(Exception):
     """Ends a command that cannot be decided yet; it changes nothing. Without questions: it waits for one before it."""
 
     def __init__(self, questions: Sequence[Question] = ()) -> None:
@@ -51,27 +51,27 @@ class Lacking(Exception):
         self.questions = questions
 
 
-def raise_lacking(answers: Iterable[Any]) -> None:
+def raise_needs(answers: Iterable[Any]) -> None:
     """One Lacking for all that is lacking among these answers, if anything is."""
-    lacking = [answer for answer in answers if isinstance(answer, Lacking)]
+    lacking = [answer for answer in answers if isinstance(answer, NeedsEvidence)]
     if lacking:
-        raise Lacking(tuple({q.key: q for one in lacking for q in one.questions}.values()))
+        raise NeedsEvidence(tuple({q.key: q for one in lacking for q in one.questions}.values()))
 
 
 # Contracts that were found good in this process. What is bad is asked again: its reason goes to whoever gave it.
 _proven: dict[str, None] = {}
 
 
-def of_output(work: Work, contract: Mapping[str, Any], data: Any, summary: str) -> Finding:
+def of_output(work: UnitOfWork, contract: Mapping[str, Any], data: Any, summary: str) -> Finding:
     """The verdict of the contract's validator on this output; raises Lacking where it is not known."""
     question = _question(contract, (data, summary))
     found = work.evidence.get(question.key)
     if found is None:
-        raise Lacking((question,))
+        raise NeedsEvidence((question,))
     return found
 
 
-def check_contracts(work: Work, contracts: Iterable[Mapping[str, Any]]) -> None:
+def check_contracts(work: UnitOfWork, contracts: Iterable[Mapping[str, Any]]) -> None:
     """Raise what is wrong with one of them; Lacking where that is not known."""
     unknown: dict[str, Question] = {}
     for contract in contracts:
@@ -86,7 +86,7 @@ def check_contracts(work: Work, contracts: Iterable[Mapping[str, Any]]) -> None:
         elif found.error is not None:
             raise found.error
     if unknown:
-        raise Lacking(tuple(unknown.values()))
+        raise NeedsEvidence(tuple(unknown.values()))
 
 
 def _question(contract: Mapping[str, Any], output: tuple[Any, str] | None) -> Question:

@@ -23,7 +23,7 @@ class _Inquiry(NamedTuple):
     tell: Tell
 
 
-class Inquirer:
+class EvidenceThreads:
     def __init__(self, threads: int = THREADS, most_waiting: int = MOST_WAITING) -> None:
         self._most, self._most_waiting = threads, most_waiting
         self._queue: SimpleQueue[_Inquiry | None] = SimpleQueue()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tenure.engine.checks.evidence import Lacking
+from tenure.engine.checks.evidence import NeedsEvidence
 
 if TYPE_CHECKING:
     from tenure.engine.runtime.engine import Asked
@@ -20,7 +20,7 @@ Check = Callable[[Sequence[Any]], None]
 class _OutOfOrder(Exception):
     """Something was decided although its caller had a command before it that could not be."""
 
-    def __init__(self, lacking: dict[int, Lacking]) -> None:
+    def __init__(self, lacking: dict[int, NeedsEvidence]) -> None:
         super().__init__()
         self.lacking = lacking
 
@@ -31,7 +31,7 @@ def run_without(
     """What `run` answers, with Lacking in the place of what is left out."""
 
     def check(answers: Sequence[Any]) -> None:
-        lacking = {n: answer for n, answer in enumerate(answers) if isinstance(answer, Lacking)}
+        lacking = {n: answer for n, answer in enumerate(answers) if isinstance(answer, NeedsEvidence)}
         first = {callers[n]: n for n in reversed(lacking)}
         if any(caller in first and n > first[caller] and n not in lacking for n, caller in enumerate(callers)):
             raise _OutOfOrder(lacking)
@@ -45,4 +45,4 @@ def run_without(
     first = {callers[n]: n for n in reversed(lacking)}
     kept = [n for n, caller in enumerate(callers) if n < first.get(caller, len(batch))]
     done = iter(run_without(run, [batch[n] for n in kept], [callers[n] for n in kept]))
-    return [next(done) if n in kept else lacking.get(n, Lacking()) for n in range(len(batch))]
+    return [next(done) if n in kept else lacking.get(n, NeedsEvidence()) for n in range(len(batch))]

@@ -16,14 +16,16 @@ from tenure.core.validation import BEFORE, INVALID_OUTPUT, MOST_INVALID
 from tenure.engine.checks import evidence
 from tenure.engine.checks.validation_reads import view
 from tenure.engine.runtime.effects import brief_of, spread
-from tenure.engine.runtime.unit_of_work import Work
+from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.engine.verbs import holder_verbs, submit
 
 WAITING = "VALIDATING"  # the reason of a result whose verdict is to come
 LONGEST_ERROR = 2000  # characters of the reasons as one text
 
 
-def handed_in(work: Work, hold: holder_verbs.Hold, cmd: commands.Submit, encoded: bytes, digest: str) -> Outcome | None:
+def handed_in(
+    work: UnitOfWork, hold: holder_verbs.Hold, cmd: commands.Submit, encoded: bytes, digest: str
+) -> Outcome | None:
     """The answer; None where it is none of the validator's: the submission is accepted, or refused for its receipt."""
     answer = _said_before(work, hold, cmd, digest)
     if answer is not None or hold.refusal is not None:
@@ -53,7 +55,7 @@ def text_of(reasons: tuple[str, ...]) -> str:
 # --- a verdict to come --------------------------------------------------------------------------------------
 
 
-def _waits(work: Work, hold: holder_verbs.Hold, result: Result, name: str, note: str | None) -> Outcome:
+def _waits(work: UnitOfWork, hold: holder_verbs.Hold, result: Result, name: str, note: str | None) -> Outcome:
     if hold.is_late:
         free, over = hold.task, hold.claim  # it keeps the reason by which it ended
     else:
@@ -71,7 +73,7 @@ def _waits(work: Work, hold: holder_verbs.Hold, result: Result, name: str, note:
     return _is_waiting(work, kept, row)
 
 
-def _is_waiting(work: Work, task: Task, row: Validation, **more: Any) -> Outcome:
+def _is_waiting(work: UnitOfWork, task: Task, row: Validation, **more: Any) -> Outcome:
     if row.validator == validation.REVIEW:
         hint = "a person, or another agent, says whether it is good: approve or reject"
     else:
@@ -84,7 +86,7 @@ def _is_waiting(work: Work, task: Task, row: Validation, **more: Any) -> Outcome
     )  # fmt: skip
 
 
-def _said_before(work: Work, hold: holder_verbs.Hold, cmd: commands.Submit, digest: str) -> Outcome | None:
+def _said_before(work: UnitOfWork, hold: holder_verbs.Hold, cmd: commands.Submit, digest: str) -> Outcome | None:
     """The same result once more, under the receipt that has handed it in: the same answer, and nothing happens."""
     claim, task = hold.claim, hold.task
     if not hold.verdict.genuine or (hold.refusal is None and not claim.invalid):
@@ -106,7 +108,7 @@ def _said_before(work: Work, hold: holder_verbs.Hold, cmd: commands.Submit, dige
     return None
 
 
-def _reasons(work: Work, claim: Claim) -> tuple[str, ...]:
+def _reasons(work: UnitOfWork, claim: Claim) -> tuple[str, ...]:
     row = work.get(Validation, claim.project, claim.id)
     if row is not None and row.reasons:
         return row.reasons
@@ -117,7 +119,12 @@ def _reasons(work: Work, claim: Claim) -> tuple[str, ...]:
 
 
 def _invalid(
-    work: Work, hold: holder_verbs.Hold, cmd: commands.Submit, encoded: bytes, digest: str, reasons: tuple[str, ...]
+    work: UnitOfWork,
+    hold: holder_verbs.Hold,
+    cmd: commands.Submit,
+    encoded: bytes,
+    digest: str,
+    reasons: tuple[str, ...],
 ) -> Outcome:
     rows: list[Row] = []
     marked = replace(hold.claim, invalid=hold.claim.invalid + 1, error=text_of(reasons))
@@ -137,7 +144,7 @@ def _invalid(
 
 
 def _mendable(
-    work: Work, hold: holder_verbs.Hold, claim: Claim, rows: list[Row], reasons: tuple[str, ...], is_last: bool
+    work: UnitOfWork, hold: holder_verbs.Hold, claim: Claim, rows: list[Row], reasons: tuple[str, ...], is_last: bool
 ) -> Task:
     if hold.is_late:  # there is no attempt to end; but its window closes with the last
         task = replace(hold.task, answerable=not is_last)
@@ -152,7 +159,7 @@ def _mendable(
     return kept
 
 
-def _ended(work: Work, task: Task, claim: Claim, rows: list[Row], reasons: tuple[str, ...]) -> Task:
+def _ended(work: UnitOfWork, task: Task, claim: Claim, rows: list[Row], reasons: tuple[str, ...]) -> Task:
     text, policy = text_of(reasons), brief_of(work, task).retry
     free, over = claims.ended(
         task, claim, lifecycle.FAILED_COUNTING, work.now, retry=policy, error_class=INVALID_OUTPUT, error=text

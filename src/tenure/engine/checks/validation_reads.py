@@ -9,7 +9,7 @@ from tenure.core import queries as q
 from tenure.core.records import Task, Validation
 from tenure.engine.reads import task_view
 from tenure.engine.runtime.references import project_of
-from tenure.engine.runtime.unit_of_work import Reads, Work
+from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
 
 if TYPE_CHECKING:
     from tenure.core.views.validation_views import ValidationCounts, ValidationView, WaitingView
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 MOST_LISTED = 1000
 
 
-def row_of_task(work: Work, task: Task) -> Validation | None:
+def row_of_task(work: UnitOfWork, task: Task) -> Validation | None:
     """The check of the task's last claim, where it is still to be decided."""
     row = work.get(Validation, task.project, claims.claim_id(task.id, task.generation)) if task.checked else None
     return row if validation.is_open(row, task) else None
 
 
-def open_rows(work: Work, project: str, most: int) -> list[tuple[Task, Validation]]:
+def open_rows(work: UnitOfWork, project: str, most: int) -> list[tuple[Task, Validation]]:
     """What waits for a verdict now, the longest first: not what is paused or cancelled meanwhile."""
     rows = work.find(Validation, {"project": project, "state": validation.OPEN}, order="created_at", limit=most)
     tasks = work.get_many(Task, project, [row.task for row in rows])
@@ -31,7 +31,7 @@ def open_rows(work: Work, project: str, most: int) -> list[tuple[Task, Validatio
     return [(task, row) for task, row in pairs if task.state == lifecycle.VALIDATING and validation.is_open(row, task)]
 
 
-def of_task(work: Work, task: Task) -> list[Validation]:
+def of_task(work: UnitOfWork, task: Task) -> list[Validation]:
     """All checks of its results, by generation."""
     if not task.generation:
         return []
@@ -39,7 +39,7 @@ def of_task(work: Work, task: Task) -> list[Validation]:
     return sorted(found, key=lambda row: row.claimed)
 
 
-def state_of(work: Work, row: Validation) -> str:
+def state_of(work: UnitOfWork, row: Validation) -> str:
     """waiting, running or review for what is open; else passed, refused or withdrawn."""
     if row.state != validation.OPEN:
         return row.state
@@ -48,7 +48,7 @@ def state_of(work: Work, row: Validation) -> str:
     return "review" if row.validator == validation.REVIEW else "waiting"
 
 
-def view(work: Work, row: Validation, task: Task) -> ValidationView:
+def view(work: UnitOfWork, row: Validation, task: Task) -> ValidationView:
     """No nonce is ever shown."""
     is_running = validation.is_running(row, work.epoch, work.now)
     return {
@@ -61,20 +61,20 @@ def view(work: Work, row: Validation, task: Task) -> ValidationView:
     }  # fmt: skip
 
 
-def validations(work: Work, project: str, *, limit: int = 100) -> list[WaitingView]:
+def validations(work: UnitOfWork, project: str, *, limit: int = 100) -> list[WaitingView]:
     """Results that wait for a verdict, the longest first, with what they are judged by."""
     project_of(work, project)
     found = open_rows(work, project, inputs.check_limit(limit, MOST_LISTED))
     return [{**view(work, row, task), "settings": settings(work, task), "task": task.id} for task, row in found]
 
 
-def settings(work: Work, task: Task) -> dict[str, object]:
+def settings(work: UnitOfWork, task: Task) -> dict[str, object]:
     from tenure.engine.runtime.effects import brief_of
 
     return brief_of(work, task).output.get("settings") or {}
 
 
-def counts(work: Work, project: str) -> dict[str, ValidationCounts]:
+def counts(work: UnitOfWork, project: str) -> dict[str, ValidationCounts]:
     """How many wait for each validator, and how many are being checked."""
     found: dict[str, ValidationCounts] = {}
     for _, row in open_rows(work, project, MOST_LISTED):
@@ -83,13 +83,13 @@ def counts(work: Work, project: str) -> dict[str, ValidationCounts]:
     return found
 
 
-def sentences(work: Work, task: Task) -> list[str]:
+def sentences(work: UnitOfWork, task: Task) -> list[str]:
     """What a task in `validating` waits for, for people; nothing of any other."""
     row = row_of_task(work, task) if task.state == lifecycle.VALIDATING else None
     return [] if row is None else [_sentence(work, row)]
 
 
-def _sentence(work: Work, row: Validation) -> str:
+def _sentence(work: UnitOfWork, row: Validation) -> str:
     seconds = (work.now - row.created_at) / 1e6
     said = f"handed in {seconds:.0f} s ago; "
     if row.validator == validation.REVIEW:

@@ -22,7 +22,7 @@ from tenure.engine.checks.validation_reads import open_rows, row_of_task, view
 from tenure.engine.reads import task_view
 from tenure.engine.runtime.effects import brief_of, current, current_claim, spread
 from tenure.engine.runtime.references import project_of, task_named
-from tenure.engine.runtime.unit_of_work import Handlers, Refused, Work
+from tenure.engine.runtime.unit_of_work import Handlers, Refused, UnitOfWork
 from tenure.engine.verbs.operator_verbs import denied
 from tenure.engine.verbs.submit import accept
 
@@ -41,7 +41,7 @@ class Held(NamedTuple):
 # --- taking -------------------------------------------------------------------------------------------------
 
 
-def take(work: Work, cmd: commands.TakeValidation) -> Outcome:
+def take(work: UnitOfWork, cmd: commands.TakeValidation) -> Outcome:
     project = project_of(work, cmd.project)
     inputs.check_text(cmd.checker, "checker", inputs.LONGEST_NAME, required=True)
     lease = inputs.lease_of(cmd.lease, project, validation.LEASE)
@@ -67,7 +67,7 @@ def take(work: Work, cmd: commands.TakeValidation) -> Outcome:
     return Outcome(outcome="NO_TASK", message="no result waits for a verdict that could be given here")
 
 
-def _best(work: Work, project: str) -> list[tuple[Task, Validation]]:
+def _best(work: UnitOfWork, project: str) -> list[tuple[Task, Validation]]:
     found = open_rows(work, project, MOST_LOOKED_AT)
     return sorted(found, key=lambda pair: (pair[0].priority, pair[1].created_at, pair[1].id))
 
@@ -76,18 +76,18 @@ def _is_asked_for(cmd: commands.TakeValidation, row: Validation) -> bool:
     return not cmd.validators or row.validator in cmd.validators
 
 
-def _taken_again(work: Work, cmd: commands.TakeValidation, task: Task, row: Validation) -> Outcome | None:
+def _taken_again(work: UnitOfWork, cmd: commands.TakeValidation, task: Task, row: Validation) -> Outcome | None:
     """The same request once more, by its taker: the same receipt."""
     if cmd.request_id is None or _request(work, cmd) != row.request_id or row.holder != cmd.checker:
         return None
     return _receipt(work, task, row, again=True) if validation.is_running(row, work.epoch, work.now) else None
 
 
-def _request(work: Work, cmd: commands.TakeValidation) -> str | None:
+def _request(work: UnitOfWork, cmd: commands.TakeValidation) -> str | None:
     return None if cmd.request_id is None else bound(cmd.request_id, work.principal.owner)
 
 
-def _named(work: Work, cmd: commands.TakeValidation, task: Task, row: Validation, lease: int) -> Outcome:
+def _named(work: UnitOfWork, cmd: commands.TakeValidation, task: Task, row: Validation, lease: int) -> Outcome:
     roles.check_verdict(work.principal, current_claim(work, task), f"the result of {task.key}")
     if row.validator == REVIEW or not _is_asked_for(cmd, row):
         hint = "approve or reject it" if row.validator == REVIEW else None
@@ -105,7 +105,7 @@ def _named(work: Work, cmd: commands.TakeValidation, task: Task, row: Validation
     return _granted(work, cmd, task, row, lease)
 
 
-def _granted(work: Work, cmd: commands.TakeValidation, task: Task, row: Validation, lease: int) -> Outcome:
+def _granted(work: UnitOfWork, cmd: commands.TakeValidation, task: Task, row: Validation, lease: int) -> Outcome:
     held = validation.taken(
         row, holder=cmd.checker, agent=work.principal.agent, lease=lease, now=work.now,
         nonce=work.chance.token(NONCE_BYTES), epoch=work.epoch, request_id=_request(work, cmd),
@@ -117,7 +117,7 @@ def _granted(work: Work, cmd: commands.TakeValidation, task: Task, row: Validati
     return _receipt(work, kept, held)
 
 
-def _receipt(work: Work, task: Task, row: Validation, **more: Any) -> Outcome:
+def _receipt(work: UnitOfWork, task: Task, row: Validation, **more: Any) -> Outcome:
     result = work.get(Result, row.project, row.result)
     assert result is not None, f"{row.id} has no result"
     brief = brief_of(work, task)
@@ -132,7 +132,7 @@ def _receipt(work: Work, task: Task, row: Validation, **more: Any) -> Outcome:
     )  # fmt: skip
 
 
-def _give_up(work: Work, task: Task, row: Validation) -> Task:
+def _give_up(work: UnitOfWork, task: Task, row: Validation) -> Task:
     """Nobody could decide, as often as it was tried: the task waits for a person."""
     held_back = validation.paused(task, row, work.now)
     kept = work.record(
@@ -146,7 +146,7 @@ def _give_up(work: Work, task: Task, row: Validation) -> Task:
 # --- while it is taken --------------------------------------------------------------------------------------
 
 
-def _judged(work: Work, project: str, text: str) -> Held:
+def _judged(work: UnitOfWork, project: str, text: str) -> Held:
     project_of(work, project)
     receipt = parse_receipt(text)
     row = work.get(Validation, project, validation.row_of(receipt))
@@ -157,7 +157,7 @@ def _judged(work: Work, project: str, text: str) -> Held:
     return Held(row, task, receipt, validation.judge(receipt, row, task, work.epoch))
 
 
-def _held(work: Work, project: str, text: str) -> Held:
+def _held(work: UnitOfWork, project: str, text: str) -> Held:
     """The guard of every word of a taker: the rows it may write on, or Refused."""
     held = _judged(work, project, text)
     if held.code is not None:
@@ -179,7 +179,7 @@ def _refusal(held: Held) -> Outcome:
     )  # fmt: skip
 
 
-def renew(work: Work, cmd: commands.RenewValidation) -> Outcome:
+def renew(work: UnitOfWork, cmd: commands.RenewValidation) -> Outcome:
     held = _held(work, cmd.project, cmd.receipt)
     project = work.get(Project, cmd.project, cmd.project)
     assert project is not None
@@ -191,7 +191,7 @@ def renew(work: Work, cmd: commands.RenewValidation) -> Outcome:
     )  # fmt: skip
 
 
-def undecide(work: Work, cmd: commands.Undecide) -> Outcome:
+def undecide(work: UnitOfWork, cmd: commands.Undecide) -> Outcome:
     inputs.check_text(cmd.reason, "reason", required=True)
     after = None if cmd.retry_after is None else inputs.micros(cmd.retry_after, "retry_after")
     held = _held(work, cmd.project, cmd.receipt)
@@ -207,7 +207,7 @@ def undecide(work: Work, cmd: commands.Undecide) -> Outcome:
     return _undecided(work, kept, row)
 
 
-def _undecided(work: Work, task: Task, row: Validation, **more: Any) -> Outcome:
+def _undecided(work: UnitOfWork, task: Task, row: Validation, **more: Any) -> Outcome:
     return Outcome(
         outcome="OK", state=task.state, generation=row.generation, message=f"{task.key} is {task.state}",
         retry_at=row.retry_at, retry_in=work.seconds_to(row.retry_at), **more,
@@ -217,7 +217,7 @@ def _undecided(work: Work, task: Task, row: Validation, **more: Any) -> Outcome:
 # --- verdicts -----------------------------------------------------------------------------------------------
 
 
-def judge(work: Work, cmd: commands.Judge) -> Outcome:
+def judge(work: UnitOfWork, cmd: commands.Judge) -> Outcome:
     inputs.check_size(cmd.details, "details", validation.LARGEST_DETAILS)
     reasons = _reasons(cmd.reasons)
     if not cmd.ok and not reasons:
@@ -235,7 +235,7 @@ def judge(work: Work, cmd: commands.Judge) -> Outcome:
     return _refuse(work, held.task, held.row, by, reasons, cmd.details)
 
 
-def _decider(work: Work) -> str:
+def _decider(work: UnitOfWork) -> str:
     """Who decides, as far as it is proven: what a checker or a header calls itself does not count."""
     return work.principal.owner or work.principal.name
 
@@ -255,7 +255,7 @@ def _said_before(held: Held, claim: Claim | None) -> Outcome:
 
 
 def _pass(
-    work: Work, task: Task, row: Validation, by: str, details: dict[str, Any], reasons: tuple[str, ...]
+    work: UnitOfWork, task: Task, row: Validation, by: str, details: dict[str, Any], reasons: tuple[str, ...]
 ) -> Outcome:
     """Completed, as a submission that is accepted at once."""
     done = validation.decided(
@@ -267,7 +267,7 @@ def _pass(
 
 
 def _refuse(
-    work: Work, task: Task, row: Validation, by: str, reasons: tuple[str, ...], details: dict[str, Any]
+    work: UnitOfWork, task: Task, row: Validation, by: str, reasons: tuple[str, ...], details: dict[str, Any]
 ) -> Outcome:
     """A failed attempt of class invalid_output; the reasons are for whoever tries again."""
     text, claim = text_of(reasons), current_claim(work, task)
@@ -299,19 +299,19 @@ def _refuse(
 # --- a person's word ----------------------------------------------------------------------------------------
 
 
-def approve(work: Work, cmd: commands.Approve) -> Outcome:
+def approve(work: UnitOfWork, cmd: commands.Approve) -> Outcome:
     inputs.check_text(cmd.note, "note")
     task, row, by = _reviewed(work, cmd.project, cmd.task, "approve")
     return _pass(work, task, row, by, {}, _reasons((cmd.note,)))
 
 
-def reject(work: Work, cmd: commands.Reject) -> Outcome:
+def reject(work: UnitOfWork, cmd: commands.Reject) -> Outcome:
     inputs.check_text(cmd.reason, "reason", required=True)
     task, row, by = _reviewed(work, cmd.project, cmd.task, "reject")
     return _refuse(work, task, row, by, _reasons((cmd.reason,)), {})
 
 
-def _reviewed(work: Work, project_name: str, name: str, verb: str) -> tuple[Task, Validation, str]:
+def _reviewed(work: UnitOfWork, project_name: str, name: str, verb: str) -> tuple[Task, Validation, str]:
     """The task and what it waits for, for somebody who may say so.
 
     A person's word stands for any validator's. An agent's only where a review is asked for, and never on its own work.
@@ -340,7 +340,7 @@ def _may_be_judged(task: Task) -> bool:
 # --- withdrawing --------------------------------------------------------------------------------------------
 
 
-def withdraw(work: Work, task: Task) -> tuple[Task, list[Any]]:
+def withdraw(work: UnitOfWork, task: Task) -> tuple[Task, list[Any]]:
     """The task as if nothing had been handed in, with the rows that say so; the caller tells of it."""
     row = row_of_task(work, task)
     assert row is not None, task.key
@@ -348,7 +348,7 @@ def withdraw(work: Work, task: Task) -> tuple[Task, list[Any]]:
     return free, [over, *closed(work, row)]
 
 
-def closed(work: Work, row: Validation) -> list[Any]:
+def closed(work: UnitOfWork, row: Validation) -> list[Any]:
     """The check, and its result, as withdrawn."""
     result = work.get(Result, row.project, row.result)
     done = replace(row, state=validation.WITHDRAWN, decided_at=work.now, decided_by=_decider(work), retry_at=None)

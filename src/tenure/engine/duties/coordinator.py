@@ -13,11 +13,11 @@ from functools import partial
 from typing import NamedTuple, TypeVar
 
 from tenure.core import team
-from tenure.core.errors import OutcomeUnknown, StoreAway, StoreError, TenureError
+from tenure.core.errors import OutcomeUnknown, StoreError, StoreUnavailable, TenureError
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Cycles, replace
 from tenure.engine.duties import election
-from tenure.engine.duties.election import DUTIES, Duty, Led, Seen
+from tenure.engine.duties.election import DUTIES, Duty, LeaderEngine, Seen
 from tenure.engine.runtime.engine import Engine
 from tenure.engine.runtime.unit_of_work import Refused
 
@@ -73,7 +73,7 @@ class Coordinator:
         self._monotonic, self._lease, self._looks, self._duties = monotonic, lease, looks, duties
         self._tell, self._cycled = tell, cycled
         self._settled = self._failed = 0  # in this cycle
-        self._led: Led | None = None
+        self._led: LeaderEngine | None = None
         self._renew_at = self._good_until = 0.0
         self._cycles = Cycles()
         self._now = 0
@@ -190,7 +190,7 @@ class Coordinator:
         if outcome.outcome == "ELECTED":
             assert outcome.term is not None
             self._cycles = Cycles()
-            self._led = Led(self.engine, self.instance, outcome.term, self._keep_up)
+            self._led = LeaderEngine(self.engine, self.instance, outcome.term, self._keep_up)
             self._note("info", f"leads with term {outcome.term}")
         return outcome
 
@@ -205,7 +205,7 @@ class Coordinator:
             if outcome.outcome != "RENEWED":
                 raise Refused(Outcome(outcome="STALE_TERM", message=outcome.message or f"term {led.term} is over"))
 
-    def _do(self, led: Led, name: str, duty: Duty, seen: Seen) -> None:
+    def _do(self, led: LeaderEngine, name: str, duty: Duty, seen: Seen) -> None:
         """This tick of the duty, unless somebody has begun it, in each project that has something to do."""
         tick = election.tick_of(name, duty, seen)
         if seen.leader is not None and not team.is_new_tick(seen.leader, name, tick, seen.now):
@@ -228,7 +228,7 @@ class Coordinator:
         """What is wrong in one project, or with one duty, does not keep the leader from the others."""
         try:
             return run()
-        except (Refused, StoreAway, OutcomeUnknown):
+        except (Refused, StoreUnavailable, OutcomeUnknown):
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is: see `step`
             self._fail(f"{what}: {_spelled(error)}")

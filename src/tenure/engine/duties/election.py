@@ -29,7 +29,7 @@ from tenure.engine.artifacts import retention
 from tenure.engine.duties import sweep
 from tenure.engine.runtime.engine import Engine
 from tenure.engine.runtime.settle import PAGE, Report
-from tenure.engine.runtime.unit_of_work import Refused, Work
+from tenure.engine.runtime.unit_of_work import Refused, UnitOfWork
 from tenure.engine.sources import failure_watch, schedules, trigger_duty
 from tenure.engine.verbs.lead import COORDINATOR, check_term, lead, step_down
 from tenure.stores.port import Transaction
@@ -115,7 +115,7 @@ def tick_of(name: str, duty: Duty, seen: Seen) -> int:
 # --- leading ------------------------------------------------------------------------------------------------
 
 
-class Led(Engine):
+class LeaderEngine(Engine):
     """The engine of one term: each of its write transactions proves first that the term still runs.
 
     Raises Refused with STALE_TERM where it does not. `keep_up` is called before each: it renews the lease in time, and
@@ -128,11 +128,11 @@ class Led(Engine):
         self.holder, self.term = holder, term
         self._keep_up = keep_up
 
-    def transact(self, projects: Sequence[str], decide: Callable[[Work], T], **how: Any) -> T:
+    def transact(self, projects: Sequence[str], decide: Callable[[UnitOfWork], T], **how: Any) -> T:
         self._keep_up()
         return super().transact((STORE, *projects), decide, **how)
 
-    def _begin(self, tx: Transaction) -> Work:
+    def _begin(self, tx: Transaction) -> UnitOfWork:
         work = super()._begin(tx)
         refusal = check_term(work, STORE, COORDINATOR, self.holder, self.term)
         if refusal is not None:
@@ -142,7 +142,7 @@ class Led(Engine):
     def begin_tick(self, duty: str, tick: int) -> bool:
         """Take this tick of the duty; False where somebody had it before."""
 
-        def decide(work: Work) -> bool:
+        def decide(work: UnitOfWork) -> bool:
             leader = work.get(Leader, STORE, COORDINATOR)
             assert leader is not None
             if not team.is_new_tick(leader, duty, tick, work.now):
@@ -157,7 +157,7 @@ def stand(engine: Engine, holder: str, lease: float, term: int | None, cycles: C
     """Be elected, or renew with the term held so far and tell how the work goes; DENIED_LEADER where another leads."""
     command = commands.Lead(project=STORE, holder=holder, lease=lease, term=term)
 
-    def decide(work: Work) -> Outcome:
+    def decide(work: UnitOfWork) -> Outcome:
         outcome = lead(work, command)
         leader = work.get(Leader, STORE, COORDINATOR)
         if outcome.ok and leader is not None:
@@ -188,7 +188,7 @@ def hear_alone(engine: Engine, project: str, holder: str) -> bool:
         if not renewed.ok:
             raise Refused(renewed)
 
-    led = Led(engine, holder, term, keep_up)
+    led = LeaderEngine(engine, holder, term, keep_up)
     try:
         for _ in range(MOST_ROUNDS):
             trigger_duty.hear(led, project)

@@ -16,7 +16,7 @@ from tenure.engine.artifacts import retention
 from tenure.engine.runtime.effects import end_agent, release_reservations
 from tenure.engine.runtime.repeats import KEPT
 from tenure.engine.runtime.settle import PAGE, Report, settle_due
-from tenure.engine.runtime.unit_of_work import Reads, Work
+from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
 
 if TYPE_CHECKING:
     from tenure.engine.runtime.engine import Engine
@@ -37,7 +37,7 @@ def sweep(engine: Engine, project: str) -> Report:
 def settle(engine: Engine, project: str) -> Report:
     """Everything that is due in a project, a page a transaction."""
 
-    def decide(work: Work) -> Report:
+    def decide(work: UnitOfWork) -> Report:
         page = Report()
         settle_due(work, (project,), page, limit=PAGE)
         return page
@@ -53,7 +53,7 @@ def settle(engine: Engine, project: str) -> Report:
 def tidy(engine: Engine, project: str) -> Report:
     """Stale agents, idle sessions, reservations and requests whose time is over."""
 
-    def decide(work: Work) -> Report:
+    def decide(work: UnitOfWork) -> Report:
         report = Report()
         already = len(work.events)
         _tidy(work, project)
@@ -81,7 +81,7 @@ def archive(engine: Engine, project: str) -> Report:
     return report
 
 
-def projects_seen(work: Work, project: str) -> list[str]:
+def projects_seen(work: UnitOfWork, project: str) -> list[str]:
     """The names of all projects in the store that are there for whoever looks."""
     only = work.principal.projects
     return [p.id for p in work.find(Project, {}) if not only or p.id in only]
@@ -92,7 +92,7 @@ def projects(engine: Engine) -> list[str]:
         return [p.id for p in tx.find(Project, {})]
 
 
-def _tidy(work: Work, project: str) -> None:
+def _tidy(work: UnitOfWork, project: str) -> None:
     ending = {"project": project, "terminated_at": Present(), "left_at": Present(False)}
     for agent in work.find(Agent, ending, limit=PAGE):
         end_agent(work, agent)

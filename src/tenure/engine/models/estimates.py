@@ -13,7 +13,7 @@ from tenure.core.lifecycle import COMPLETED
 from tenure.core.records import Agent, Brief, Claim, Finished, LikeTasks, Project, Task, Usage, replace
 from tenure.engine.models.model_choice import route_for, tiers_of, user_of, works
 from tenure.engine.runtime.effects import brief_of
-from tenure.engine.runtime.unit_of_work import Work
+from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.engine.verbs.holder_verbs import Hold
 
 
@@ -26,7 +26,7 @@ class Estimate(NamedTuple):
     source: str  # what it rests on: "said", "like tasks", "complexity", "nothing"
 
 
-def estimate_of(work: Work, task: Task, brief: Brief, agent: Agent | None = None) -> Estimate:
+def estimate_of(work: UnitOfWork, task: Task, brief: Brief, agent: Agent | None = None) -> Estimate:
     """For one attempt, whichever it is; `agent` is whose it will be, since its models have prices of their own.
 
     Without one that is known, and without a model that the task names, the cost is what like tasks came to, if that is
@@ -43,7 +43,7 @@ def estimate_of(work: Work, task: Task, brief: Brief, agent: Agent | None = None
     return Estimate(found.tokens, found.cost if cost is None else cost, model, found.source)
 
 
-def cost_of(work: Work, model: str, tokens: int) -> int | None:
+def cost_of(work: UnitOfWork, model: str, tokens: int) -> int | None:
     """Of so many tokens, split as the table of tiers says; None where the model has no price."""
     from tenure.core.savings import rate_of
     from tenure.engine.models.prices import price_table  # large, and only needed where money is reserved
@@ -56,7 +56,7 @@ def cost_of(work: Work, model: str, tokens: int) -> int | None:
 # --- learning -----------------------------------------------------------------------------------------------
 
 
-def metered(work: Work, hold: Hold) -> None:
+def metered(work: UnitOfWork, hold: Hold) -> None:
     """A holder has told what it spent, in time: with or before its last word."""
     task = work.get(Task, hold.task.project, hold.task.id)
     assert task is not None, hold.task.key
@@ -69,7 +69,7 @@ def metered(work: Work, hold: Hold) -> None:
             works(work, project, hold.claim)
 
 
-def learn(work: Work, task: Task) -> None:
+def learn(work: UnitOfWork, task: Task) -> None:
     """The task came to its end: remember what it took, once, whatever is told of it again."""
     spent = _spent(work, task)
     tokens = sum(estimates.tokens_of(row) for row in spent)
@@ -94,7 +94,7 @@ def learn(work: Work, task: Task) -> None:
         work.put(replace(project, typical={**project.typical, id: typical}))
 
 
-def _spent(work: Work, task: Task) -> list[Usage]:
+def _spent(work: UnitOfWork, task: Task) -> list[Usage]:
     """All that was told in time in the task's present run."""
     rows = work.find(Usage, {"project": task.project, "task": task.id, "late": False})
     if task.run == 1:

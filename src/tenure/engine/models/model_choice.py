@@ -15,14 +15,14 @@ from tenure.core.records import Agent, Brief, Claim, Model, Project, Task, Usage
 from tenure.core.tiers import Tiers, known_as
 from tenure.engine.models.tiers import tier_table
 from tenure.engine.runtime.effects import brief_of
-from tenure.engine.runtime.unit_of_work import Work
+from tenure.engine.runtime.unit_of_work import UnitOfWork
 
 
-def tiers_of(work: Work) -> Tiers:
+def tiers_of(work: UnitOfWork) -> Tiers:
     return tier_table(work.own.tiers)
 
 
-def _tiers_for_holders(work: Work) -> Tiers:
+def _tiers_for_holders(work: UnitOfWork) -> Tiers:
     """A slip in a user's own file keeps nobody from handing in: then what ships must do."""
     try:
         return tiers_of(work)
@@ -35,7 +35,7 @@ def user_of(agent: Agent | None) -> User:
 
 
 def route_for(
-    work: Work,
+    work: UnitOfWork,
     project: Project,
     task: Task,
     brief: Brief,
@@ -53,7 +53,7 @@ def route_for(
 
 
 def told_of_model(
-    work: Work, task: Task, brief: Brief, attempt: int, agent: str, model: str | None
+    work: UnitOfWork, task: Task, brief: Brief, attempt: int, agent: str, model: str | None
 ) -> dict[str, str | None]:
     """What a holder is told of the model to use; `model` is what its claim has recorded, which a repeat tells again."""
     project = work.get(Project, task.project, task.project)
@@ -73,7 +73,7 @@ def shown(found: Route | None) -> dict[str, str | None]:
     return {} if found is None else {"model": found.model, "tier": found.tier, "why": found.why}
 
 
-def told_to_use(work: Work, project: Project, task: Task, claim: Claim) -> str | None:
+def told_to_use(work: UnitOfWork, project: Project, task: Task, claim: Claim) -> str | None:
     """What the holder was told, where its claim does not say: worked out once more, as if nothing was in trouble."""
     user = user_of(work.get(Agent, project.id, claim.agent))
     try:
@@ -86,7 +86,7 @@ def told_to_use(work: Work, project: Project, task: Task, claim: Claim) -> str |
 class Cooling:
     """What of a project's models keeps off claims now."""
 
-    def __init__(self, work: Work, project: Project) -> None:
+    def __init__(self, work: UnitOfWork, project: Project) -> None:
         self._work, self._project = work, project
 
     def _rows(self) -> list[Model]:
@@ -120,7 +120,7 @@ class Cooling:
 # --- trouble ------------------------------------------------------------------------------------------------
 
 
-def limited(work: Work, project: str, name: str, retry_after: int | None) -> None:
+def limited(work: UnitOfWork, project: str, name: str, retry_after: int | None) -> None:
     """A holder met a rate limit: the model cools down for all, as long as it was told or longer each time."""
     name = known_as(name)
     model = work.get(Model, project, name) or Model(project=project, id=name)
@@ -128,7 +128,7 @@ def limited(work: Work, project: str, name: str, retry_after: int | None) -> Non
     _name(work, project, added=name)
 
 
-def tried(work: Work, project: Project, claim: Claim, model: str) -> None:
+def tried(work: UnitOfWork, project: Project, claim: Claim, model: str) -> None:
     """A claim goes to this model. After a cool-off one is let through, and the others wait for what becomes of it.
 
     Whoever has had no success for long is forgiven too: it may be that nobody uses that model any more.
@@ -141,7 +141,7 @@ def tried(work: Work, project: Project, claim: Claim, model: str) -> None:
             _name(work, project.id, dropped=row.id)
 
 
-def works(work: Work, project: Project, claim: Claim) -> None:
+def works(work: UnitOfWork, project: Project, claim: Claim) -> None:
     """A result of this claim was accepted: what it was told to use, and what it said it has used, works."""
     where = {"project": project.id, "task": claim.task, "generation": claim.generation}
     names = {usage.model for usage in work.find(Usage, where)} | ({claim.model} if claim.model else set())
@@ -152,7 +152,7 @@ def works(work: Work, project: Project, claim: Claim) -> None:
             _name(work, project.id, dropped=row.id)
 
 
-def _name(work: Work, project: str, *, added: str | None = None, dropped: str | None = None) -> None:
+def _name(work: UnitOfWork, project: str, *, added: str | None = None, dropped: str | None = None) -> None:
     row = work.get(Project, project, project)
     assert row is not None, project
     names = {*row.limited, *([added] if added else ())} - {dropped}

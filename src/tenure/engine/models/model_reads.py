@@ -13,13 +13,13 @@ from tenure.core.usage import TOKENS
 from tenure.engine.models.model_choice import tiers_of
 from tenure.engine.models.prices import price_table
 from tenure.engine.runtime.references import project_of
-from tenure.engine.runtime.unit_of_work import Reads, Work
+from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
 
 if TYPE_CHECKING:
     from tenure.core import views as v
 
 
-def models(work: Work, project: str) -> v.ModelsView:
+def models(work: UnitOfWork, project: str) -> v.ModelsView:
     """Which models there are for what, what they cost, and which are in trouble."""
     row = project_of(work, project)
     tiers, prices = tiers_of(work), price_table(work.own.prices)
@@ -43,7 +43,7 @@ def models(work: Work, project: str) -> v.ModelsView:
     }  # fmt: skip
 
 
-def _limited(work: Work, model: Model) -> v.LimitedView:
+def _limited(work: UnitOfWork, model: Model) -> v.LimitedView:
     claim = work.get(Claim, model.project, model.tried_by) if model.tried_by else None
     task = work.get(Task, claim.project, claim.task) if claim and claim.state == "active" else None
     return {
@@ -52,7 +52,7 @@ def _limited(work: Work, model: Model) -> v.LimitedView:
     }  # fmt: skip
 
 
-def estimates_seen(work: Work, project: str) -> v.EstimatesView:
+def estimates_seen(work: UnitOfWork, project: str) -> v.EstimatesView:
     """How near estimates came to what tasks took, by type."""
     project_of(work, project)
     by_type: dict[str, list[LikeTasks]] = {}
@@ -87,7 +87,7 @@ def _size(row: LikeTasks) -> v.SizeView:
     }  # fmt: skip
 
 
-def savings_seen(work: Work, project: str) -> v.SavingsView:
+def savings_seen(work: UnitOfWork, project: str) -> v.SavingsView:
     """What choosing models by tier has saved against all of it in the middle tier, at the prices of now."""
     project_of(work, project)
     used = work.sums(Usage, {"project": project}, "model", TOKENS)
@@ -112,4 +112,4 @@ def _saved(tier: Saved) -> v.SavedView:
     }  # fmt: skip
 
 
-READS: Reads = {q.Savings: savings_seen, q.Estimates: estimates_seen, q.Models: models}
+READS: Reads = {q.ShowSavings: savings_seen, q.Estimates: estimates_seen, q.Models: models}

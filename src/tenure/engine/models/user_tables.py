@@ -9,7 +9,7 @@ from tenure.core.errors import InvalidInput
 LARGEST = 1 << 20  # bytes of a file
 
 
-class Own(NamedTuple):
+class UserTables(NamedTuple):
     """None: what ships is all."""
 
     prices: str | None = None

@@ -16,7 +16,7 @@ from tenure.core.filters import Present, Range
 from tenure.core.money import NANO
 from tenure.core.records import Agent, Budget, Cursor, Project, Task, Track
 from tenure.engine.archive.log_readers import holding_back
-from tenure.engine.runtime.unit_of_work import Reads, Work
+from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
 
 if TYPE_CHECKING:
     from tenure.core.views import GaugesView
@@ -33,7 +33,7 @@ AT_ONCE = 100  # projects that are counted together
 DAY = 24 * 3600 * inputs.SECOND  # agents that nobody has heard of for so long are no longer counted
 
 
-def gauges(work: Work, project: str, *, most: int = 100) -> list[GaugesView]:
+def gauges(work: UnitOfWork, project: str, *, most: int = 100) -> list[GaugesView]:
     """One entry for each of the first `most` projects that were made, and one for all the others."""
     made = sorted(work.find(Project, {}), key=lambda p: (p.created_at, p.id))
     names = [p.id for p in made]
@@ -43,7 +43,7 @@ def gauges(work: Work, project: str, *, most: int = 100) -> list[GaugesView]:
     return entries + ([_together(parts)] if parts else [])
 
 
-def _entry(work: Work, name: str, projects: Sequence[str]) -> GaugesView:
+def _entry(work: UnitOfWork, name: str, projects: Sequence[str]) -> GaugesView:
     where = {"project": tuple(projects)}
     states: dict[str, int] = work.tx.count(Task, where, "state")
     can_read_all = sum(states.values()) <= MOST_READ
@@ -66,7 +66,7 @@ def _entry(work: Work, name: str, projects: Sequence[str]) -> GaugesView:
     }
 
 
-def _tiers(work: Work, where: dict[str, Any], count: int, *, can_read_all: bool) -> dict[str, int]:
+def _tiers(work: UnitOfWork, where: dict[str, Any], count: int, *, can_read_all: bool) -> dict[str, int]:
     bases: dict[int, int]
     if count <= A_FEW:
         bases = Counter(task.priority for task in work.tx.find(Task, where, limit=A_FEW))
@@ -81,12 +81,12 @@ def _tiers(work: Work, where: dict[str, Any], count: int, *, can_read_all: bool)
     return tiers
 
 
-def _moved_away(work: Work, where: dict[str, Any]) -> int:
+def _moved_away(work: UnitOfWork, where: dict[str, Any]) -> int:
     """Completed tasks that are no longer rows of their own."""
     return sum(completed or 0 for (completed,) in work.tx.sums(Track, where, "project", ("completed",)).values())
 
 
-def _oldest_ready(work: Work, projects: Sequence[str]) -> float:
+def _oldest_ready(work: UnitOfWork, projects: Sequence[str]) -> float:
     """For how many seconds the longest waiting has been ready, of those that were made first: ids grow with time."""
     since = []
     for project in projects:
@@ -95,7 +95,7 @@ def _oldest_ready(work: Work, projects: Sequence[str]) -> float:
     return max(0, work.now - min(since, default=work.now)) / inputs.SECOND
 
 
-def _agents(work: Work, where: dict[str, Any]) -> dict[str, int]:
+def _agents(work: UnitOfWork, where: dict[str, Any]) -> dict[str, int]:
     """How many agents of the last day have which status; stale are those whose staleness has been announced."""
     heard = {**where, "last_seen": Range(work.now - DAY)}
     here = {**heard, "left_at": Present(False)}
@@ -115,7 +115,7 @@ def _agents(work: Work, where: dict[str, Any]) -> dict[str, int]:
     return counted | {"active": active, "idle": max(0, up - active)}
 
 
-def _budget(work: Work, projects: Sequence[str]) -> MoneyView | None:
+def _budget(work: UnitOfWork, projects: Sequence[str]) -> MoneyView | None:
     """As it lies, but in its period; amounts of several projects cannot be added up, so others have none."""
     found = work.tx.load(Budget, [(project, budgets.PROJECT) for project in projects])
     if not found:
@@ -128,7 +128,7 @@ def _budget(work: Work, projects: Sequence[str]) -> MoneyView | None:
     }  # fmt: skip
 
 
-def _readers(work: Work, project: str) -> dict[str, float]:
+def _readers(work: UnitOfWork, project: str) -> dict[str, float]:
     """For how long each has held the archive back."""
     behind = holding_back(work, project)
     names = [cursor.id for cursor in work.tx.find(Cursor, {"project": project})]
@@ -137,7 +137,7 @@ def _readers(work: Work, project: str) -> dict[str, float]:
     }  # fmt: skip
 
 
-def _number(work: Work, where: dict[str, Any]) -> int:
+def _number(work: UnitOfWork, where: dict[str, Any]) -> int:
     return sum(work.tx.count(Agent, where, "project").values())
 
 

@@ -18,7 +18,7 @@ from tenure.core.events import KINDS, Event
 from tenure.core.filters import Present, Range
 from tenure.core.records import Task
 from tenure.engine.runtime.references import project_of
-from tenure.engine.runtime.unit_of_work import Reads, Work
+from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
 
 MOST_WALKED = 20_000
 MOST_READ = 2_000
@@ -45,7 +45,7 @@ _COUNTED = {
 }  # fmt: skip
 
 
-def overview(work: Work, project: str, *, minutes: int = 60) -> dict[str, Any]:
+def overview(work: UnitOfWork, project: str, *, minutes: int = 60) -> dict[str, Any]:
     """The last `minutes` of a project in STEPS steps, and where it stands now."""
     project_of(work, project)
     if not 1 <= minutes <= LONGEST:
@@ -80,7 +80,7 @@ class _Tail(NamedTuple):
     is_whole: bool
 
 
-def _tail(work: Work, project: str, since: int) -> _Tail:
+def _tail(work: UnitOfWork, project: str, since: int) -> _Tail:
     """The moves from `since` on, or from where reading them would cost too much."""
     last = work.tx.events({"project": project}, limit=1, last=True)
     floor = max(0, last[0].sequence - MOST_WALKED) if last else 0
@@ -171,7 +171,7 @@ def _agents(events: Iterable[Event], spans: Iterable[_Span], window: int) -> lis
 MOST_SAMPLED = 200
 
 
-def _waits(work: Work, project: str, events: Sequence[Event]) -> list[int]:
+def _waits(work: UnitOfWork, project: str, events: Sequence[Event]) -> list[int]:
     """How long the tasks of the last claims had been ready for."""
     claimed = [(e.task, e.time) for e in events if e.kind == "task.claimed" and e.task is not None][-MOST_SAMPLED:]
     tasks = work.get_many(Task, project, {id for id, _ in claimed})
@@ -194,7 +194,7 @@ def _spread(lengths: Sequence[int]) -> dict[str, Any] | None:
     }  # fmt: skip
 
 
-def _oldest(work: Work, project: str, counts: dict[str, int]) -> list[dict[str, Any]]:
+def _oldest(work: UnitOfWork, project: str, counts: dict[str, int]) -> list[dict[str, Any]]:
     """Of each state in which tasks wait or work, the task that was made first: ids grow with time."""
     oldest = []
     for state in lifecycle.OPEN:

@@ -13,12 +13,12 @@ from tenure.engine.runtime.unit_of_work import Reads
 
 if TYPE_CHECKING:
     from tenure.core import views as v
-    from tenure.engine.runtime.unit_of_work import Work
+    from tenure.engine.runtime.unit_of_work import UnitOfWork
 
 DAY = 24 * 3600 * 1_000_000
 
 
-def own_claims(work: Work, project: str, session: str, agent: str) -> list[v.OwnClaim]:
+def own_claims(work: UnitOfWork, project: str, session: str, agent: str) -> list[v.OwnClaim]:
     """Live claims, and those that ended in the last day without the agent's own word; the oldest first."""
     project_of(work, project)
     mine = {"project": project, "session": session, "agent": agent}

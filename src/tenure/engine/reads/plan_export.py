@@ -13,7 +13,7 @@ from tenure.core.filters import Present
 from tenure.core.records import Brief, Dag, Edge, Project, Task, Track
 from tenure.engine.archive.recall import recall_dag
 from tenure.engine.runtime.references import project_of
-from tenure.engine.runtime.unit_of_work import Reads, Work
+from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
 from tenure.engine.verbs.edit import current_value
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tenure.core.views.dag_views import PlannedTask
 
 
-def tracks(work: Work, project: str) -> list[TrackView]:
+def tracks(work: UnitOfWork, project: str) -> list[TrackView]:
     """The project's tracks, by code."""
     project_of(work, project)
     found = sorted(work.find(Track, {"project": project}), key=lambda t: t.id)
@@ -29,7 +29,7 @@ def tracks(work: Work, project: str) -> list[TrackView]:
 
 
 def plans(
-    work: Work, project: str, *, dag: str | None = None, plan: str | None = None, open_only: bool = False
+    work: UnitOfWork, project: str, *, dag: str | None = None, plan: str | None = None, open_only: bool = False
 ) -> list[PlanView]:
     """One dag, one plan by its name, or all that is not archived: groups of tasks, each with its edges.
 
@@ -57,7 +57,7 @@ def plans(
     return [_group(work, settings, row, tasks) for row, tasks in groups if tasks]
 
 
-def _of_dag(work: Work, project: str, row: Dag) -> list[Task]:
+def _of_dag(work: UnitOfWork, project: str, row: Dag) -> list[Task]:
     _check_count(row.total)
     recall_dag(work, project, row.id)
     tasks = work.find(Task, {"project": project, "dag": row.id})
@@ -70,7 +70,7 @@ def _is_of(task: Task, row: Dag) -> bool:
     return (task.idempotency_key or "").startswith(f"plan:{row.plan}:")
 
 
-def _all(work: Work, project: str) -> list[tuple[Dag | None, list[Task]]]:
+def _all(work: UnitOfWork, project: str) -> list[tuple[Dag | None, list[Task]]]:
     where = {"project": project, "archived_at": Present(False)}
     _check_count(work.tally(Task, where, inputs.LARGEST_PLAN + 1))
     rows = {d.id: d for d in work.find(Dag, {"project": project}, order="created_at")}
@@ -93,7 +93,7 @@ def _check_count(count: int) -> None:
         )
 
 
-def _group(work: Work, settings: Project, row: Dag | None, tasks: list[Task]) -> PlanView:
+def _group(work: UnitOfWork, settings: Project, row: Dag | None, tasks: list[Task]) -> PlanView:
     tasks = sorted(tasks, key=lambda t: (t.created_at, t.id))
     briefs = work.get_many(Brief, settings.id, [t.id for t in tasks])
     edges = {t.id: work.find(Edge, {"project": settings.id, "task": t.id}) for t in tasks if t.waits_on}
@@ -115,7 +115,7 @@ def _name(task: Task) -> str | None:
 
 
 def _task(
-    work: Work, settings: Project, task: Task, brief: Brief, edges: list[Edge], needed: dict[str, Task]
+    work: UnitOfWork, settings: Project, task: Task, brief: Brief, edges: list[Edge], needed: dict[str, Task]
 ) -> PlannedTask:
     fields = {name: current_value(work, task, brief, name) for name in inputs.EDITABLE if name != "boost"}
     if task.boost != settings.boost:

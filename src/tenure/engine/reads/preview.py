@@ -12,14 +12,14 @@ from tenure.core.records import Task
 from tenure.engine.reads.tasks import MOST_LISTED, views
 from tenure.engine.runtime.lanes import Lanes
 from tenure.engine.runtime.references import project_of
-from tenure.engine.runtime.unit_of_work import Reads, Work
+from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
 from tenure.engine.verbs.claim import claim_next
 
 if TYPE_CHECKING:
     from tenure.core.views import TaskView
 
 
-def ready(work: Work, project: str, *, track: str | None = None, limit: int = 50) -> list[TaskView]:
+def ready(work: UnitOfWork, project: str, *, track: str | None = None, limit: int = 50) -> list[TaskView]:
     """Claimable tasks, best first, whoever asks."""
     if project_of(work, project).parked:
         from tenure.engine.budgets.unaffordable import unpark
@@ -30,7 +30,7 @@ def ready(work: Work, project: str, *, track: str | None = None, limit: int = 50
     return views(work, islice(lanes.offer(lambda lane: track in (None, lane.track)), limit))
 
 
-def next_for(work: Work, project: str, agent: str, session: str, **filters: Any) -> Outcome:
+def next_for(work: UnitOfWork, project: str, agent: str, session: str, **filters: Any) -> Outcome:
     """What `claim_next` would answer now, as the task stands before that claim.
 
     The claim itself is run on the rows of a read transaction, which are never saved: so the two cannot disagree.

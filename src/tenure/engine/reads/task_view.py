@@ -16,7 +16,7 @@ from tenure.core.large_values import REF, is_reference
 from tenure.core.priority import tier_of
 from tenure.core.records import Artifact, Body, Brief, Checkpoint, Edge, LastError, Result, Task, replace
 from tenure.engine.runtime.references import find_task
-from tenure.engine.runtime.unit_of_work import Work
+from tenure.engine.runtime.unit_of_work import UnitOfWork
 
 if TYPE_CHECKING:
     from tenure.core import views as v
@@ -25,7 +25,7 @@ INLINE = 4 * 1024  # a larger value is a row of its own, named by its hash
 MOST_INPUTS = 256 * 1024
 
 
-def packed(work: Work, project: str, value: Any) -> Any:
+def packed(work: UnitOfWork, project: str, value: Any) -> Any:
     """The value as a row may keep it: itself, or a reference to a body where it is large or looks like one."""
     encoded = msgspec.json.encode(value)
     if len(encoded) <= INLINE and not is_reference(value):
@@ -41,7 +41,7 @@ def packed(work: Work, project: str, value: Any) -> Any:
     return {REF: name}
 
 
-def unpacked(work: Work, project: str, value: Any) -> Any:
+def unpacked(work: UnitOfWork, project: str, value: Any) -> Any:
     if is_reference(value):
         body = work.get(Body, project, str(value[REF]))
         return msgspec.json.decode(body.content) if body else None
@@ -63,7 +63,7 @@ _shown_of = attrgetter(*SHOWN)
 _wanted_of = attrgetter("title", "description", "spec", "metadata", "constraints", "output", "touches")
 
 
-def task_view(work: Work, task: Task, brief: Brief) -> v.TaskView:
+def task_view(work: UnitOfWork, task: Task, brief: Brief) -> v.TaskView:
     """The task as people and programs see it: both rows in one, unset fields left out."""
     title, description, spec, *others = _wanted_of(brief)
     if brief.description:
@@ -95,7 +95,7 @@ def view_of(shown: Iterable[Any], wanted: Iterable[Any], last_error: LastError |
     return view  # type: ignore[no-any-return]
 
 
-def dependencies(work: Work, task: Task) -> list[tuple[Edge, Task]]:
+def dependencies(work: UnitOfWork, task: Task) -> list[tuple[Edge, Task]]:
     if not task.waits_on:
         return []
     edges = work.find(Edge, {"project": task.project, "task": task.id})
@@ -103,12 +103,12 @@ def dependencies(work: Work, task: Task) -> list[tuple[Edge, Task]]:
     return [(e, tasks[e.needs]) for e in edges if e.needs in tasks]
 
 
-def waits_for(work: Work, task: Task) -> tuple[str, ...]:
+def waits_for(work: UnitOfWork, task: Task) -> tuple[str, ...]:
     """Keys of the dependencies that hold the task back."""
     return tuple(sorted(t.key for e, t in dependencies(work, task) if not is_met(e, t.state)))
 
 
-def accepted_result(work: Work, task: Task) -> Result | None:
+def accepted_result(work: UnitOfWork, task: Task) -> Result | None:
     where = {"project": task.project, "task": task.id, "run": task.run, "accepted": True}
     found = work.find(Result, where, limit=1)
     return found[0] if found else None
@@ -121,7 +121,7 @@ class Inputs(NamedTuple):
     missing: tuple[str, ...] = ()
 
 
-def inputs_of(work: Work, task: Task, brief: Brief) -> Inputs:
+def inputs_of(work: UnitOfWork, task: Task, brief: Brief) -> Inputs:
     """Outputs, and failures, of what the task depended on and refers to; beyond 256 KB by reference only."""
     wanted = _Wanted(work, {t.id: t for _, t in dependencies(work, task)})
     spec = unpacked(work, task.project, brief.spec)
@@ -169,7 +169,7 @@ def _list_artifacts(entry: dict[str, Any], source: Task, rows: Iterable[Artifact
 class _Wanted:
     """What the claim shall carry: outputs of tasks, and single artifacts of others."""
 
-    def __init__(self, work: Work, tasks: dict[str, Task]) -> None:
+    def __init__(self, work: UnitOfWork, tasks: dict[str, Task]) -> None:
         self.tasks = tasks
         self.outputs = set(tasks)  # the others are there for an artifact alone
         self.artifacts: dict[str, list[Artifact]] = {}
@@ -213,7 +213,7 @@ class _Wanted:
             return None
 
 
-def earlier_artifacts(work: Work, task: Task) -> tuple[v.ArtifactView, ...] | None:
+def earlier_artifacts(work: UnitOfWork, task: Task) -> tuple[v.ArtifactView, ...] | None:
     """What earlier claims of this run have put, the last of each name: for whoever goes on."""
     if not task.artifacts:
         return None
@@ -224,14 +224,14 @@ def earlier_artifacts(work: Work, task: Task) -> tuple[v.ArtifactView, ...] | No
     return tuple(views(newest(rows, task.run), task)) or None
 
 
-def handed_checkpoint(work: Work, task: Task) -> v.CheckpointView | None:
+def handed_checkpoint(work: UnitOfWork, task: Task) -> v.CheckpointView | None:
     """The checkpoint that a new holder is given."""
     if task.generation <= 1 and not task.answerable:
         return None  # nobody before this claim could have left one
     return checkpoint_of(work, task)
 
 
-def checkpoint_of(work: Work, task: Task) -> v.CheckpointView | None:
+def checkpoint_of(work: UnitOfWork, task: Task) -> v.CheckpointView | None:
     """The last checkpoint, be it the present holder's own."""
     kept = work.get(Checkpoint, task.project, task.id)
     if kept is None:

@@ -39,7 +39,7 @@ from tenure.engine.checks import validation_reads
 from tenure.engine.reads import task_view
 from tenure.engine.runtime.effects import brief_of, lineage
 from tenure.engine.runtime.references import dag_named, project_of, task_named
-from tenure.engine.runtime.unit_of_work import Reads, Work
+from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
 from tenure.engine.verbs import land, mail
 from tenure.engine.verbs import usage as usage_rows
 from tenure.engine.verbs.agents import agent_view
@@ -54,7 +54,7 @@ MOST_EVENTS = 10_000
 MOST_BUDGETS = 20  # on one screen
 
 
-def views(work: Work, tasks: Iterable[Task]) -> list[v.TaskView]:
+def views(work: UnitOfWork, tasks: Iterable[Task]) -> list[v.TaskView]:
     tasks = list(tasks)
     if not tasks:
         return []
@@ -62,7 +62,7 @@ def views(work: Work, tasks: Iterable[Task]) -> list[v.TaskView]:
     return [task_view.task_view(work, t, briefs[t.id]) for t in tasks]
 
 
-def show(work: Work, project: str, name: str) -> v.TaskInFull:
+def show(work: UnitOfWork, project: str, name: str) -> v.TaskInFull:
     """Everything about one task but its log."""
     project_of(work, project)
     task = task_named(work, project, name)
@@ -103,7 +103,7 @@ ORDERS = ("created_at", "updated_at", "priority", "key", "deadline", "completed_
 
 
 def tasks(
-    work: Work,
+    work: UnitOfWork,
     project: str,
     *,
     tag: str | None = None,
@@ -165,7 +165,7 @@ def _check_cursor(after: tuple[Any, str] | None, order: str) -> None:
     raise InvalidInput(f"after: {value!r:.60} is no place in the order of {order}", "pass `next` of the page before")
 
 
-def states(work: Work, project: str, names: Iterable[str]) -> list[v.StateLine]:
+def states(work: UnitOfWork, project: str, names: Iterable[str]) -> list[v.StateLine]:
     """One short line a name: where the task stands, or that there is none."""
     project_of(work, project)
     out: list[v.StateLine] = []
@@ -184,7 +184,7 @@ def states(work: Work, project: str, names: Iterable[str]) -> list[v.StateLine]:
     return out
 
 
-def history(work: Work, project: str, name: str) -> list[v.HistoryEntry]:
+def history(work: UnitOfWork, project: str, name: str) -> list[v.HistoryEntry]:
     """The lineage: one entry a generation, with every refused submission under it. No nonce is ever shown."""
     project_of(work, project)
     task = task_named(work, project, name)
@@ -220,14 +220,14 @@ def history(work: Work, project: str, name: str) -> list[v.HistoryEntry]:
     ]  # fmt: skip
 
 
-def results(work: Work, project: str, name: str) -> list[v.ResultView]:
+def results(work: UnitOfWork, project: str, name: str) -> list[v.ResultView]:
     project_of(work, project)
     task = task_named(work, project, name)
     found = work.find(Result, {"project": project, "task": task.id}, order="submitted_at")
     return [result_view(work, r) for r in found]
 
 
-def result_view(work: Work, result: Result, *, data: bool = True) -> Any:
+def result_view(work: UnitOfWork, result: Result, *, data: bool = True) -> Any:
     """A ResultView, or without data a RefusedView."""
     view: dict[str, Any] = {
         "id": result.id, "run": result.run, "generation": result.generation, "session": result.session,
@@ -243,7 +243,7 @@ def result_view(work: Work, result: Result, *, data: bool = True) -> Any:
 # --- dags ---------------------------------------------------------------------------------------------------
 
 
-def dag(work: Work, project: str, id: str) -> v.DagView:
+def dag(work: UnitOfWork, project: str, id: str) -> v.DagView:
     """A dag with its tasks, edges, counts and critical path; a lone task's dag is that task."""
     project_of(work, project)
     recall_dag(work, project, id)
@@ -273,12 +273,12 @@ def dag(work: Work, project: str, id: str) -> v.DagView:
     }
 
 
-def dags(work: Work, project: str) -> list[v.DagEntry]:
+def dags(work: UnitOfWork, project: str) -> list[v.DagEntry]:
     project_of(work, project)
     return [_fields(d) for d in work.find(Dag, {"project": project}, order="created_at")]
 
 
-def dead_letters(work: Work, project: str, *, resolved: bool = False) -> list[v.DeadLetterView]:
+def dead_letters(work: UnitOfWork, project: str, *, resolved: bool = False) -> list[v.DeadLetterView]:
     project_of(work, project)
     where = {"project": project, "resolution": Present(resolved)}
     out: list[v.DeadLetterView] = []
@@ -297,13 +297,13 @@ def dead_letters(work: Work, project: str, *, resolved: bool = False) -> list[v.
 # --- the team -----------------------------------------------------------------------------------------------
 
 
-def agents(work: Work, project: str) -> list[v.AgentView]:
+def agents(work: UnitOfWork, project: str) -> list[v.AgentView]:
     project_of(work, project)
     return [agent_view(work, a) for a in work.find(Agent, {"project": project})]
 
 
 def inbox(
-    work: Work, project: str, agent: str, *, unread: bool = True, sender: str | None = None
+    work: UnitOfWork, project: str, agent: str, *, unread: bool = True, sender: str | None = None
 ) -> list[v.MessageView]:
     project_of(work, project)
     where: dict[str, Any] = {"project": project, "recipient": agent}
@@ -314,7 +314,7 @@ def inbox(
     return [mail.view(m) for m in work.find(Message, where, order="sent_at", limit=MOST_LISTED)]
 
 
-def messages(work: Work, project: str, *, limit: int = 100) -> list[v.MessageEntry]:
+def messages(work: UnitOfWork, project: str, *, limit: int = 100) -> list[v.MessageEntry]:
     """All mail of the project, newest first: one entry a message, with its recipients and who of them has read it."""
     project_of(work, project)
     limit = inputs.check_limit(limit, MOST_LISTED)
@@ -330,7 +330,7 @@ def messages(work: Work, project: str, *, limit: int = 100) -> list[v.MessageEnt
     return list(told.values())
 
 
-def sessions(work: Work, project: str, *, agent: str | None = None, limit: int = 100) -> list[v.SessionEntry]:
+def sessions(work: UnitOfWork, project: str, *, agent: str | None = None, limit: int = 100) -> list[v.SessionEntry]:
     """Sessions, the most recently active first."""
     project_of(work, project)
     where = {"project": project} | ({} if agent is None else {"agent": agent})
@@ -344,7 +344,7 @@ def sessions(work: Work, project: str, *, agent: str | None = None, limit: int =
     ]  # fmt: skip
 
 
-def reservations(work: Work, project: str) -> list[v.ReservationView]:
+def reservations(work: UnitOfWork, project: str) -> list[v.ReservationView]:
     project_of(work, project)
     live = [r for r in work.find(Reservation, {"project": project}) if r.until is None or r.until > work.now]
     out: list[v.ReservationView] = []
@@ -380,7 +380,7 @@ _MEMORY = {
 }
 
 
-def session(work: Work, project: str, id: str) -> v.SessionView:
+def session(work: UnitOfWork, project: str, id: str) -> v.SessionView:
     """A session's memory, read from the log and the claims."""
     project_of(work, project)
     row = work.get(Session, project, id)
@@ -415,7 +415,7 @@ def session(work: Work, project: str, id: str) -> v.SessionView:
     }  # fmt: skip
 
 
-def track_progress(work: Work, project: str) -> dict[str, v.TrackProgress]:
+def track_progress(work: UnitOfWork, project: str) -> dict[str, v.TrackProgress]:
     """Completed, in progress and pending tasks of each track that has any."""
     in_progress = (*lifecycle.HELD, lifecycle.VALIDATING)
     shown = [state for state in lifecycle.STATES if state != lifecycle.CANCELLED]
@@ -434,7 +434,7 @@ def track_progress(work: Work, project: str) -> dict[str, v.TrackProgress]:
     }
 
 
-def status(work: Work, project: str) -> v.StatusView:
+def status(work: UnitOfWork, project: str) -> v.StatusView:
     """One screen: who leads, who works, how far each track is, how many tasks stand where."""
     settings = project_of(work, project)
     leader = work.get(Leader, project, PROJECT_LEADER)
@@ -455,7 +455,7 @@ def status(work: Work, project: str) -> v.StatusView:
     }
 
 
-def _sources(work: Work, project: Project) -> dict[str, int]:
+def _sources(work: UnitOfWork, project: Project) -> dict[str, int]:
     """How much there is that fires by itself, as long as somebody leads."""
     on = {"project": project.id, "enabled": True}
     return {
@@ -465,7 +465,7 @@ def _sources(work: Work, project: Project) -> dict[str, int]:
     }
 
 
-def _budgets(work: Work, project: Project) -> list[v.BudgetView]:
+def _budgets(work: UnitOfWork, project: Project) -> list[v.BudgetView]:
     if not project.funded:
         return []
     from tenure.engine.budgets import budget_reads  # most projects have none, and a start stays cheap
@@ -473,7 +473,7 @@ def _budgets(work: Work, project: Project) -> list[v.BudgetView]:
     return [budget_reads.view(work, row) for row in budget_reads.rows(work, project.id, limit=MOST_BUDGETS)]
 
 
-def _by_state(work: Work, project: str) -> dict[str, int]:
+def _by_state(work: UnitOfWork, project: str) -> dict[str, int]:
     """How many tasks stand where, those that have left for the archive among them."""
     counts: dict[str, int] = work.count(Task, {"project": project}, "state")
     for track in work.find(Track, {"project": project}):
@@ -484,12 +484,12 @@ def _by_state(work: Work, project: str) -> dict[str, int]:
     return counts
 
 
-def usage(work: Work, project: str, *, by: str = "task", limit: int = 100) -> list[v.SpentView]:
+def usage(work: UnitOfWork, project: str, *, by: str = "task", limit: int = 100) -> list[v.SpentView]:
     """What was spent on each task, or by each agent, model or session: the dearest first."""
     return usage_rows.spent_by(work, project, by, limit)
 
 
-def processes(work: Work, project: str) -> list[v.ProcessView]:
+def processes(work: UnitOfWork, project: str) -> list[v.ProcessView]:
     """The processes that hold claims now, for somebody on their host to see whether they still run."""
     project_of(work, project)
     holding: dict[str, list[str]] = {}
@@ -502,14 +502,14 @@ def processes(work: Work, project: str) -> list[v.ProcessView]:
     ]
 
 
-def _leader_view(work: Work, leader: Leader | None) -> v.LeaderView | None:
+def _leader_view(work: UnitOfWork, leader: Leader | None) -> v.LeaderView | None:
     if leader is None or leader.until <= work.now:
         return None
     return {"holder": leader.holder, "term": leader.term, "since": leader.elected_at, "until": leader.until}
 
 
 def log(
-    work: Work,
+    work: UnitOfWork,
     project: str,
     *,
     after: int = 0,
@@ -544,7 +544,7 @@ def _fields(row: msgspec.Struct) -> Any:
     return msgspec.structs.asdict(row)
 
 
-def _archived_events(work: Work, project: str, where: dict[str, Any]) -> list[Event]:
+def _archived_events(work: UnitOfWork, project: str, where: dict[str, Any]) -> list[Event]:
     """The part of a task's log that lies in the archive."""
     row = work.get(Archived, project, where["task"])
     return [event for event in archive.events_in(row) if matches(event, where)] if row is not None else []
@@ -558,15 +558,15 @@ READS: Reads = {
     q.History: history,
     q.Results: results,
     q.Dags: dags,
-    q.Dag: dag,
+    q.ShowDag: dag,
     q.DeadLetters: dead_letters,
     q.Agents: agents,
     q.Inbox: inbox,
     q.Messages: messages,
     q.Reservations: reservations,
     q.Sessions: sessions,
-    q.Session: session,
-    q.Spent: usage,
+    q.ShowSession: session,
+    q.ShowSpending: usage,
     q.Processes: processes,
     q.Log: log,
 }

@@ -13,13 +13,13 @@ from tenure.engine.checks import validation_reads
 from tenure.engine.models.model_choice import Cooling, user_of
 from tenure.engine.reads import task_view
 from tenure.engine.runtime.references import project_of, task_named
-from tenure.engine.runtime.unit_of_work import Reads, Work
+from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
 
 if TYPE_CHECKING:
     from tenure.core.views.why_view import CouldTake, WhyView
 
 
-def why(work: Work, project: str, name: str) -> WhyView:
+def why(work: UnitOfWork, project: str, name: str) -> WhyView:
     """Why a task stands where it does: its place in the order, what it waits for, who holds it, who could take it."""
     settings = project_of(work, project)
     task = task_named(work, project, name)
@@ -61,7 +61,7 @@ def why(work: Work, project: str, name: str) -> WhyView:
     return said
 
 
-def _by_reservation(work: Work, task: Task) -> list[str]:
+def _by_reservation(work: UnitOfWork, task: Task) -> list[str]:
     """What is reserved of what a ready task touches or needs, whoever would claim it."""
     if task.state != lifecycle.READY or not task.guarded:
         return []
@@ -75,7 +75,7 @@ def _by_reservation(work: Work, task: Task) -> list[str]:
     return [f"would overlap {other.pattern}, reserved by agent {other.agent}{whose}"]
 
 
-def _by_budget(work: Work, settings: Project, task: Task) -> list[str]:
+def _by_budget(work: UnitOfWork, settings: Project, task: Task) -> list[str]:
     """What keeps a ready task from being paid, whoever would claim it."""
     if not (task.capped or settings.funded):
         return []
@@ -85,7 +85,7 @@ def _by_budget(work: Work, settings: Project, task: Task) -> list[str]:
     return [] if short is None else [reason(work, short)]
 
 
-def _who_could(work: Work, settings: Project, task: Task) -> list[CouldTake]:
+def _who_could(work: UnitOfWork, settings: Project, task: Task) -> list[CouldTake]:
     """For each known agent why it cannot take the task; nothing there means that it can."""
     out: list[CouldTake] = []
     cooling = Cooling(work, settings)

@@ -30,10 +30,10 @@ from typing import TYPE_CHECKING, Any
 
 from tenure.core import commands, inputs
 from tenure.core.commands import OWNER, Command, Principal
-from tenure.core.errors import Bug, Conflict, InvalidInput, Overloaded, StoreAway, TenureError
+from tenure.core.errors import Bug, Conflict, InvalidInput, Overloaded, StoreUnavailable, TenureError
 from tenure.core.outcomes import Outcome
-from tenure.engine.checks.evidence import Finding, Lacking
-from tenure.engine.checks.evidence_threads import Inquirer
+from tenure.engine.checks.evidence import Finding, NeedsEvidence
+from tenure.engine.checks.evidence_threads import EvidenceThreads
 from tenure.engine.runtime.engine import ROUNDS, Answer, Asked, Engine, asked, told
 from tenure.stores.port import WRITERS
 
@@ -48,7 +48,7 @@ _ORDER: dict[type[Command], int] = {commands.Submit: 0, commands.Renew: 1, comma
 SLOTS = inputs.MOST_COMMANDS  # tasks that a batch may claim or make, so that no transaction grows long
 
 
-class Gatherer:
+class Batcher:
     """Runs commands of many threads and event loops on one engine, a batch at a time.
 
     `in_flight` is how many batches run at once; the store knows best. `most_waiting` commands and `most_bytes` of them
@@ -80,7 +80,7 @@ class Gatherer:
         self._turns: deque[Hashable] = deque()
         self._aside: dict[str, list[Hashable]] = {}  # by project that a batch is in
         # A caller is in `_lacking` while something is found out for its first command: see `inquiring`.
-        self._inquirer = Inquirer()
+        self._inquirer = EvidenceThreads()
         self._lacking: set[Hashable] = set()
         self._changed = threading.Condition(threading.Lock())
         self._waking: set[asyncio.AbstractEventLoop] = set()  # loops that will tell the workers at the end of a turn
@@ -94,7 +94,7 @@ class Gatherer:
         for worker in self._workers:
             worker.start()
 
-    def __enter__(self) -> Gatherer:
+    def __enter__(self) -> Batcher:
         return self
 
     def __exit__(
@@ -184,7 +184,7 @@ class Gatherer:
     def _put(self, place: _Place, *, is_awake: bool = True) -> None:
         """`is_awake`: a worker is told at once; else whoever puts sees to it."""
         if self._process != os.getpid():
-            raise StoreAway(
+            raise StoreUnavailable(
                 "this process was forked from one that gathers commands, and has no workers", "Open the store anew."
             )
         with self._changed:
@@ -275,8 +275,8 @@ class Gatherer:
         self._waiting -= 1
         self._bytes -= place.size
 
-    def _closed(self) -> StoreAway:
-        return StoreAway(f"{self.engine.store.url}: its gatherer was closed; nothing was done")
+    def _closed(self) -> StoreUnavailable:
+        return StoreUnavailable(f"{self.engine.store.url}: its gatherer was closed; nothing was done")
 
     def _leave_out(self, places: Sequence[_Place]) -> None:
         """A caller's commands of a batch that could not be decided yet: they are the first that it gives again."""
@@ -302,9 +302,9 @@ class Gatherer:
     def _work(self) -> None:
         while batch := self._take():
             answers = self._tried(self._commit, batch)
-            left_out: dict[Hashable, list[tuple[_Place, Lacking]]] = {}
+            left_out: dict[Hashable, list[tuple[_Place, NeedsEvidence]]] = {}
             for place, answer in zip(batch, answers, strict=True):
-                if type(answer) is Lacking:
+                if type(answer) is NeedsEvidence:
                     left_out.setdefault(place.caller, []).append((place, answer))
             for left in left_out.values():
                 self._leave_out([place for place, _ in left])
@@ -312,15 +312,17 @@ class Gatherer:
             for (place, lacking), *_ in left_out.values():
                 self._inquirer.ask(lacking.questions, partial(self._inform, place))
             if left_out:
-                decided = [(p, a) for p, a in zip(batch, answers, strict=True) if type(a) is not Lacking]
+                decided = [(p, a) for p, a in zip(batch, answers, strict=True) if type(a) is not NeedsEvidence]
                 batch, answers = [p for p, _ in decided], [a for _, a in decided]
             _tell(batch, self._tried(told, answers))
 
     def _commit(self, batch: Sequence[_Place]) -> Sequence[Any]:
         answers = self.engine.commit_asked([place.asked for place in batch], [place.caller for place in batch])
-        return [self._patient(place, a) if type(a) is Lacking else a for place, a in zip(batch, answers, strict=True)]
+        return [
+            self._patient(place, a) if type(a) is NeedsEvidence else a for place, a in zip(batch, answers, strict=True)
+        ]
 
-    def _patient(self, place: _Place, lacking: Lacking) -> Lacking | Conflict:
+    def _patient(self, place: _Place, lacking: NeedsEvidence) -> NeedsEvidence | Conflict:
         """Something is found out for a command only so often: each time it may need something else by then."""
         place.rounds += bool(lacking.questions)
         if place.rounds <= ROUNDS:

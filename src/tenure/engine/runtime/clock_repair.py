@@ -10,7 +10,7 @@ from tenure.core.records import Claim, Row, Schedule, Task, replace
 from tenure.core.schedules import next_tick
 from tenure.engine.duties.sweep import projects
 from tenure.engine.runtime.effects import spread
-from tenure.engine.runtime.unit_of_work import Work
+from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.stores.port import HOST_CLOCK
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def accept_clock(engine: Engine) -> Accepted:
     return accepted
 
 
-def _accepted(work: Work, names: list[str]) -> Accepted:
+def _accepted(work: UnitOfWork, names: list[str]) -> Accepted:
     back = work.tx.accept_clock()
     work.now = work.instant = work.tx.now
     ended = []
@@ -64,7 +64,7 @@ def _accepted(work: Work, names: list[str]) -> Accepted:
     return Accepted(back, ended)
 
 
-def _moved(work: Work, project: str, back: int) -> Iterator[Row]:
+def _moved(work: UnitOfWork, project: str, back: int) -> Iterator[Row]:
     for kind in clock.MOVED:
         for row in work.find(kind, {"project": project}):
             moved = clock.moved_back(row, work.now, back)
@@ -77,13 +77,13 @@ def _moved(work: Work, project: str, back: int) -> Iterator[Row]:
                 yield replace(schedule, next_at=following)
 
 
-def _made_ahead(work: Work, project: str) -> list[Task]:
+def _made_ahead(work: UnitOfWork, project: str) -> list[Task]:
     return [
         t for t in work.find(Task, {"project": project, "state": lifecycle.HELD}) if clock.is_made_ahead(t, work.now)
     ]
 
 
-def _ended(work: Work, task: Task) -> str:
+def _ended(work: UnitOfWork, task: Task) -> str:
     claim = work.get(Claim, task.project, claims.claim_id(task.id, task.generation))
     assert claim is not None, f"{task.key} is held without its claim"
     free, over = claims.ended(task, claim, lifecycle.ERROR_BY, work.now)

@@ -13,10 +13,10 @@ from tenure.core import causes, claims, graph, lifecycle, moves, retry
 from tenure.core.causes import Cancelled
 from tenure.core.lifecycle import COMPLETED, DEAD_LETTERED, HELD, PENDING, READY, RETRYING
 from tenure.core.records import Agent, Brief, Claim, Dag, DeadLetter, Edge, Reservation, Row, Task, replace
-from tenure.engine.runtime.unit_of_work import Work
+from tenure.engine.runtime.unit_of_work import UnitOfWork
 
 
-def spread(work: Work) -> None:
+def spread(work: UnitOfWork) -> None:
     """Bring everything that the moves so far touch in line. Every command ends with it."""
     counted: dict[tuple[str, str], None] = {}
     while work.moved:
@@ -50,12 +50,12 @@ def spread(work: Work) -> None:
             announce_end(work, dag)
 
 
-def current(work: Work, task: Task) -> Task:
+def current(work: UnitOfWork, task: Task) -> Task:
     """The task as this work has it by now."""
     return work.get(Task, task.project, task.id) or task
 
 
-def current_claim(work: Work, task: Task) -> Claim:
+def current_claim(work: UnitOfWork, task: Task) -> Claim:
     """The claim of the task's own generation; every task that was ever claimed has one."""
     claim = work.get(Claim, task.project, claims.claim_id(task.id, task.generation))
     assert claim is not None, f"{task.key} has no claim of generation {task.generation}"
@@ -65,7 +65,7 @@ def current_claim(work: Work, task: Task) -> Claim:
 # --- dags ---------------------------------------------------------------------------------------------------
 
 
-def _count_in_dag(work: Work, before: Task | None, after: Task) -> None:
+def _count_in_dag(work: UnitOfWork, before: Task | None, after: Task) -> None:
     left, entered = (graph.part(before) if before else None), graph.part(after)
     if left == entered:
         return
@@ -74,7 +74,7 @@ def _count_in_dag(work: Work, before: Task | None, after: Task) -> None:
         work.put(graph.counted(dag, left, entered))
 
 
-def announce_end(work: Work, dag: Dag) -> None:
+def announce_end(work: UnitOfWork, dag: Dag) -> None:
     """The end of a dag is told once for each (dag, run, status); one that goes on after its end begins a new run."""
     if dag.status == "open":
         if dag.ended_at is not None:
@@ -93,7 +93,7 @@ def announce_end(work: Work, dag: Dag) -> None:
 # --- dependents ---------------------------------------------------------------------------------------------
 
 
-def _tell_dependents(work: Work, before: Task, after: Task) -> None:
+def _tell_dependents(work: UnitOfWork, before: Task, after: Task) -> None:
     if {before.state, after.state}.isdisjoint(lifecycle.ENDED):
         return
     edges = work.find(Edge, {"project": after.project, "needs": after.id})
@@ -110,7 +110,7 @@ def _tell_dependents(work: Work, before: Task, after: Task) -> None:
             cancel_task(work, dependent, cascade_of(after), f"{after.key} is {after.state}")
 
 
-def unmet_changed(work: Work, task: Task, change: int, because: Task) -> Task:
+def unmet_changed(work: UnitOfWork, task: Task, change: int, because: Task) -> Task:
     """One dependency more or less to wait for; the task moves where that puts it."""
     updated = replace(task, unmet=task.unmet + change)
     if task.state in (PENDING, READY):
@@ -137,7 +137,7 @@ def was_cancelled_by(task: Task, cause: str, source: Task) -> bool:
     return why is not None and (why.cause, why.source) == (cause, source.id)
 
 
-def descendants(work: Work, task: Task) -> Iterator[Task]:
+def descendants(work: UnitOfWork, task: Task) -> Iterator[Task]:
     """Subtasks at any depth, as they are by now."""
     if task.children:
         for child in work.find(Task, {"project": task.project, "parent": task.id}):
@@ -145,7 +145,7 @@ def descendants(work: Work, task: Task) -> Iterator[Task]:
             yield from descendants(work, child)
 
 
-def cancel_task(work: Work, task: Task, why: Cancelled, message: str) -> Task:
+def cancel_task(work: UnitOfWork, task: Task, why: Cancelled, message: str) -> Task:
     """Cancel, whoever holds it; open subtasks go along, also those below a finished one."""
     kept = _cancel_one(work, task, why, message)
     for child in list(descendants(work, task)):
@@ -155,7 +155,7 @@ def cancel_task(work: Work, task: Task, why: Cancelled, message: str) -> Task:
     return kept
 
 
-def _cancel_one(work: Work, task: Task, why: Cancelled, message: str) -> Task:
+def _cancel_one(work: UnitOfWork, task: Task, why: Cancelled, message: str) -> Task:
     ended, rows = task, resolved(work, task, "cancel", message)
     if claims.is_held(task):
         ended, over = claims.ended(task, current_claim(work, task), lifecycle.CANCELLED_BY, work.instant)
@@ -174,7 +174,7 @@ def _cancel_one(work: Work, task: Task, why: Cancelled, message: str) -> Task:
 # --- dead letters, retries ----------------------------------------------------------------------------------
 
 
-def lineage(work: Work, task: Task) -> list[Claim]:
+def lineage(work: UnitOfWork, task: Task) -> list[Claim]:
     """The claims of a task, oldest first."""
     return work.find(Claim, {"project": task.project, "task": task.id}, order="generation")
 
@@ -183,7 +183,7 @@ def dead_letter_id(task: Task) -> str:
     return f"{task.id}#{task.run}"
 
 
-def _write_dead_letter(work: Work, task: Task) -> None:
+def _write_dead_letter(work: UnitOfWork, task: Task) -> None:
     if work.get(DeadLetter, task.project, dead_letter_id(task)) is not None:
         return  # undone and back: the record of this run is there already
     tried = [c for c in lineage(work, task) if c.run == task.run]
@@ -214,7 +214,7 @@ def _write_dead_letter(work: Work, task: Task) -> None:
     )  # fmt: skip
 
 
-def resolved(work: Work, task: Task, resolution: str, note: str) -> list[Row]:
+def resolved(work: UnitOfWork, task: Task, resolution: str, note: str) -> list[Row]:
     """The dead letter's record with what a person decided, for the event that carries the decision out."""
     letter = work.get(DeadLetter, task.project, dead_letter_id(task))
     if task.state != DEAD_LETTERED or letter is None:
@@ -222,13 +222,13 @@ def resolved(work: Work, task: Task, resolution: str, note: str) -> list[Row]:
     return [replace(letter, resolution=resolution, note=note, reviewed_by=work.principal.name, reviewed_at=work.now)]
 
 
-def reopened(work: Work, task: Task) -> list[Row]:
+def reopened(work: UnitOfWork, task: Task) -> list[Row]:
     """The dead letter's record as one that waits for a decision again."""
     letter = work.get(DeadLetter, task.project, dead_letter_id(task))
     return [] if letter is None else [replace(letter, resolution=None, note=None, reviewed_by=None, reviewed_at=None)]
 
 
-def _announce_retry(work: Work, task: Task) -> None:
+def _announce_retry(work: UnitOfWork, task: Task) -> None:
     now_is = current(work, task)
     if now_is.state != RETRYING or now_is.retry_at is None:
         return
@@ -245,7 +245,7 @@ def _announce_retry(work: Work, task: Task) -> None:
 # --- agents -------------------------------------------------------------------------------------------------
 
 
-def _let_agent_go(work: Work, held: Task) -> None:
+def _let_agent_go(work: UnitOfWork, held: Task) -> None:
     """The end of an agent's last claim is its own end, where an operator has terminated it.
 
     Settling looks only at agents that it has read: the sweep tells of the others, and no answer depends on that.
@@ -256,7 +256,7 @@ def _let_agent_go(work: Work, held: Task) -> None:
         end_agent(work, agent)
 
 
-def end_agent(work: Work, agent: Agent) -> Agent:
+def end_agent(work: UnitOfWork, agent: Agent) -> Agent:
     """A terminated agent that holds nothing any more is gone, and told so once."""
     if agent.terminated_at is None or agent.left_at is not None:
         return agent
@@ -270,7 +270,7 @@ def end_agent(work: Work, agent: Agent) -> Agent:
 # --- reservations -------------------------------------------------------------------------------------------
 
 
-def free_reservations(work: Work, task: Task) -> None:
+def free_reservations(work: UnitOfWork, task: Task) -> None:
     """The claim is over: what it reserved is free, and what was parked under it is looked at again."""
     held = work.find(Reservation, {"project": task.project, "task": task.id})
     release_reservations(work, task.project, held)
@@ -278,24 +278,24 @@ def free_reservations(work: Work, task: Task) -> None:
         work.put(replace(parked, parked=None))
 
 
-def living(work: Work, rows: list[Reservation]) -> list[Reservation]:
+def living(work: UnitOfWork, rows: list[Reservation]) -> list[Reservation]:
     """Without those of claims that are over. 0.1 left such rows behind; they keep nobody from anything."""
     return [row for row in rows if row.task is None or _is_claimed(work, row)]
 
 
-def _is_claimed(work: Work, row: Reservation) -> bool:
+def _is_claimed(work: UnitOfWork, row: Reservation) -> bool:
     task = work.get(Task, row.project, row.task or "")
     return task is not None and claims.is_held(task) and task.generation == row.generation
 
 
-def drop_left_over(work: Work, project: str) -> None:
+def drop_left_over(work: UnitOfWork, project: str) -> None:
     """Free what claims that are over have reserved."""
     rows = work.find(Reservation, {"project": project})
     alive = {row.id for row in living(work, rows)}
     release_reservations(work, project, [row for row in rows if row.id not in alive])
 
 
-def release_reservations(work: Work, project: str, held: list[Reservation]) -> None:
+def release_reservations(work: UnitOfWork, project: str, held: list[Reservation]) -> None:
     if held:
         work.record(
             "reservation.released", project=project, removed=held, agent=held[0].agent, session=held[0].session,
@@ -303,7 +303,7 @@ def release_reservations(work: Work, project: str, held: list[Reservation]) -> N
         )  # fmt: skip
 
 
-def brief_of(work: Work, task: Task) -> Brief:
+def brief_of(work: UnitOfWork, task: Task) -> Brief:
     brief = work.get(Brief, task.project, task.id)
     assert brief is not None, task.id
     return brief

@@ -13,19 +13,28 @@ from tenure.core.commands import OWNER, Command, Principal
 from tenure.core.errors import Bug, ClockJump, Conflict, InvalidInput, StoreError, TenureError, TooLarge
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Project
-from tenure.engine.checks.evidence import NOTHING, Evidence, Finding, Lacking, find_out, raise_lacking
-from tenure.engine.models.user_tables import Own
+from tenure.engine.checks.evidence import NOTHING, Evidence, Finding, NeedsEvidence, find_out, raise_needs
+from tenure.engine.models.user_tables import UserTables
 from tenure.engine.runtime import repeats
 from tenure.engine.runtime.handlers import handler_of, is_known
 from tenure.engine.runtime.prefetch import expected, read_ahead, read_holders
 from tenure.engine.runtime.settle import PAGE, Report, settle_due, settle_overdue
-from tenure.engine.runtime.unit_of_work import NO_CHANCE, OUR_FAULTS, Chance, Later, Reach, Refused, Unfinished, Work
-from tenure.stores.port import FUSED, Store, Transaction
+from tenure.engine.runtime.unit_of_work import (
+    NO_RANDOM,
+    OUR_FAULTS,
+    DeferredAnswer,
+    NeedsMoreLocks,
+    Random,
+    Refused,
+    Unfinished,
+    UnitOfWork,
+)
+from tenure.stores.port import FAST_PATH, Store, Transaction
 
 if TYPE_CHECKING:
     from tenure.artifacts.port import Artifacts
     from tenure.engine.runtime.clock_repair import Accepted
-    from tenure.engine.runtime.optimistic import Trial, Trials
+    from tenure.engine.runtime.optimistic import Attempt, Optimism
 
 Answer = Outcome | TenureError
 T = TypeVar("T")
@@ -56,7 +65,7 @@ class Engine:
     def __init__(
         self,
         store: Store,
-        chance: Chance,
+        chance: Random,
         *,
         tenant: str = "local",
         pause: Callable[[float], None] = lambda _: None,
@@ -71,8 +80,8 @@ class Engine:
         self.tenant = tenant
         self._pause = pause
         self.places: Callable[[str], Artifacts] | None = None  # where the artifacts of a project lie, if it is known
-        self.own = Own()  # a user's own tables of prices and tiers
-        self._fuses = fast_path and FUSED in store.features
+        self.own = UserTables()  # a user's own tables of prices and tiers
+        self._fuses = fast_path and FAST_PATH in store.features
         self._reaching: set[str] = set()  # projects whose transactions were found to write to the store's own rows too
         self.trials = _trials() if self._fuses else None
         self._of_copies = threading.Lock()  # whoever begins a copy's epoch
@@ -103,7 +112,9 @@ class Engine:
         _check_bounds(batch)
         return told(self._run_part(batch, TRIES)) if batch else []
 
-    def commit_asked(self, batch: Sequence[Asked], callers: Sequence[Hashable]) -> list[Answer | Later | Lacking]:
+    def commit_asked(
+        self, batch: Sequence[Asked], callers: Sequence[Hashable]
+    ) -> list[Answer | DeferredAnswer | NeedsEvidence]:
         """As `run_asked`, but some answers are still to be made: the store is free for the next batch meanwhile.
 
         Where something has to be found out for a command no other caller waits for that: it is left out, with what its
@@ -115,17 +126,17 @@ class Engine:
         return run_without(lambda some, check: self._run_part(some, TRIES, check), batch, callers)
 
     def _run_part(
-        self, batch: Sequence[Asked], tries: int, check: Callable[[Sequence[Any]], None] = raise_lacking
-    ) -> list[Answer | Later]:
+        self, batch: Sequence[Asked], tries: int, check: Callable[[Sequence[Any]], None] = raise_needs
+    ) -> list[Answer | DeferredAnswer]:
         """`check` sees the answers before they are committed, and may raise."""
         projects = sorted({a.item.command.project for a in batch})
         has_begun = False
 
-        def decide(work: Work) -> list[Answer | Later]:
+        def decide(work: UnitOfWork) -> list[Answer | DeferredAnswer]:
             nonlocal has_begun
             has_begun = True
             answers = self._decide(work, batch, ready, fuses=self._fuses)
-            if any(isinstance(answer, Lacking) for answer in answers):
+            if any(isinstance(answer, NeedsEvidence) for answer in answers):
                 check(answers)
             return answers
 
@@ -147,12 +158,12 @@ class Engine:
             return self._run_part(batch[:half], TRIES_OF_A_PART) + self._run_part(batch[half:], TRIES_OF_A_PART)
         return [self._finished(*pair) for pair in zip(batch, answers, strict=True)]
 
-    def _finished(self, asked: Asked, answer: Answer | Later) -> Answer | Later:
+    def _finished(self, asked: Asked, answer: Answer | DeferredAnswer) -> Answer | DeferredAnswer:
         """The answer of a command that one transaction could not finish: run again until it is."""
         if not isinstance(answer, Unfinished):
             return answer
 
-        def decide(work: Work) -> list[Answer | Later]:
+        def decide(work: UnitOfWork) -> list[Answer | DeferredAnswer]:
             return self._decide(work, (asked,))
 
         try:
@@ -173,11 +184,11 @@ class Engine:
         return [fast_path.ready(asked.item.command, asked.principal) for asked in batch]
 
     def _decide(
-        self, work: Work, batch: Sequence[Asked], ready: Sequence[Any] = (), *, fuses: bool = False
-    ) -> list[Answer | Later]:
+        self, work: UnitOfWork, batch: Sequence[Asked], ready: Sequence[Any] = (), *, fuses: bool = False
+    ) -> list[Answer | DeferredAnswer]:
         work.expected_claims = sum(isinstance(a.item.command, commands.ClaimNext) for a in batch)
         read_ahead(work, [a.item.command for a in batch], fuses=fuses)
-        answers: list[Answer | Later] = []
+        answers: list[Answer | DeferredAnswer] = []
         while len(answers) < len(batch):
             settle_overdue(work)
             rest, known = batch[len(answers) :], ready[len(answers) :]
@@ -186,7 +197,9 @@ class Engine:
             ]
         return answers
 
-    def _decide_together(self, work: Work, batch: Sequence[Asked], ready: Sequence[Any]) -> list[Answer | Later]:
+    def _decide_together(
+        self, work: UnitOfWork, batch: Sequence[Asked], ready: Sequence[Any]
+    ) -> list[Answer | DeferredAnswer]:
         """Answers of the first commands, as far as the store can do them by itself."""
         from tenure.engine.runtime import fast_path
 
@@ -194,18 +207,18 @@ class Engine:
         done = fast_path.answers(work, run)
         left = [asked.item.command for asked, answer in zip(batch, done, strict=False) if answer is None]
         if left:
-            work.tx.expect(lambda tx: read_holders(Work(tx, NO_CHANCE), left, fuses=True))
+            work.tx.expect(lambda tx: read_holders(UnitOfWork(tx, NO_RANDOM), left, fuses=True))
             read_holders(work, left, fuses=True)
-        answers: list[Answer | Later] = []
+        answers: list[Answer | DeferredAnswer] = []
         for asked, answer in zip(batch, done, strict=False):
-            if isinstance(answer, (Outcome, Later)):
+            if isinstance(answer, (Outcome, DeferredAnswer)):
                 answers.append(answer)
                 continue
             settle_overdue(work)
             answers.append(self._decide_one(work, asked.item, asked.principal) if answer is None else answer())
         return answers
 
-    def _decide_one(self, work: Work, item: inputs.Checked, principal: Principal) -> Answer | Later:
+    def _decide_one(self, work: UnitOfWork, item: inputs.Checked, principal: Principal) -> Answer | DeferredAnswer:
         work.be_alone()
         command = item.command
         work.begin_command(principal, command.trace_id)
@@ -227,7 +240,7 @@ class Engine:
         except Refused as refusal:
             work.undo_to(bookmark)
             return refusal.outcome
-        except Lacking as lacking:
+        except NeedsEvidence as lacking:
             work.undo_to(bookmark)
             return lacking  # type: ignore[return-value]  # it never gets out of the transaction as an answer
         except TenureError as error:
@@ -248,16 +261,16 @@ class Engine:
         answers = iter(told(self._previewed(good)))
         return [next(answers) if isinstance(c, Asked) else c for c in checked]
 
-    def _previewed(self, batch: Sequence[Asked]) -> list[Answer | Later]:
+    def _previewed(self, batch: Sequence[Asked]) -> list[Answer | DeferredAnswer]:
         known: dict[str, Finding] = {}
         for _ in range(ROUNDS):
             with self.reading(sorted({a.item.command.project for a in batch})) as work:
                 work.evidence = known
                 answers = self._decide(work, batch)
             try:
-                raise_lacking(answers)
+                raise_needs(answers)
                 return answers
-            except Lacking as lacking:
+            except NeedsEvidence as lacking:
                 known |= find_out(lacking.questions)
         raise Conflict("what is asked for changed while it was looked at; nothing was done")
 
@@ -266,14 +279,14 @@ class Engine:
     def transact(
         self,
         projects: Sequence[str],
-        decide: Callable[[Work], T],
+        decide: Callable[[UnitOfWork], T],
         *,
         claiming: Sequence[str] = (),
         settled: bool = True,
         tries: int = TRIES,
         ahead: Callable[[Transaction], object] | None = None,
         evidence: Evidence | None = None,
-        trial: Trial | None = None,
+        trial: Attempt | None = None,
         founding: bool = False,
     ) -> T:
         """Run `decide` in one write transaction, after settling what is due; run it again where rows changed.
@@ -309,11 +322,11 @@ class Engine:
                 return answer
             except _Copied:
                 self._enter_copy()
-            except Reach as more:
+            except NeedsMoreLocks as more:
                 locked = sorted({*locked, *more.projects})
                 if more.is_lasting:
                     self._reaching.update(projects)
-            except Lacking as lacking:
+            except NeedsEvidence as lacking:
                 rounds += 1
                 if rounds > ROUNDS:
                     raise Conflict("what is asked for changed while it was looked at; nothing was done") from None
@@ -324,12 +337,12 @@ class Engine:
                     raise
                 self._pause(0.001 * 2**tried * (0.5 + self.chance.fraction()))
 
-    def _begin(self, tx: Transaction) -> Work:
+    def _begin(self, tx: Transaction) -> UnitOfWork:
         """What a write transaction begins with, before anything is settled; who leads proves it here: see `Led`."""
         return self._work(tx)
 
-    def _work(self, tx: Transaction) -> Work:
-        work = Work(tx, self.chance)
+    def _work(self, tx: Transaction) -> UnitOfWork:
+        work = UnitOfWork(tx, self.chance)
         work.own = self.own
         return work
 
@@ -369,7 +382,7 @@ class Engine:
         return verify(self, with_replay=with_replay)
 
     @contextmanager
-    def reading(self, projects: Sequence[str] = (), *, follows: bool = False) -> Iterator[Work]:
+    def reading(self, projects: Sequence[str] = (), *, follows: bool = False) -> Iterator[UnitOfWork]:
         """Rows brought up to `now` for a look; nothing is written. `follows`: who asks goes on in the log from it."""
         self._enter_copy()
         with self.store.begin(self.tenant, write=False) as tx:
@@ -384,10 +397,10 @@ class _Copied(Exception):
     """The store is a copy that has no epoch of its own yet."""
 
 
-def _trials() -> Trials:
-    from tenure.engine.runtime.optimistic import Trials  # only a store that fuses needs them
+def _trials() -> Optimism:
+    from tenure.engine.runtime.optimistic import Optimism  # only a store that fuses needs them
 
-    return Trials()
+    return Optimism()
 
 
 def _check_bounds(batch: Sequence[Asked]) -> None:
@@ -404,10 +417,10 @@ def _asked_or_error(command: Command, principal: Principal) -> Asked | TenureErr
         return error
 
 
-def told(answers: Sequence[Answer | Later]) -> list[Answer]:
-    return [answer.tell() if isinstance(answer, Later) else answer for answer in answers]
+def told(answers: Sequence[Answer | DeferredAnswer]) -> list[Answer]:
+    return [answer.tell() if isinstance(answer, DeferredAnswer) else answer for answer in answers]
 
 
 def _claims(batch: Sequence[Asked]) -> Sequence[str]:
-    claiming = (commands.Claim, commands.ClaimNext)
+    claiming = (commands.ClaimTask, commands.ClaimNext)
     return sorted({a.item.command.project for a in batch if isinstance(a.item.command, claiming)})

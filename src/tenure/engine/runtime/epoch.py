@@ -14,7 +14,7 @@ from tenure.core.records import Reservation, Task
 from tenure.engine.duties.sweep import projects
 from tenure.engine.runtime.effects import release_reservations, spread
 from tenure.engine.runtime.settle import settle_once
-from tenure.engine.runtime.unit_of_work import Work
+from tenure.engine.runtime.unit_of_work import UnitOfWork
 
 if TYPE_CHECKING:
     from tenure.engine.runtime.engine import Engine
@@ -29,7 +29,7 @@ def begin_epoch(engine: Engine, why: str) -> str:
     return epoch
 
 
-def put_in_force(work: Work, why: str) -> str:
+def put_in_force(work: UnitOfWork, why: str) -> str:
     """A new epoch from this transaction on, with every live claim ended; the epoch's id."""
     epoch = work.chance.token(EPOCH_BYTES).hex()
     work.tx.set_epoch(epoch)

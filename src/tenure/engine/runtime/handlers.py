@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 from tenure.core import commands as c
 from tenure.core.outcomes import Outcome
-from tenure.engine.runtime.unit_of_work import Handlers, Work
+from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 
 THEMES: dict[str, tuple[type[c.Command], ...]] = {
-    "claim": (c.Claim, c.ClaimNext),
-    "holder_verbs": (c.Renew, c.Start, c.Progress, c.Checkpoint, c.Fail, c.Release, c.Ask),
+    "claim": (c.ClaimTask, c.ClaimNext),
+    "holder_verbs": (c.Renew, c.Start, c.Progress, c.SaveCheckpoint, c.Fail, c.Release, c.Ask),
     "submit": (c.Submit,),
     "validation": (c.TakeValidation, c.RenewValidation, c.Judge, c.Undecide, c.Approve, c.Reject),
-    "usage": (c.Usage,),
+    "usage": (c.ReportUsage,),
     "land": (c.Land,),
     "artifacts": (c.PutArtifact,),
     "graph": (c.Add, c.Link, c.Unlink, c.Publish, c.Spawn, c.Wait),
@@ -44,7 +44,7 @@ def is_known(kind: type[c.Command]) -> bool:
     return kind in _THEME_OF
 
 
-def handler_of(kind: type[c.Command]) -> Callable[[Work, c.Command], Outcome]:
+def handler_of(kind: type[c.Command]) -> Callable[[UnitOfWork, c.Command], Outcome]:
     """The function that decides commands of this kind."""
     if kind not in _LOADED:
         _LOADED.update(handlers_of(_THEME_OF[kind]))

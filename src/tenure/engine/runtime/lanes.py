@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from heapq import heapify, heappop, heapreplace, merge
 
-from tenure.core.priority import Lane, Place, parse_lane, place
+from tenure.core.priority import Lane, LanePosition, parse_lane, place
 from tenure.core.records import Brief, Task
-from tenure.engine.runtime.unit_of_work import Work
+from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.stores.port import Head
 
 LARGEST_PAGE = 256
@@ -16,11 +16,13 @@ LARGEST_PAGE = 256
 class LaneQueue:
     """The stored part of one lane, read page by page; rows that the batch has changed are dropped for good."""
 
-    def __init__(self, work: Work, project: str, name: str, heads: Sequence[Head], page: int, *, ahead: bool) -> None:
+    def __init__(
+        self, work: UnitOfWork, project: str, name: str, heads: Sequence[Head], page: int, *, ahead: bool
+    ) -> None:
         """`heads` are the lane's first; with `ahead` the tasks of each page are read with it."""
         self.work, self.project, self.name = work, project, name
         self.lane = parse_lane(name)
-        self.places: list[Place] = []
+        self.places: list[LanePosition] = []
         self._ahead = ahead
         self._page = page
         self._first = 0  # all before it are changed
@@ -60,10 +62,10 @@ class LaneQueue:
         if self._ahead:
             _read_offered(self.work, self.project, [head.id for head in found])
         aged = self.lane.boost * self.work.now
-        self.places += [Place(h.band, h.rank - aged, h.sequence, h.id, h.plain) for h in found]
+        self.places += [LanePosition(h.band, h.rank - aged, h.sequence, h.id, h.plain) for h in found]
 
 
-def _read_offered(work: Work, project: str, ids: list[str]) -> None:
+def _read_offered(work: UnitOfWork, project: str, ids: list[str]) -> None:
     """The tasks next in line, as many as the batch may take, with what is handed out along with them."""
     if work.expected_claims > 1:
         wanted = ids[: work.expected_claims]
@@ -71,7 +73,7 @@ def _read_offered(work: Work, project: str, ids: list[str]) -> None:
         work.get_many(Brief, project, wanted)
 
 
-def queues(work: Work, project: str, expected: int, *, ahead: bool) -> list[LaneQueue]:
+def queues(work: UnitOfWork, project: str, expected: int, *, ahead: bool) -> list[LaneQueue]:
     """The stored lanes of a project, of which about so many tasks will be taken."""
     depth = max(1, min(LARGEST_PAGE, expected // 4))
     heads = work.tx.lanes(project, depth)
@@ -82,7 +84,7 @@ def queues(work: Work, project: str, expected: int, *, ahead: bool) -> list[Lane
 class Lanes:
     """All lanes of one project, for as long as one transaction lasts."""
 
-    def __init__(self, work: Work, project: str, expected: int = 1) -> None:
+    def __init__(self, work: UnitOfWork, project: str, expected: int = 1) -> None:
         self.work, self.project = work, project
         self.stored = queues(work, project, expected, ahead=True)
 
@@ -94,7 +96,7 @@ class Lanes:
             if task is not None and task.lane is not None:
                 yield task
 
-    def _stored(self, fits: Callable[[Lane], bool]) -> Iterator[Place]:
+    def _stored(self, fits: Callable[[Lane], bool]) -> Iterator[LanePosition]:
         """One place of each lane in a heap: a lane is read on only when its turn has come."""
         heap = [
             (queue.places[at], at, queue)
@@ -111,7 +113,7 @@ class Lanes:
             else:
                 heapreplace(heap, (queue.places[following], following, queue))
 
-    def _entered(self, fits: Callable[[Lane], bool]) -> list[Place]:
+    def _entered(self, fits: Callable[[Lane], bool]) -> list[LanePosition]:
         """Tasks that the batch itself has made claimable."""
         return sorted(
             place(task, self.work.now)

@@ -7,24 +7,24 @@ from typing import NamedTuple, TypeVar
 
 from tenure.core.commands import Command
 from tenure.engine.runtime import fast_path
-from tenure.engine.runtime.unit_of_work import Alone, Tries
-from tenure.stores.fast_path import Unusual
+from tenure.engine.runtime.unit_of_work import NeedsExclusiveLock, Tries
+from tenure.stores.fast_path import NeedsSlowPath
 
 T = TypeVar("T")
 FROM = 8  # tasks of a batch that shares: where they are fewer it gains less than being run twice costs
 
 
-class Trial(NamedTuple):
+class Attempt(NamedTuple):
     """`shares`: beside others in its projects. `is_bold`: a verb that is all there is to do goes with the commit."""
 
     shares: bool = False
     is_bold: bool = False
 
 
-PLAIN = Trial()
+PLAIN = Attempt()
 
 
-class Trials:
+class Optimism:
     """Learns where it goes well: in a project with graphs, say, something has to be decided in every batch."""
 
     def __init__(self, least: int = FROM, first: int = 1) -> None:
@@ -36,28 +36,28 @@ class Trials:
         self._shared = Tries()  # by project
         self._bold = Tries(first)  # by project and kind of command
 
-    def run(self, batch: Sequence[Command], attempt: Callable[[Trial], T]) -> T:
+    def run(self, batch: Sequence[Command], attempt: Callable[[Attempt], T]) -> T:
         """What the attempt gives, which is made again, plainly, where something has to be decided after all."""
         trial = self._of(batch)
         if trial == PLAIN:
             return attempt(PLAIN)
         try:
             answer = attempt(trial)
-        except (Alone, Unusual):
+        except (NeedsExclusiveLock, NeedsSlowPath):
             self._note(trial, batch, went=False)
             return attempt(PLAIN)
         self._note(trial, batch, went=True)
         return answer
 
-    def _of(self, batch: Sequence[Command]) -> Trial:
+    def _of(self, batch: Sequence[Command]) -> Attempt:
         if not all(fast_path.is_hot(command) for command in batch):
             return PLAIN
         is_large = sum(getattr(command, "n", 1) for command in batch) >= self._least
         waits = [self._shared.is_to_wait(project) for project in _projects(batch)] if is_large else [True]
         kinds = _kinds(batch)
-        return Trial(not any(waits), len(kinds) == 1 and not self._bold.is_to_wait(*kinds))
+        return Attempt(not any(waits), len(kinds) == 1 and not self._bold.is_to_wait(*kinds))
 
-    def _note(self, trial: Trial, batch: Sequence[Command], *, went: bool) -> None:
+    def _note(self, trial: Attempt, batch: Sequence[Command], *, went: bool) -> None:
         for project in _projects(batch) if trial.shares else ():
             self._shared.note(project, went)
         for kind in _kinds(batch) if trial.is_bold else ():

@@ -12,14 +12,14 @@ from tenure.core.errors import InvalidInput
 from tenure.core.receipts import Receipt, parse_receipt
 from tenure.core.records import Agent, Archived, Claim, Project, Session, Task
 from tenure.engine.runtime.lanes import queues
-from tenure.engine.runtime.unit_of_work import NO_CHANCE, Work
+from tenure.engine.runtime.unit_of_work import NO_RANDOM, UnitOfWork
 from tenure.stores.fast_path import Asking
 from tenure.stores.port import Transaction
 
 _FUSED = (commands.Submit, commands.Renew)
 
 
-def read_ahead(work: Work, batch: Sequence[Command], *, fuses: bool = False) -> None:
+def read_ahead(work: UnitOfWork, batch: Sequence[Command], *, fuses: bool = False) -> None:
     """Everything below, for a batch of several; with `fuses` not what the store will look at by itself."""
     if fuses or len(batch) > 1:
         read_claimers(work, [command for command in batch if not (fuses and type(command) is commands.ClaimNext)])
@@ -30,7 +30,7 @@ def read_ahead(work: Work, batch: Sequence[Command], *, fuses: bool = False) -> 
 
 def expected(tx: Transaction, batch: Sequence[Command], *, fuses: bool) -> None:
     """What the batch is sure to ask, in the very words: a rehearsal on a transaction that only notes them."""
-    work = Work(tx, NO_CHANCE)
+    work = UnitOfWork(tx, NO_RANDOM)
     claims: dict[str, int] = {}
     for command in batch:
         claims.setdefault(command.project, 0)
@@ -57,7 +57,7 @@ def asking_of(run: Iterable[commands.ClaimNext]) -> dict[str, dict[int, Asking]]
     return found
 
 
-def read_makers(work: Work, batch: Iterable[Command]) -> None:
+def read_makers(work: UnitOfWork, batch: Iterable[Command]) -> None:
     """Which of the tasks that are to be made are there already."""
     keys: dict[str, list[str]] = {}
     for command in batch:
@@ -68,13 +68,13 @@ def read_makers(work: Work, batch: Iterable[Command]) -> None:
         work.learn_absent(Archived, project, "idempotency_key", wanted)
 
 
-def read_claimers(work: Work, batch: Iterable[Command]) -> None:
+def read_claimers(work: UnitOfWork, batch: Iterable[Command]) -> None:
     """The agents and sessions that want to claim, and which of them hold nothing and were offered nothing."""
     agents: dict[str, dict[str, None]] = {}
     sessions: dict[str, dict[str, None]] = {}
     requests: dict[str, list[str]] = {}
     for command in batch:
-        if isinstance(command, (commands.Claim, commands.ClaimNext)):
+        if isinstance(command, (commands.ClaimTask, commands.ClaimNext)):
             agents.setdefault(command.project, {})[command.agent] = None
             sessions.setdefault(command.project, {})[command.session] = None
             if command.request_id is not None:
@@ -89,7 +89,7 @@ def read_claimers(work: Work, batch: Iterable[Command]) -> None:
         work.learn_absent(Task, project, "session", names.keys())
 
 
-def read_holders(work: Work, batch: Iterable[Command], *, fuses: bool) -> None:
+def read_holders(work: UnitOfWork, batch: Iterable[Command], *, fuses: bool) -> None:
     """The tasks and claims of the receipts that are presented, and who holds them. What is no receipt is left alone."""
     presented: dict[str, dict[Receipt, None]] = {}
     for command in batch:

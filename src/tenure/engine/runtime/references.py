@@ -11,19 +11,19 @@ from tenure.core import ids
 from tenure.core.errors import Ambiguous, NotFound
 from tenure.core.filters import Prefix
 from tenure.core.records import Dag, Project, Task
-from tenure.engine.runtime.unit_of_work import Work
+from tenure.engine.runtime.unit_of_work import UnitOfWork
 
 SHORTEST_BEGINNING = 3
 
 
-def project_of(work: Work, name: str) -> Project:
+def project_of(work: UnitOfWork, name: str) -> Project:
     project = work.get(Project, name, name)
     if project is None:
         raise NotFound(f"no project {name[:80]!r} here", "init makes one; or name another")
     return project
 
 
-def task_named(work: Work, project: str, name: str) -> Task:
+def task_named(work: UnitOfWork, project: str, name: str) -> Task:
     """The one task of that name; NotFound or Ambiguous otherwise."""
     task = find_task(work, project, name)
     if task is None:
@@ -31,7 +31,7 @@ def task_named(work: Work, project: str, name: str) -> Task:
     return task
 
 
-def find_task(work: Work, project: str, name: str) -> Task | None:
+def find_task(work: UnitOfWork, project: str, name: str) -> Task | None:
     if name.startswith("task_"):
         task = work.get(Task, project, name)
         return task or _by_beginning(work, project, "id", name)
@@ -43,7 +43,7 @@ def find_task(work: Work, project: str, name: str) -> Task | None:
     return _by_beginning(work, project, "key", name)
 
 
-def task_by_ref(work: Work, project: str, ref: str) -> Task | None:
+def task_by_ref(work: UnitOfWork, project: str, ref: str) -> Task | None:
     found = work.find(Task, {"project": project, "ref": ref}, limit=1)
     if not found:
         # by its key, so that the archive needs no index for this: `A-001-slug`, `A-001-slug::2`, or without a slug
@@ -52,14 +52,14 @@ def task_by_ref(work: Work, project: str, ref: str) -> Task | None:
     return found[0] if found else None
 
 
-def tasks_by_idempotency(work: Work, project: str, keys: str | Prefix | tuple[str, ...]) -> list[Task]:
+def tasks_by_idempotency(work: UnitOfWork, project: str, keys: str | Prefix | tuple[str, ...]) -> list[Task]:
     """The tasks with that idempotency key, one of those, or one that begins so."""
     found = work.find(Task, {"project": project, "idempotency_key": keys})
     there = {task.id for task in found}
     return [*found, *(t for t in _archived(work, project, idempotency_key=keys) if t.id not in there)]
 
 
-def _archived(work: Work, project: str, **where: Any) -> list[Task]:
+def _archived(work: UnitOfWork, project: str, **where: Any) -> list[Task]:
     from tenure.engine.archive.recall import recall_by  # not before something is looked for in vain
 
     return recall_by(work, project, **where)
@@ -70,7 +70,7 @@ def _begins(task: Task, key: ids.Key) -> bool:
     return own is not None and own.slug.startswith(key.slug)
 
 
-def _by_beginning(work: Work, project: str, field: str, text: str) -> Task | None:
+def _by_beginning(work: UnitOfWork, project: str, field: str, text: str) -> Task | None:
     if len(text) < SHORTEST_BEGINNING or len(text) > 200:
         return None
     found = work.find(Task, {"project": project, field: Prefix(text)}, order=field, limit=4)
@@ -82,7 +82,7 @@ def _by_beginning(work: Work, project: str, field: str, text: str) -> Task | Non
     return found[0] if found else None
 
 
-def dag_named(work: Work, project: str, id: str) -> Dag:
+def dag_named(work: UnitOfWork, project: str, id: str) -> Dag:
     dag = work.get(Dag, project, id)
     if dag is None:
         raise NotFound(f"no dag {id[:80]!r} in project {project}")

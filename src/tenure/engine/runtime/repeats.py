@@ -26,21 +26,49 @@ from tenure.core.outcomes import Outcome
 from tenure.core.receipts import is_genuine, parse_receipt
 from tenure.core.records import Answered, Claim, Request, replace
 from tenure.engine.runtime.references import task_by_ref
-from tenure.engine.runtime.unit_of_work import Work
+from tenure.engine.runtime.unit_of_work import UnitOfWork
 
 KEPT = 24 * 3600 * 1_000_000
 MOST_ANSWERED = 16  # requests that a claim remembers
 LARGEST_ANSWERED = 32 * 1024  # bytes of their answers; the last one is always kept
 
 OF_CLAIMS = (
-    c.Start, c.Progress, c.Checkpoint, c.Usage, c.Land, c.PutArtifact, c.Submit, c.Fail, c.Release, c.Ask, c.Spawn,
-    c.Wait, c.Reserve,
-)  # fmt: skip
+    c.Start,
+    c.Progress,
+    c.SaveCheckpoint,
+    c.ReportUsage,
+    c.Land,
+    c.PutArtifact,
+    c.Submit,
+    c.Fail,
+    c.Release,
+    c.Ask,
+    c.Spawn,
+    c.Wait,
+    c.Reserve,
+)
 REMEMBER_THEMSELVES = (
-    *(kind for kind in OF_CLAIMS if kind is not c.Reserve), c.Claim, c.ClaimNext, c.Renew, c.Gone, c.Heartbeat, c.Lead,
-    c.StepDown, c.RenewReservation, c.CreateKey, c.RotateKey, c.RevokeKey, c.TakeValidation, c.RenewValidation, c.Judge,
-    c.Undecide, c.SetTrigger, c.RotateSecret, c.TryTrigger, c.Deliver,
-)  # fmt: skip
+    *(kind for kind in OF_CLAIMS if kind is not c.Reserve),
+    c.ClaimTask,
+    c.ClaimNext,
+    c.Renew,
+    c.Gone,
+    c.Heartbeat,
+    c.Lead,
+    c.StepDown,
+    c.RenewReservation,
+    c.CreateKey,
+    c.RotateKey,
+    c.RevokeKey,
+    c.TakeValidation,
+    c.RenewValidation,
+    c.Judge,
+    c.Undecide,
+    c.SetTrigger,
+    c.RotateSecret,
+    c.TryTrigger,
+    c.Deliver,
+)
 _OF_A_TASK = ("id", "key", "ref", "title", "state")  # what a repeat needs of each that was made
 
 
@@ -56,7 +84,7 @@ def check_same(kept: str | None, command: c.Command, owner: str, what: str = "co
         )
 
 
-def remembered(work: Work, item: Checked, principal: Principal) -> Outcome | None:
+def remembered(work: UnitOfWork, item: Checked, principal: Principal) -> Outcome | None:
     """The answer of the first time, if this request was answered before."""
     command = item.command
     if command.request_id is None:
@@ -78,7 +106,7 @@ def remembered(work: Work, item: Checked, principal: Principal) -> Outcome | Non
     return replace(outcome, again=True)
 
 
-def remember(work: Work, item: Checked, principal: Principal, outcome: Outcome, *, told: bool) -> None:
+def remember(work: UnitOfWork, item: Checked, principal: Principal, outcome: Outcome, *, told: bool) -> None:
     """Keep the answer of a command that had an effect. `told`: it has appended an event."""
     command = item.command
     if command.request_id is None or outcome.again:
@@ -114,7 +142,7 @@ def _row_id(item: Checked, principal: Principal) -> str:
 # --- with the claim -----------------------------------------------------------------------------------------
 
 
-def _claim_of(work: Work, command: c.Command) -> Claim | None:
+def _claim_of(work: UnitOfWork, command: c.Command) -> Claim | None:
     """The claim whose genuine receipt the command presents, whatever has become of it since."""
     if not isinstance(command, OF_CLAIMS) or command.receipt is None:
         return None
@@ -127,7 +155,7 @@ def _claim_of(work: Work, command: c.Command) -> Claim | None:
     return claim if is_genuine(receipt, claim) else None
 
 
-def _answered_before(work: Work, claim: Claim, command: c.Command) -> Outcome | None:
+def _answered_before(work: UnitOfWork, claim: Claim, command: c.Command) -> Outcome | None:
     of_submit = isinstance(command, c.Submit)
     # An accepted result is known by its own row, on the short way too: of a submission only refusals stand here.
     found = next(

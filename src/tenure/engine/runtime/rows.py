@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from tenure.core.filters import Where, matches, sums_of
 from tenure.core.receipts import Receipt
 from tenure.core.records import Row, Task
-from tenure.stores.fast_path import Fused
+from tenure.stores.fast_path import FastPath
 from tenure.stores.port import Transaction
 
 R = TypeVar("R", bound=Row)
@@ -129,7 +129,7 @@ class Rows:
 
     def learn_holders(self, project: str, receipts: Collection[Receipt]) -> None:
         """As the store has them: the tasks that receipts name, their claims, and who holds them."""
-        tx: Fused = self.tx  # type: ignore[assignment]  # the store declares it
+        tx: FastPath = self.tx  # type: ignore[assignment]  # the store declares it
         found = tx.holders(project, [(receipt.name, receipt.generation) for receipt in receipts])
         told = self._told.setdefault((Task, project, "ref"), {})
         told.update({receipt.name: [] for receipt in receipts} | {task.ref: [task] for task in found.tasks})

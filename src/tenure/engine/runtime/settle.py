@@ -10,7 +10,7 @@ from tenure.core import claims, settle
 from tenure.core.commands import Principal
 from tenure.core.records import Brief, Claim, Task
 from tenure.engine.runtime.effects import spread
-from tenure.engine.runtime.unit_of_work import OUR_FAULTS, Work
+from tenure.engine.runtime.unit_of_work import OUR_FAULTS, UnitOfWork
 
 PAGE = 500  # rows a transaction; more are settled in transactions of their own, before
 
@@ -30,7 +30,7 @@ class Report:
         self.failed |= other.failed
 
 
-def settle_due(work: Work, projects: Iterable[str], report: Report, limit: int | None = None) -> None:
+def settle_due(work: UnitOfWork, projects: Iterable[str], report: Report, limit: int | None = None) -> None:
     """Settle all that is due in these projects, or at most `limit` things (`report.more` then says that more wait).
 
     An error on one row is kept apart: the row stays as it is, the rest goes on.
@@ -53,7 +53,7 @@ class _Queue:
     One thing at a time: a row's second due thing may come after another row's first, and both may touch a third.
     """
 
-    def __init__(self, work: Work, project: str) -> None:
+    def __init__(self, work: UnitOfWork, project: str) -> None:
         self.work, self.project = work, project
         self.heap: list[tuple[int, str]] = []
         self.seen: set[str] = set()
@@ -86,7 +86,7 @@ class _Queue:
             heapq.heappush(self.heap, (task.due_at, task.id))
 
 
-def settle_overdue(work: Work) -> None:
+def settle_overdue(work: UnitOfWork) -> None:
     """What an earlier command of the batch left due at this very `now`: one by one it would have been settled."""
     if not work.overdue:
         return
@@ -104,7 +104,7 @@ def settle_overdue(work: Work) -> None:
             settle_apart(work, project, id, report)
 
 
-def settle_apart(work: Work, project: str, id: str, report: Report) -> None:
+def settle_apart(work: UnitOfWork, project: str, id: str, report: Report) -> None:
     """Settle one thing of one row, with all that follows from it for others."""
     bookmark = work.bookmark()
     try:
@@ -120,7 +120,7 @@ def settle_apart(work: Work, project: str, id: str, report: Report) -> None:
         work.instant = work.now
 
 
-def settle_once(work: Work, task: Task) -> Task | None:
+def settle_once(work: UnitOfWork, task: Task) -> Task | None:
     """The row after the earliest thing that is due on it, with `work.instant` at that moment; None without any."""
     claim = brief = None
     if settle.needs_claim(task):

@@ -23,7 +23,7 @@ from tenure.core.queries import Query
 from tenure.core.records import KINDS, Row, Task, replace
 from tenure.core.settle import stamp
 from tenure.engine.checks.evidence import Evidence
-from tenure.engine.models.user_tables import Own
+from tenure.engine.models.user_tables import UserTables
 from tenure.engine.runtime.rows import UNREAD, Key, Rows
 from tenure.stores.port import Change, Transaction
 
@@ -31,7 +31,7 @@ R = TypeVar("R", bound=Row)
 Patch = tuple[tuple[str, str, dict[str, Any] | None], ...]  # as in Event
 
 
-class Chance(Protocol):
+class Random(Protocol):
     """Where randomness comes from; handed in, so that a history can be run again."""
 
     def token(self, size: int) -> bytes:
@@ -41,7 +41,7 @@ class Chance(Protocol):
         """A number in [0, 1)."""
 
 
-class _NoChance:
+class _NoRandom:
     def token(self, size: int) -> bytes:
         raise Bug("a rehearsal makes nothing")
 
@@ -49,7 +49,7 @@ class _NoChance:
         raise Bug("a rehearsal makes nothing")
 
 
-NO_CHANCE = _NoChance()
+NO_RANDOM = _NoRandom()
 
 
 class Tries:
@@ -86,8 +86,8 @@ class FusedTries(Tries):
         self.knows_askers = False
 
 
-class Work(Rows):
-    def __init__(self, tx: Transaction, chance: Chance) -> None:
+class UnitOfWork(Rows):
+    def __init__(self, tx: Transaction, chance: Random) -> None:
         super().__init__(tx)
         self.chance = chance
         self.now = tx.now
@@ -104,7 +104,7 @@ class Work(Rows):
         self.lanes: dict[str, Any] = {}  # project → what lanes.py has read of it
         self.expected_claims = 1  # how many the batch may take: the size of a first page
         self.fused = FusedTries()
-        self.own = Own()  # a user's own tables, as the engine was told
+        self.own = UserTables()  # a user's own tables, as the engine was told
         self.lane_entries: dict[tuple[str, str], dict[str, Task]] = {}  # changed tasks that are claimable now
         self.dropped: list[tuple[str, Collection[str]]] = []  # project and tasks whose events go at the end
         self.locked: frozenset[str] | None = None  # projects that it may write to; None: it was not said
@@ -142,7 +142,7 @@ class Work(Rows):
         `lasting`: the next transactions of this project will want the same.
         """
         if self.locked is not None and not self.locked.issuperset(projects):
-            raise Reach(projects, is_lasting=lasting)
+            raise NeedsMoreLocks(projects, is_lasting=lasting)
 
     # --- changing ---
 
@@ -161,7 +161,7 @@ class Work(Rows):
     def be_alone(self) -> None:
         """What follows must be decided of rows that nobody else writes; raises Alone where the transaction shares."""
         if self.shares:
-            raise Alone
+            raise NeedsExclusiveLock
 
     def _set(self, key: Key, row: Row | None) -> None:
         self.be_alone()
@@ -372,11 +372,11 @@ class Refused(Exception):
         self.outcome = outcome
 
 
-class Alone(Exception):
+class NeedsExclusiveLock(Exception):
     """Ends a transaction that shares its projects and must not: nothing is kept of it, and it is run again alone."""
 
 
-class Reach(Exception):
+class NeedsMoreLocks(Exception):
     """Ends a transaction that must write to more projects than it has locked: it is run again with all of them.
 
     Taking a lock on the way would take it in another order than others do, and wait for them while they wait for us.
@@ -387,15 +387,15 @@ class Reach(Exception):
         self.projects, self.is_lasting = projects, is_lasting
 
 
-class Later(NamedTuple):
+class DeferredAnswer(NamedTuple):
     """An outcome that is made once the transaction has ended: nobody has to wait for its making."""
 
     tell: Callable[[], Outcome]
 
 
-class Unfinished(Later):
+class Unfinished(DeferredAnswer):
     """What the command did so far is kept, and it is to be run again; the outcome is what it could say by then."""
 
 
-Handlers = dict[type[Command], Callable[[Work, Any], Outcome]]
+Handlers = dict[type[Command], Callable[[UnitOfWork, Any], Outcome]]
 Reads = dict[type[Query], Callable[..., Any]]

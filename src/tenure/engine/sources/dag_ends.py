@@ -8,10 +8,10 @@ from typing import Any
 from tenure.core import inputs
 from tenure.core.commands import Template
 from tenure.core.records import Dag, Project, replace
-from tenure.engine.runtime.unit_of_work import Work
+from tenure.engine.runtime.unit_of_work import UnitOfWork
 
 
-def checked(work: Work, project: Project, on_end: Mapping[str, Template]) -> dict[str, Any]:
+def checked(work: UnitOfWork, project: Project, on_end: Mapping[str, Template]) -> dict[str, Any]:
     """As the dag keeps them, each tried once; from here on the project's log is read for them."""
     from tenure.core.templates import check_template, stored  # here: few plans have any
     from tenure.core.triggers import DAG_ENDS
@@ -25,7 +25,7 @@ def checked(work: Work, project: Project, on_end: Mapping[str, Template]) -> dic
     return {status: stored(template) for status, template in on_end.items()}
 
 
-def changed(work: Work, dag: Dag, on_end: dict[str, Any]) -> Dag:
+def changed(work: UnitOfWork, dag: Dag, on_end: dict[str, Any]) -> Dag:
     """The dag with what its plan says now."""
     if dag.on_end == on_end:
         return dag

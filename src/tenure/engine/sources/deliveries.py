@@ -18,7 +18,7 @@ from tenure.core.outcomes import Outcome
 from tenure.core.records import Project, Trigger
 from tenure.core.signatures import Delivery
 from tenure.engine.runtime.references import tasks_by_idempotency
-from tenure.engine.runtime.unit_of_work import Handlers, Work
+from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 from tenure.engine.sources.template_tasks import Cause
 from tenure.engine.sources.trigger_duty import fire, hold_back
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tenure.engine.runtime.engine import Engine
 
 
-def deliver(work: Work, cmd: commands.Deliver) -> Outcome:
+def deliver(work: UnitOfWork, cmd: commands.Deliver) -> Outcome:
     """Make what the delivery asks for, once for each delivery's name."""
     if len(cmd.body) > signatures.LARGEST_BODY:
         raise TooLarge(f"a body of {len(cmd.body)} bytes; at most {signatures.LARGEST_BODY}")

@@ -8,7 +8,7 @@ from typing import Any
 from tenure.core import triggers as rule
 from tenure.core.events import Event
 from tenure.core.records import Brief, Dag, Task
-from tenure.engine.runtime.unit_of_work import Work
+from tenure.engine.runtime.unit_of_work import UnitOfWork
 
 _TOLD = (
     "id", "kind", "level", "project", "task", "key", "track", "generation", "agent", "session", "user",
@@ -16,7 +16,7 @@ _TOLD = (
 )  # fmt: skip
 
 
-def values_of(work: Work, event: Event) -> dict[str, Any]:
+def values_of(work: UnitOfWork, event: Event) -> dict[str, Any]:
     """`event`, and the `task` or `dag` that it is about as they are now."""
     values: dict[str, Any] = {"event": event_values(event)}
     task = _task(work, event)
@@ -42,7 +42,7 @@ def event_values(event: Event) -> dict[str, Any]:
     return {name: getattr(event, name) for name in _TOLD} | {"time": f"{time:%Y-%m-%dT%H:%M:%SZ}"}
 
 
-def depth_of(work: Work, event: Event) -> int:
+def depth_of(work: UnitOfWork, event: Event) -> int:
     """How many triggers, one after the other, led to what the event is about."""
     task = _task(work, event)
     dag = _dag(work, event)
@@ -55,10 +55,10 @@ def depth_of(work: Work, event: Event) -> int:
     return rule.depth_in(brief.metadata) if brief is not None else 0
 
 
-def _task(work: Work, event: Event) -> Task | None:
+def _task(work: UnitOfWork, event: Event) -> Task | None:
     return work.get(Task, event.project, event.task) if event.task is not None else None
 
 
-def _dag(work: Work, event: Event) -> Dag | None:
+def _dag(work: UnitOfWork, event: Event) -> Dag | None:
     id = event.details.get("dag") if event.kind.startswith("dag.") else None
     return work.get(Dag, event.project, id) if isinstance(id, str) else None

@@ -20,7 +20,7 @@ from tenure.core.outcomes import Outcome
 from tenure.core.records import Project, Task, Track, Watch, replace
 from tenure.engine.runtime.references import project_of, tasks_by_idempotency
 from tenure.engine.runtime.settle import Report
-from tenure.engine.runtime.unit_of_work import Handlers, Reads, Work
+from tenure.engine.runtime.unit_of_work import Handlers, Reads, UnitOfWork
 from tenure.engine.verbs.create import Builder
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _LOST = {"task.lease_expired": "lease_expired", "task.process_gone": "lease_expi
 _ENDS = ("task.completed", "task.failed", *_LOST)
 
 
-def set_watch(work: Work, cmd: commands.SetWatch) -> Outcome:
+def set_watch(work: UnitOfWork, cmd: commands.SetWatch) -> Outcome:
     project = project_of(work, cmd.project)
     watch = None if cmd.watch is None else failure_watch.check_watch(cmd.watch)
     if watch is not None and watch.track is not None and work.get(Track, cmd.project, watch.track) is None:
@@ -61,7 +61,7 @@ def look_out(engine: Engine, project: str) -> Report:
         if not _suspects(work, project):
             return report
 
-    def decide(work: Work) -> None:
+    def decide(work: UnitOfWork) -> None:
         settings = project_of(work, project)
         already = len(work.events)
         for subject in _suspects(work, project)[:MOST_AT_ONCE]:
@@ -77,7 +77,7 @@ def look_out(engine: Engine, project: str) -> Report:
     return report
 
 
-def _suspects(work: Work, project: str) -> list[Subject]:
+def _suspects(work: UnitOfWork, project: str) -> list[Subject]:
     """Subjects of which too much fails, and about which nobody was asked yet."""
     settings = work.get(Project, project, project)
     if settings is None or settings.watch is None:
@@ -96,7 +96,7 @@ def _suspects(work: Work, project: str) -> list[Subject]:
     ]
 
 
-def _asked(work: Work, project: str) -> dict[str, Task]:
+def _asked(work: UnitOfWork, project: str) -> dict[str, Task]:
     """The last task about each subject."""
     tasks = tasks_by_idempotency(work, project, Prefix(failure_watch.CREATED_BY))
     last: dict[str, Task] = {}
@@ -110,7 +110,7 @@ def _is_open(task: Task | None) -> bool:
     return task is not None and task.state not in lifecycle.FINISHED
 
 
-def _attempts(work: Work, project: str, watch: Watch) -> list[Attempt]:
+def _attempts(work: UnitOfWork, project: str, watch: Watch) -> list[Attempt]:
     """The attempts that ended in the window, oldest first; its own tasks' are not among them."""
     last = work.tx.events({"project": project}, limit=1, last=True)
     floor = max(0, last[0].sequence - MOST_WALKED) if last else 0
@@ -139,7 +139,7 @@ def _told(events: Iterable[Event], tasks: dict[str, Task], roots: dict[str, Task
 # --- looks --------------------------------------------------------------------------------------------------
 
 
-def watched(work: Work, project: str) -> WatchedView:
+def watched(work: UnitOfWork, project: str) -> WatchedView:
     """What it goes by, and how much fails of what; where it is off, as it would be with its defaults."""
     settings = project_of(work, project)
     watch = settings.watch or Watch()

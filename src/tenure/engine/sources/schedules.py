@@ -20,10 +20,10 @@ from tenure.core.outcomes import Outcome
 from tenure.core.records import Project, Schedule, replace
 from tenure.engine.runtime.references import project_of
 from tenure.engine.runtime.settle import Report
-from tenure.engine.runtime.unit_of_work import OUR_FAULTS, Handlers, Reads, Work
+from tenure.engine.runtime.unit_of_work import OUR_FAULTS, Handlers, Reads, UnitOfWork
 from tenure.engine.sources.template_tasks import (
     Cause,
-    Made,
+    Produced,
     attempt,
     produce,
     projects_here,
@@ -49,7 +49,7 @@ TASKS_A_TURN = 200  # of one schedule in one transaction: more ticks than that a
 # --- commands -----------------------------------------------------------------------------------------------
 
 
-def set_schedule(work: Work, cmd: commands.SetSchedule) -> Outcome:
+def set_schedule(work: UnitOfWork, cmd: commands.SetSchedule) -> Outcome:
     project = project_of(work, cmd.project)
     name = check_source_name(cmd.schedule, "schedule")
     rule.check_schedule(cmd.cron, cmd.zone)
@@ -76,7 +76,7 @@ def set_schedule(work: Work, cmd: commands.SetSchedule) -> Outcome:
     return _kept(work, "schedule.set", replace(wanted, changed_at=work.now), "UPDATED" if before else "CREATED")
 
 
-def pause_schedule(work: Work, cmd: commands.PauseSchedule) -> Outcome:
+def pause_schedule(work: UnitOfWork, cmd: commands.PauseSchedule) -> Outcome:
     row = named(work, cmd.project, cmd.schedule)
     reason = inputs.check_text(cmd.reason, "reason", 1000) or f"paused by {work.principal.name}"
     if not row.enabled:
@@ -84,7 +84,7 @@ def pause_schedule(work: Work, cmd: commands.PauseSchedule) -> Outcome:
     return _kept(work, "schedule.paused", replace(row, enabled=False, next_at=None, reason=reason))
 
 
-def resume_schedule(work: Work, cmd: commands.ResumeSchedule) -> Outcome:
+def resume_schedule(work: UnitOfWork, cmd: commands.ResumeSchedule) -> Outcome:
     row = named(work, cmd.project, cmd.schedule)
     if row.enabled:
         return Outcome(outcome="UNCHANGED", schedule=view(work, row))
@@ -92,13 +92,13 @@ def resume_schedule(work: Work, cmd: commands.ResumeSchedule) -> Outcome:
     return _kept(work, "schedule.resumed", replace(row, enabled=True, next_at=at, reason=None))
 
 
-def remove_schedule(work: Work, cmd: commands.RemoveSchedule) -> Outcome:
+def remove_schedule(work: UnitOfWork, cmd: commands.RemoveSchedule) -> Outcome:
     row = named(work, cmd.project, cmd.schedule)
     work.record("schedule.removed", project=row.project, removed=[row], details={"schedule": row.id})
     return Outcome(outcome="UPDATED", command_id=work.command_id, message=f"schedule {row.id} is gone")
 
 
-def run_schedule(work: Work, cmd: commands.RunSchedule) -> Outcome:
+def run_schedule(work: UnitOfWork, cmd: commands.RunSchedule) -> Outcome:
     """Its tasks now, for whoever asks; the ticks go on as they were."""
     row = named(work, cmd.project, cmd.schedule)
     template = template_of(row.template)
@@ -111,7 +111,7 @@ def run_schedule(work: Work, cmd: commands.RunSchedule) -> Outcome:
     )  # fmt: skip
 
 
-def named(work: Work, project: str, name: str) -> Schedule:
+def named(work: UnitOfWork, project: str, name: str) -> Schedule:
     project_of(work, project)
     row = work.get(Schedule, project, name) if len(name) <= LONGEST_NAME else None
     if row is None:
@@ -135,7 +135,7 @@ def _next(cron: str, zone: str, after: int) -> int:
     return at
 
 
-def _kept(work: Work, kind: str, row: Schedule, outcome: str = "UPDATED") -> Outcome:
+def _kept(work: UnitOfWork, kind: str, row: Schedule, outcome: str = "UPDATED") -> Outcome:
     _record(work, kind, row)
     return Outcome(outcome=outcome, command_id=work.command_id, schedule=view(work, row))
 
@@ -158,7 +158,7 @@ def fire(engine: Engine, project: str) -> Report:
     """Deal with every tick that is due in the project."""
     report = Report()
 
-    def decide(work: Work) -> int:
+    def decide(work: UnitOfWork) -> int:
         settings = work.get(Project, project, project)
         where = {"project": project, "next_at": Range(high=work.now + 1)}
         due = work.find(Schedule, where, order="next_at", limit=A_PAGE) if settings else []
@@ -175,7 +175,7 @@ def fire(engine: Engine, project: str) -> Report:
     return report
 
 
-def _fire_apart(work: Work, project: Project, row: Schedule) -> None:
+def _fire_apart(work: UnitOfWork, project: Project, row: Schedule) -> None:
     """A schedule that cannot be dealt with is paused, loudly: no other has to wait for it.
 
     As where this host does not know the zone.
@@ -191,7 +191,7 @@ def _fire_apart(work: Work, project: Project, row: Schedule) -> None:
         _record(work, "schedule.paused", replace(row, enabled=False, next_at=None, reason=why), "error", message=why)
 
 
-def _fire(work: Work, project: Project, row: Schedule) -> None:
+def _fire(work: UnitOfWork, project: Project, row: Schedule) -> None:
     """One schedule's ticks up to now, or as many as go into one transaction; its next tick lies behind them."""
     assert row.next_at is not None
     due = rule.due_ticks(row.cron, row.zone, since=row.next_at - 1, now=work.now, misfire=row.misfire)
@@ -216,7 +216,7 @@ def _fire(work: Work, project: Project, row: Schedule) -> None:
             _record(work, "schedule.fired", row, **_told(made), tick=tick)
 
 
-def _record(work: Work, kind: str, row: Schedule, level: str = "info", message: str = "", **details: Any) -> None:
+def _record(work: UnitOfWork, kind: str, row: Schedule, level: str = "info", message: str = "", **details: Any) -> None:
     told = {"schedule": row.id, "next_at": row.next_at, **details}
     work.record(kind, row, project=row.project, level=level, message=message, details=told)
 
@@ -240,19 +240,19 @@ def _values(name: str, tick: int, zone: str) -> dict[str, Any]:
     return {"schedule": {"name": name}, "tick": spelled}
 
 
-def _told(made: Made) -> dict[str, Any]:
+def _told(made: Produced) -> dict[str, Any]:
     return {"made": made.name, "tasks": len(made.tasks), **({"again": True} if made.again else {})}
 
 
 # --- looks --------------------------------------------------------------------------------------------------
 
 
-def schedules(work: Work, project: str) -> list[ScheduleView]:
+def schedules(work: UnitOfWork, project: str) -> list[ScheduleView]:
     project_of(work, project)
     return [view(work, row) for row in work.find(Schedule, {"project": project}, limit=MOST)]
 
 
-def schedule(work: Work, project: str, name: str, *, ticks: int = 5) -> ScheduleInFull:
+def schedule(work: UnitOfWork, project: str, name: str, *, ticks: int = 5) -> ScheduleInFull:
     row = named(work, project, name)
     count = inputs.check_limit(ticks, MOST_TICKS)
     coming: list[Any] = []
@@ -266,7 +266,7 @@ def schedule(work: Work, project: str, name: str, *, ticks: int = 5) -> Schedule
     return {**view(work, row), "template": row.template, "ticks": coming}
 
 
-def view(work: Work, row: Schedule) -> ScheduleView:
+def view(work: UnitOfWork, row: Schedule) -> ScheduleView:
     return {
         "name": row.id, "cron": row.cron, "zone": row.zone, "misfire": row.misfire, "enabled": row.enabled,
         "reason": row.reason, "title": row.template["tasks"][0]["title"], "tasks": len(row.template["tasks"]),
@@ -286,4 +286,4 @@ HANDLERS: Handlers = {
 }
 
 
-READS: Reads = {q.Schedules: schedules, q.Schedule: schedule}
+READS: Reads = {q.Schedules: schedules, q.ShowSchedule: schedule}

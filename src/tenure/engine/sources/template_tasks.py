@@ -17,7 +17,7 @@ from tenure.core.records import Dag, Project, Task, replace
 from tenure.engine.reads import task_view
 from tenure.engine.runtime.effects import brief_of
 from tenure.engine.runtime.references import tasks_by_idempotency
-from tenure.engine.runtime.unit_of_work import OUR_FAULTS, Refused, Work
+from tenure.engine.runtime.unit_of_work import OUR_FAULTS, Refused, UnitOfWork
 from tenure.engine.verbs.create import Builder
 from tenure.stores.port import Transaction
 
@@ -38,7 +38,7 @@ class Cause(NamedTuple):
     metadata: Mapping[str, Any]
 
 
-class Made(NamedTuple):
+class Produced(NamedTuple):
     tasks: list[Task]
     dag: str | None
     again: bool = False  # it was there already
@@ -58,12 +58,12 @@ def template_of(stored: Mapping[str, Any]) -> Template:
     return converted(stored, Template)
 
 
-def produce(work: Work, project: Project, template: Template, cause: Cause) -> Made:
+def produce(work: UnitOfWork, project: Project, template: Template, cause: Cause) -> Produced:
     """The tasks of the template, all of them or an error."""
     if cause.key is not None:
         there = tasks_by_idempotency(work, project.id, _key(cause.key, 0))
         if there:
-            return Made(there, there[0].dag if len(template.tasks) > 1 else None, again=True)
+            return Produced(there, there[0].dag if len(template.tasks) > 1 else None, again=True)
     filled = templates.filled(template, cause.values, cause.at)
     wanted = tuple(
         replace(
@@ -80,11 +80,11 @@ def produce(work: Work, project: Project, template: Template, cause: Cause) -> M
         )  # fmt: skip
         work.record("dag.created", dag, project=project.id, details={"dag": dag.id, "title": dag.title, "plan": None})
     tasks = Builder(work, project, cause.by).build(wanted, dag=dag)
-    return Made(tasks, dag.id if dag else None)
+    return Produced(tasks, dag.id if dag else None)
 
 
 def rehearse(
-    work: Work, project: Project, template: Template, values: Mapping[str, Any], show: Callable[[Made], T]
+    work: UnitOfWork, project: Project, template: Template, values: Mapping[str, Any], show: Callable[[Produced], T]
 ) -> T:
     """What `show` says of what would be made now; raises what would be wrong with it. Everything is taken back."""
     bookmark = work.bookmark()
@@ -94,11 +94,11 @@ def rehearse(
         work.undo_to(bookmark)
 
 
-def shown(work: Work, made: Made) -> tuple[Mapping[str, Any], ...]:
+def shown(work: UnitOfWork, made: Produced) -> tuple[Mapping[str, Any], ...]:
     return tuple(task_view.task_view(work, task, brief_of(work, task)) for task in made.tasks)
 
 
-def attempt(work: Work, project: Project, template: Template, cause: Cause) -> Made | str:
+def attempt(work: UnitOfWork, project: Project, template: Template, cause: Cause) -> Produced | str:
     """What was made, or why it could not be; then nothing of it is left."""
     bookmark = work.bookmark()
     try:

@@ -18,9 +18,9 @@ from tenure.core.commands import Principal
 from tenure.core.events import Event
 from tenure.core.records import Cursor, Dag, Project, Trigger, replace
 from tenure.engine.runtime.settle import Report
-from tenure.engine.runtime.unit_of_work import Work
+from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.engine.sources.event_values import depth_of, event_values, values_of
-from tenure.engine.sources.template_tasks import Cause, Made, attempt, projects_here, template_of
+from tenure.engine.sources.template_tasks import Cause, Produced, attempt, projects_here, template_of
 from tenure.engine.sources.triggers import MOST, READER
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def hear(engine: Engine, project: str) -> Report:
     """Read what is new, a page a transaction, and make what it asks for."""
     report = Report()
 
-    def decide(work: Work) -> bool:
+    def decide(work: UnitOfWork) -> bool:
         settings, cursor = work.get(Project, project, project), work.get(Cursor, project, READER)
         if settings is None or cursor is None:
             return False
@@ -64,7 +64,7 @@ def hear(engine: Engine, project: str) -> Report:
     return report
 
 
-def _hear(work: Work, project: Project, events: Sequence[Event]) -> int:
+def _hear(work: UnitOfWork, project: Project, events: Sequence[Event]) -> int:
     """How many of them were dealt with, which is all unless they make very much."""
     enabled = {"project": project.id, "enabled": True}
     ours = {row.id: rule.kinds_of(row.kind) for row in work.find(Trigger, enabled, limit=MOST) if row.signature is None}
@@ -78,7 +78,7 @@ def _hear(work: Work, project: Project, events: Sequence[Event]) -> int:
     return len(events)
 
 
-def _ask(work: Work, project: Project, name: str, event: Event) -> bool:
+def _ask(work: UnitOfWork, project: Project, name: str, event: Event) -> bool:
     """Whether the trigger took the event up."""
     row = work.get(Trigger, project.id, name)
     if row is None or event.sequence <= row.behind:
@@ -101,7 +101,7 @@ def _ask(work: Work, project: Project, name: str, event: Event) -> bool:
     return True
 
 
-def fire(work: Work, project: Project, row: Trigger, cause: Cause, **details: Any) -> Made | str:
+def fire(work: UnitOfWork, project: Project, row: Trigger, cause: Cause, **details: Any) -> Produced | str:
     """Make what the trigger's template asks for, and tell of it; or why it could not be."""
     made = attempt(work, project, template_of(row.template), cause)
     if isinstance(made, str):
@@ -116,7 +116,7 @@ def fire(work: Work, project: Project, row: Trigger, cause: Cause, **details: An
     return made
 
 
-def hold_back(work: Work, row: Trigger, why: str) -> None:
+def hold_back(work: UnitOfWork, row: Trigger, why: str) -> None:
     """Count what it did not do; told once an hour, so that a loop does not fill the log either."""
     row = replace(row, held_back=row.held_back + 1)
     if row.told_at is not None and work.now < row.told_at + rule.HOUR:
@@ -126,7 +126,7 @@ def hold_back(work: Work, row: Trigger, why: str) -> None:
                 message=why, details={"trigger": row.id})  # fmt: skip
 
 
-def _end_of_dag(work: Work, project: Project, event: Event) -> bool:
+def _end_of_dag(work: UnitOfWork, project: Project, event: Event) -> bool:
     status = rule.DAG_ENDS.get(event.kind)
     dag = work.get(Dag, project.id, str(event.details.get("dag"))) if status is not None else None
     template = dag.on_end.get(status or "") if dag is not None else None

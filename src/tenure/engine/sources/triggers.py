@@ -15,7 +15,7 @@ from tenure.core.outcomes import Outcome
 from tenure.core.records import Cursor, Trigger, replace
 from tenure.engine.runtime.references import project_of
 from tenure.engine.runtime.repeats import check_same
-from tenure.engine.runtime.unit_of_work import Handlers, Reads, Work
+from tenure.engine.runtime.unit_of_work import Handlers, Reads, UnitOfWork
 from tenure.engine.sources.event_values import values_of
 from tenure.engine.sources.schedules import check_source_name
 from tenure.engine.sources.template_tasks import rehearse, shown, template_of
@@ -33,7 +33,7 @@ HINT = "keep it now: it is not shown again"
 # --- commands -----------------------------------------------------------------------------------------------
 
 
-def set_trigger(work: Work, cmd: commands.SetTrigger) -> Outcome:
+def set_trigger(work: UnitOfWork, cmd: commands.SetTrigger) -> Outcome:
     project = project_of(work, cmd.project)
     name = check_source_name(cmd.trigger, "trigger")
     rule.check_kind(cmd.on)
@@ -73,7 +73,7 @@ def _form(cmd: commands.SetTrigger) -> str | None:
 
 
 def _with_secret(
-    work: Work, cmd: commands.SetTrigger, before: Trigger | None, row: Trigger
+    work: UnitOfWork, cmd: commands.SetTrigger, before: Trigger | None, row: Trigger
 ) -> tuple[Trigger, str | None]:
     """The trigger with its key, and the secret to show: a new one, or what this very request was shown before."""
     if row.signature is None:
@@ -86,7 +86,7 @@ def _with_secret(
 
 
 def _keyed(
-    work: Work, cmd: commands.SetTrigger | commands.RotateSecret, row: Trigger, given: str | None
+    work: UnitOfWork, cmd: commands.SetTrigger | commands.RotateSecret, row: Trigger, given: str | None
 ) -> tuple[Trigger, str]:
     form = row.signature or signatures.STANDARD
     key = (
@@ -99,7 +99,7 @@ def _keyed(
     return row, signatures.spelled(form, key)
 
 
-def _is_repeat(work: Work, row: Trigger, cmd: commands.SetTrigger | commands.RotateSecret) -> bool:
+def _is_repeat(work: UnitOfWork, row: Trigger, cmd: commands.SetTrigger | commands.RotateSecret) -> bool:
     """Whether this request has made the secret already: then it gets the same."""
     if cmd.request_id is None or row.request_id != cmd.request_id:
         return False
@@ -107,7 +107,7 @@ def _is_repeat(work: Work, row: Trigger, cmd: commands.SetTrigger | commands.Rot
     return True
 
 
-def rotate_secret(work: Work, cmd: commands.RotateSecret) -> Outcome:
+def rotate_secret(work: UnitOfWork, cmd: commands.RotateSecret) -> Outcome:
     row = named(work, cmd.project, cmd.trigger)
     grace = inputs.micros(cmd.grace, "grace", high=LONGEST_GRACE)
     if row.signature is None:
@@ -121,7 +121,7 @@ def rotate_secret(work: Work, cmd: commands.RotateSecret) -> Outcome:
     return _shown(work, "UPDATED", row, secret)
 
 
-def pause_trigger(work: Work, cmd: commands.PauseTrigger) -> Outcome:
+def pause_trigger(work: UnitOfWork, cmd: commands.PauseTrigger) -> Outcome:
     row = named(work, cmd.project, cmd.trigger)
     if not row.enabled:
         return _shown(work, "UNCHANGED", row)
@@ -130,7 +130,7 @@ def pause_trigger(work: Work, cmd: commands.PauseTrigger) -> Outcome:
     return _shown(work, "UPDATED", row)
 
 
-def resume_trigger(work: Work, cmd: commands.ResumeTrigger) -> Outcome:
+def resume_trigger(work: UnitOfWork, cmd: commands.ResumeTrigger) -> Outcome:
     row = named(work, cmd.project, cmd.trigger)
     if row.enabled:
         return _shown(work, "UNCHANGED", row)
@@ -139,13 +139,13 @@ def resume_trigger(work: Work, cmd: commands.ResumeTrigger) -> Outcome:
     return _shown(work, "UPDATED", row)
 
 
-def remove_trigger(work: Work, cmd: commands.RemoveTrigger) -> Outcome:
+def remove_trigger(work: UnitOfWork, cmd: commands.RemoveTrigger) -> Outcome:
     row = named(work, cmd.project, cmd.trigger)
     work.record("trigger.removed", project=row.project, removed=[row], details={"trigger": row.id})
     return Outcome(outcome="UPDATED", command_id=work.command_id, message=f"trigger {row.id} is gone")
 
 
-def try_trigger(work: Work, cmd: commands.TryTrigger) -> Outcome:
+def try_trigger(work: UnitOfWork, cmd: commands.TryTrigger) -> Outcome:
     """What it would make of a sample; an answer, never a deed."""
     row = named(work, cmd.project, cmd.trigger)
     values = cmd.sample if cmd.sample is not None else _last_heard(work, row)
@@ -156,7 +156,7 @@ def try_trigger(work: Work, cmd: commands.TryTrigger) -> Outcome:
     return Outcome(outcome="OK", tasks=tasks, trigger=view(row), message="nothing was stored; it would make:")
 
 
-def _last_heard(work: Work, row: Trigger) -> dict[str, Any]:
+def _last_heard(work: UnitOfWork, row: Trigger) -> dict[str, Any]:
     if row.kind == rule.WEBHOOK:
         raise InvalidInput(f"trigger {row.id}: deliveries are not kept", 'give a sample, as in {"body": {…}}')
     last = last_sequence(work, row.project)
@@ -170,19 +170,19 @@ def _last_heard(work: Work, row: Trigger) -> dict[str, Any]:
 # --- what they share ----------------------------------------------------------------------------------------
 
 
-def listen(work: Work, project: str) -> None:
+def listen(work: UnitOfWork, project: str) -> None:
     """Have the log of the project read from here on, for whatever wants to be told."""
     if work.get(Cursor, project, READER) is None:
         work.put(Cursor(project=project, id=READER, sequence=last_sequence(work, project)))
 
 
-def last_sequence(work: Work, project: str) -> int:
+def last_sequence(work: UnitOfWork, project: str) -> int:
     """Of the project's log as it is stored; what this transaction appends comes behind it."""
     last = work.tx.events({"project": project}, limit=1, last=True)
     return last[0].sequence if last else 0
 
 
-def named(work: Work, project: str, name: str) -> Trigger:
+def named(work: UnitOfWork, project: str, name: str) -> Trigger:
     project_of(work, project)
     row = work.get(Trigger, project, name) if len(name) <= inputs.LONGEST_NAME else None
     if row is None:
@@ -201,11 +201,11 @@ class _Any(dict[str, Any]):
 SAMPLE = dict.fromkeys(templates.ROOTS, _Any())  # by which a template can be tried before anything has happened
 
 
-def _record(work: Work, kind: str, row: Trigger) -> None:
+def _record(work: UnitOfWork, kind: str, row: Trigger) -> None:
     work.record(kind, row, project=row.project, details={"trigger": row.id, "on": row.kind})
 
 
-def _shown(work: Work, outcome: str, row: Trigger, secret: str | None = None) -> Outcome:
+def _shown(work: UnitOfWork, outcome: str, row: Trigger, secret: str | None = None) -> Outcome:
     return Outcome(
         outcome=outcome, command_id=work.command_id if outcome != "UNCHANGED" else None, trigger=view(row),
         secret=secret, hint=HINT if secret is not None else None,
@@ -215,12 +215,12 @@ def _shown(work: Work, outcome: str, row: Trigger, secret: str | None = None) ->
 # --- looks --------------------------------------------------------------------------------------------------
 
 
-def triggers(work: Work, project: str) -> list[TriggerView]:
+def triggers(work: UnitOfWork, project: str) -> list[TriggerView]:
     project_of(work, project)
     return [view(row) for row in work.find(Trigger, {"project": project}, limit=MOST)]
 
 
-def trigger(work: Work, project: str, name: str) -> TriggerInFull:
+def trigger(work: UnitOfWork, project: str, name: str) -> TriggerInFull:
     row = named(work, project, name)
     return {**view(row), "template": row.template}
 
@@ -245,4 +245,4 @@ HANDLERS: Handlers = {
 }
 
 
-READS: Reads = {q.Triggers: triggers, q.Trigger: trigger}
+READS: Reads = {q.Triggers: triggers, q.ShowTrigger: trigger}

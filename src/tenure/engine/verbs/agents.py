@@ -12,7 +12,7 @@ from tenure.core.processes import check_process, process_of, text_of
 from tenure.core.records import Agent, Claim, Message, Project, Row, Session, Task, replace
 from tenure.engine.runtime.effects import brief_of, current_claim, end_agent, spread
 from tenure.engine.runtime.references import project_of
-from tenure.engine.runtime.unit_of_work import Handlers, Work
+from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 
 if TYPE_CHECKING:
     from tenure.core.views import AgentView
@@ -22,7 +22,7 @@ TERMINATED = "terminated"  # the directive of an agent that an operator has ende
 MOST_MAIL = 1000  # unread messages are counted no further
 
 
-def known_agent(work: Work, project: str, name: str, type: str | None = None) -> Agent:
+def known_agent(work: UnitOfWork, project: str, name: str, type: str | None = None) -> Agent:
     """The agent's row, made on first sight; being heard of is written at most every 15 s."""
     agent = work.get(Agent, project, name)
     if agent is None:
@@ -35,7 +35,7 @@ def known_agent(work: Work, project: str, name: str, type: str | None = None) ->
     return seen(work, agent)
 
 
-def seen(work: Work, agent: Agent) -> Agent:
+def seen(work: UnitOfWork, agent: Agent) -> Agent:
     """What an operator has said of it stays: neither a drain nor an end is lifted by a sign of life."""
     is_ended = agent.terminated_at is not None and agent.left_at is not None
     if not is_ended and (agent.left_at is not None or agent.stale):
@@ -46,7 +46,7 @@ def seen(work: Work, agent: Agent) -> Agent:
     return agent
 
 
-def known_session(work: Work, project: Project, id: str, agent: str, user: str | None) -> Session:
+def known_session(work: UnitOfWork, project: Project, id: str, agent: str, user: str | None) -> Session:
     """The session's row, made on first sight."""
     session = work.get(Session, project.id, id)
     if session is not None:
@@ -61,12 +61,12 @@ def known_session(work: Work, project: Project, id: str, agent: str, user: str |
     return active(work, session)
 
 
-def user_of(work: Work, said: str | None) -> str | None:
+def user_of(work: UnitOfWork, said: str | None) -> str | None:
     """For whom it is done; whoever signed in is not asked."""
     return said if work.principal.key is None else work.principal.user
 
 
-def active(work: Work, session: Session, *, held: bool = False) -> Session:
+def active(work: UnitOfWork, session: Session, *, held: bool = False) -> Session:
     """A sign of life, written at most every 15 s like an agent's; one that is over stays so.
 
     `held`: it came from a holder, whose session cannot be over by its silence.
@@ -78,7 +78,7 @@ def active(work: Work, session: Session, *, held: bool = False) -> Session:
     return session
 
 
-def _is_over(work: Work, session: Session) -> bool:
+def _is_over(work: UnitOfWork, session: Session) -> bool:
     """As the sweep will say, or has said."""
     if session.ended_at is not None:
         return True
@@ -86,7 +86,7 @@ def _is_over(work: Work, session: Session) -> bool:
     return idle and team.is_over(session, _holds(work, session), work.now)
 
 
-def _check_session_limit(work: Work, project: Project) -> None:
+def _check_session_limit(work: UnitOfWork, project: Project) -> None:
     most = project.limits.get("max_active_sessions")
     if most is None:
         return
@@ -98,11 +98,11 @@ def _check_session_limit(work: Work, project: Project) -> None:
         )
 
 
-def _holds(work: Work, session: Session) -> int:
+def _holds(work: UnitOfWork, session: Session) -> int:
     return len(work.find(Task, {"project": session.project, "session": session.id}))
 
 
-def register(work: Work, cmd: commands.Register) -> Outcome:
+def register(work: UnitOfWork, cmd: commands.Register) -> Outcome:
     project = project_of(work, cmd.project)
     ids.check_name(cmd.agent, "agent")
     for what in ("capabilities", "models", "tracks"):
@@ -138,7 +138,7 @@ def _said_by_operators(agent: Agent | None) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def heartbeat(work: Work, cmd: commands.Heartbeat) -> Outcome:
+def heartbeat(work: UnitOfWork, cmd: commands.Heartbeat) -> Outcome:
     """A sign of life; renews no lease, brings back how much mail waits."""
     project = project_of(work, cmd.project)
     inputs.check_choice(cmd.health, team.HEALTH, "health")
@@ -164,18 +164,18 @@ def heartbeat(work: Work, cmd: commands.Heartbeat) -> Outcome:
     )  # fmt: skip
 
 
-def unread(work: Work, project: str, agent: str) -> int:
+def unread(work: UnitOfWork, project: str, agent: str) -> int:
     return work.tally(Message, {"project": project, "recipient": agent, "read_at": Present(False)}, MOST_MAIL)
 
 
-def _existing(work: Work, project: str, name: str) -> Agent:
+def _existing(work: UnitOfWork, project: str, name: str) -> Agent:
     agent = work.get(Agent, project, name)
     if agent is None:
         raise NotFound(f"no agent {name[:80]!r} in project {project}")
     return agent
 
 
-def drain(work: Work, cmd: commands.Drain) -> Outcome:
+def drain(work: UnitOfWork, cmd: commands.Drain) -> Outcome:
     project_of(work, cmd.project)
     agent = _existing(work, cmd.project, cmd.agent)
     if agent.draining:
@@ -185,7 +185,7 @@ def drain(work: Work, cmd: commands.Drain) -> Outcome:
     return Outcome(outcome="UPDATED", agent=agent_view(work, agent), command_id=work.command_id)
 
 
-def terminate(work: Work, cmd: commands.Terminate) -> Outcome:
+def terminate(work: UnitOfWork, cmd: commands.Terminate) -> Outcome:
     project_of(work, cmd.project)
     agent = _existing(work, cmd.project, cmd.agent)
     inputs.check_text(cmd.reason, "reason", 1000)
@@ -204,7 +204,7 @@ def terminate(work: Work, cmd: commands.Terminate) -> Outcome:
     return Outcome(outcome="UPDATED", changed=freed, agent=agent_view(work, agent), command_id=work.command_id)
 
 
-def resume(work: Work, cmd: commands.ResumeAgent) -> Outcome:
+def resume(work: UnitOfWork, cmd: commands.ResumeAgent) -> Outcome:
     """Lift what operators have said of it: drain and terminate. It comes back with its next sign of life."""
     project_of(work, cmd.project)
     agent = _existing(work, cmd.project, cmd.agent)
@@ -220,7 +220,7 @@ def ended_text(agent: Agent) -> str:
     return f"agent {agent.id} was terminated by an operator{why}"
 
 
-def leave(work: Work, cmd: commands.Leave) -> Outcome:
+def leave(work: UnitOfWork, cmd: commands.Leave) -> Outcome:
     project_of(work, cmd.project)
     session = work.get(Session, cmd.project, cmd.session)
     if session is None:
@@ -238,7 +238,7 @@ def leave(work: Work, cmd: commands.Leave) -> Outcome:
     return Outcome(outcome="OK", changed=freed, command_id=work.command_id)
 
 
-def give_back(work: Work, where: dict[str, str], ending: lifecycle.Ending, kind: str) -> tuple[str, ...]:
+def give_back(work: UnitOfWork, where: dict[str, str], ending: lifecycle.Ending, kind: str) -> tuple[str, ...]:
     """End every claim that matches; the keys of the tasks that are free again."""
     freed = []
     for task in work.find(Task, where):
@@ -252,7 +252,7 @@ def give_back(work: Work, where: dict[str, str], ending: lifecycle.Ending, kind:
     return tuple(freed)
 
 
-def gone(work: Work, cmd: commands.Gone) -> Outcome:
+def gone(work: UnitOfWork, cmd: commands.Gone) -> Outcome:
     """End the claims of processes that were seen to have ended, as the end of their leases would; each is answerable.
 
     A claim is found by its own process, so one that was taken over meanwhile is another's and stays.
@@ -278,7 +278,7 @@ def gone(work: Work, cmd: commands.Gone) -> Outcome:
     return Outcome(outcome="OK" if freed else "UNCHANGED", changed=tuple(sorted(freed)))
 
 
-def agent_view(work: Work, agent: Agent) -> AgentView:
+def agent_view(work: UnitOfWork, agent: Agent) -> AgentView:
     held = [t for t in work.find(Task, {"project": agent.project, "agent": agent.id}) if claims.is_held(t)]
     return {
         "name": agent.id, "type": agent.type, "status": team.status(agent, len(held), work.now),

@@ -17,7 +17,7 @@ from tenure.core.outcomes import Outcome
 from tenure.core.records import ApiKey, replace
 from tenure.engine.runtime.references import project_of
 from tenure.engine.runtime.repeats import check_same
-from tenure.engine.runtime.unit_of_work import Handlers, Reads, Work
+from tenure.engine.runtime.unit_of_work import Handlers, Reads, UnitOfWork
 
 if TYPE_CHECKING:
     from tenure.core.views import KeyView
@@ -27,7 +27,7 @@ LONGEST_GRACE = 30 * 24 * 3600.0
 AnyKeyCommand = commands.CreateKey | commands.RotateKey | commands.RevokeKey
 
 
-def create_key(work: Work, cmd: commands.CreateKey) -> Outcome:
+def create_key(work: UnitOfWork, cmd: commands.CreateKey) -> Outcome:
     _check_place(work, cmd)
     _check_wanted(work, cmd)
     again = _sent_before(work, cmd)
@@ -44,7 +44,7 @@ def create_key(work: Work, cmd: commands.CreateKey) -> Outcome:
     return _with_secret(work, "key.created", key, "CREATED")
 
 
-def rotate_key(work: Work, cmd: commands.RotateKey) -> Outcome:
+def rotate_key(work: UnitOfWork, cmd: commands.RotateKey) -> Outcome:
     """The secret before the last is void at once; the last one ends with the grace, or with its own time if sooner."""
     _check_place(work, cmd)
     grace = inputs.micros(cmd.grace, "grace", high=LONGEST_GRACE)
@@ -70,7 +70,7 @@ def rotate_key(work: Work, cmd: commands.RotateKey) -> Outcome:
     return _with_secret(work, "key.rotated", key, "UPDATED")
 
 
-def revoke_key(work: Work, cmd: commands.RevokeKey) -> Outcome:
+def revoke_key(work: UnitOfWork, cmd: commands.RevokeKey) -> Outcome:
     _check_place(work, cmd)
     key = key_named(work, cmd.key)
     if key.revoked_at is not None:
@@ -80,7 +80,7 @@ def revoke_key(work: Work, cmd: commands.RevokeKey) -> Outcome:
     return Outcome(outcome="UPDATED", key=key_view(work, key), message=f"key {key.id} ({key.name}) is void")
 
 
-def key_named(work: Work, name: str) -> ApiKey:
+def key_named(work: UnitOfWork, name: str) -> ApiKey:
     """The key of that id, or the one unrevoked key of that name; one beyond the asker's reach looks unknown."""
     who = work.principal
     key = work.get(ApiKey, "", name)
@@ -95,13 +95,13 @@ def key_named(work: Work, name: str) -> ApiKey:
     return mine[0]
 
 
-def _check_place(work: Work, cmd: AnyKeyCommand) -> None:
+def _check_place(work: UnitOfWork, cmd: AnyKeyCommand) -> None:
     if cmd.project:
         project_of(work, cmd.project)
         raise InvalidInput("keys belong to the store: no project is named", "`projects` says where a key is good")
 
 
-def _check_wanted(work: Work, cmd: commands.CreateKey) -> None:
+def _check_wanted(work: UnitOfWork, cmd: commands.CreateKey) -> None:
     inputs.check_text(cmd.name, "name", LONGEST_NAME, required=True)
     if not cmd.name.isprintable():
         raise InvalidInput(f"name {cmd.name!r}: without line breaks and other control characters")
@@ -120,11 +120,11 @@ def _check_wanted(work: Work, cmd: commands.CreateKey) -> None:
             raise InvalidInput(f"agent {cmd.agent[:80]!r}: only a key of the role agent speaks for one")
 
 
-def _digest(work: Work, cmd: commands.Command) -> str | None:
+def _digest(work: UnitOfWork, cmd: commands.Command) -> str | None:
     return None if cmd.request_id is None else digest_of(cmd, work.principal.owner)
 
 
-def _sent_before(work: Work, cmd: commands.CreateKey | commands.RotateKey) -> ApiKey | None:
+def _sent_before(work: UnitOfWork, cmd: commands.CreateKey | commands.RotateKey) -> ApiKey | None:
     """The key that this request has made or rotated already."""
     if cmd.request_id is None:
         return None
@@ -135,13 +135,13 @@ def _sent_before(work: Work, cmd: commands.CreateKey | commands.RotateKey) -> Ap
     return key_named(work, found[0].id)
 
 
-def _renewed(work: Work, key: ApiKey, outcome: str) -> Outcome:
+def _renewed(work: UnitOfWork, key: ApiKey, outcome: str) -> Outcome:
     if key.revoked_at is not None:
         return Outcome(outcome="DENIED_STATE", key=key_view(work, key), message=f"key {key.id} is revoked by now")
     return replace(_with_secret(work, "key.rotated", key, outcome), again=True)
 
 
-def _with_secret(work: Work, kind: str, key: ApiKey, outcome: str) -> Outcome:
+def _with_secret(work: UnitOfWork, kind: str, key: ApiKey, outcome: str) -> Outcome:
     secret = keys.new_secret(work.chance.token(keys.SECRET_BYTES))
     key = replace(key, digest=keys.digest_of(secret))
     _record(work, kind, key)
@@ -151,7 +151,7 @@ def _with_secret(work: Work, kind: str, key: ApiKey, outcome: str) -> Outcome:
     )  # fmt: skip
 
 
-def _record(work: Work, kind: str, key: ApiKey) -> None:
+def _record(work: UnitOfWork, kind: str, key: ApiKey) -> None:
     details = {"key": key.id, "name": key.name, "role": key.role, "by": work.principal.name}
     work.record(kind, key, project="", details=details)
 
@@ -159,7 +159,7 @@ def _record(work: Work, kind: str, key: ApiKey) -> None:
 # --- looks --------------------------------------------------------------------------------------------------
 
 
-def keys_seen(work: Work, project: str, *, ended: bool = False) -> list[KeyView]:
+def keys_seen(work: UnitOfWork, project: str, *, ended: bool = False) -> list[KeyView]:
     """The keys that whoever looks may know of, oldest first."""
     only = work.principal.projects
     found = work.find(ApiKey, {"project": ""}, order="created_at")
@@ -170,7 +170,7 @@ def keys_seen(work: Work, project: str, *, ended: bool = False) -> list[KeyView]
     ]
 
 
-def key_view(work: Work, key: ApiKey) -> KeyView:
+def key_view(work: UnitOfWork, key: ApiKey) -> KeyView:
     return {
         "id": key.id, "name": key.name, "role": key.role, "status": keys.status(key, work.now), "user": key.user,
         "agent": key.agent, "projects": key.projects, "capabilities": key.capabilities, "created_at": key.created_at,

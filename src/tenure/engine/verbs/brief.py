@@ -14,18 +14,18 @@ from tenure.core.outcomes import Outcome
 from tenure.core.records import Brief, Task, replace
 from tenure.engine.reads import task_view
 from tenure.engine.runtime.effects import brief_of
-from tenure.engine.runtime.unit_of_work import Work
+from tenure.engine.runtime.unit_of_work import UnitOfWork
 
 _HUNG = "no sign of progress past the estimated completion"
 
 
-def directive(work: Work, task: Task) -> dict[str, Any]:
+def directive(work: UnitOfWork, task: Task) -> dict[str, Any]:
     """For the answer to a sign of life: what the holder should do, and the news of its task."""
     wanted = task.wanted or "continue"
     return {"directive": wanted, "directive_text": _HUNG if wanted == "warn" else None, **news(work, task)}
 
 
-def news(work: Work, task: Task) -> dict[str, Any]:
+def news(work: UnitOfWork, task: Task) -> dict[str, Any]:
     """What has changed since the holder last saw it; nothing where it has seen all. A pause goes before it."""
     if task.unseen_since is None or not claims.is_held(task):
         return {}
@@ -36,7 +36,7 @@ def news(work: Work, task: Task) -> dict[str, Any]:
     return said
 
 
-def difference(work: Work, task: Task) -> str:
+def difference(work: UnitOfWork, task: Task) -> str:
     """From the description that the holder saw to the one of now, as a unified diff."""
     import difflib  # few tasks are changed while they are held, and a start stays cheap
 
@@ -46,7 +46,7 @@ def difference(work: Work, task: Task) -> str:
     return "\n".join(difflib.unified_diff(old.splitlines(), new.splitlines(), *names, lineterm=""))
 
 
-def acknowledged(work: Work, task: Task, seen: int | None) -> Task:
+def acknowledged(work: UnitOfWork, task: Task, seen: int | None) -> Task:
     """The task after its holder has said up to which number it has seen the description."""
     if seen is None:
         return task
@@ -60,7 +60,7 @@ def acknowledged(work: Work, task: Task, seen: int | None) -> Task:
     )
 
 
-def unseen(work: Work, task: Task) -> Outcome | None:
+def unseen(work: UnitOfWork, task: Task) -> Outcome | None:
     """The refusal of a result that is for an older description; the claim stays."""
     if task.unseen_since is None or not claims.is_held(task):
         return None

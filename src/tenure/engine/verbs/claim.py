@@ -21,7 +21,7 @@ from tenure.engine.runtime.effects import brief_of, current_claim, drop_left_ove
 from tenure.engine.runtime.lanes import Lanes
 from tenure.engine.runtime.references import project_of, task_named
 from tenure.engine.runtime.repeats import check_same
-from tenure.engine.runtime.unit_of_work import Handlers, Work
+from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 from tenure.engine.verbs import agents
 from tenure.stores.port import Transaction
 
@@ -43,10 +43,12 @@ class Sent(NamedTuple):
     process: str | None = None
 
 
-class Asker:
+class Claimant:
     """Who wants to claim, and for how long; the same for every task it is offered."""
 
-    def __init__(self, work: Work, cmd: commands.Claim | commands.ClaimNext, sent: Sent | None = None) -> None:
+    def __init__(
+        self, work: UnitOfWork, cmd: commands.ClaimTask | commands.ClaimNext, sent: Sent | None = None
+    ) -> None:
         self._work = work
         self.project: Project = project_of(work, cmd.project)
         self.lease = inputs.lease_of(cmd.lease, self.project)
@@ -71,11 +73,11 @@ class Asker:
         return bool(self.project.limited) and self.cooling.waits(task, user_of(self.agent))
 
 
-def claim(work: Work, cmd: commands.Claim) -> Outcome:
+def claim(work: UnitOfWork, cmd: commands.ClaimTask) -> Outcome:
     sent, repeated = sending(work, cmd)
     if repeated:
         return _granted_again(work, repeated[0], sent.process)
-    asker = Asker(work, cmd, sent)
+    asker = Claimant(work, cmd, sent)
     task = task_named(work, cmd.project, cmd.task)
     denial = (
         _denied_by_agent(asker)
@@ -91,14 +93,14 @@ def claim(work: Work, cmd: commands.Claim) -> Outcome:
     return denial or _grant(work, task, asker)
 
 
-def claim_next(work: Work, cmd: commands.ClaimNext) -> Outcome:
+def claim_next(work: UnitOfWork, cmd: commands.ClaimNext) -> Outcome:
     sent, repeated = sending(work, cmd)
     if repeated:
         return several([_granted_again(work, c, sent.process) for c in repeated], cmd.n)
     if not 1 <= cmd.n <= MOST_AT_ONCE:
         raise InvalidInput(f"n {cmd.n}: from 1 to {MOST_AT_ONCE} tasks at once")
     inputs.check_list(cmd.capabilities or (), "capability")
-    asker = Asker(work, cmd, sent)
+    asker = Claimant(work, cmd, sent)
     denial = _denied_by_agent(asker) or _denied_by_limit(work, asker)
     if denial:
         return denial
@@ -137,7 +139,7 @@ def several(granted: list[Outcome], n: int) -> Outcome:
 # --- repeats ------------------------------------------------------------------------------------------------
 
 
-def sending(work: Work, cmd: commands.Claim | commands.ClaimNext) -> tuple[Sent, list[Claim]]:
+def sending(work: UnitOfWork, cmd: commands.ClaimTask | commands.ClaimNext) -> tuple[Sent, list[Claim]]:
     """The request, and the claims that an earlier sending of it was given, whichever process sent it."""
     sent = sent_of(cmd, work.principal)
     if cmd.request_id is None or work.has_none(Claim, cmd.project, "request_id", cmd.request_id):
@@ -148,19 +150,19 @@ def sending(work: Work, cmd: commands.Claim | commands.ClaimNext) -> tuple[Sent,
     return sent, found
 
 
-def sent_of(cmd: commands.Claim | commands.ClaimNext, principal: commands.Principal) -> Sent:
+def sent_of(cmd: commands.ClaimTask | commands.ClaimNext, principal: commands.Principal) -> Sent:
     process = None if cmd.process is None else text_of(check_process(cmd.process))
     if cmd.request_id is None:
         return Sent(process=process)
     return Sent(cmd.request_id, digest_of(_without_process(cmd), principal.owner), process)
 
 
-def _without_process(cmd: commands.Claim | commands.ClaimNext) -> commands.Claim | commands.ClaimNext:
+def _without_process(cmd: commands.ClaimTask | commands.ClaimNext) -> commands.ClaimTask | commands.ClaimNext:
     """A repeat may come from another process."""
     return cmd if cmd.process is None else replace(cmd, process=None)
 
 
-def _granted_again(work: Work, claim: Claim, process: str | None) -> Outcome:
+def _granted_again(work: UnitOfWork, claim: Claim, process: str | None) -> Outcome:
     """The same receipt once more; it is the asking process that has it now."""
     task = work.get(Task, claim.project, claim.task)
     assert task is not None
@@ -172,7 +174,7 @@ def _granted_again(work: Work, claim: Claim, process: str | None) -> Outcome:
 # --- denials ------------------------------------------------------------------------------------------------
 
 
-def _denied_by_state(work: Work, task: Task, asker: Asker) -> Outcome | None:
+def _denied_by_state(work: UnitOfWork, task: Task, asker: Claimant) -> Outcome | None:
     code = claims.denial_by_state(task)
     if code is None:
         return None
@@ -198,12 +200,12 @@ def _because(task: Task) -> str:
     return f": {task.reason}" if task.reason else ""
 
 
-def _denied_by_line(task: Task, asker: Asker) -> Outcome | None:
+def _denied_by_line(task: Task, asker: Claimant) -> Outcome | None:
     stop = eligibility.stop_of(asker.profile, *eligibility.scopes_of(task, asker.agent.id))
     return stop and Outcome(outcome="DENIED_PAUSED", state=task.state, message=stop.sentence)
 
 
-def _denied_by_offer(task: Task, asker: Asker) -> Outcome | None:
+def _denied_by_offer(task: Task, asker: Claimant) -> Outcome | None:
     if task.offer_to is None or task.offer_to == asker.agent.id:
         return None
     return Outcome(
@@ -212,13 +214,13 @@ def _denied_by_offer(task: Task, asker: Asker) -> Outcome | None:
     )  # fmt: skip
 
 
-def _denied_by_skill(task: Task, asker: Asker) -> Outcome | None:
+def _denied_by_skill(task: Task, asker: Claimant) -> Outcome | None:
     lack = eligibility.lacks_skill(asker.profile, eligibility.lane_of_task(task))
     message = f"{task.key} is not for agent {asker.agent.id}, which {lack.sentence}" if lack else ""
     return lack and Outcome(outcome="DENIED_CAPABILITY", state=task.state, message=message)
 
 
-def _denied_by_agent(asker: Asker) -> Outcome | None:
+def _denied_by_agent(asker: Claimant) -> Outcome | None:
     agent = asker.agent
     if agent.terminated_at is None:
         return None
@@ -228,7 +230,7 @@ def _denied_by_agent(asker: Asker) -> Outcome | None:
     )  # fmt: skip
 
 
-def _denied_by_limit(work: Work, asker: Asker) -> Outcome | None:
+def _denied_by_limit(work: UnitOfWork, asker: Claimant) -> Outcome | None:
     agent, limits = asker.agent, asker.project.limits
     if agent.draining:
         return Outcome(outcome="DENIED_LIMIT", message=f"agent {agent.id} is draining and takes nothing more")
@@ -255,7 +257,7 @@ def _denied_by_limit(work: Work, asker: Asker) -> Outcome | None:
     return None
 
 
-def _denied_by_generations(work: Work, task: Task, asker: Asker) -> Outcome | None:
+def _denied_by_generations(work: UnitOfWork, task: Task, asker: Claimant) -> Outcome | None:
     """A limit reached dead-letters the task, so that it does not wedge."""
     most = asker.project.limits.get("max_generations_per_task", MOST_GENERATIONS)
     if task.generation < most or _claims_of_run(work, task, most) < most:
@@ -272,7 +274,7 @@ def _denied_by_generations(work: Work, task: Task, asker: Asker) -> Outcome | No
     )  # fmt: skip
 
 
-def _claims_of_run(work: Work, task: Task, most: int) -> int:
+def _claims_of_run(work: UnitOfWork, task: Task, most: int) -> int:
     return work.tally(Claim, {"project": task.project, "task": task.id, "run": task.run}, most)
 
 
@@ -281,7 +283,7 @@ def _patterns(brief: Brief) -> tuple[str, ...]:
     return tuple(reservations.normalised(p) for p in (*brief.touches, *needs))
 
 
-def in_the_way(work: Work, task: Task, session: str) -> Reservation | None:
+def in_the_way(work: UnitOfWork, task: Task, session: str) -> Reservation | None:
     """A reservation that keeps the task from being claimed in this session."""
     if not task.guarded:
         return None
@@ -290,7 +292,7 @@ def in_the_way(work: Work, task: Task, session: str) -> Reservation | None:
     return reservations.in_the_way(patterns, "exclusive", held, task=task.id, session=session, now=work.now)
 
 
-def _denied_by_conflict(work: Work, task: Task, asker: Asker) -> Outcome | None:
+def _denied_by_conflict(work: UnitOfWork, task: Task, asker: Claimant) -> Outcome | None:
     other = in_the_way(work, task, asker.session.id)
     if other is None:
         return None
@@ -302,12 +304,12 @@ def _denied_by_conflict(work: Work, task: Task, asker: Asker) -> Outcome | None:
     )  # fmt: skip
 
 
-def _counts(task: Task, asker: Asker) -> bool:
+def _counts(task: Task, asker: Claimant) -> bool:
     """Is there any budget that it may count in?"""
     return bool(asker.project.funded) or task.capped
 
 
-def _denied_by_budget(work: Work, task: Task, asker: Asker) -> Outcome | None:
+def _denied_by_budget(work: UnitOfWork, task: Task, asker: Claimant) -> Outcome | None:
     if not _counts(task, asker):
         return None
     from tenure.engine.budgets import budget_guard  # most projects have none, and a start stays cheap
@@ -322,7 +324,7 @@ def _denied_by_budget(work: Work, task: Task, asker: Asker) -> Outcome | None:
 class Search:
     """Tasks that the asker may take, best first: its offers, then the lanes that fit."""
 
-    def __init__(self, work: Work, cmd: commands.ClaimNext, asker: Asker) -> None:
+    def __init__(self, work: UnitOfWork, cmd: commands.ClaimNext, asker: Claimant) -> None:
         self.work, self.cmd, self.asker = work, cmd, asker
         self.profile = profile_for(asker.profile, cmd)
         self.passed_over: dict[str, int] = {}
@@ -426,7 +428,7 @@ def fits(profile: Profile, lane: Lane) -> bool:
 
 
 def nothing(
-    work: Work,
+    work: UnitOfWork,
     project: str,
     agent: str,
     unfinished: tuple[str, ...],
@@ -438,7 +440,7 @@ def nothing(
     waiting = (lifecycle.PENDING, lifecycle.RETRYING)
     states = {"waiting": waiting, "held": lifecycle.HELD, "ready_for_others": lifecycle.READY}
 
-    def look(at: Work | Transaction) -> dict[str, int]:
+    def look(at: UnitOfWork | Transaction) -> dict[str, int]:
         return {name: at.tally(Task, {"project": project, "state": s}, COUNTED) for name, s in states.items()}
 
     work.tx.expect(look)
@@ -454,7 +456,7 @@ def nothing(
 # --- granting -----------------------------------------------------------------------------------------------
 
 
-def _grant(work: Work, task: Task, asker: Asker) -> Outcome:
+def _grant(work: UnitOfWork, task: Task, asker: Claimant) -> Outcome:
     last = current_claim(work, task) if task.generation else None
     held, new = claims.granted(
         task, last, agent=asker.agent.id, session=asker.session.id, user=asker.user, lease=asker.lease, now=work.now,
@@ -477,7 +479,7 @@ def _grant(work: Work, task: Task, asker: Asker) -> Outcome:
     return _outcome(work, kept, new)
 
 
-def _with_model(work: Work, task: Task, claim: Claim, asker: Asker) -> Claim:
+def _with_model(work: UnitOfWork, task: Task, claim: Claim, asker: Claimant) -> Claim:
     """The claim with the model that its holder is told to use, where that matters later: most claims need not say."""
     project = asker.project
     if not (project.limited or task.models or task.fallback_models):
@@ -491,7 +493,7 @@ def _with_model(work: Work, task: Task, claim: Claim, asker: Asker) -> Claim:
     return replace(claim, model=found.model)
 
 
-def _reserve(work: Work, task: Task, asker: Asker) -> tuple[Reservation, ...]:
+def _reserve(work: UnitOfWork, task: Task, asker: Claimant) -> tuple[Reservation, ...]:
     drop_left_over(work, task.project)
     return tuple(
         Reservation(
@@ -502,13 +504,13 @@ def _reserve(work: Work, task: Task, asker: Asker) -> tuple[Reservation, ...]:
     )  # fmt: skip
 
 
-def _outcome(work: Work, task: Task, claim: Claim) -> Outcome:
+def _outcome(work: UnitOfWork, task: Task, claim: Claim) -> Outcome:
     receipt = receipt_of(task, claim)
     return granted_outcome(work, task, claim.generation, claim.attempt, receipt, claim.agent, claim.model)
 
 
 def granted_outcome(
-    work: Work, task: Task, generation: int, attempt: int, receipt: str, agent: str, model: str | None = None
+    work: UnitOfWork, task: Task, generation: int, attempt: int, receipt: str, agent: str, model: str | None = None
 ) -> Outcome:
     """What the holder of that generation is told, whether it still holds the task or not."""
     brief = brief_of(work, task)
@@ -537,4 +539,4 @@ def _seconds(until: int | None, now: int) -> float | None:
     return None if until is None else max(0.0, (until - now) / inputs.SECOND)
 
 
-HANDLERS: Handlers = {commands.Claim: claim, commands.ClaimNext: claim_next}
+HANDLERS: Handlers = {commands.ClaimTask: claim, commands.ClaimNext: claim_next}

@@ -19,7 +19,7 @@ from tenure.engine.checks import evidence
 from tenure.engine.reads import task_view
 from tenure.engine.runtime.effects import cancel_task, cascade_of, current, spread
 from tenure.engine.runtime.references import find_task, task_by_ref, task_named, tasks_by_idempotency
-from tenure.engine.runtime.unit_of_work import Refused, Work
+from tenure.engine.runtime.unit_of_work import Refused, UnitOfWork
 
 KEYS_A_LOOK = 500
 
@@ -40,7 +40,7 @@ class Builder:
 
     def __init__(
         self,
-        work: Work,
+        work: UnitOfWork,
         project: Project,
         created_by: str,
         *,
@@ -340,7 +340,7 @@ def check_may_wait(task: Task) -> None:
         raise Refused(Outcome(outcome="DENIED_STATE", state=task.state, message=message, hint=hint))
 
 
-def connect(work: Work, task: Task, needs: Task, edge: Edge) -> Task:
+def connect(work: UnitOfWork, task: Task, needs: Task, edge: Edge) -> Task:
     """Add one edge between existing tasks: circle refused, counts and heights kept, the dependent moved if need be."""
     path = path_between(work, task.project, needs, task)
     if path is not None:
@@ -351,7 +351,7 @@ def connect(work: Work, task: Task, needs: Task, edge: Edge) -> Task:
     return _judged(work, kept, needs, edge)
 
 
-def relink(work: Work, task: Task, needs: Task, edge: Edge, on_failure: str) -> Task:
+def relink(work: UnitOfWork, task: Task, needs: Task, edge: Edge, on_failure: str) -> Task:
     """Have a failure of `needs` mean something else for the dependent; judged at once where it has failed already."""
     counted = replace(task, unmet=task.unmet - (not graph.is_met(edge, needs.state)))
     changed = replace(edge, on_failure=on_failure)
@@ -359,7 +359,7 @@ def relink(work: Work, task: Task, needs: Task, edge: Edge, on_failure: str) -> 
     return _judged(work, kept, needs, changed)
 
 
-def _linked(work: Work, task: Task, needs: Task, edge: Edge, details: dict[str, str]) -> Task:
+def _linked(work: UnitOfWork, task: Task, needs: Task, edge: Edge, details: dict[str, str]) -> Task:
     """Keep the edge; it counts where it is not met."""
     before = work.get(Task, task.project, task.id)
     linked = replace(task, unmet=task.unmet + (not graph.is_met(edge, needs.state)))
@@ -373,7 +373,7 @@ def _linked(work: Work, task: Task, needs: Task, edge: Edge, details: dict[str, 
     return kept
 
 
-def _judged(work: Work, task: Task, needs: Task, edge: Edge) -> Task:
+def _judged(work: UnitOfWork, task: Task, needs: Task, edge: Edge) -> Task:
     spread(work)
     if graph.cascades(edge, needs.state):
         task = cancel_task(work, current(work, task), cascade_of(needs), f"{needs.key} is {needs.state}")
@@ -381,7 +381,7 @@ def _judged(work: Work, task: Task, needs: Task, edge: Edge) -> Task:
     return current(work, task)
 
 
-def path_between(work: Work, project: str, start: Task, goal: Task) -> list[str] | None:
+def path_between(work: UnitOfWork, project: str, start: Task, goal: Task) -> list[str] | None:
     """Keys from `start` along what it needs to `goal`, or None where there is no such path."""
     came: dict[str, str | None] = {start.id: None}
     todo = [start.id]
@@ -403,7 +403,7 @@ def path_between(work: Work, project: str, start: Task, goal: Task) -> list[str]
     return None
 
 
-def raise_height(work: Work, task: Task, height: int) -> None:
+def raise_height(work: UnitOfWork, task: Task, height: int) -> None:
     """A longer path below counts for everything above, up to the bound of the weight."""
     todo = [(task, height)]
     while todo:
@@ -419,7 +419,7 @@ def raise_height(work: Work, task: Task, height: int) -> None:
             todo += [(t, height + 1) for t in above.values()]
 
 
-def lower_height(work: Work, task: Task) -> None:
+def lower_height(work: UnitOfWork, task: Task) -> None:
     """An edge is gone: look again how long the longest path below is, here and above."""
     todo = [task.id]
     while todo:

@@ -14,14 +14,14 @@ from tenure.engine.checks import evidence
 from tenure.engine.reads import task_view
 from tenure.engine.runtime.effects import brief_of, current, current_claim, spread
 from tenure.engine.runtime.references import project_of, task_named
-from tenure.engine.runtime.unit_of_work import Handlers, Work
+from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 from tenure.engine.verbs.brief import described
 
 _IN_TASK = ("type", "tags", "priority", "boost", "deadline", "not_before", "max_attempts")
 PACKED = ("description", "spec")
 
 
-def edit(work: Work, cmd: commands.Edit) -> Outcome:
+def edit(work: UnitOfWork, cmd: commands.Edit) -> Outcome:
     project_of(work, cmd.project)
     changes = inputs.check_changes(cmd.changes)
     task = task_named(work, cmd.project, cmd.task)
@@ -74,7 +74,7 @@ def edit(work: Work, cmd: commands.Edit) -> Outcome:
     )  # fmt: skip
 
 
-def _waits_for_verdict(work: Work, task: Task) -> bool:
+def _waits_for_verdict(work: UnitOfWork, task: Task) -> bool:
     if not task.checked or lifecycle.VALIDATING not in (task.state, task.state_before):
         return False
     from tenure.engine.checks.validation_reads import row_of_task
@@ -82,7 +82,7 @@ def _waits_for_verdict(work: Work, task: Task) -> bool:
     return task.state not in lifecycle.FINISHED and row_of_task(work, task) is not None
 
 
-def apply_changes(work: Work, task: Task, changes: dict[str, Any]) -> tuple[Task, Brief, dict[str, Any]]:
+def apply_changes(work: UnitOfWork, task: Task, changes: dict[str, Any]) -> tuple[Task, Brief, dict[str, Any]]:
     """Both rows with checked changes in them, and the old values as rows keep them: large ones by reference."""
     _check_attempts(task, changes)
     brief = brief_of(work, task)
@@ -128,7 +128,7 @@ def _check_attempts(task: Task, changes: dict[str, Any]) -> None:
         )
 
 
-def current_value(work: Work, task: Task, brief: Brief, name: str) -> Any:
+def current_value(work: UnitOfWork, task: Task, brief: Brief, name: str) -> Any:
     """A field's value in the form in which `edit` takes it."""
     if name == "boost":
         return task.boost / 100

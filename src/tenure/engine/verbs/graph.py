@@ -11,7 +11,7 @@ from tenure.core.records import Edge, Row, Task, replace
 from tenure.engine.reads import task_view
 from tenure.engine.runtime.effects import brief_of, current, current_claim, spread
 from tenure.engine.runtime.references import project_of, task_named, tasks_by_idempotency
-from tenure.engine.runtime.unit_of_work import Handlers, Work
+from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 from tenure.engine.verbs.create import (
     Builder,
     check_may_wait,
@@ -24,7 +24,7 @@ from tenure.engine.verbs.create import (
 from tenure.engine.verbs.holder_verbs import Hold, done_before, judged, keep_started
 
 
-def add(work: Work, cmd: commands.Add) -> Outcome:
+def add(work: UnitOfWork, cmd: commands.Add) -> Outcome:
     project = project_of(work, cmd.project)
     if cmd.task.idempotency_key is not None:
         found = tasks_by_idempotency(work, cmd.project, cmd.task.idempotency_key)
@@ -36,11 +36,11 @@ def add(work: Work, cmd: commands.Add) -> Outcome:
     )
 
 
-def _shown(work: Work, task: Task) -> dict[str, Any]:
+def _shown(work: UnitOfWork, task: Task) -> dict[str, Any]:
     return {"task": task_view.task_view(work, task, brief_of(work, task)), "state": task.state, "version": task.version}
 
 
-def link(work: Work, cmd: commands.Link) -> Outcome:
+def link(work: UnitOfWork, cmd: commands.Link) -> Outcome:
     project_of(work, cmd.project)
     inputs.check_choice(cmd.on_failure, graph.ON_FAILURE, "on_failure")
     task = task_named(work, cmd.project, cmd.task)
@@ -58,7 +58,7 @@ def link(work: Work, cmd: commands.Link) -> Outcome:
     return Outcome(outcome="UPDATED", state=task.state, version=task.version, command_id=work.command_id)
 
 
-def unlink(work: Work, cmd: commands.Unlink) -> Outcome:
+def unlink(work: UnitOfWork, cmd: commands.Unlink) -> Outcome:
     project_of(work, cmd.project)
     task = task_named(work, cmd.project, cmd.task)
     needs = task_named(work, cmd.project, cmd.needs)
@@ -70,7 +70,7 @@ def unlink(work: Work, cmd: commands.Unlink) -> Outcome:
     return Outcome(outcome="UPDATED", state=kept.state, version=kept.version, command_id=work.command_id)
 
 
-def disconnect(work: Work, task: Task, edge: Edge) -> Task:
+def disconnect(work: UnitOfWork, task: Task, edge: Edge) -> Task:
     """Remove one edge; the dependent moves where that puts it."""
     needs = work.get(Task, task.project, edge.needs)
     assert needs is not None
@@ -87,7 +87,7 @@ def disconnect(work: Work, task: Task, edge: Edge) -> Task:
     return current(work, kept)
 
 
-def publish(work: Work, cmd: commands.Publish) -> Outcome:
+def publish(work: UnitOfWork, cmd: commands.Publish) -> Outcome:
     project_of(work, cmd.project)
     if (cmd.task is None) == (cmd.dag is None):
         raise InvalidInput("publish: name a task or a dag, one of them")
@@ -111,7 +111,7 @@ def publish(work: Work, cmd: commands.Publish) -> Outcome:
 # --- growth at run time -------------------------------------------------------------------------------------
 
 
-def spawn(work: Work, cmd: commands.Spawn) -> Outcome:
+def spawn(work: UnitOfWork, cmd: commands.Spawn) -> Outcome:
     """Subtasks of the held task, keyed by (parent, run, local name): what exists is returned, not made again."""
     if not cmd.tasks:
         raise InvalidInput("spawn: no tasks")
@@ -149,7 +149,7 @@ def spawn(work: Work, cmd: commands.Spawn) -> Outcome:
     )
 
 
-def _without_money(work: Work, hold: Hold) -> Outcome | None:
+def _without_money(work: UnitOfWork, hold: Hold) -> Outcome | None:
     """A denial where no budget is left for subtasks."""
     if not (hold.project.funded or hold.task.capped):
         return None
@@ -158,20 +158,20 @@ def _without_money(work: Work, hold: Hold) -> Outcome | None:
     return no_headroom(work, hold.project, hold.task, hold.claim)
 
 
-def spawned(work: Work, parent: Task) -> list[Task]:
+def spawned(work: UnitOfWork, parent: Task) -> list[Task]:
     """The subtasks that this run of the parent has spawned."""
     children = work.find(Task, {"project": parent.project, "parent": parent.id, "parent_run": parent.run})
     return [t for t in children if t.local_name is not None]
 
 
-def wait(work: Work, cmd: commands.Wait) -> Outcome:
+def wait(work: UnitOfWork, cmd: commands.Wait) -> Outcome:
     hold = judged(work, cmd.project, cmd.receipt)
     if hold.refusal is not None:
         return done_before(hold, "WAITING") or hold.refusal
     return _wait(work, hold.task)
 
 
-def _wait(work: Work, parent: Task) -> Outcome:
+def _wait(work: UnitOfWork, parent: Task) -> Outcome:
     """The holder gives its claim back until its subtasks have ended, however they end."""
     claim = current_claim(work, parent)
     edges: list[Row] = []

@@ -18,7 +18,7 @@ from tenure.core.records import Agent, Checkpoint, Claim, Project, Session, Task
 from tenure.engine.reads import task_view
 from tenure.engine.runtime.effects import brief_of, spread
 from tenure.engine.runtime.references import project_of, task_by_ref
-from tenure.engine.runtime.unit_of_work import Handlers, Refused, Work
+from tenure.engine.runtime.unit_of_work import Handlers, Refused, UnitOfWork
 from tenure.engine.verbs import agents, brief
 
 QUESTION = "question"  # in the lineage: the holder asked a person
@@ -39,7 +39,7 @@ class Hold(NamedTuple):
         return not claims.is_held(self.task)
 
 
-def held(work: Work, project: str, receipt: str, *, late: bool = False) -> Hold:
+def held(work: UnitOfWork, project: str, receipt: str, *, late: bool = False) -> Hold:
     """The guard of every write by a holder: the rows it may write on, or Refused."""
     hold = judged(work, project, receipt, late=late)
     if hold.refusal is not None:
@@ -47,7 +47,7 @@ def held(work: Work, project: str, receipt: str, *, late: bool = False) -> Hold:
     return hold
 
 
-def judged(work: Work, project_name: str, receipt_text: str, *, late: bool = False) -> Hold:
+def judged(work: UnitOfWork, project_name: str, receipt_text: str, *, late: bool = False) -> Hold:
     """The verdict on a receipt, for verbs that keep something of a refused one. Refused where there is no task."""
     receipt = parse_receipt(receipt_text)
     project = project_of(work, project_name)
@@ -67,7 +67,7 @@ def judged(work: Work, project_name: str, receipt_text: str, *, late: bool = Fal
     return Hold(project, receipt, task, claim, refusal, verdict)  # type: ignore[arg-type]  # judged: refused without it
 
 
-def _sign_of_life(work: Work, project: Project, claim: Claim) -> None:
+def _sign_of_life(work: UnitOfWork, project: Project, claim: Claim) -> None:
     agent = work.get(Agent, project.id, claim.agent)
     if agent is not None:
         agents.seen(work, agent)
@@ -116,7 +116,7 @@ def done_before(hold: Hold, reason: str, error_class: str | None = None) -> Outc
 # --- while held ---------------------------------------------------------------------------------------------
 
 
-def renew(work: Work, cmd: commands.Renew) -> Outcome:
+def renew(work: UnitOfWork, cmd: commands.Renew) -> Outcome:
     hold = held(work, cmd.project, cmd.receipt)
     lease = None if cmd.lease is None else inputs.lease_of(cmd.lease, hold.project)
     before = brief.acknowledged(work, hold.task, cmd.seen)
@@ -129,7 +129,7 @@ def renew(work: Work, cmd: commands.Renew) -> Outcome:
     return _by_budget(work, hold, answer)
 
 
-def _by_budget(work: Work, hold: Hold, answer: Outcome) -> Outcome:
+def _by_budget(work: UnitOfWork, hold: Hold, answer: Outcome) -> Outcome:
     """The answer with what budgets have to say to a holder that gives a sign of life."""
     if not (hold.project.funded or hold.task.capped):
         return answer
@@ -138,7 +138,7 @@ def _by_budget(work: Work, hold: Hold, answer: Outcome) -> Outcome:
     return checked(work, hold, answer)
 
 
-def _started(work: Work, task: Task) -> Task:
+def _started(work: UnitOfWork, task: Task) -> Task:
     """Keep the task; the first write of a holder is the start of its work, and an event."""
     begun = moves.started(task, work.now)
     if begun is task:
@@ -148,12 +148,12 @@ def _started(work: Work, task: Task) -> Task:
     return kept
 
 
-def keep_started(work: Work, task: Task) -> Task:
+def keep_started(work: UnitOfWork, task: Task) -> Task:
     """Keep a task whose holder has just presented its receipt."""
     return _started(work, claims.lengthened(task, work.now))
 
 
-def start(work: Work, cmd: commands.Start) -> Outcome:
+def start(work: UnitOfWork, cmd: commands.Start) -> Outcome:
     hold = held(work, cmd.project, cmd.receipt)
     task = keep_started(work, hold.task)
     return Outcome(
@@ -162,7 +162,7 @@ def start(work: Work, cmd: commands.Start) -> Outcome:
     )  # fmt: skip
 
 
-def progress(work: Work, cmd: commands.Progress) -> Outcome:
+def progress(work: UnitOfWork, cmd: commands.Progress) -> Outcome:
     if cmd.percent is not None and not 0 <= cmd.percent <= 100:
         raise InvalidInput(f"percent {cmd.percent}: from 0 to 100")
     inputs.check_text(cmd.step or "", "step", 1000)
@@ -188,7 +188,7 @@ def progress(work: Work, cmd: commands.Progress) -> Outcome:
     return _by_budget(work, hold, answer)
 
 
-def checkpoint(work: Work, cmd: commands.Checkpoint) -> Outcome:
+def checkpoint(work: UnitOfWork, cmd: commands.SaveCheckpoint) -> Outcome:
     inputs.check_size(cmd.data, "checkpoint", inputs.LARGEST_CHECKPOINT)
     hold = held(work, cmd.project, cmd.receipt, late=True)
     work.get(Checkpoint, cmd.project, hold.task.id)  # the one it takes the place of
@@ -211,7 +211,7 @@ def checkpoint(work: Work, cmd: commands.Checkpoint) -> Outcome:
 # --- giving up ----------------------------------------------------------------------------------------------
 
 
-def fail(work: Work, cmd: commands.Fail) -> Outcome:
+def fail(work: UnitOfWork, cmd: commands.Fail) -> Outcome:
     inputs.check_choice(cmd.error_class, retry.CLASSES, "class")
     inputs.check_text(cmd.message, "message")
     after = None if cmd.retry_after is None else inputs.micros(cmd.retry_after, "retry_after")
@@ -252,7 +252,7 @@ def fail(work: Work, cmd: commands.Fail) -> Outcome:
     return _gave_up(work, hold, "task.failed", free, over, cmd.message, error_class=cmd.error_class)
 
 
-def _cool_down(work: Work, hold: Hold, cmd: commands.Fail, after: int | None) -> None:
+def _cool_down(work: UnitOfWork, hold: Hold, cmd: commands.Fail, after: int | None) -> None:
     """An agent in trouble cools off after three in a row; a rate limit cools the model, for all."""
     claim = hold.claim
     if cmd.error_class == retry.RATE_LIMIT:
@@ -267,7 +267,7 @@ def _cool_down(work: Work, hold: Hold, cmd: commands.Fail, after: int | None) ->
         work.put(retry.agent_troubled(agent, work.now))
 
 
-def release(work: Work, cmd: commands.Release) -> Outcome:
+def release(work: UnitOfWork, cmd: commands.Release) -> Outcome:
     inputs.check_text(cmd.reason, "reason")
     hold = judged(work, cmd.project, cmd.receipt)
     if hold.refusal is not None:
@@ -281,7 +281,7 @@ def release(work: Work, cmd: commands.Release) -> Outcome:
     return _gave_up(work, hold, "task.released", free, over, cmd.reason)
 
 
-def _gave_up(work: Work, hold: Hold, kind: str, free: Task, over: Claim, message: str, **details: Any) -> Outcome:
+def _gave_up(work: UnitOfWork, hold: Hold, kind: str, free: Task, over: Claim, message: str, **details: Any) -> Outcome:
     kept = work.record(
         kind, over, task=free, message=message, agent=hold.claim.agent, session=hold.claim.session,
         level="warning" if kind == "task.failed" else "info", details={"attempt": over.attempt, **details},
@@ -294,7 +294,7 @@ def _gave_up(work: Work, hold: Hold, kind: str, free: Task, over: Claim, message
     )  # fmt: skip
 
 
-def ask(work: Work, cmd: commands.Ask) -> Outcome:
+def ask(work: UnitOfWork, cmd: commands.Ask) -> Outcome:
     inputs.check_text(cmd.question, "question", required=True)
     hold = judged(work, cmd.project, cmd.receipt)
     if hold.refusal is not None:
@@ -304,11 +304,11 @@ def ask(work: Work, cmd: commands.Ask) -> Outcome:
 
 
 def _pause_held(
-    work: Work, hold: Hold, cause: str, reason: str, message: str, kind: str, error_class: str
+    work: UnitOfWork, hold: Hold, cause: str, reason: str, message: str, kind: str, error_class: str
 ) -> Outcome:  # fmt: skip
     free, over = claims.ended(hold.task, hold.claim, lifecycle.PAUSED_BY, work.now)
     over = replace(over, error_class=error_class, error=message)
-    pause = causes.Pause(cause=cause, reason=reason, at=work.now, by=f"agent:{hold.claim.agent}")
+    pause = causes.PauseCause(cause=cause, reason=reason, at=work.now, by=f"agent:{hold.claim.agent}")
     free = moves.paused(free, pause)
     return _gave_up(work, hold, kind, free, over, message)
 
@@ -317,7 +317,7 @@ HANDLERS: Handlers = {
     commands.Renew: renew,
     commands.Start: start,
     commands.Progress: progress,
-    commands.Checkpoint: checkpoint,
+    commands.SaveCheckpoint: checkpoint,
     commands.Fail: fail,
     commands.Release: release,
     commands.Ask: ask,

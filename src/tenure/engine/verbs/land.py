@@ -14,7 +14,7 @@ from tenure.core.landings import check_landing
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Landing, Task
 from tenure.engine.runtime.effects import spread
-from tenure.engine.runtime.unit_of_work import Handlers, Work
+from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 from tenure.engine.verbs.holder_verbs import held, keep_started
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ MOST_TOLD = 20  # earlier landings in one answer
 MOST = 1000  # landings under one claim
 
 
-def land(work: Work, cmd: commands.Land) -> Outcome:
+def land(work: UnitOfWork, cmd: commands.Land) -> Outcome:
     check_landing(cmd)
     hold = held(work, cmd.project, cmd.receipt)
     claim = hold.claim
@@ -60,7 +60,7 @@ def landing_id(claim: str, number: int) -> str:
     return claim if number == 1 else f"{claim}#{number:04}"
 
 
-def of_task(work: Work, task: Task, limit: int | None = None) -> list[Landing]:
+def of_task(work: UnitOfWork, task: Task, limit: int | None = None) -> list[Landing]:
     """What the claims of a task have recorded, newest first."""
     return work.find(Landing, {"project": task.project, "task": task.id}, order="-generation", limit=limit)
 

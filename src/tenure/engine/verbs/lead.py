@@ -10,7 +10,7 @@ from tenure.core import commands, ids, inputs, team
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Leader, replace
 from tenure.engine.runtime.references import project_of
-from tenure.engine.runtime.unit_of_work import Handlers, Work
+from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 
 COORDINATOR = "coordinator"
 PROJECT_LEADER = "agent"
@@ -20,7 +20,7 @@ def _place(cmd: commands.Lead | commands.StepDown) -> tuple[str, str]:
     return (cmd.project, PROJECT_LEADER) if cmd.agent else ("", COORDINATOR)
 
 
-def lead(work: Work, cmd: commands.Lead) -> Outcome:
+def lead(work: UnitOfWork, cmd: commands.Lead) -> Outcome:
     ids.check_name(cmd.holder, "holder")
     lease = inputs.micros(cmd.lease, "lease", low=1, high=3600)
     if cmd.agent:
@@ -41,7 +41,7 @@ def lead(work: Work, cmd: commands.Lead) -> Outcome:
     return Outcome(outcome="ELECTED", term=leader.term, lease_until=leader.until, lease=cmd.lease)
 
 
-def step_down(work: Work, cmd: commands.StepDown) -> Outcome:
+def step_down(work: UnitOfWork, cmd: commands.StepDown) -> Outcome:
     if cmd.agent:
         project_of(work, cmd.project)
     project, name = _place(cmd)
@@ -56,7 +56,7 @@ def step_down(work: Work, cmd: commands.StepDown) -> Outcome:
     return Outcome(outcome="OK", term=cmd.term)
 
 
-def check_term(work: Work, project: str, name: str, holder: str, term: int) -> Outcome | None:
+def check_term(work: UnitOfWork, project: str, name: str, holder: str, term: int) -> Outcome | None:
     """The guard of every leader's write: a refusal unless this holder leads with this term, now."""
     leader = work.get(Leader, project, name)
     if leader is not None and (leader.holder, leader.term) == (holder, term) and leader.until > work.now:

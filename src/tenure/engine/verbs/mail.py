@@ -10,14 +10,14 @@ from tenure.core.filters import Present
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Agent, Leader, Message, Task, replace
 from tenure.engine.runtime.references import project_of
-from tenure.engine.runtime.unit_of_work import Handlers, Work
+from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 from tenure.engine.verbs.lead import PROJECT_LEADER
 
 if TYPE_CHECKING:
     from tenure.core.views import MessageView
 
 
-def send(work: Work, cmd: commands.Send) -> Outcome:
+def send(work: UnitOfWork, cmd: commands.Send) -> Outcome:
     project_of(work, cmd.project)
     inputs.check_choice(cmd.type, team.MESSAGE_TYPES, "type")
     inputs.check_text(cmd.text, "message", required=True)
@@ -45,7 +45,7 @@ def send(work: Work, cmd: commands.Send) -> Outcome:
     )  # fmt: skip
 
 
-def _recipients(work: Work, cmd: commands.Send) -> tuple[str, ...]:
+def _recipients(work: UnitOfWork, cmd: commands.Send) -> tuple[str, ...]:
     agents = work.find(Agent, {"project": cmd.project}) if cmd.to.startswith("@") else []
     held = (
         [t for t in work.find(Task, {"project": cmd.project, "agent": Present()}) if claims.is_held(t)]
@@ -61,7 +61,7 @@ def _recipients(work: Work, cmd: commands.Send) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def read(work: Work, cmd: commands.Read) -> Outcome:
+def read(work: UnitOfWork, cmd: commands.Read) -> Outcome:
     project_of(work, cmd.project)
     where: dict[str, Any] = {"project": cmd.project, "recipient": cmd.agent, "read_at": Present(False)}
     if cmd.messages is not None:

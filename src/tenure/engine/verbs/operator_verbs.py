@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tenure.core import causes, claims, commands, inputs, lifecycle, moves, settle
-from tenure.core.causes import Cancelled, Pause
+from tenure.core.causes import Cancelled, PauseCause
 from tenure.core.errors import NotFound
 from tenure.core.lifecycle import CANCELLED, COMPLETED, DEAD_LETTERED, FINISHED, PAUSED, READY, RETRYING, Ending
 from tenure.core.outcomes import Outcome
@@ -23,14 +23,14 @@ from tenure.engine.runtime.effects import (  # fmt: skip
     was_cancelled_by,
 )
 from tenure.engine.runtime.references import project_of, task_named
-from tenure.engine.runtime.unit_of_work import Handlers, Refused, Work
+from tenure.engine.runtime.unit_of_work import Handlers, Refused, UnitOfWork
 from tenure.engine.verbs.agents import known_agent
 from tenure.engine.verbs.edit import apply_changes
 
 MOST_ANSWERS = 20  # kept with a task for whoever claims it next; the log has all
 
 
-def named(work: Work, cmd: commands.Command) -> Task:
+def named(work: UnitOfWork, cmd: commands.Command) -> Task:
     project_of(work, cmd.project)
     return task_named(work, cmd.project, cmd.task)  # type: ignore[attr-defined]  # every command here names a task
 
@@ -46,7 +46,7 @@ def unchanged(task: Task) -> Outcome:
     return Outcome(outcome="UNCHANGED", state=task.state, version=task.version)
 
 
-def updated(work: Work, task: Task, **more: Any) -> Outcome:
+def updated(work: UnitOfWork, task: Task, **more: Any) -> Outcome:
     task = current(work, task)
     return Outcome(
         outcome="UPDATED", state=task.state, version=task.version, command_id=work.command_id,
@@ -55,7 +55,7 @@ def updated(work: Work, task: Task, **more: Any) -> Outcome:
 
 
 def end_held(
-    work: Work, task: Task, ending: Ending, kind: str, message: str = "", pause: Pause | None = None
+    work: UnitOfWork, task: Task, ending: Ending, kind: str, message: str = "", pause: PauseCause | None = None
 ) -> Task:  # fmt: skip
     """End the live claim by a person's word; the holder's next command is refused."""
     free, over = claims.ended(task, current_claim(work, task), ending, work.now)
@@ -69,7 +69,7 @@ def end_held(
 # --- pause, resume ------------------------------------------------------------------------------------------
 
 
-def pause(work: Work, cmd: commands.Pause) -> Outcome:
+def pause(work: UnitOfWork, cmd: commands.Pause) -> Outcome:
     """One cause more that holds the task back, whatever else does."""
     inputs.check_text(cmd.reason, "reason", 1000)
     task = named(work, cmd)
@@ -80,7 +80,7 @@ def pause(work: Work, cmd: commands.Pause) -> Outcome:
     if any(one.cause == cause for one in task.pauses) and (task.state == PAUSED or cause == causes.DRAIN):
         return unchanged(task)
     reason = cmd.reason or f"paused by {work.principal.name}"
-    new = Pause(cause=cause, reason=reason, at=work.now, by=work.principal.name)
+    new = PauseCause(cause=cause, reason=reason, at=work.now, by=work.principal.name)
     if cause == causes.DRAIN:
         draining = replace(task, wanted="pause", pauses=causes.with_pause(task.pauses, new))
         work.record("task.drain_requested", task=draining, message=reason)
@@ -92,7 +92,7 @@ def pause(work: Work, cmd: commands.Pause) -> Outcome:
     return updated(work, task)
 
 
-def resume(work: Work, cmd: commands.Resume) -> Outcome:
+def resume(work: UnitOfWork, cmd: commands.Resume) -> Outcome:
     """Lift what persons have a say in; a review alone is also theirs. A drain is taken back while its holder works."""
     task = named(work, cmd)
     if task.state != PAUSED and not task.pauses:
@@ -125,7 +125,7 @@ def _remaining(task: Task) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def answer(work: Work, cmd: commands.Answer) -> Outcome:
+def answer(work: UnitOfWork, cmd: commands.Answer) -> Outcome:
     inputs.check_text(cmd.text, "answer", required=True)
     task = named(work, cmd)
     asked = next((one for one in task.pauses if one.cause == causes.QUESTION), None)
@@ -137,7 +137,7 @@ def answer(work: Work, cmd: commands.Answer) -> Outcome:
     return replace(updated(work, kept), **_remaining(kept))
 
 
-def lift(work: Work, task: Task, is_over: Callable[[Pause], bool], kind: str, message: str) -> Task:
+def lift(work: UnitOfWork, task: Task, is_over: Callable[[PauseCause], bool], kind: str, message: str) -> Task:
     """Without these causes; the event names them, and what is left."""
     free = moves.lifted(task, is_over, work.now)
     rows = _gone_on(work, task) if task.state == PAUSED and free.state == lifecycle.VALIDATING else []
@@ -151,7 +151,7 @@ def lift(work: Work, task: Task, is_over: Callable[[Pause], bool], kind: str, me
     return kept
 
 
-def _gone_on(work: Work, task: Task) -> list[Row]:
+def _gone_on(work: UnitOfWork, task: Task) -> list[Row]:
     """The check that the task waits for, from its first try again."""
     from tenure.core.validation import gone_on
     from tenure.engine.checks.validation_reads import row_of_task  # few tasks are checked
@@ -164,7 +164,7 @@ def _gone_on(work: Work, task: Task) -> list[Row]:
 # --- cancel, retry, reset, adopt, archive -------------------------------------------------------------------
 
 
-def cancel(work: Work, cmd: commands.Cancel) -> Outcome:
+def cancel(work: UnitOfWork, cmd: commands.Cancel) -> Outcome:
     inputs.check_text(cmd.reason, "reason", 1000)
     task = named(work, cmd)
     if task.state == CANCELLED:
@@ -177,7 +177,7 @@ def cancel(work: Work, cmd: commands.Cancel) -> Outcome:
     return updated(work, task)
 
 
-def retry(work: Work, cmd: commands.Retry) -> Outcome:
+def retry(work: UnitOfWork, cmd: commands.Retry) -> Outcome:
     """Another run of a dead letter; what its failure cancelled comes back with it."""
     inputs.check_text(cmd.note, "note")
     task = named(work, cmd)
@@ -203,7 +203,7 @@ def _run_of(task: Task, *names: str) -> dict[str, Any]:
     return {name: getattr(task, name) for name in names} | {"failures": list(task.failures)}
 
 
-def bring_back(work: Work, source: Task) -> None:
+def bring_back(work: UnitOfWork, source: Task) -> None:
     """Undo the cancellations that the source's failure caused, directly or through others."""
     todo = [source]
     while todo:
@@ -219,7 +219,7 @@ def bring_back(work: Work, source: Task) -> None:
                         todo.append(child)
 
 
-def uncancel(work: Work, task: Task) -> Task:
+def uncancel(work: UnitOfWork, task: Task) -> Task:
     """Back to where it was, as far as that still exists: what was held is ready or pending again."""
     back = moves.uncancelled(task, work.now, paused_from=_paused_from(work, task))
     rows = reopened(work, task) if back.state == DEAD_LETTERED else []
@@ -228,7 +228,7 @@ def uncancel(work: Work, task: Task) -> Task:
     return current(work, kept)
 
 
-def _paused_from(work: Work, task: Task) -> str | None:
+def _paused_from(work: UnitOfWork, task: Task) -> str | None:
     """Where a task that was paused before its cancellation goes on: with its verdict, if it waited for one."""
     if task.state_before != PAUSED or not task.checked:
         return None
@@ -237,7 +237,7 @@ def _paused_from(work: Work, task: Task) -> str | None:
     return None if row_of_task(work, task) is None else lifecycle.VALIDATING
 
 
-def reset(work: Work, cmd: commands.Reset) -> Outcome:
+def reset(work: UnitOfWork, cmd: commands.Reset) -> Outcome:
     task = named(work, cmd)
     if task.state != COMPLETED:
         return denied(task, "reset")
@@ -262,13 +262,13 @@ def reset(work: Work, cmd: commands.Reset) -> Outcome:
     return updated(work, task, left=tuple(sorted(left)) or None)
 
 
-def _reset_one(work: Work, task: Task) -> None:
+def _reset_one(work: UnitOfWork, task: Task) -> None:
     before = _run_of(task, "work_product", "completed_at")
     work.record("task.reset", task=moves.new_run(task, work.now), details={"before": before})
     spread(work)
 
 
-def adopt(work: Work, cmd: commands.Adopt) -> Outcome:
+def adopt(work: UnitOfWork, cmd: commands.Adopt) -> Outcome:
     """A person takes a kept result as the task's own."""
     inputs.check_text(cmd.note, "note")
     task = named(work, cmd)
@@ -296,7 +296,7 @@ def adopt(work: Work, cmd: commands.Adopt) -> Outcome:
     return updated(work, task, work_product=product, result=own.id)
 
 
-def _unchecked(work: Work, task: Task) -> list[Row]:
+def _unchecked(work: UnitOfWork, task: Task) -> list[Row]:
     """What the task waited for when it was paused: a verdict that nobody needs any more."""
     if task.state != PAUSED or task.state_before != lifecycle.VALIDATING:
         return []
@@ -307,7 +307,7 @@ def _unchecked(work: Work, task: Task) -> list[Row]:
     return [] if row is None else closed(work, row)
 
 
-def _kept_result(work: Work, task: Task, id: str | None) -> Result:
+def _kept_result(work: UnitOfWork, task: Task, id: str | None) -> Result:
     where = {"project": task.project, "task": task.id, "accepted": False}
     kept = work.find(Result, where, order="-submitted_at")
     chosen = next((r for r in kept if id is None or r.id == id), None)
@@ -316,7 +316,7 @@ def _kept_result(work: Work, task: Task, id: str | None) -> Result:
     return chosen
 
 
-def archive(work: Work, cmd: commands.Archive) -> Outcome:
+def archive(work: UnitOfWork, cmd: commands.Archive) -> Outcome:
     task = named(work, cmd)
     if task.archived_at is not None:
         return unchanged(task)
@@ -329,7 +329,7 @@ def archive(work: Work, cmd: commands.Archive) -> Outcome:
 # --- offers, taking away ------------------------------------------------------------------------------------
 
 
-def assign(work: Work, cmd: commands.Assign) -> Outcome:
+def assign(work: UnitOfWork, cmd: commands.Assign) -> Outcome:
     task = named(work, cmd)
     seconds = inputs.micros(cmd.seconds, "seconds", low=1, high=86400)
     if task.state != READY:
@@ -337,7 +337,7 @@ def assign(work: Work, cmd: commands.Assign) -> Outcome:
     return _offered(work, task, cmd.agent, seconds, "task.offered")
 
 
-def _offered(work: Work, task: Task, agent: str, until: int, kind: str) -> Outcome:
+def _offered(work: UnitOfWork, task: Task, agent: str, until: int, kind: str) -> Outcome:
     if work.get(Agent, task.project, agent) is None:  # one that is known has given no sign of life by this
         known_agent(work, task.project, agent)
     work.record(
@@ -347,7 +347,7 @@ def _offered(work: Work, task: Task, agent: str, until: int, kind: str) -> Outco
     return updated(work, task, holder=agent)
 
 
-def reassign(work: Work, cmd: commands.Reassign) -> Outcome:
+def reassign(work: UnitOfWork, cmd: commands.Reassign) -> Outcome:
     """End the live claim, close the window of an ended one, and hold the task out to another agent."""
     task = named(work, cmd)
     seconds = inputs.micros(cmd.seconds, "seconds", low=1, high=86400)
@@ -358,7 +358,7 @@ def reassign(work: Work, cmd: commands.Reassign) -> Outcome:
     return _offered(work, replace(task, answerable=False), cmd.agent, seconds, "task.offered")
 
 
-def recover(work: Work, cmd: commands.Recover) -> Outcome:
+def recover(work: UnitOfWork, cmd: commands.Recover) -> Outcome:
     inputs.check_text(cmd.reason, "reason", 1000)
     task = named(work, cmd)
     if not claims.is_held(task):
@@ -366,7 +366,7 @@ def recover(work: Work, cmd: commands.Recover) -> Outcome:
     return updated(work, end_held(work, task, lifecycle.SUPERSEDED_BY, "task.recovered", cmd.reason))
 
 
-def abort(work: Work, cmd: commands.Abort) -> Outcome:
+def abort(work: UnitOfWork, cmd: commands.Abort) -> Outcome:
     inputs.check_text(cmd.reason, "reason", 1000)
     task = named(work, cmd)
     if not claims.is_held(task):
@@ -381,7 +381,7 @@ def abort(work: Work, cmd: commands.Abort) -> Outcome:
     return updated(work, task)
 
 
-def note(work: Work, cmd: commands.Note) -> Outcome:
+def note(work: UnitOfWork, cmd: commands.Note) -> Outcome:
     inputs.check_text(cmd.text, "note", required=True)
     task = named(work, cmd)
     work.record("task.noted", task=task, message=cmd.text)

@@ -22,7 +22,7 @@ from tenure.core.records import Budget, Dag, Edge, Project, Task, Track, replace
 from tenure.engine.reads import task_view
 from tenure.engine.runtime.effects import brief_of, cancel_task, current, spread
 from tenure.engine.runtime.references import project_of, task_named, tasks_by_idempotency
-from tenure.engine.runtime.unit_of_work import Handlers, Refused, Work
+from tenure.engine.runtime.unit_of_work import Handlers, Refused, UnitOfWork
 from tenure.engine.sources import dag_ends
 from tenure.engine.verbs.create import Builder, check_plan_size, connect
 from tenure.engine.verbs.edit import apply_changes, current_value
@@ -33,7 +33,7 @@ _PRUNED = "it is no longer in the plan"
 _COMPARED = tuple(name for name in inputs.EDITABLE if name != "boost")
 
 
-def plan(work: Work, cmd: commands.Plan) -> Outcome:
+def plan(work: UnitOfWork, cmd: commands.Plan) -> Outcome:
     check_plan_size(len(cmd.tasks))
     project = project_of(work, cmd.project)
     inputs.check_text(cmd.title, "title", 1000)
@@ -59,7 +59,7 @@ class Tracks(NamedTuple):
     kept: list[str]
 
 
-def _define_tracks(work: Work, cmd: commands.Plan, project: Project) -> Tracks:
+def _define_tracks(work: UnitOfWork, cmd: commands.Plan, project: Project) -> Tracks:
     tracks = Tracks([], [])
     for new in cmd.tracks:
         inputs.check_track(new.code, new.name, new.purpose)
@@ -78,7 +78,7 @@ def _define_tracks(work: Work, cmd: commands.Plan, project: Project) -> Tracks:
     return tracks
 
 
-def _set_budget(work: Work, cmd: commands.Plan, dag: Dag) -> bool:
+def _set_budget(work: UnitOfWork, cmd: commands.Plan, dag: Dag) -> bool:
     """Give the dag what the plan says that it may cost; whether that is new."""
     if cmd.budget is None:
         return False
@@ -94,7 +94,7 @@ def _set_budget(work: Work, cmd: commands.Plan, dag: Dag) -> bool:
     return set_budget(work, asked).outcome != "UNCHANGED"
 
 
-def _new_dag(work: Work, cmd: commands.Plan, on_end: dict[str, Any]) -> Dag:
+def _new_dag(work: UnitOfWork, cmd: commands.Plan, on_end: dict[str, Any]) -> Dag:
     dag = Dag(
         project=cmd.project, id=work.new_id("dag"), title=cmd.title or cmd.name or "", plan=cmd.name,
         created_by=work.principal.name, created_at=work.now, on_end=on_end,
@@ -107,7 +107,7 @@ def _identity(plan_name: str, new: NewTask) -> str:
     return f"plan:{plan_name}:{new.name or new.key or ids.slug_of(new.title)}"
 
 
-def _apply(work: Work, cmd: commands.Plan, project: Project, tracks: Tracks, on_end: dict[str, Any]) -> Outcome:
+def _apply(work: UnitOfWork, cmd: commands.Plan, project: Project, tracks: Tracks, on_end: dict[str, Any]) -> Outcome:
     assert cmd.name is not None
     wanted: dict[str, NewTask] = {}
     for new in cmd.tasks:
@@ -156,7 +156,7 @@ def _apply(work: Work, cmd: commands.Plan, project: Project, tracks: Tracks, on_
     return _answer(work, code, made, edited, left, gone, tracks)
 
 
-def _answer(work: Work, code: str, made: Any, edited: Any, left: Any, gone: Any, tracks: Tracks) -> Outcome:
+def _answer(work: UnitOfWork, code: str, made: Any, edited: Any, left: Any, gone: Any, tracks: Tracks) -> Outcome:
     return Outcome(
         outcome=code,
         command_id=work.command_id if code != "UNCHANGED" else None,
@@ -173,7 +173,7 @@ def _answer(work: Work, code: str, made: Any, edited: Any, left: Any, gone: Any,
 
 
 def _differences(
-    work: Work, task: Task, new: NewTask, names: dict[str, Task]
+    work: UnitOfWork, task: Task, new: NewTask, names: dict[str, Task]
 ) -> tuple[dict[str, Any], list[Edge], list[Edge]]:
     """What the plan now says otherwise: fields, edges to add, edges to remove."""
     brief = brief_of(work, task)
@@ -196,7 +196,7 @@ def _differences(
     return changes, added, removed
 
 
-def _edit(work: Work, task: Task, changes: dict[str, Any], added: list[Edge], removed: list[Edge]) -> None:
+def _edit(work: UnitOfWork, task: Task, changes: dict[str, Any], added: list[Edge], removed: list[Edge]) -> None:
     if changes:
         edited, brief, old = apply_changes(work, current(work, task), changes)
         work.record("task.edited", brief, task=edited, details={"changes": list(changes), "before": old})

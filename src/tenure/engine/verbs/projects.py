@@ -7,7 +7,7 @@ from tenure.core.errors import InvalidInput
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Project, Track, replace
 from tenure.engine.runtime.references import project_of
-from tenure.engine.runtime.unit_of_work import Handlers, Work
+from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 
 TRACKS = {
     "A": "Core Architecture",
@@ -23,7 +23,7 @@ TRACKS = {
 SCOPES = ("project", "track", "dag", "agent", "type")
 
 
-def define_project(work: Work, cmd: commands.DefineProject) -> Outcome:
+def define_project(work: UnitOfWork, cmd: commands.DefineProject) -> Outcome:
     """Make the project with its default tracks, or change its settings."""
     ids.check_name(cmd.project, "project")
     before = work.get(Project, cmd.project, cmd.project)
@@ -55,7 +55,7 @@ def define_project(work: Work, cmd: commands.DefineProject) -> Outcome:
     return Outcome(outcome="UPDATED", command_id=work.command_id)
 
 
-def define_track(work: Work, cmd: commands.DefineTrack) -> Outcome:
+def define_track(work: UnitOfWork, cmd: commands.DefineTrack) -> Outcome:
     project_of(work, cmd.project)
     code = inputs.check_track(cmd.code, cmd.name, cmd.purpose)
     before = work.get(Track, cmd.project, code)
@@ -64,7 +64,7 @@ def define_track(work: Work, cmd: commands.DefineTrack) -> Outcome:
     return Outcome(outcome="UPDATED" if before else "CREATED", command_id=work.command_id)
 
 
-def stop_line(work: Work, cmd: commands.StopLine) -> Outcome:
+def stop_line(work: UnitOfWork, cmd: commands.StopLine) -> Outcome:
     """Nothing more is claimed in the scope; what is held goes on."""
     project = project_of(work, cmd.project)
     scope = _checked(cmd.scope)
@@ -78,7 +78,7 @@ def stop_line(work: Work, cmd: commands.StopLine) -> Outcome:
     return Outcome(outcome="UPDATED", command_id=work.command_id)
 
 
-def start_line(work: Work, cmd: commands.StartLine) -> Outcome:
+def start_line(work: UnitOfWork, cmd: commands.StartLine) -> Outcome:
     project = project_of(work, cmd.project)
     scope = _checked(cmd.scope)
     if scope not in project.stopped:

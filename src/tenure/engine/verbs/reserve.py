@@ -13,7 +13,7 @@ from tenure.core.receipts import NONCE_BYTES, Receipt, parse_receipt
 from tenure.core.records import Reservation, Task, replace
 from tenure.engine.runtime.effects import living, release_reservations
 from tenure.engine.runtime.references import project_of
-from tenure.engine.runtime.unit_of_work import Handlers, Refused, Work
+from tenure.engine.runtime.unit_of_work import Handlers, Refused, UnitOfWork
 from tenure.engine.verbs import agents
 from tenure.engine.verbs.holder_verbs import held, keep_started
 
@@ -21,7 +21,7 @@ DEFAULT_LEASE = 1800.0
 GROUP = "hold_"  # begins the name of a receipt that is not a claim's
 
 
-def reserve(work: Work, cmd: commands.Reserve) -> Outcome:
+def reserve(work: UnitOfWork, cmd: commands.Reserve) -> Outcome:
     """All patterns or none. With a task's receipt it belongs to that claim; otherwise it gets a receipt of its own.
 
     A pattern that this receipt holds already takes the mode that is asked for, judged against the rows of all others:
@@ -62,7 +62,7 @@ def reserve(work: Work, cmd: commands.Reserve) -> Outcome:
 
 
 def _with_claim(
-    work: Work, cmd: commands.Reserve, task: Task, patterns: list[str], agent: str, session: str
+    work: UnitOfWork, cmd: commands.Reserve, task: Task, patterns: list[str], agent: str, session: str
 ) -> Outcome:
     mine = {r.pattern: r for r in work.find(Reservation, {"project": task.project, "task": task.id})}
     rows = _in_mode(mine, patterns, cmd.mode) + [
@@ -88,7 +88,7 @@ def _in_mode(mine: Mapping[str, Reservation], patterns: Iterable[str], mode: str
 
 
 def _regrouped(
-    work: Work, cmd: commands.Reserve, receipt: Receipt, group: list[Reservation], patterns: list[str]
+    work: UnitOfWork, cmd: commands.Reserve, receipt: Receipt, group: list[Reservation], patterns: list[str]
 ) -> Outcome:
     """A reservation that stands alone, with other modes or more patterns; receipt and lease stay."""
     first, mine = group[0], {row.pattern: row for row in group}
@@ -109,7 +109,7 @@ def _regrouped(
     )  # fmt: skip
 
 
-def _alone(work: Work, cmd: commands.Reserve, lease: int, patterns: list[str]) -> Outcome:
+def _alone(work: UnitOfWork, cmd: commands.Reserve, lease: int, patterns: list[str]) -> Outcome:
     group = work.new_id("hold")
     nonce = work.chance.token(NONCE_BYTES)
     rows = [
@@ -133,7 +133,7 @@ def _alone(work: Work, cmd: commands.Reserve, lease: int, patterns: list[str]) -
     )  # fmt: skip
 
 
-def _group(work: Work, project: str, receipt: Receipt) -> list[Reservation]:
+def _group(work: UnitOfWork, project: str, receipt: Receipt) -> list[Reservation]:
     """The rows behind a standalone receipt, judged like a claim's; Refused where they are not its own."""
     found = work.find(Reservation, {"project": project, "id": Prefix(receipt.name + "-")})
     rows = [r for r in found if (r.until or 0) > work.now]  # what has run out is gone, swept or not
@@ -153,12 +153,12 @@ def _group(work: Work, project: str, receipt: Receipt) -> list[Reservation]:
     return rows
 
 
-def check_holds(work: Work, project: str, receipt: str) -> None:
+def check_holds(work: UnitOfWork, project: str, receipt: str) -> None:
     """Refused where a reservation that stands alone is not held any more."""
     _group(work, project, parse_receipt(receipt))
 
 
-def renew_reservation(work: Work, cmd: commands.RenewReservation) -> Outcome:
+def renew_reservation(work: UnitOfWork, cmd: commands.RenewReservation) -> Outcome:
     project = project_of(work, cmd.project)
     rows = _group(work, cmd.project, parse_receipt(cmd.receipt))
     lease = rows[0].lease or 0
@@ -169,7 +169,7 @@ def renew_reservation(work: Work, cmd: commands.RenewReservation) -> Outcome:
     return Outcome(outcome="RENEWED", lease_until=work.now + lease, lease=lease / inputs.SECOND)
 
 
-def unreserve(work: Work, cmd: commands.Unreserve) -> Outcome:
+def unreserve(work: UnitOfWork, cmd: commands.Unreserve) -> Outcome:
     project_of(work, cmd.project)
     rows = _group(work, cmd.project, parse_receipt(cmd.receipt))
     release_reservations(work, cmd.project, rows)

@@ -15,13 +15,13 @@ from tenure.core.outcomes import Outcome
 from tenure.core.records import Agent, Claim, Project, Result, Row, Task, replace
 from tenure.engine.reads import task_view
 from tenure.engine.runtime.effects import spread
-from tenure.engine.runtime.unit_of_work import Handlers, Work
+from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 from tenure.engine.verbs.holder_verbs import Hold, judged, keep_started
 
 MOST_REFUSED = 3  # refused results kept under one generation
 
 
-def submit(work: Work, cmd: commands.Submit) -> Outcome:
+def submit(work: UnitOfWork, cmd: commands.Submit) -> Outcome:
     encoded = inputs.check_size(cmd.data, "result", inputs.LARGEST_RESULT)
     inputs.check_text(cmd.summary, "summary")
     hold = judged(work, cmd.project, cmd.receipt, late=True)
@@ -51,7 +51,7 @@ def submit(work: Work, cmd: commands.Submit) -> Outcome:
     return told(work, hold, cmd.usage, answer)
 
 
-def _seen(work: Work, hold: Hold, cmd: commands.Submit) -> tuple[Hold, Outcome | None]:
+def _seen(work: UnitOfWork, hold: Hold, cmd: commands.Submit) -> tuple[Hold, Outcome | None]:
     """A result for a description that its holder has not seen is not accepted; it keeps the claim and goes on."""
     if hold.task.unseen_since is None and cmd.seen is None:
         return hold, None
@@ -65,7 +65,7 @@ def _seen(work: Work, hold: Hold, cmd: commands.Submit) -> tuple[Hold, Outcome |
     return hold._replace(task=kept), replace(refusal, state=kept.state, lease_until=kept.lease_until)
 
 
-def new_result(work: Work, hold: Hold, cmd: commands.Submit, encoded: bytes, digest: str, **more: Any) -> Result:
+def new_result(work: UnitOfWork, hold: Hold, cmd: commands.Submit, encoded: bytes, digest: str, **more: Any) -> Result:
     claim = hold.claim
     return Result(
         project=claim.project, id=work.new_id("result"), task=claim.task, run=claim.run, generation=claim.generation,
@@ -76,7 +76,7 @@ def new_result(work: Work, hold: Hold, cmd: commands.Submit, encoded: bytes, dig
     )  # fmt: skip
 
 
-def _handed_on(work: Work, hold: Hold, names: tuple[str, ...] | None) -> tuple[str, ...]:
+def _handed_on(work: UnitOfWork, hold: Hold, names: tuple[str, ...] | None) -> tuple[str, ...]:
     if names is None and not hold.task.artifacts:
         return ()
     from tenure.core.artifacts import handed_on  # most tasks have none, and a start stays cheap
@@ -85,14 +85,14 @@ def _handed_on(work: Work, hold: Hold, names: tuple[str, ...] | None) -> tuple[s
     return handed_on(of_task(work, hold.task), hold.claim, names)
 
 
-def accepted(work: Work, hold: Hold, cmd: commands.Submit, encoded: bytes, digest: str) -> Outcome:
+def accepted(work: UnitOfWork, hold: Hold, cmd: commands.Submit, encoded: bytes, digest: str) -> Outcome:
     result = new_result(work, hold, cmd, encoded, digest, accepted=False, reason="", late=hold.is_late)
     if hold.is_late:  # the claim keeps the reason by which it ended
         return accept(work, hold.task, hold.claim, result)
     return accept(work, *claims.ended(hold.task, hold.claim, lifecycle.COMPLETED_BY, work.now), result)
 
 
-def accept(work: Work, free: Task, over: Claim, result: Result, *rows: Row, **details: Any) -> Outcome:
+def accept(work: UnitOfWork, free: Task, over: Claim, result: Result, *rows: Row, **details: Any) -> Outcome:
     """The result counts: at once, or by a verdict. Task and claim are as they are after the hold; `rows` go along."""
     product = claims.work_product(free, over.generation, result.id)
     result = replace(result, accepted=True, reason="ACCEPTED", work_product=product)
@@ -117,7 +117,7 @@ def accept(work: Work, free: Task, over: Claim, result: Result, *rows: Row, **de
     )  # fmt: skip
 
 
-def _model_works(work: Work, claim: Claim) -> None:
+def _model_works(work: UnitOfWork, claim: Claim) -> None:
     project = work.get(Project, claim.project, claim.project)
     if project is not None and project.limited:
         from tenure.engine.models.model_choice import works  # as above: most of the time no model is in trouble
@@ -125,7 +125,7 @@ def _model_works(work: Work, claim: Claim) -> None:
         works(work, project, claim)
 
 
-def _accepted_before(work: Work, hold: Hold, cmd: commands.Submit, digest: str) -> Outcome | None:
+def _accepted_before(work: UnitOfWork, hold: Hold, cmd: commands.Submit, digest: str) -> Outcome | None:
     """The receipt whose result was accepted gets the same answer for the same data, whatever has happened since."""
     claim = hold.claim
     if not hold.verdict.genuine or not claim.result_accepted:
@@ -144,7 +144,7 @@ def _accepted_before(work: Work, hold: Hold, cmd: commands.Submit, digest: str) 
     )  # fmt: skip
 
 
-def refused(work: Work, hold: Hold, cmd: commands.Submit, encoded: bytes, digest: str) -> Outcome:
+def refused(work: UnitOfWork, hold: Hold, cmd: commands.Submit, encoded: bytes, digest: str) -> Outcome:
     refusal = hold.refusal
     assert refusal is not None
     if not hold.verdict.genuine:
@@ -172,7 +172,7 @@ def refused(work: Work, hold: Hold, cmd: commands.Submit, encoded: bytes, digest
     return replace(refusal, work_lost=True, result=result.id, hint=hint)
 
 
-def _is_kept(work: Work, claim: Claim, digest: str) -> bool:
+def _is_kept(work: UnitOfWork, claim: Claim, digest: str) -> bool:
     if not claim.refused:
         return False
     where = {"project": claim.project, "task": claim.task, "generation": claim.generation, "accepted": False}

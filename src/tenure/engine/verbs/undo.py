@@ -19,7 +19,7 @@ from tenure.core.records import Edge, Task, replace
 from tenure.engine.reads import task_view
 from tenure.engine.runtime.effects import cancel_task, current, reopened, spread
 from tenure.engine.runtime.references import project_of, task_named
-from tenure.engine.runtime.unit_of_work import Handlers, Work
+from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 from tenure.engine.verbs.create import connect, may_wait, relink
 from tenure.engine.verbs.edit import PACKED, apply_changes
 from tenure.engine.verbs.graph import disconnect
@@ -29,7 +29,7 @@ MOST_EVENTS = 50_000
 _UNMADE = "the command that made it was undone"
 
 
-def undo(work: Work, cmd: commands.Undo) -> Outcome:
+def undo(work: UnitOfWork, cmd: commands.Undo) -> Outcome:
     project_of(work, cmd.project)
     events = work.tx.events({"project": cmd.project, "causation_id": cmd.command_id}, limit=MOST_EVENTS)
     told = [e for e in events if e.task is not None]
@@ -63,16 +63,16 @@ def _refused(message: str, changed: tuple[str, ...]) -> Outcome:
     return Outcome(outcome="CANNOT_UNDO", message=f"nothing was undone: {message}", changed=changed or None)
 
 
-def _uncancelled(work: Work, task: Task, event: Event) -> None:
+def _uncancelled(work: UnitOfWork, task: Task, event: Event) -> None:
     if task.state == lifecycle.CANCELLED:
         uncancel(work, task)
 
 
-def _unarchived(work: Work, task: Task, event: Event) -> None:
+def _unarchived(work: UnitOfWork, task: Task, event: Event) -> None:
     work.record("task.unarchived", task=replace(task, archived_at=None))
 
 
-def _reset_undone(work: Work, task: Task, event: Event) -> None:
+def _reset_undone(work: UnitOfWork, task: Task, event: Event) -> None:
     before = event.details["before"]
     work.record(
         "task.reset_undone",
@@ -80,7 +80,7 @@ def _reset_undone(work: Work, task: Task, event: Event) -> None:
     )
 
 
-def _retry_undone(work: Work, task: Task, event: Event) -> None:
+def _retry_undone(work: UnitOfWork, task: Task, event: Event) -> None:
     before = event.details["before"]
     if "changes" in event.details:
         _unedit(work, task, event.details["changes"])
@@ -89,17 +89,17 @@ def _retry_undone(work: Work, task: Task, event: Event) -> None:
     work.record("task.retry_undone", *reopened(work, dead), task=dead)
 
 
-def _unedited(work: Work, task: Task, event: Event) -> None:
+def _unedited(work: UnitOfWork, task: Task, event: Event) -> None:
     _unedit(work, task, event.details["before"])
 
 
-def _unedit(work: Work, task: Task, old: dict[str, object]) -> None:
+def _unedit(work: UnitOfWork, task: Task, old: dict[str, object]) -> None:
     values = {n: task_view.unpacked(work, task.project, v) if n in PACKED else v for n, v in old.items()}
     edited, brief, before = apply_changes(work, task, inputs.check_changes(values))
     work.record("task.edited", brief, task=edited, details={"changes": list(old), "before": before, "undo": True})
 
 
-def _unlinked(work: Work, task: Task, event: Event) -> None:
+def _unlinked(work: UnitOfWork, task: Task, event: Event) -> None:
     needs = task_named(work, task.project, event.details["needs"])
     edge = work.get(Edge, task.project, graph.edge_id(task.id, needs.id))
     if edge is None or not may_wait(task):
@@ -110,7 +110,7 @@ def _unlinked(work: Work, task: Task, event: Event) -> None:
         disconnect(work, task, edge)
 
 
-def _linked_again(work: Work, task: Task, event: Event) -> None:
+def _linked_again(work: UnitOfWork, task: Task, event: Event) -> None:
     needs = task_named(work, task.project, event.details["needs"])
     edge = Edge(
         project=task.project, id=graph.edge_id(task.id, needs.id), task=task.id, needs=needs.id,
@@ -120,12 +120,12 @@ def _linked_again(work: Work, task: Task, event: Event) -> None:
         connect(work, task, needs, edge)
 
 
-def _unmade(work: Work, task: Task, event: Event) -> None:
+def _unmade(work: UnitOfWork, task: Task, event: Event) -> None:
     if task.state not in lifecycle.FINISHED:
         cancel_task(work, task, Cancelled(cause=UNDO, reason=_UNMADE), _UNMADE)
 
 
-_OPPOSITES: dict[str, Callable[[Work, Task, Event], None]] = {
+_OPPOSITES: dict[str, Callable[[UnitOfWork, Task, Event], None]] = {
     "task.cancelled": _uncancelled,
     "task.archived": _unarchived,
     "task.reset": _reset_undone,

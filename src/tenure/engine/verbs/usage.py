@@ -20,7 +20,7 @@ from tenure.core.records import Task, Usage, replace
 from tenure.core.usage import TOKENS, Spent, booked, check_all, check_models, usage_id
 from tenure.engine.archive.totals import ARCHIVED
 from tenure.engine.runtime.references import project_of
-from tenure.engine.runtime.unit_of_work import Handlers, Refused, Work
+from tenure.engine.runtime.unit_of_work import Handlers, Refused, UnitOfWork
 from tenure.engine.verbs import brief
 from tenure.engine.verbs.holder_verbs import Hold, judged, keep_started
 
@@ -32,7 +32,7 @@ BY = ("task", "agent", "model", "session")
 MOST_LISTED = 1000
 
 
-def usage(work: Work, cmd: commands.Usage) -> Outcome:
+def usage(work: UnitOfWork, cmd: commands.ReportUsage) -> Outcome:
     said = Totals(
         model=cmd.model, fresh=cmd.fresh, cached=cmd.cached, written=cmd.written, output=cmd.output,
         cost_usd=cmd.cost_usd, duration=cmd.duration,
@@ -55,7 +55,7 @@ def usage(work: Work, cmd: commands.Usage) -> Outcome:
     return checked(work, hold, answer)
 
 
-def told(work: Work, hold: Hold, said: Sequence[Totals], answer: Outcome) -> Outcome:
+def told(work: UnitOfWork, hold: Hold, said: Sequence[Totals], answer: Outcome) -> Outcome:
     """Book what a genuine receipt reports; the answer with what the claim has cost by now."""
     spent = check_all(said)
     if not hold.verdict.genuine:
@@ -72,7 +72,7 @@ def told(work: Work, hold: Hold, said: Sequence[Totals], answer: Outcome) -> Out
     return replace(answer, usage=view(rows), late=is_stale or None)
 
 
-def _book(work: Work, hold: Hold, spent: Sequence[Spent]) -> list[Usage]:
+def _book(work: UnitOfWork, hold: Hold, spent: Sequence[Spent]) -> list[Usage]:
     """Put each report into its row; all rows of the claim."""
     claim, late = hold.claim, hold.refusal is not None
     where = {"project": claim.project, "task": claim.task, "generation": claim.generation}
@@ -94,7 +94,7 @@ def _book(work: Work, hold: Hold, spent: Sequence[Spent]) -> list[Usage]:
     return list(rows.values())
 
 
-def _priced(work: Work, row: Usage) -> int | None:
+def _priced(work: UnitOfWork, row: Usage) -> int | None:
     """What it cost by the table of prices, for agents that only tell their tokens."""
     from tenure.engine.models.prices import price_table
 
@@ -143,7 +143,7 @@ def _added(rows: Sequence[Usage]) -> Any:
     return _shape([*sums, total], len(rows) - len(priced), sum(computed) if computed else None)
 
 
-def of_task(work: Work, project: str, task: str) -> list[Usage]:
+def of_task(work: UnitOfWork, project: str, task: str) -> list[Usage]:
     return work.find(Usage, {"project": project, "task": task}, order="generation")
 
 
@@ -156,7 +156,7 @@ class _Totals(NamedTuple):
         return _shape(self.sums, self.unpriced, self.computed)
 
 
-def _totals(work: Work, project: str, by: str, **where: Any) -> dict[Any, _Totals]:
+def _totals(work: UnitOfWork, project: str, by: str, **where: Any) -> dict[Any, _Totals]:
     asked = {"project": project, **where}
     unpriced = {v: n or 0 for v, (n,) in work.sums(Usage, asked | {"cost": Present(False)}, by, ("pairs",)).items()}
     computed = {v: n for v, (n,) in work.sums(Usage, asked | {"computed": True}, by, ("cost",)).items()}
@@ -164,7 +164,7 @@ def _totals(work: Work, project: str, by: str, **where: Any) -> dict[Any, _Total
     return {v: _Totals(sums, unpriced.get(v, 0), computed.get(v)) for v, sums in found}
 
 
-def of_project(work: Work, project: str) -> v.TotalsView:
+def of_project(work: UnitOfWork, project: str) -> v.TotalsView:
     """The project's totals; all zero before anything is reported."""
     total = _totals(work, project, "project").get(project)
     late = _totals(work, project, "project", late=True).get(project)
@@ -172,7 +172,7 @@ def of_project(work: Work, project: str) -> v.TotalsView:
     return said | ({"late": late.shape()} if late else {})  # type: ignore[no-any-return]
 
 
-def spent_by(work: Work, project: str, by: str, limit: int) -> list[v.SpentView]:
+def spent_by(work: UnitOfWork, project: str, by: str, limit: int) -> list[v.SpentView]:
     """Totals for each task, agent, model or session that has any, the dearest first."""
     project_of(work, project)
     inputs.check_choice(by, BY, "by")
@@ -196,4 +196,4 @@ def _dearness(total: _Totals) -> tuple[int, int]:
     return -(cost or 0), -sum(n or 0 for n in tokens)
 
 
-HANDLERS: Handlers = {commands.Usage: usage}
+HANDLERS: Handlers = {commands.ReportUsage: usage}

@@ -7,7 +7,7 @@ from tenure.core.errors import NotSignedIn
 from tenure.core.filters import Range
 from tenure.core.records import ApiKey, WebSession, replace
 from tenure.engine.runtime.engine import Engine
-from tenure.engine.runtime.unit_of_work import Work
+from tenure.engine.runtime.unit_of_work import UnitOfWork
 
 MOST_OLD = 100  # sessions that one sign-in clears away
 MOST_OF_A_KEY = 100  # the oldest end
@@ -16,7 +16,7 @@ MOST_OF_A_KEY = 100  # the oldest end
 def begin(engine: Engine, token: str, key_id: str, secret: str) -> WebSession:
     """A new session for who shows this key; NotSignedIn where it has ended since it was looked at."""
 
-    def decide(work: Work) -> WebSession:
+    def decide(work: UnitOfWork) -> WebSession:
         key = work.get(ApiKey, "", key_id)
         if key is None or not keys.opens(key, secret, work.now):
             raise NotSignedIn("the key is not accepted")
@@ -33,7 +33,7 @@ def begin(engine: Engine, token: str, key_id: str, secret: str) -> WebSession:
 def end(engine: Engine, id: str) -> None:
     """The session is over on every server."""
 
-    def decide(work: Work) -> None:
+    def decide(work: UnitOfWork) -> None:
         row = work.get(WebSession, "", id)
         if row is not None:
             work.remove(row)
@@ -44,7 +44,7 @@ def end(engine: Engine, id: str) -> None:
 def note_use(engine: Engine, key_id: str) -> None:
     """The key has just signed somebody in."""
 
-    def decide(work: Work) -> None:
+    def decide(work: UnitOfWork) -> None:
         key = work.get(ApiKey, "", key_id)
         if key is not None and (key.used_at or 0) < work.now:
             work.put(replace(key, used_at=work.now))

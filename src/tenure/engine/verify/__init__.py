@@ -36,7 +36,7 @@ from tenure.engine.budgets.unaffordable import MARK
 from tenure.engine.duties.sweep import projects
 from tenure.engine.runtime.effects import dead_letter_id
 from tenure.engine.runtime.rows import Rows
-from tenure.engine.runtime.unit_of_work import Work
+from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.engine.verify.archived_rows import archived_rows, kept, large_values
 from tenure.engine.verify.artifact_rows import artifact_rows
 from tenure.engine.verify.budget_sums import budget_rows
@@ -120,7 +120,7 @@ def _claims(rows: Tables) -> Iterator[str]:
             yield f"{task.key}: attempts {task.attempts}, claims of run {task.run} say {counted}"
 
 
-def _limbo(rows: Tables, work: Work) -> Iterator[str]:
+def _limbo(rows: Tables, work: UnitOfWork) -> Iterator[str]:
     """Every open task has a next: a dependency, a place in a lane, a lease, a due time, or a person."""
     for task in _tasks(rows):
         stamped = settle.stamp(task, work.now)

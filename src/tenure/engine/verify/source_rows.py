@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from tenure.core import schedules
 from tenure.core.errors import TenureError
 from tenure.core.records import Cursor, Dag, Schedule, Trigger
-from tenure.engine.runtime.unit_of_work import Work
+from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.engine.sources.triggers import READER, last_sequence
 from tenure.engine.verify.replay import Tables
 
 
-def source_rows(rows: Tables, work: Work) -> Iterator[str]:
+def source_rows(rows: Tables, work: UnitOfWork) -> Iterator[str]:
     for schedule in rows[Schedule].values():
         assert isinstance(schedule, Schedule)
         yield from _ticks(schedule)

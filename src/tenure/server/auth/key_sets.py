@@ -12,7 +12,7 @@ from typing import Any
 
 import jwt
 
-from tenure.core.errors import NotSignedIn, SignInAway
+from tenure.core.errors import AuthUnavailable, NotSignedIn
 from tenure.server.auth.looks import MustLook
 
 FRESH = 600.0  # seconds
@@ -44,7 +44,9 @@ class KeySet:
         if may_try and (age >= FRESH or (id is not None and id not in self._keys)):
             raise MustLook(f"keys {self._url}", self._look)
         if age >= OLDEST:
-            raise SignInAway(f"the keys at {self._url} cannot be had: {self._error}", "nothing was done; send it again")
+            raise AuthUnavailable(
+                f"the keys at {self._url} cannot be had: {self._error}", "nothing was done; send it again"
+            )
         key = next(iter(self._keys.values())) if id is None and len(self._keys) == 1 else self._keys.get(id)
         if key is None:
             raise NotSignedIn("the token is signed by a key that its issuer does not have")

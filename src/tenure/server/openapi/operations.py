@@ -95,7 +95,10 @@ _THEME = {
 
 
 def _theme(route: Route) -> str:
-    if ("receipt" in route.asks.__struct_fields__ and "{task}" in route.path) or route.asks in (c.ClaimNext, c.Claim):
+    if ("receipt" in route.asks.__struct_fields__ and "{task}" in route.path) or route.asks in (
+        c.ClaimNext,
+        c.ClaimTask,
+    ):
         return "claims"
     word = next((word for word in route.path.removeprefix(P).split("/") if word), "projects")
     theme = _THEME.get(word, word)

@@ -20,7 +20,7 @@ import psycopg.conninfo
 from psycopg import pq
 from psycopg.adapt import Transformer
 
-from tenure.core.errors import StoreAway
+from tenure.core.errors import StoreUnavailable
 from tenure.stores.postgres.errors import LOST_STATEMENTS, Failed, Lost, Notice
 from tenure.stores.postgres.values import parameters
 
@@ -38,7 +38,7 @@ class Answer:
 
     __slots__ = ("_link", "_result")
 
-    def __init__(self, result: pq.abc.PGresult, link: Link) -> None:
+    def __init__(self, result: pq.abc.PGresult, link: Connection) -> None:
         self._result = result
         self._link = link
 
@@ -71,7 +71,7 @@ class Answer:
         return rows
 
 
-class Link:
+class Connection:
     """Used by one thread at a time. After Lost it is of no use any more."""
 
     def __init__(self, wire: pq.abc.PGconn, patience: float) -> None:
@@ -316,20 +316,20 @@ class Link:
         self._wire.finish()
 
 
-def connect(conninfo: str, patience: float, *, prepares: bool = True) -> Link:
+def connect(conninfo: str, patience: float, *, prepares: bool = True) -> Connection:
     """An open connection. Raises StoreAway where there is none to be had, or where the server only reads."""
     try:
-        link = Link(_reached(conninfo), patience)
+        link = Connection(_reached(conninfo), patience)
     except psycopg.Error as error:
-        raise StoreAway(f"PostgreSQL cannot be reached: {str(error).strip()}") from error
+        raise StoreUnavailable(f"PostgreSQL cannot be reached: {str(error).strip()}") from error
     try:
         ((process, encoding),) = link.all("SELECT pg_backend_pid(), current_setting('server_encoding')")
     except (Failed, Lost) as error:
         link.close()
-        raise StoreAway(f"PostgreSQL cannot be asked: {error}") from error
+        raise StoreUnavailable(f"PostgreSQL cannot be asked: {error}") from error
     if encoding != "UTF8":
         link.close()
-        raise StoreAway(f"the database has the encoding {encoding}; tenure needs UTF8")
+        raise StoreUnavailable(f"the database has the encoding {encoding}; tenure needs UTF8")
     link.is_direct = process == link.told_process
     link.prepares = prepares and link.is_direct
     return link

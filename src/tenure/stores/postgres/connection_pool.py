@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 
-from tenure.core.errors import StoreAway
-from tenure.stores.postgres.connection import Link, connect
+from tenure.core.errors import StoreUnavailable
+from tenure.stores.postgres.connection import Connection, connect
 
 
-class Connections:
+class ConnectionPool:
     """Safe to use from several threads. A connection is in use for each running transaction."""
 
     def __init__(self, conninfo: str, most: int, patience: float, silence: float, shown: str) -> None:
@@ -19,16 +19,16 @@ class Connections:
         self._shown = shown
         self._most = most
         self._free = threading.Semaphore(most)
-        self._idle: list[Link] = []  # appending to and popping from a list are atomic
+        self._idle: list[Connection] = []  # appending to and popping from a list are atomic
         self._closed = False
         self.prepares = True
 
-    def take(self) -> Link:
+    def take(self) -> Connection:
         """Raises StoreAway where the server cannot be reached, or all connections are busy for too long."""
         if self._closed:
-            raise StoreAway(f"{self._shown}: the store was closed")
+            raise StoreUnavailable(f"{self._shown}: the store was closed")
         if not self._free.acquire(timeout=self._patience):
-            raise StoreAway(
+            raise StoreUnavailable(
                 f"{self._shown}: all {self._most} connections of this process were busy for {self._patience:g} s",
                 "Allow more with pool=… in the store's URL.",
             )
@@ -43,14 +43,14 @@ class Connections:
             self._free.release()
             raise
 
-    def replaced(self, broken: Link) -> Link:
+    def replaced(self, broken: Connection) -> Connection:
         """A new one for one that was found broken; the other idle ones are as old, and go too."""
         broken.close()
         while self._idle:
             self._idle.pop().close()
         return connect(self._conninfo, self._silence, prepares=self.prepares)
 
-    def give(self, link: Link) -> None:
+    def give(self, link: Connection) -> None:
         """Back to the pool, or away with it where it is not as it was taken."""
         if self._closed or not link.is_open or link.in_transaction:
             link.close()

@@ -10,8 +10,8 @@ from tenure.core.errors import (
     InvalidInput,
     OutcomeUnknown,
     SchemaMismatch,
-    StoreAway,
     StoreCorrupt,
+    StoreUnavailable,
     TenureError,
 )
 
@@ -52,7 +52,7 @@ def translated(error: Failed, url: str) -> TenureError:
     if state == UNIQUE or state in AGAIN:
         return Conflict(text)
     if state == LOCK_TIMEOUT:
-        return StoreAway(f"{url}: others have been writing to the same project without a break for us")
+        return StoreUnavailable(f"{url}: others have been writing to the same project without a break for us")
     if state in ("22003", "22021", "22P02", "22P05", "54000"):
         return InvalidInput(f"a value cannot be stored: {error.message}")
     if state in ("XX001", "XX002"):
@@ -62,19 +62,19 @@ def translated(error: Failed, url: str) -> TenureError:
     if state in ("42P01", "42703", "3F000"):
         return SchemaMismatch(text, "Its tables were changed by somebody else. Restore a backup.")
     if state == "25006":
-        return StoreAway(f"{url}: the server only reads now (a standby, or a primary that was demoted)")
+        return StoreUnavailable(f"{url}: the server only reads now (a standby, or a primary that was demoted)")
     if state == "42501":
-        return StoreAway(
+        return StoreUnavailable(
             text, "The role must own the schema that the URL names, or be allowed to make it in the database."
         )
     # resources, operator intervention (shutdown, a timeout of ours), system errors, connections, roles and names
     if state[:2] in ("53", "57", "58", "08", "28", "3D", "25"):
-        return StoreAway(text)
+        return StoreUnavailable(text)
     return Bug(f"{url}: {state}: {error.message}")
 
 
-def lost(error: Lost, url: str) -> StoreAway:
-    return StoreAway(f"{url}: the connection was lost before the commit; nothing was done ({error})")
+def lost(error: Lost, url: str) -> StoreUnavailable:
+    return StoreUnavailable(f"{url}: the connection was lost before the commit; nothing was done ({error})")
 
 
 def unknown(why: object, url: str) -> OutcomeUnknown:

@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 import psycopg
 
-from tenure.core.errors import StoreAway
-from tenure.stores.postgres.connection import Link, connect
+from tenure.core.errors import StoreUnavailable
+from tenure.stores.postgres.connection import Connection, connect
 from tenure.stores.postgres.errors import Failed, Lost
 from tenure.stores.postgres.log_cursor import Snapshot, parse_snapshot
 
@@ -39,7 +39,7 @@ class Seen(NamedTuple):
     snapshot: Snapshot | None = None
 
 
-class Board:
+class Notifier:
     """What was committed lately, for all who wait in this process."""
 
     def __init__(self) -> None:
@@ -87,7 +87,7 @@ class Board:
 class Listener:
     """The thread. It starts with the first wait, and ends with the store."""
 
-    def __init__(self, conninfo: str, channel: str, mark: str, board: Board, silence: float) -> None:
+    def __init__(self, conninfo: str, channel: str, mark: str, board: Notifier, silence: float) -> None:
         self._conninfo, self._channel, self._mark = conninfo, channel, mark
         self._board, self._silence = board, silence
         self._ended = threading.Event()
@@ -117,7 +117,7 @@ class Listener:
         while not self._ended.is_set():
             try:
                 link = connect(self._conninfo, self._silence)
-            except StoreAway:
+            except StoreUnavailable:
                 self._ended.wait(BACK_OFF)
                 continue
             try:
@@ -128,7 +128,7 @@ class Listener:
                 self.hears = False
                 link.close()
 
-    def _listen(self, link: Link) -> None:
+    def _listen(self, link: Connection) -> None:
         pause = LOOKS_UNTOLD
         if link.is_direct:
             link.on_news = self._told

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 import msgspec
 
 from tenure.core.errors import Bug, SchemaMismatch, StoreCorrupt, TenureError
-from tenure.stores.fast_path import Unusual
+from tenure.stores.fast_path import NeedsSlowPath
 from tenure.stores.postgres import statement_texts
-from tenure.stores.postgres.connection import Answer, Link, Rows, Statement
+from tenure.stores.postgres.connection import Answer, Connection, Rows, Statement
 from tenure.stores.postgres.errors import BAD_VALUES, UNTOUCHED, Failed, Lost, bad_value, lost, translated, unknown
 from tenure.stores.postgres.log_cursor import settled
 from tenure.stores.postgres.values import shown
@@ -27,7 +27,7 @@ S = TypeVar("S", bound=msgspec.Struct)
 _Asked = tuple[str, tuple[Any, ...]]
 
 
-class Journeys:
+class Pipeline:
     """A transaction but for its verbs. Once anything has failed it cannot commit, whatever the caller catches.
 
     A write transaction holds the lock of each project that it touches from its first touch on, alone unless it has
@@ -40,7 +40,7 @@ class Journeys:
         self._dialect = store.queries.dialect
         self._tenant = tenant
         self._write = write
-        self._link: Link | None = None
+        self._link: Connection | None = None
         self._began = False
         self._held: set[str] = set()  # projects
         self._to_hold: dict[str, None] = {}  # from the beginning on
@@ -205,7 +205,7 @@ class Journeys:
 
     # --- ending ---
 
-    def _commit(self, link: Link) -> None:
+    def _commit(self, link: Connection) -> None:
         """What is left and COMMIT in one journey: what fails before it keeps it from being run.
 
         The call that wakes others goes along where it is known by then what it will say, and else without waiting.
@@ -220,7 +220,7 @@ class Journeys:
             if link.is_open and link.in_transaction:
                 link.run([("ROLLBACK", ())])
             if self._count and error.state == UNTOUCHED:
-                raise Unusual from error
+                raise NeedsSlowPath from error
             raise self._failed from error
         except Lost as error:
             raise unknown(f"the connection was lost at the commit ({error})", url) from error
@@ -258,7 +258,7 @@ class Journeys:
         if self._count:
             self._along += answers[-2:-1]
             if self._along[0].count != self._count:
-                raise Unusual
+                raise NeedsSlowPath
             self._note_told(self._along)
 
     def _note_told(self, answers: Sequence[Answer]) -> None:

@@ -11,8 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from tenure.core.errors import SchemaMismatch, StoreAway, StoreCorrupt
-from tenure.stores.postgres.connection import Link
+from tenure.core.errors import SchemaMismatch, StoreCorrupt, StoreUnavailable
+from tenure.stores.postgres.connection import Connection
 from tenure.stores.postgres.planner_statistics import beliefs
 from tenure.stores.sql.migrations import Applied, Migration, pending, read_migrations
 
@@ -33,7 +33,7 @@ SET_SCHEMA = "UPDATE meta SET schema = ?, breaking = CASE WHEN ? THEN ? ELSE bre
 ENTER = "SELECT set_config('search_path', ?, true), set_config('lock_timeout', '10s', true)"
 
 
-class Found(NamedTuple):
+class FoundSchema(NamedTuple):
     """What an opened store says of itself."""
 
     schema: int
@@ -46,18 +46,20 @@ def migrations() -> tuple[Migration, ...]:
     return read_migrations(FOLDER)
 
 
-def open_schema(link: Link, schema: str, lock: int, epoch: str, *, create: bool) -> Found:
+def open_schema(link: Connection, schema: str, lock: int, epoch: str, *, create: bool) -> FoundSchema:
     """Bring the schema up to date, or make it; what it says of itself then.
 
     Raises SchemaMismatch where it is somebody else's or newer than this program, StoreAway where there is none and
     `create` is False.
     """
     if link.version < OLDEST:
-        raise StoreAway(f"the server is PostgreSQL {link.version // 10000}; tenure needs {OLDEST // 10000} or newer")
+        raise StoreUnavailable(
+            f"the server is PostgreSQL {link.version // 10000}; tenure needs {OLDEST // 10000} or newer"
+        )
     ((here,),) = link.all(HERE, [schema])
     if look(link, schema) is None or pending(migrations(), applied(link, schema), schema):
         if look(link, schema) is None and not create:
-            raise StoreAway(f"there is no store in the schema {schema}")
+            raise StoreUnavailable(f"there is no store in the schema {schema}")
         migrate(link, schema, lock, epoch, here)
     steps = look(link, schema)
     if steps is None:
@@ -65,10 +67,10 @@ def open_schema(link: Link, schema: str, lock: int, epoch: str, *, create: bool)
     rows = link.all(f'SELECT schema, place FROM "{schema}".meta')  # noqa: S608 - a name that `address` has checked
     if len(rows) != 1:
         raise StoreCorrupt(f"{schema}: its table meta does not say what schema it has")
-    return Found(rows[0][0], rows[0][1] != here, here)
+    return FoundSchema(rows[0][0], rows[0][1] != here, here)
 
 
-def look(link: Link, schema: str) -> int | None:
+def look(link: Connection, schema: str) -> int | None:
     """How many steps were applied; None where there is nothing. Raises SchemaMismatch for another program's tables."""
     names = {name for (name,) in link.all(TABLES, [schema])}
     if not names:
@@ -80,12 +82,12 @@ def look(link: Link, schema: str) -> int | None:
     return len(applied(link, schema))
 
 
-def applied(link: Link, schema: str) -> list[Applied]:
+def applied(link: Connection, schema: str) -> list[Applied]:
     text = f'SELECT number, name, checksum, since FROM "{schema}".migration ORDER BY number'  # noqa: S608 - as above
     return [Applied(*row) for row in link.all(text)]
 
 
-def migrate(link: Link, schema: str, lock: int, epoch: str, place: str) -> None:
+def migrate(link: Connection, schema: str, lock: int, epoch: str, place: str) -> None:
     """Apply what is pending: one transaction a step on a store that exists, one transaction for all of a new one."""
     while True:
         link.run([("BEGIN", ()), ("SELECT pg_advisory_xact_lock(?)", [lock])])
@@ -106,7 +108,7 @@ def migrate(link: Link, schema: str, lock: int, epoch: str, place: str) -> None:
                 link.run([("ROLLBACK", ())])
 
 
-def _make(link: Link, schema: str, steps: Sequence[Migration], epoch: str, place: str) -> None:
+def _make(link: Connection, schema: str, steps: Sequence[Migration], epoch: str, place: str) -> None:
     """All steps in the caller's transaction: the planner's beliefs are about the tables as the last one leaves them."""
     link.run([(f'CREATE SCHEMA IF NOT EXISTS "{schema}"', ()), (ENTER, [schema])])
     for step in steps:
@@ -115,6 +117,6 @@ def _make(link: Link, schema: str, steps: Sequence[Migration], epoch: str, place
     link.run([(META_ROW, [epoch, steps[-1].number, place])])
 
 
-def _apply(link: Link, step: Migration) -> None:
+def _apply(link: Connection, step: Migration) -> None:
     link.script(step.text)
     link.run([(RECORD, [step.number, step.name, step.checksum, step.since, step.breaking])])

@@ -10,15 +10,15 @@ from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
-from tenure.core.errors import InvalidInput, StoreAway
+from tenure.core.errors import InvalidInput, StoreUnavailable
 from tenure.core.events import Event
-from tenure.stores.port import DURABLE, FUSED, PROCESSES, TENANTS, WAKE_UPS, WRITERS, Clock
+from tenure.stores.port import DURABLE, FAST_PATH, PROCESSES, TENANTS, WAKE_UPS, WRITERS, Clock
 from tenure.stores.postgres import address, event_blocks, schema, statement_texts
-from tenure.stores.postgres.connection import Link, Rows, Statement
-from tenure.stores.postgres.connection_pool import Connections
+from tenure.stores.postgres.connection import Connection, Rows, Statement
+from tenure.stores.postgres.connection_pool import ConnectionPool
 from tenure.stores.postgres.errors import Failed, Lost, lost, translated
 from tenure.stores.postgres.hot_statements import told_reader
-from tenure.stores.postgres.notifications import Board, Listener
+from tenure.stores.postgres.notifications import Listener, Notifier
 from tenure.stores.postgres.transaction import PostgresTransaction
 from tenure.stores.postgres.values import reader
 from tenure.stores.sql.codec import Codec
@@ -41,7 +41,7 @@ JOIN pg_class AS c ON c.oid = t.tgrelid WHERE c.relnamespace = to_regnamespace(?
 class Postgres:
     """Fulfils the port with a schema of a PostgreSQL database. Opening makes it unless `create` is False."""
 
-    features = frozenset({DURABLE, PROCESSES, WAKE_UPS, TENANTS, WRITERS, FUSED})
+    features = frozenset({DURABLE, PROCESSES, WAKE_UPS, TENANTS, WRITERS, FAST_PATH})
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Postgres:
         create: bool = True,
         patience: float = 10.0,
         monotonic: Callable[[], float] = time.monotonic,
-        connections: Connections | None = None,
+        connections: ConnectionPool | None = None,
     ) -> None:
         """`clock`: the server's unless given. `patience`: seconds to wait for a connection, and for a project's lock.
 
@@ -72,9 +72,9 @@ class Postgres:
         self.floor_lock = self.lock_key("floor") & 0x7FFFFFFF  # the first of two numbers: see `cursors`
         self.channel = f"tenure_{self.lock_key('channel') & 0xFFFFFFFF:08x}"
         self._readers: dict[type[Any], Callable[[Sequence[Any]], Any]] = {}
-        self.board = Board()
+        self.board = Notifier()
         self._shares = connections is not None
-        self.connections = connections or Connections(where.conninfo, where.pool, patience, STATEMENT, self.url)
+        self.connections = connections or ConnectionPool(where.conninfo, where.pool, patience, STATEMENT, self.url)
         self.listener = Listener(where.direct or where.conninfo, self.channel, self.queries.mark, self.board, STATEMENT)
         try:
             self.schema, self.is_copy, self.place = self._open(create)
@@ -82,7 +82,7 @@ class Postgres:
             self.close()
             raise
 
-    def _open(self, create: bool) -> schema.Found:
+    def _open(self, create: bool) -> schema.FoundSchema:
         link = self.connections.take()
         lock, epoch = self.lock_key("migrate"), self._random(4).hex()
         try:
@@ -141,7 +141,7 @@ class Postgres:
         """What wakes those in other processes."""
         return statement_texts.NOTIFY, [self.channel, f"{sequence} {transaction}"]
 
-    def notify(self, link: Link, sequence: int, transaction: int) -> None:
+    def notify(self, link: Connection, sequence: int, transaction: int) -> None:
         """Wake them. It is committed by now: whatever goes wrong here, they will look by themselves."""
         with suppress(Lost):
             link.post(self.call(sequence, transaction))
@@ -229,7 +229,7 @@ class Postgres:
 
     def _refuse_fork(self) -> None:
         if self._process != os.getpid():
-            raise StoreAway(
+            raise StoreUnavailable(
                 f"{self.url} was open when this process was forked, and a connection cannot be shared",
                 "Start processes with spawn, or close the store before forking.",
             )

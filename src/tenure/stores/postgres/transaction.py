@@ -14,7 +14,7 @@ from tenure.stores.port import Change, Head
 from tenure.stores.postgres import event_blocks, hot_statements, log_statements, statement_texts
 from tenure.stores.postgres.change_statements import writes
 from tenure.stores.postgres.connection import Answer, Rows
-from tenure.stores.postgres.pipeline import Journeys
+from tenure.stores.postgres.pipeline import Pipeline
 from tenure.stores.postgres.values import shown
 from tenure.stores.sql.statements import event_table, table_of
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 R = TypeVar("R", bound=Row)
 
 
-class PostgresTransaction(Journeys):
+class PostgresTransaction(Pipeline):
     """Fulfils the port."""
 
     def __init__(self, store: Postgres, tenant: str, write: bool) -> None:

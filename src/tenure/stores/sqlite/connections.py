@@ -7,7 +7,7 @@ from typing import Any
 
 import apsw
 
-from tenure.core.errors import StoreAway
+from tenure.core.errors import StoreUnavailable
 from tenure.stores.sqlite.errors import moved, translated
 from tenure.stores.sqlite.store_file import change_of, files_of, names_of
 
@@ -36,7 +36,7 @@ PRAGMA cache_size = -8000;
 """
 
 
-class Link:
+class SqliteConnection:
     """One connection and the one cursor that it is used through; every result is read to its end at once."""
 
     __slots__ = ("connection", "execute", "executemany")
@@ -55,7 +55,7 @@ class Link:
         self.connection.close()
 
 
-def connect(path: str, patience: float, *, wal: bool = True) -> Link:
+def connect(path: str, patience: float, *, wal: bool = True) -> SqliteConnection:
     """An open connection to an existing file, set up. Never makes one."""
     try:
         connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE, statementcachesize=_STATEMENTS)
@@ -68,14 +68,14 @@ def connect(path: str, patience: float, *, wal: bool = True) -> Link:
             connection.config(option, value)
         connection.execute(_PRAGMAS).fetchall()
         if wal and connection.execute("PRAGMA journal_mode = WAL").fetchall() != [("wal",)]:
-            raise StoreAway(f"{path}: SQLite cannot use WAL here")
+            raise StoreUnavailable(f"{path}: SQLite cannot use WAL here")
     except apsw.Error as error:
         connection.close()
         raise translated(error, path) from error
     except BaseException:
         connection.close()
         raise
-    return Link(connection)
+    return SqliteConnection(connection)
 
 
 class Connections:
@@ -88,14 +88,14 @@ class Connections:
     def __init__(self, path: str, patience: float) -> None:
         self._path = path
         self._patience = patience
-        self._idle: list[Link] = []
+        self._idle: list[SqliteConnection] = []
         self._closed = False
         self._names = names_of(path)
         self._files: tuple[tuple[int, int], ...] | None = None
 
-    def take(self) -> Link:
+    def take(self) -> SqliteConnection:
         if self._closed:
-            raise StoreAway(f"{self._path}: the store was closed")
+            raise StoreUnavailable(f"{self._path}: the store was closed")
         try:
             return self._idle.pop()
         except IndexError:
@@ -116,7 +116,7 @@ class Connections:
         """What happened to the files since the first link was opened; None where they are as they were."""
         return None if self._files is None else change_of(self._names, self._files)
 
-    def give(self, link: Link) -> None:
+    def give(self, link: SqliteConnection) -> None:
         if self._closed:
             link.close()
         else:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import apsw
 
-from tenure.core.errors import Bug, Conflict, InvalidInput, OutcomeUnknown, StoreAway, StoreCorrupt, TenureError
+from tenure.core.errors import Bug, Conflict, InvalidInput, OutcomeUnknown, StoreCorrupt, StoreUnavailable, TenureError
 
 # What apsw raises for a value that no column can hold: a lone surrogate, an integer beyond 64 bits, an odd type.
 BAD_VALUES = (UnicodeEncodeError, OverflowError, TypeError)
 
 
-class Moved(StoreAway):
+class Moved(StoreUnavailable):
     """The store's file, or one beside it, is no longer what was opened. Nothing was written."""
 
     change = ""  # which, and what happened to it
@@ -39,15 +39,15 @@ def translated(error: apsw.Error, path: str) -> TenureError:
     if isinstance(error, apsw.CorruptError | apsw.NotADBError):
         return _damaged(error, path)
     if isinstance(error, apsw.BusyError | apsw.LockedError):
-        return StoreAway(f"{path}: another program holds it locked")
+        return StoreUnavailable(f"{path}: another program holds it locked")
     if isinstance(error, apsw.FullError):
-        return StoreAway(f"{path}: the disk is full; nothing was written")
+        return StoreUnavailable(f"{path}: the disk is full; nothing was written")
     if isinstance(error, apsw.ReadOnlyError | apsw.CantOpenError | apsw.PermissionsError | apsw.AuthError):
-        return StoreAway(f"{path}: {error}")
+        return StoreUnavailable(f"{path}: {error}")
     if isinstance(error, apsw.TooBigError):
         return InvalidInput(f"{path}: a value is larger than a row can be")
     if isinstance(error, apsw.IOError | apsw.NoMemError | apsw.InterruptError | apsw.ProtocolError):
-        return StoreAway(f"{path}: {error}; nothing was written")
+        return StoreUnavailable(f"{path}: {error}; nothing was written")
     return Bug(f"{path}: {type(error).__name__}: {error}")
 
 
@@ -63,11 +63,11 @@ def _damaged(error: apsw.Error, path: str) -> TenureError:
         for name in (path, f"{path}-wal"):
             _read_through(name)
         if _is_sound(path):
-            return StoreAway(f"{path}: a read failed, and the file is sound; nothing was written", _AGAIN)
+            return StoreUnavailable(f"{path}: a read failed, and the file is sound; nothing was written", _AGAIN)
     except (apsw.CorruptError, apsw.NotADBError):
         pass
     except apsw.Error as second:
-        return StoreAway(f"{path}: cannot be read: {second}; nothing was written", _AGAIN)
+        return StoreUnavailable(f"{path}: cannot be read: {second}; nothing was written", _AGAIN)
     return StoreCorrupt(
         f"{path}: {error}", "It was left as it is. Restore a backup, or take a copy before any attempt at repair."
     )

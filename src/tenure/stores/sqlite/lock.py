@@ -20,7 +20,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
-from tenure.core.errors import StoreAway
+from tenure.core.errors import StoreUnavailable
 from tenure.stores.sqlite.store_file import make_private
 
 _NOW = fcntl.LOCK_EX | fcntl.LOCK_NB
@@ -64,14 +64,14 @@ class TurnLock:
                 self._files.close()
             self._files = None
 
-    def _impatient(self, patience: float) -> StoreAway:
+    def _impatient(self, patience: float) -> StoreUnavailable:
         what = f"{self._path}: could not get the write lock within {patience:g} s"
         pid, state = holder_of(self._path)
         if pid is None:
-            return StoreAway(what, "Nothing was written. Try again in a moment.")
+            return StoreUnavailable(what, "Nothing was written. Try again in a moment.")
         if state != "stopped":
-            return StoreAway(f"{what} (held by process {pid})", "Nothing was written. Try again in a moment.")
-        return StoreAway(
+            return StoreUnavailable(f"{what} (held by process {pid})", "Nothing was written. Try again in a moment.")
+        return StoreUnavailable(
             f"{what} (held by process {pid}, stopped)",
             f"Nothing was written. The lock is free as soon as process {pid} goes on (kill -CONT {pid}) or ends.",
         )
@@ -239,4 +239,4 @@ def _open(path: str) -> int:
                 make_private(path)
             return os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except OSError as error:
-        raise StoreAway(f"{path}: cannot be opened: {error.strerror}") from error
+        raise StoreUnavailable(f"{path}: cannot be opened: {error.strerror}") from error

@@ -15,9 +15,9 @@ from typing import NoReturn
 
 import apsw
 
-from tenure.core.errors import InvalidInput, StoreAway, StoreCorrupt
+from tenure.core.errors import InvalidInput, StoreCorrupt, StoreUnavailable
 from tenure.stores.sqlite import schema, store_file
-from tenure.stores.sqlite.connections import Link
+from tenure.stores.sqlite.connections import SqliteConnection
 from tenure.stores.sqlite.errors import translated
 from tenure.stores.sqlite.store import copy_into
 
@@ -43,7 +43,7 @@ def make_draft(backup: str, target: str) -> str:
     try:
         store_file.make_private(draft)
     except OSError as error:
-        raise StoreAway(f"{draft}: cannot be made: {error.strerror}") from error
+        raise StoreUnavailable(f"{draft}: cannot be made: {error.strerror}") from error
     try:
         _copy_checked(backup, draft)
     except BaseException:
@@ -57,7 +57,7 @@ def _copy_checked(backup: str, draft: str) -> None:
     alone = not os.path.exists(f"{backup}-wal")
     name = f"file:{_escaped(backup)}?mode=ro{'&immutable=1' if alone else ''}"
     try:
-        link = Link(apsw.Connection(name, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI))
+        link = SqliteConnection(apsw.Connection(name, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI))
         try:
             wrong = [str(line) for (line,) in link.all("PRAGMA integrity_check(5)")]
             if wrong != ["ok"]:
@@ -112,7 +112,7 @@ def put_in_place(draft: str, target: str, name: str) -> str | None:
             aside_or_none = aside
         store_file.sync_folder(target)
     except OSError as error:
-        raise StoreAway(f"{target}: the restored store cannot be put there: {error.strerror}") from error
+        raise StoreUnavailable(f"{target}: the restored store cannot be put there: {error.strerror}") from error
     forget_draft(draft)
     return aside_or_none
 
@@ -168,7 +168,7 @@ def _refuse_while_open(path: str) -> None:
 
 
 def _in_use(path: str) -> NoReturn:
-    raise StoreAway(
+    raise StoreUnavailable(
         f"{path} is open in another process; nothing was changed",
         "End what uses it (tenure run, daemon, watch, mcp, agents' sessions), then restore again.",
     ) from None

@@ -13,7 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tenure.core.errors import SchemaMismatch, StoreCorrupt
-from tenure.stores.sqlite.connections import Link
+from tenure.stores.sqlite.connections import SqliteConnection
 
 if TYPE_CHECKING:
     from tenure.stores.sql.migrations import Migration
@@ -29,7 +29,7 @@ META_ROW = "INSERT INTO meta (one, epoch, schema, place) VALUES (1, ?, ?, ?)"
 SET_SCHEMA = "UPDATE meta SET schema = ?"
 
 
-class Found(NamedTuple):
+class FoundFile(NamedTuple):
     """What an opened file says of itself."""
 
     epoch: str
@@ -37,7 +37,7 @@ class Found(NamedTuple):
     place: str
 
 
-def look(link: Link, path: str) -> Found | None:
+def look(link: SqliteConnection, path: str) -> FoundFile | None:
     """What the file says of itself where its schema is ours; None where migrations are to be applied.
 
     Raises SchemaMismatch where it is neither.
@@ -57,7 +57,7 @@ def look(link: Link, path: str) -> Found | None:
         return None
     if len(meta) != 1 or meta[0][1] != len(steps):
         raise StoreCorrupt(f"{path}: its table meta does not say what schema it has")
-    return Found(*meta[0])
+    return FoundFile(*meta[0])
 
 
 def _as_migrated(steps: list[tuple[Any, ...]], objects: list[tuple[Any, ...]], path: str) -> bool:
@@ -103,7 +103,7 @@ def built(steps: int) -> list[tuple[Any, ...]]:
     """The schema after so many migrations, from a database in memory."""
     import apsw
 
-    link = Link(apsw.Connection(":memory:"))
+    link = SqliteConnection(apsw.Connection(":memory:"))
     try:
         for migration in migrations()[:steps]:
             link.all(migration.text)
@@ -122,7 +122,7 @@ def described(steps: list[tuple[Any, ...]], objects: list[tuple[Any, ...]]) -> s
     return "\n".join(lines) + "\n"
 
 
-def make(link: Link, epoch: str, place: str, now: int) -> None:
+def make(link: SqliteConnection, epoch: str, place: str, now: int) -> None:
     """All of it, in a file that has nothing yet and that nobody else knows of."""
     first, *others = migrations()
     _apply(link, first, now, META_ROW, (epoch, first.number, place))
@@ -130,14 +130,14 @@ def make(link: Link, epoch: str, place: str, now: int) -> None:
         _apply(link, migration, now, SET_SCHEMA, (migration.number,))
 
 
-def upgrade(link: Link, now: int) -> None:
+def upgrade(link: SqliteConnection, now: int) -> None:
     """Apply what is pending. The caller holds the turn to write, and has looked."""
     ((number,),) = link.all("SELECT schema FROM meta")
     for migration in migrations()[number:]:
         _apply(link, migration, now, SET_SCHEMA, (migration.number,))
 
 
-def _apply(link: Link, migration: Migration, now: int, noting: str, values: tuple[Any, ...]) -> None:
+def _apply(link: SqliteConnection, migration: Migration, now: int, noting: str, values: tuple[Any, ...]) -> None:
     """One step, its record and the number in `meta`, in one transaction."""
     link.execute("BEGIN IMMEDIATE")
     try:

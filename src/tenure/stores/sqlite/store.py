@@ -13,12 +13,12 @@ from typing import Any, TypeVar
 
 import apsw
 
-from tenure.core.errors import InvalidInput, StoreAway, StoreCorrupt
+from tenure.core.errors import InvalidInput, StoreCorrupt, StoreUnavailable
 from tenure.core.records import KINDS
 from tenure.stores.host_clock import reader_of
 from tenure.stores.port import BACKUP, DURABLE, HOST_CLOCK, PROCESSES, WAKE_UPS, Clock
 from tenure.stores.sqlite import schema, store_file
-from tenure.stores.sqlite.connections import Connections, Link, connect
+from tenure.stores.sqlite.connections import Connections, SqliteConnection, connect
 from tenure.stores.sqlite.errors import moved, translated
 from tenure.stores.sqlite.lock import TurnLock
 from tenure.stores.sqlite.noted_sequence import EVERY, note, noted
@@ -145,7 +145,7 @@ class Sqlite:
             self._open(False, seen)
             self._seen = self._noted = 0
             self._lost = None
-        raise StoreAway(
+        raise StoreUnavailable(
             f"{change} while this process had the store open; nothing was written",
             f"{self.path} was opened again: send it again.",
         )
@@ -166,7 +166,7 @@ class Sqlite:
         except FileExistsError:
             raise taken from None
         except OSError as error:
-            raise StoreAway(f"{target}: cannot be made: {error.strerror}") from error
+            raise StoreUnavailable(f"{target}: cannot be made: {error.strerror}") from error
 
     def check(self) -> list[str]:
         from tenure.stores.sql.orphans import orphans  # here: no other verb needs it
@@ -214,11 +214,11 @@ class Sqlite:
             link.connection.set_busy_timeout(0)  # where others are at work, they will see to it
             link.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
             link.close()
-        except (OSError, apsw.Error, StoreAway):
+        except (OSError, apsw.Error, StoreUnavailable):
             pass
 
-    def _forked(self) -> StoreAway:
-        return StoreAway(
+    def _forked(self) -> StoreUnavailable:
+        return StoreUnavailable(
             f"{self.path} was open when this process was forked, and SQLite's locks do not survive that",
             "Start processes with spawn, or close the store before forking.",
         )
@@ -229,17 +229,17 @@ class Sqlite:
             empty = os.stat(self.path).st_size == 0
         except FileNotFoundError:
             if not create:
-                raise StoreAway(f"there is no store at {self.path}") from None
+                raise StoreUnavailable(f"there is no store at {self.path}") from None
             self._make()
         except OSError as error:
-            raise StoreAway(f"{self.path}: cannot be opened: {error.strerror}") from error
+            raise StoreUnavailable(f"{self.path}: cannot be opened: {error.strerror}") from error
         else:
             if empty:  # we never leave one behind: it was cut off
                 raise StoreCorrupt(f"{self.path} is empty", "It was left as it is. Restore a backup.")
             try:
                 self._look_at_log()
             except OSError as error:
-                raise StoreAway(f"{self.path}: cannot be opened: {error.strerror}") from error
+                raise StoreUnavailable(f"{self.path}: cannot be opened: {error.strerror}") from error
         connections = Connections(self.path, self.patience)
         link = None
         try:
@@ -255,7 +255,7 @@ class Sqlite:
             if isinstance(error, apsw.Error):
                 raise translated(error, self.path) from error
             if isinstance(error, OSError):
-                raise StoreAway(f"{self.path}: cannot be opened: {error.strerror}") from error
+                raise StoreUnavailable(f"{self.path}: cannot be opened: {error.strerror}") from error
             raise
         connections.give(link)
         self.schema, self._place = found.schema, here
@@ -275,7 +275,7 @@ class Sqlite:
             is_foreign = os.stat(log).st_size > 0 and not is_open_here and store_file.is_one_file(self.path)
         except FileNotFoundError:
             if os.path.exists(index) and (is_open_here or store_file.is_shared(index)):
-                raise StoreAway(
+                raise StoreUnavailable(
                     f"{log} was removed while a process had the store open",
                     "End what uses it (tenure run, serve, daemon, mcp, workers), then open it again; what only the log "
                     "had is lost. `tenure db restore` puts a backup in its place.",
@@ -286,7 +286,7 @@ class Sqlite:
         self.turn.acquire(self.patience, self.monotonic)
         try:
             if os.path.exists(index) and store_file.is_shared(index):
-                raise StoreAway(
+                raise StoreUnavailable(
                     f"a backup was copied over {self.path} while a process had the store open",
                     "End what uses it (tenure run, serve, daemon, mcp, workers), then open it again.",
                 )
@@ -319,13 +319,13 @@ class Sqlite:
             os.rename(draft, self.path)
             store_file.sync_new(self.path)
         except OSError as error:
-            raise StoreAway(f"{self.path}: cannot be made: {error.strerror}") from error
+            raise StoreUnavailable(f"{self.path}: cannot be made: {error.strerror}") from error
         except apsw.Error as error:
             raise translated(error, self.path) from error
         finally:
             self.turn.release()
 
-    def _upgrade(self, link: Link) -> schema.Found:
+    def _upgrade(self, link: SqliteConnection) -> schema.FoundFile:
         """Apply what is pending, under the write lock, after a backup beside the file."""
         self.turn.acquire(self.patience, self.monotonic)
         try:
@@ -340,7 +340,7 @@ class Sqlite:
             raise StoreCorrupt(f"{self.path}: migrations were applied and are still pending")
         return found
 
-    def _back_up_beside(self, link: Link) -> None:
+    def _back_up_beside(self, link: SqliteConnection) -> None:
         ((number,),) = link.all("SELECT schema FROM meta")
         target = f"{self.path}.schema-{number:04d}.backup"
         if os.path.exists(target):
@@ -348,12 +348,12 @@ class Sqlite:
         try:
             copy_whole(link, target)
         except OSError as error:
-            raise StoreAway(f"{target}: cannot be made: {error.strerror}") from error
+            raise StoreUnavailable(f"{target}: cannot be made: {error.strerror}") from error
 
     def _read(self, text: str) -> list[tuple[Any, ...]]:
         return self._use(lambda link: link.all(text))
 
-    def _use(self, ask: Callable[[Link], T], path: str | None = None) -> T:
+    def _use(self, ask: Callable[[SqliteConnection], T], path: str | None = None) -> T:
         """What `ask` gives, of a link to the file that lies at the path. An error names `path`, if one is given."""
         connections = self._ready()
         if (change := connections.change()) is not None:
@@ -371,7 +371,7 @@ class Sqlite:
         return answer
 
 
-def copy_whole(link: Link, target: str) -> None:
+def copy_whole(link: SqliteConnection, target: str) -> None:
     """As `copy_into`, at a name that nothing has, which a copy that was cut off never gets."""
     draft = f"{target}.new"
     store_file.make_private(draft, anew=True)
@@ -389,7 +389,7 @@ def copy_whole(link: Link, target: str) -> None:
     store_file.sync_folder(target)
 
 
-def copy_into(link: Link, path: str) -> None:
+def copy_into(link: SqliteConnection, path: str) -> None:
     """One moment of the database, as a database without a log beside it, synced, at an empty file.
 
     It says of itself that it is a copy, so that it begins a new epoch when it is opened as a store, wherever it lies.

@@ -8,7 +8,7 @@ import os
 import sys
 from contextlib import suppress
 
-from tenure.core.errors import StoreAway
+from tenure.core.errors import StoreUnavailable
 
 _IN_USE = 128  # the byte of `-shm` that SQLite has locked while a connection is open
 
@@ -37,7 +37,7 @@ def refuse_network(path: str, mounts: str | None = None) -> None:
             return
     kind = filesystem_of(path, mounts)
     if kind in NETWORK or (kind.startswith("fuse.") and kind.removeprefix("fuse.") in NETWORK_FUSE):
-        raise StoreAway(
+        raise StoreUnavailable(
             f"{path} lies on a network file system ({kind}), where SQLite's locks and shared memory do not hold",
             "Put the store on a local disk, or use a server store for several machines.",
         )
@@ -76,7 +76,7 @@ def make_folder(path: str) -> None:
             if new != folder:
                 sync_folder(new)
     except OSError as error:
-        raise StoreAway(f"{folder}: cannot be made: {error.strerror}") from error
+        raise StoreUnavailable(f"{folder}: cannot be made: {error.strerror}") from error
 
 
 def make_private(path: str, *, anew: bool = False) -> None:

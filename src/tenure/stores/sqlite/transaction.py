@@ -17,7 +17,7 @@ from tenure.core.records import KINDS, Row, Task
 from tenure.stores.port import Change, Head
 from tenure.stores.sql.clauses import Dialect
 from tenure.stores.sql.statements import Statement, event_table, table_of
-from tenure.stores.sqlite.connections import Connections, Link
+from tenure.stores.sqlite.connections import Connections, SqliteConnection
 from tenure.stores.sqlite.errors import (
     BAD_VALUES,
     Moved,
@@ -117,7 +117,7 @@ class SqliteTransaction:
         self._ended: str | None = None  # the epoch before, where this one begins another
         self._tenant = tenant
         self._write = write
-        self._link: Link = _ENDED
+        self._link: SqliteConnection = _ENDED
         self._failed: TenureError | None = None
         self._last = 0  # the highest sequence that was appended
 
@@ -371,7 +371,7 @@ class SqliteTransaction:
         self._failed = error
         raise error from cause
 
-    def _end(self, link: Link, how: str, why: BaseException | None) -> None:
+    def _end(self, link: SqliteConnection, how: str, why: BaseException | None) -> None:
         """Give the connection back, or drop it where it met a fault, or cannot even roll back."""
         if is_spent(why):
             link.close()
@@ -397,7 +397,7 @@ def _taken(error: apsw.ConstraintError, row: Row | None) -> Conflict:
     return Conflict(f"{what}: {error}")
 
 
-class _Ended(Link):
+class _Ended(SqliteConnection):
     """Stands where a connection was, so that nothing runs on one that others may use by now."""
 
     __slots__ = ()

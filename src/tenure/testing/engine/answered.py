@@ -22,8 +22,8 @@ from tenure.testing.factories import AGENT, PROJECT, Scene, code_of
 VERBS: dict[str, tuple[type[Command], dict[str, Any]]] = {
     "start": (c.Start, {}),
     "progress": (c.Progress, {"percent": 5, "step": "on the way"}),
-    "checkpoint": (c.Checkpoint, {"data": {"next": "go on"}}),
-    "usage": (c.Usage, {"model": "opus", "fresh": 10}),
+    "checkpoint": (c.SaveCheckpoint, {"data": {"next": "go on"}}),
+    "usage": (c.ReportUsage, {"model": "opus", "fresh": 10}),
     "land": (c.Land, {"branch": "main", "old": "a" * 40, "new": "b" * 40}),
     "fail": (c.Fail, {"message": "broken"}),
     "fail with trouble": (c.Fail, {"error_class": "environment"}),
@@ -36,7 +36,7 @@ VERBS: dict[str, tuple[type[Command], dict[str, Any]]] = {
     "submit": (c.Submit, {"data": {"a": 1}}),
 }
 OTHER: dict[type[Command], dict[str, Any]] = {
-    c.Progress: {"percent": 6}, c.Checkpoint: {"data": {}}, c.Usage: {"model": "opus", "fresh": 11},
+    c.Progress: {"percent": 6}, c.SaveCheckpoint: {"data": {}}, c.ReportUsage: {"model": "opus", "fresh": 11},
     c.Land: {"branch": "main", "old": "a" * 40, "new": "c" * 40}, c.Fail: {"message": "other"},
     c.Ask: {"question": "How?"}, c.Release: {"reason": "other"}, c.Spawn: {"tasks": (NewTask(title="other"),)},
     c.Submit: {"data": {"a": 2}},
@@ -237,11 +237,11 @@ class AnsweredRequests(Stage):
     def test_usage_of_a_stale_holder_that_adds_nothing_is_late_all_the_same(self, scene: Scene) -> None:
         key = scene.add()
         receipt = scene.take(key, lease=60)
-        assert scene.do(c.Usage, receipt=receipt, model="opus", fresh=10).late is None
+        assert scene.do(c.ReportUsage, receipt=receipt, model="opus", fresh=10).late is None
         scene.pass_time(seconds=61)
         scene.take(key, "bo")
         for fresh in (0, 10, 11):
-            assert scene.do(c.Usage, receipt=receipt, model="opus", fresh=fresh).late is True
+            assert scene.do(c.ReportUsage, receipt=receipt, model="opus", fresh=fresh).late is True
 
     @pytest.mark.parametrize("tasks", [0, 1])
     def test_a_claim_in_anothers_session_is_refused_whether_or_not_there_is_work(
@@ -260,7 +260,7 @@ class AnsweredRequests(Stage):
     def test_a_claim_of_an_earlier_version_is_still_known_by_its_request(self, scene: Scene) -> None:
         key = scene.add()
         first = scene.claim(key, request_id="r1", lease=60)
-        command = c.Claim(project=PROJECT, task=key, agent="ann", session="s-ann", request_id="r1", lease=60.0)
+        command = c.ClaimTask(project=PROJECT, task=key, agent="ann", session="s-ann", request_id="r1", lease=60.0)
         claim = scene.last_claim(key)
         scene.broken = True  # the log has the digest of today
         scene.put(claim, replace(claim, request_hash=digests._first_form(command)))

@@ -51,8 +51,8 @@ def eventful(scene: Scene) -> str:
         metadata={"a": [1, None]}, constraints={"max_cost_usd": "5"}, output={"validation": "review"},
     )  # fmt: skip
     first = scene.take(key, lease=60)
-    scene.do(c.Usage, receipt=first, model="opus", fresh=10, cost_usd="0.5")
-    scene.do(c.Checkpoint, receipt=first, data={"next": "x" * 5000})
+    scene.do(c.ReportUsage, receipt=first, model="opus", fresh=10, cost_usd="0.5")
+    scene.do(c.SaveCheckpoint, receipt=first, data={"next": "x" * 5000})
     scene.pass_time(seconds=61)
     scene.bury(key, "bo")
     assert scene.submit(first, "late").work_lost
@@ -300,7 +300,7 @@ class Archive(Stage):
             cost = None if n == 2 else f"0.{n + 1}"
             usage = (Totals(model="opus", fresh=n + 1, cost_usd=cost), Totals(model="haiku", output=5, cost_usd="1"))
             scene.submit(receipt, usage=usage)
-            scene.do(c.Usage, receipt=receipt, model="opus", fresh=n + 2, cost_usd=cost)  # late, by one token
+            scene.do(c.ReportUsage, receipt=receipt, model="opus", fresh=n + 2, cost_usd=cost)  # late, by one token
         totals = {by: look(scene, tasks.usage, by=by) for by in ("agent", "model", "session")}
         project = look(scene, tasks.status)["usage"]
         assert moved(scene) == 3

@@ -22,8 +22,8 @@ from tenure.core.outcomes import Outcome
 from tenure.core.records import Agent, Answered, Claim, Dag, Result, Session, Task
 from tenure.engine import Engine
 from tenure.engine.runtime.engine import asked
-from tenure.engine.runtime.optimistic import Trial, Trials
-from tenure.stores.port import FUSED, Store
+from tenure.engine.runtime.optimistic import Attempt, Optimism
+from tenure.stores.port import FAST_PATH, Store
 from tenure.testing.clock import FakeClock
 from tenure.testing.engine.histories import play, play_in_batches
 from tenure.testing.engine.stage import Stage
@@ -40,8 +40,8 @@ _TEXT = {"text": 'a "quoted" \\ line\n\t\x07é😀'}
 _DATA: tuple[Any, ...] = (None, "done", {"ok": True}, _TEXT, "x" * 5000, {"$body": "no"})
 
 
-class Eager(Trials):
-    def _note(self, trial: Trial, batch: Sequence[Command], *, went: bool) -> None:
+class Eager(Optimism):
+    def _note(self, trial: Attempt, batch: Sequence[Command], *, went: bool) -> None:
         pass
 
 
@@ -106,7 +106,7 @@ def _without_chance(value: Any) -> Any:
 class BothWays(Stage):
     @pytest.fixture(params=["learning", "eager"])
     def twice(self, store: Store, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Twice]:
-        needs(store, FUSED)
+        needs(store, FAST_PATH)
         twice = Twice(self.open_store, tmp_path, is_eager=request.param == "eager")
         yield twice
         twice.close()

@@ -49,14 +49,14 @@ class BudgetChecks(Stage):
         set_budget(scene, usd="10", default_estimate="1")
         key = scene.add()
         receipt = scene.take(key)
-        scene.do(c.Checkpoint, receipt=receipt, data={"next": "go on"})
+        scene.do(c.SaveCheckpoint, receipt=receipt, data={"next": "go on"})
         assert spend(scene, receipt, "10").directive == "warn"
         paused = spend(scene, receipt, "10.01")
         assert (paused.outcome, paused.state, paused.directive) == ("OK", "paused", "pause")
         assert scene.task(key).reason == "budget project: 100 % used, $10.01 of $10.00"
         claim = scene.last_claim(key)
         assert (claim.reason, claim.error_class, claim.counted) == ("PAUSED", "budget_exceeded", False)
-        assert scene.do(c.Checkpoint, receipt=receipt, data={"next": "more"}).outcome == "OK"
+        assert scene.do(c.SaveCheckpoint, receipt=receipt, data={"next": "more"}).outcome == "OK"
         assert scene.submit(receipt).outcome == "ACCEPTED"
 
     @pytest.mark.parametrize("verb", ["renew", "progress", "usage"])
@@ -203,7 +203,7 @@ class BudgetChecks(Stage):
         for _ in range(14):
             scene.add()
         scene.add(constraints={"max_cost_usd": "7"})
-        said = seen(scene, q.Projection)
+        said = seen(scene, q.ShowProjection)
         assert (said["last_day"], said["last_week"]) == ("10.00", "10.00")
         assert (said["days_left"], said["advice"]) == (6.0, "THROTTLE")
         assert said["exhausted_at"] == scene.now + 6 * 24 * HOUR
@@ -211,7 +211,7 @@ class BudgetChecks(Stage):
             "tasks": 15, "estimate": "77.00", "remaining": "60.00", "shortfall": "17.00", "counted": 15,
         }  # fmt: skip
         scene.do(c.SetBudget, usd="200")
-        assert seen(scene, q.Projection)["advice"] == "CONTINUE"
+        assert seen(scene, q.ShowProjection)["advice"] == "CONTINUE"
 
     def test_throttling_spaces_claims_out_and_stops_nothing_dead(self, scene: Scene) -> None:
         set_budget(scene, usd="20", default_estimate="1", throttle=True)
@@ -336,7 +336,7 @@ class BudgetChecks(Stage):
         scene.engine.sweep()
         assert scene.rows(Task) == scene.rows(Budget) == []
         assert scene.engine.verify() == []
-        assert seen(scene, q.Budget, scope=f"task:{key}")["consumed"] == "1.00"
+        assert seen(scene, q.ShowBudget, scope=f"task:{key}")["consumed"] == "1.00"
         spend(scene, receipt, "1.50")  # late: the task comes back for it, and it does not count against it
         assert counts(scene, own) == (100, 0)
         scene.do(c.Reset, task=key)
@@ -432,7 +432,7 @@ class BudgetChecks(Stage):
             set_budget(scene, scope, usd="5")
         assert [b["id"] for b in seen(scene, q.Budgets)] == ["tenant", "project", "agent:ann", "agent:bo"]
         assert [b["task"] for b in seen(scene, q.Budgets, scope="task")] == [key]
-        assert seen(scene, q.Budget, scope=f"task:{key}")["allocated"] == "1.00"
+        assert seen(scene, q.ShowBudget, scope=f"task:{key}")["allocated"] == "1.00"
 
     @pytest.mark.parametrize(
         ("fields", "code"),

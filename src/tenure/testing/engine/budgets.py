@@ -24,7 +24,7 @@ def set_budget(scene: Scene, scope: str = "project", **fields: Any) -> Outcome:
 
 
 def spend(scene: Scene, receipt: str, cost: str | None = None, **fields: Any) -> Outcome:
-    return scene.do(c.Usage, by=AGENT, receipt=receipt, model="x", cost_usd=cost, **fields)
+    return scene.do(c.ReportUsage, by=AGENT, receipt=receipt, model="x", cost_usd=cost, **fields)
 
 
 def counts(scene: Scene, id: str = "project") -> tuple[int, int]:
@@ -135,7 +135,7 @@ class Budgets(Stage):
         keys = [scene.add(), scene.add()]
         scene.take(keys[0])
         narrow = Principal(role="member", projects=(PROJECT,))
-        denied = scene.do(c.Claim, by=narrow, task=keys[1], agent="bo", session="b")
+        denied = scene.do(c.ClaimTask, by=narrow, task=keys[1], agent="bo", session="b")
         assert denied.outcome == "DENIED_BUDGET"
         assert "$" not in denied.message + str(denied.shortage)
         assert "$" not in (denied.hint or "")
@@ -246,13 +246,13 @@ class Budgets(Stage):
         set_budget(scene, usd="10", default_estimate="2")
         key = scene.add()
         receipt = scene.take(key)
-        said = scene.do(c.Usage, receipt=receipt, model="claude-opus-4-6", fresh=100_000, output=10_000)
+        said = scene.do(c.ReportUsage, receipt=receipt, model="claude-opus-4-6", fresh=100_000, output=10_000)
         (row,) = scene.rows(Usage)
         assert row.computed
         assert row.cost is not None
         assert scene.row(Budget, "project").consumed == row.cost
         assert (said.usage or {})["computed_usd"] == (said.usage or {})["cost_usd"]
-        scene.do(c.Usage, receipt=receipt, model="claude-opus-4-6", fresh=100_000, output=10_000, cost_usd="0.01")
+        scene.do(c.ReportUsage, receipt=receipt, model="claude-opus-4-6", fresh=100_000, output=10_000, cost_usd="0.01")
         (row,) = scene.rows(Usage)
         assert (row.cost, row.computed) == (CENT, False)
         assert counts(scene)[0] == 1

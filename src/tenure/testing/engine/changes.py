@@ -27,8 +27,12 @@ class Changes(Stage):
     def test_a_holder_is_told_what_has_changed(self, scene: Scene, verb: str) -> None:
         _, receipt = changed(scene)
         kinds: dict[str, type[c.Command]] = {
-            "renew": c.Renew, "progress": c.Progress, "start": c.Start, "checkpoint": c.Checkpoint, "usage": c.Usage
-        }  # fmt: skip
+            "renew": c.Renew,
+            "progress": c.Progress,
+            "start": c.Start,
+            "checkpoint": c.SaveCheckpoint,
+            "usage": c.ReportUsage,
+        }
         fields: dict[str, dict[str, Any]] = {"checkpoint": {"data": {"n": 1}}, "usage": {"model": "m", "fresh": 1}}
         answer = scene.do(kinds[verb], receipt=receipt, **fields.get(verb, {}))
         assert (answer.ok, answer.directive, answer.brief) == (True, "changed", 2)

@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 
 from tenure.core import commands as c
-from tenure.core.errors import InvalidInput, NotFound, StoreAway
+from tenure.core.errors import InvalidInput, NotFound, StoreUnavailable
 from tenure.core.events import Event
 from tenure.core.records import Cycles, Leader, Task, replace
 from tenure.engine import Engine
 from tenure.engine.duties.coordinator import GIVEN_UP, LEASE, RENEWED, Coordinator, Note
-from tenure.engine.duties.election import DUTIES, SECOND, Duty, Led, stand
+from tenure.engine.duties.election import DUTIES, SECOND, Duty, LeaderEngine, stand
 from tenure.engine.duties.sweep import settle, tidy
 from tenure.engine.reads.coordinator_status import logs, recover, status
 from tenure.engine.runtime.settle import PAGE, Report
-from tenure.engine.runtime.unit_of_work import Refused, Work
+from tenure.engine.runtime.unit_of_work import Refused, UnitOfWork
 from tenure.engine.verbs.lead import COORDINATOR
 from tenure.stores.port import Transaction
 from tenure.testing.engine.graphs import new
@@ -66,9 +66,9 @@ class Office:
 
 def noted(engine: Engine, text: str) -> None:
     """A write of a duty: one event, which says in whose term it was written."""
-    assert isinstance(engine, Led)
+    assert isinstance(engine, LeaderEngine)
 
-    def decide(work: Work) -> None:
+    def decide(work: UnitOfWork) -> None:
         work.record("task.noted", project=PROJECT, message=text, details={"term": engine.term})
 
     engine.transact((PROJECT,), decide)
@@ -192,7 +192,7 @@ class Coordinators(Stage):
         scene = office.scene
         scene.plan(*(new(f"t{n}", not_before=scene.now + SECOND) for n in range(PAGE + 1)))
         assert stand(scene.engine, "one", LEASE, None, Cycles()).term == 1
-        led = Led(scene.engine, "one", 1, lambda: None)
+        led = LeaderEngine(scene.engine, "one", 1, lambda: None)
         scene.pass_time(seconds=LEASE)
         before = scene.tables()
         for sweep in (settle, tidy):
@@ -208,8 +208,8 @@ class Coordinators(Stage):
             scene.pass_time(seconds=LEASE)
         assert stand(scene.engine, "one", LEASE, None, Cycles()).term == 3
         with pytest.raises(Refused):
-            noted(Led(scene.engine, "one", 2, lambda: None), "late")
-        noted(Led(scene.engine, "one", 3, lambda: None), "in time")
+            noted(LeaderEngine(scene.engine, "one", 2, lambda: None), "late")
+        noted(LeaderEngine(scene.engine, "one", 3, lambda: None), "in time")
         assert notes(scene) == ["in time"]
 
     def test_an_election_waits_for_the_write_that_a_leader_has_begun(self, office: Office) -> None:
@@ -224,13 +224,13 @@ class Coordinators(Stage):
 
         another = threading.Thread(target=stand_too)
 
-        def decide(work: Work) -> None:
+        def decide(work: UnitOfWork) -> None:
             scene.pass_time(seconds=LEASE)
             another.start()
             assert not is_elected.wait(0.2)
             work.record("task.noted", project=PROJECT, details={"term": 1})
 
-        Led(scene.engine, "one", 1, lambda: None).transact((PROJECT,), decide)
+        LeaderEngine(scene.engine, "one", 1, lambda: None).transact((PROJECT,), decide)
         another.join()
         assert scene.events()[-1].kind == "leader.elected"
         assert held_to_their_terms(scene.events())
@@ -382,7 +382,7 @@ class Coordinators(Stage):
         self, office: Office, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def away(tenant: str, *, write: bool) -> AbstractContextManager[Transaction]:
-            raise StoreAway("gone")
+            raise StoreUnavailable("gone")
 
         told: list[Note] = []
         one = office.another("one", tell=told.append)

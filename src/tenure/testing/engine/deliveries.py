@@ -169,7 +169,7 @@ class Deliveries(Stage):
         assert scene.rows(Request) == []
         shown = [
             look(scene.engine, q.Triggers(project=PROJECT)),
-            look(scene.engine, q.Trigger(project=PROJECT, trigger="pulls")),
+            look(scene.engine, q.ShowTrigger(project=PROJECT, trigger="pulls")),
             [msgspec.to_builtins(event) for event in scene.events()],
         ]
         secrets = {o.secret.removeprefix("whsec_") for o in (first, rotated) if o.secret}

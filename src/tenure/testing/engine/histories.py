@@ -136,7 +136,7 @@ class History:
         pick, who, lease = self.recent(), self.agent(), self.dice.choice((30, 60, 600))
         request = self.dice.choice((None, None, f"r{self.dice.randrange(20)}"))
         who["process"] = self.process()
-        return lambda p: c.Claim(project=PROJECT, task=pick(p.keys()), lease=lease, request_id=request, **who)
+        return lambda p: c.ClaimTask(project=PROJECT, task=pick(p.keys()), lease=lease, request_id=request, **who)
 
     def claim_next(self) -> Step:
         who, lease, n = self.agent(), self.dice.choice((30, 60, 600)), self.dice.choice((1, 1, 2, 3))
@@ -165,14 +165,14 @@ class History:
 
     def checkpoint(self) -> Step:
         data = {"next": "x" * self.dice.choice((3, 5000))}
-        return self._receipted(lambda r: c.Checkpoint(project=PROJECT, receipt=r, data=data))
+        return self._receipted(lambda r: c.SaveCheckpoint(project=PROJECT, receipt=r, data=data))
 
     def usage(self) -> Step:
         said: dict[str, Any] = {
             "model": self.dice.choice(("opus", "haiku")), "fresh": self.dice.randrange(100),
             "cost_usd": self.dice.choice((None, "0.01", "0.5", "1.25")),
         }  # fmt: skip
-        return self._receipted(lambda r: c.Usage(project=PROJECT, receipt=r, **said))
+        return self._receipted(lambda r: c.ReportUsage(project=PROJECT, receipt=r, **said))
 
     def land(self) -> Step:
         old, new = self.dice.sample(("a" * 40, "b" * 40, "c" * 40), 2)

@@ -42,7 +42,7 @@ def spend(scene: Scene, tokens: int, *, before: bool = False, cost: str | None =
     receipt = scene.take(key)
     totals = used("m", fresh=tokens, cost_usd=cost)
     if before:
-        scene.do(c.Usage, receipt=receipt, model="m", fresh=tokens, cost_usd=cost)
+        scene.do(c.ReportUsage, receipt=receipt, model="m", fresh=tokens, cost_usd=cost)
     assert scene.submit(receipt, usage=() if before else totals).outcome == "ACCEPTED"
     return key
 
@@ -279,13 +279,13 @@ class Models(Stage):
     def test_a_task_counts_once_with_all_of_its_run(self, scene: Scene) -> None:
         key = scene.add()
         failed = scene.take(key)
-        scene.do(c.Usage, receipt=failed, model="m", fresh=100)
+        scene.do(c.ReportUsage, receipt=failed, model="m", fresh=100)
         scene.fail(failed, retry_after=0)
         lost = scene.take(key, lease=60)
         scene.pass_time(seconds=60)
         done = scene.take(key, "bo")
-        scene.do(c.Usage, receipt=lost, model="m", fresh=1000)  # overtaken: paid, but late
-        scene.do(c.Usage, receipt=done, model="m", fresh=10)
+        scene.do(c.ReportUsage, receipt=lost, model="m", fresh=1000)  # overtaken: paid, but late
+        scene.do(c.ReportUsage, receipt=done, model="m", fresh=10)
         scene.submit(done, usage=used("m", fresh=20))
         scene.submit(done, usage=used("m", fresh=500))  # after its end: paid, but late
         (row,) = scene.rows(LikeTasks)
@@ -342,7 +342,7 @@ class Models(Stage):
             usage = used(granted.model or "", fresh=80_000, output=20_000)
             assert scene.submit(granted.receipt or "", usage=usage).outcome == "ACCEPTED"
         assert sorted(t or "" for t in tiers) == ["middle"] * 3 + ["small"] * 6 + ["top"]
-        found = seen(scene, q.Savings)
+        found = seen(scene, q.ShowSavings)
         assert [(t["tier"], t["cost_usd"], t["middle_usd"], t["saved_usd"]) for t in found["tiers"]] == [
             ("small", "0.108", "2.16", "2.052"), ("middle", "1.08", "1.08", "0.00"), ("top", "0.72", "0.36", "-0.36"),
         ]  # fmt: skip
@@ -351,6 +351,6 @@ class Models(Stage):
 
     def test_models_without_a_price_are_named_and_not_counted(self, scene: Scene) -> None:
         scene.submit(scene.take(scene.add()), usage=used("our-own", fresh=5, cost_usd="9"))
-        found = seen(scene, q.Savings)
+        found = seen(scene, q.ShowSavings)
         assert (found["tiers"], found["saved"], found["saved_usd"]) == ([], None, "0.00")
         assert found["unknown"] == [{"model": "our-own", "tokens": 5}]

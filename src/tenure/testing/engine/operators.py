@@ -252,7 +252,7 @@ class Operators(Stage):
         key = scene.add()
         scene.do(c.DefineProject, limits={"min_lease": 30, "max_lease": 3600})
         for lease, name in ((29, "min_lease"), (3601, "max_lease")):
-            answer = scene.try_to(c.Claim, task=key, agent="ann", session="s", lease=lease)
+            answer = scene.try_to(c.ClaimTask, task=key, agent="ann", session="s", lease=lease)
             assert code_of(answer) == "INVALID_INPUT"
             assert name in answer.message
         receipt = scene.take(key, lease=30)

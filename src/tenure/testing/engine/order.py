@@ -340,7 +340,7 @@ class Order(Stage):
         granted = scene.next()
         assert granted.task is not None
         assert (granted.task["key"], granted.task["spec"]) == (key, value)
-        scene.do(c.Checkpoint, receipt=granted.receipt, data=value)
+        scene.do(c.SaveCheckpoint, receipt=granted.receipt, data=value)
         scene.submit(granted.receipt or "", value)
         after = scene.claim(scene.add(depends_on=(key,)))
         assert after.inputs is not None

@@ -60,7 +60,7 @@ class Processes(Stage):
     def test_another_projects_claims_stay(self, scene: Scene) -> None:
         scene.do(c.DefineProject, project="other")
         scene.do(c.Add, project="other", task=c.NewTask(title="theirs"))
-        scene.do(c.Claim, project="other", task="A-001", agent="ann", session="s", process=MINE)
+        scene.do(c.ClaimTask, project="other", task="A-001", agent="ann", session="s", process=MINE)
         assert gone(scene, MINE).outcome == "UNCHANGED"
         assert scene.task("A-001", "other").agent == "ann"
 
@@ -106,7 +106,7 @@ class Processes(Stage):
         key = scene.add()
         receipt = scene.take(key, process=MINE)
         gone(scene, MINE)
-        assert scene.do(c.Checkpoint, receipt=receipt, data={"next": "x"}).outcome == "OK"
+        assert scene.do(c.SaveCheckpoint, receipt=receipt, data={"next": "x"}).outcome == "OK"
         assert scene.submit(receipt).outcome == "ACCEPTED"
         assert scene.results(key)[0].late is True
 

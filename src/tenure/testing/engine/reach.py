@@ -53,7 +53,7 @@ class Reach(Stage):
         key = scene.add()
         outsider = Principal(role="owner", projects=("mine",))
         for kind in set(QUERIES) - {q.Projects, q.Keys}:
-            more = {"dag": "d"} if kind is q.Dag else {}
+            more = {"dag": "d"} if kind is q.ShowDag else {}
             with pytest.raises(NotFound, match="no project"):
                 look(scene.engine, some_query(kind, key, **more), outsider)
             with pytest.raises(NotFound, match="no project"):  # nor the store as a whole
@@ -95,7 +95,7 @@ class Reach(Stage):
         scene.take(key, "ann")
         scene.do(c.SetBudget, scope="project", usd="5")
         scene.run(some_command(c.SetSchedule, key), some_command(c.SetTrigger, key))
-        for seen in set(QUERIES) - {*roles.LOOKS_NEED, q.Dag}:
+        for seen in set(QUERIES) - {*roles.LOOKS_NEED, q.ShowDag}:
             look(scene.engine, some_query(seen, key), viewer)
         for kept_from in roles.LOOKS_NEED:
             with pytest.raises(NotAllowed):
@@ -128,7 +128,7 @@ class Reach(Stage):
         scene.next("bo", session="s-bo")
         assert [s.agent for s in scene.rows(Session)] == ["bo"]
         tries: list[tuple[type[c.Command], dict[str, Any]]] = [
-            (c.Claim, {"task": key, "agent": "ann"}),
+            (c.ClaimTask, {"task": key, "agent": "ann"}),
             (c.ClaimNext, {"agent": "ann"}),
             (c.Register, {"agent": "ann"}),
             (c.Heartbeat, {"agent": "ann"}),
@@ -143,12 +143,12 @@ class Reach(Stage):
 
     def test_every_command_of_agents_that_names_a_session_is_tried_above(self) -> None:
         naming = {k for k, role in roles.NEEDS.items() if role == "agent" and "session" in k.__struct_fields__}
-        assert naming == {c.Claim, c.ClaimNext, c.Register, c.Heartbeat, c.Reserve, c.Leave}
+        assert naming == {c.ClaimTask, c.ClaimNext, c.Register, c.Heartbeat, c.Reserve, c.Leave}
 
     def test_sub_agents_of_one_host_share_a_session_by_their_word(self, scene: Scene) -> None:
         scene.next("bo", session="shared")
         said = Principal(role="agent", agent="sub", session="shared")
-        assert scene.do(c.Claim, task=scene.add(), agent="sub", session="shared", by=said).outcome == "GRANTED"
+        assert scene.do(c.ClaimTask, task=scene.add(), agent="sub", session="shared", by=said).outcome == "GRANTED"
 
     def test_an_agents_key_does_nothing_with_anothers_receipt(self, scene: Scene) -> None:
         receipt = scene.take(scene.add(), "bo")
@@ -200,7 +200,7 @@ class Reach(Stage):
         scene.do(c.Register, agent="bo")
         scene.do(c.Send, sender="x", to="bo", text="secret")
         key = scene.add()
-        scene.do(c.Checkpoint, receipt=scene.take(key, "bo"), data={"next_action": "secret"})
+        scene.do(c.SaveCheckpoint, receipt=scene.take(key, "bo"), data={"next_action": "secret"})
         viewer, nobody = Principal(role="viewer", user="vi"), Principal(role="agent", user="fleet", key="k")
         for who in (viewer, nobody):
             for query in (q.Inbox(project=PROJECT, agent="bo"), q.Messages(project=PROJECT)):
@@ -215,7 +215,7 @@ class Reach(Stage):
         scene.do(c.DefineProject, agents_may_operate=True)
         key = scene.add()
         assert scene.do(c.Assign, task=key, agent="bo", by=ANN).outcome == "UPDATED"
-        assert code_of(scene.try_to(c.Claim, task=key, agent="bo", session="s", by=ANN)) == "NOT_ALLOWED"
+        assert code_of(scene.try_to(c.ClaimTask, task=key, agent="bo", session="s", by=ANN)) == "NOT_ALLOWED"
         assert scene.row(Project, PROJECT).agents_may_operate
 
 

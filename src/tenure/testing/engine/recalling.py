@@ -64,7 +64,7 @@ class Recalling(Stage):
         receipt = scene.take(scene.add())
         scene.submit(receipt, usage=(Totals(model="opus", fresh=1),))
         assert moved(scene) == 1
-        assert scene.do(c.Usage, receipt=receipt, model="haiku", fresh=5).late
+        assert scene.do(c.ReportUsage, receipt=receipt, model="haiku", fresh=5).late
         assert look(scene, tasks.show, "A-001")["usage"]["fresh"] == 6
         assert look(scene, tasks.status)["usage"]["fresh"] == 6
         assert moved(scene) == 1
@@ -339,7 +339,7 @@ def _played(scene: Scene, seed: int, *, archiving_too: bool) -> list[Any]:
         command = step(player)
         if isinstance(command, c.Undo | c.Archive) or (isinstance(command, c.Reset) and command.cascade):
             continue
-        if isinstance(command, c.Claim):
+        if isinstance(command, c.ClaimTask):
             command = replace(command, request_id=None)
         (answer,) = scene.run(command)
         player.learn(command, answer)

@@ -17,7 +17,7 @@ Verb = Callable[[Scene, str], Outcome]
 
 LATE: dict[str, Verb] = {
     "submit": lambda scene, receipt: scene.do(c.Submit, by=AGENT, receipt=receipt, data="late"),
-    "checkpoint": lambda scene, receipt: scene.do(c.Checkpoint, by=AGENT, receipt=receipt, data={"next": "go on"}),
+    "checkpoint": lambda scene, receipt: scene.do(c.SaveCheckpoint, by=AGENT, receipt=receipt, data={"next": "go on"}),
 }
 LIVE: dict[str, Verb] = {
     "renew": lambda scene, receipt: scene.do(c.Renew, by=AGENT, receipt=receipt),
@@ -96,7 +96,7 @@ class Receipts(Stage):
             c.Add(project="other", task=NewTask(title="theirs", key="B-077-theirs")),
         )
         assert foreign.outcome == "CREATED"
-        receipt = scene.do(c.Claim, project="other", task="B-077", agent="ann", session="s").receipt or ""
+        receipt = scene.do(c.ClaimTask, project="other", task="B-077", agent="ann", session="s").receipt or ""
         unknown = unchanged_by(scene, verb, forged(receipt, name="B-078"))
         theirs = unchanged_by(scene, verb, receipt)
         assert theirs.outcome == "NOT_FOUND"
@@ -410,7 +410,7 @@ class Receipts(Stage):
         key = scene.add()
         receipt = scene.take(key, "ann", lease=60)
         for step in ("read", "write"):
-            assert scene.do(c.Checkpoint, receipt=receipt, data={"next": step}).outcome == "OK"
+            assert scene.do(c.SaveCheckpoint, receipt=receipt, data={"next": step}).outcome == "OK"
         scene.pass_time(seconds=60)
         assert scene.claim(key, "bo").checkpoint == {
             "data": {"next": "write"},

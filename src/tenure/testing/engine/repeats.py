@@ -266,7 +266,7 @@ class Repeats(Stage):
         new = NewTask(title="same", idempotency_key="k", key="B-007-same")
         for project in (PROJECT, "q"):
             assert scene.do(c.Add, project=project, task=new).outcome == "CREATED"
-            claim = scene.do(c.Claim, project=project, task="B-007", agent="ann", session="s", request_id="r")
+            claim = scene.do(c.ClaimTask, project=project, task="B-007", agent="ann", session="s", request_id="r")
             assert (claim.outcome, claim.generation) == ("GRANTED", 1)
             noted = scene.do(c.Note, project=project, task="B-007", text="x", request_id="n")
             assert not noted.again
@@ -285,7 +285,7 @@ class Repeats(Stage):
                 for kind in (c.Pause, c.Resume, c.Cancel, c.Retry, c.Reset, c.Adopt, c.Archive, c.Recover, c.Abort)
                 for name in (key, theirs)
             ),
-            c.Claim(project="q", task=theirs, agent="zoe", session="z"),
+            c.ClaimTask(project="q", task=theirs, agent="zoe", session="z"),
             c.Edit(project="q", task=theirs, changes={"title": "x"}),
             c.Note(project="q", task=theirs, text="x"),
             c.Publish(project="q", task=theirs),

@@ -14,7 +14,7 @@ from tenure.core.commands import NewTask, Template
 from tenure.core.errors import InvalidInput, LimitReached, NotAllowed, NotFound, TooLarge
 from tenure.core.records import Brief, Cycles, Dag, Schedule, Task, replace
 from tenure.engine.duties.coordinator import LEASE
-from tenure.engine.duties.election import DUTIES, Led, stand
+from tenure.engine.duties.election import DUTIES, LeaderEngine, stand
 from tenure.engine.reads.query_table import look
 from tenure.engine.runtime.engine import Engine
 from tenure.engine.runtime.settle import Report
@@ -167,7 +167,7 @@ class Schedules(Stage):
     def test_a_leader_deposed_before_its_tick_makes_nothing(self, scene: Scene) -> None:
         set_schedule(scene)
         assert stand(scene.engine, "one", LEASE, None, Cycles()).term == 1
-        led = Led(scene.engine, "one", 1, lambda: None)
+        led = LeaderEngine(scene.engine, "one", 1, lambda: None)
         scene.pass_time(seconds=LEASE + 60)
         assert stand(scene.engine, "two", LEASE, None, Cycles()).term == 2
         before = scene.tables()
@@ -371,13 +371,13 @@ class Schedules(Stage):
     def test_a_look_shows_the_next_ticks_in_its_zone(self, scene: Scene) -> None:
         to(scene, "2026-03-28T12:00:00")
         set_schedule(scene, cron="30 2 * * *", zone="Europe/Berlin")
-        seen = look(scene.engine, q.Schedule(project=PROJECT, schedule="triage", ticks=2), AGENT)
+        seen = look(scene.engine, q.ShowSchedule(project=PROJECT, schedule="triage", ticks=2), AGENT)
         assert [tick["local"] for tick in seen["ticks"]] == ["2026-03-29 03:00 CEST", "2026-03-30 02:30 CEST"]
         assert seen["template"]["tasks"][0]["title"] == TRIAGE.tasks[0].title
         (line,) = look(scene.engine, q.Schedules(project=PROJECT))
         assert (line["name"], line["next_at"]) == ("triage", seen["ticks"][0]["at"])
         with pytest.raises(NotFound, match="did you mean triage"):
-            look(scene.engine, q.Schedule(project=PROJECT, schedule="triag"))
+            look(scene.engine, q.ShowSchedule(project=PROJECT, schedule="triag"))
 
     def test_a_next_tick_that_the_rule_does_not_say_is_found(self, scene: Scene) -> None:
         set_schedule(scene)

@@ -20,7 +20,7 @@ CENT = 10_000_000  # in nano-dollars
 
 
 def report(scene: Scene, receipt: str, model: str = "opus", **totals: Any) -> Outcome:
-    return scene.do(c.Usage, by=AGENT, receipt=receipt, model=model, **totals)
+    return scene.do(c.ReportUsage, by=AGENT, receipt=receipt, model=model, **totals)
 
 
 def kept(scene: Scene, **where: Any) -> list[tuple[int, str, bool, int, int, int | None]]:
@@ -117,7 +117,7 @@ class Spending(Stage):
         for n in range(100):
             report(scene, receipt, f"m{n}")
         report(scene, receipt, "m0", fresh=1)
-        answer = scene.try_to(c.Usage, receipt=receipt, model="one more", fresh=1)
+        answer = scene.try_to(c.ReportUsage, receipt=receipt, model="one more", fresh=1)
         assert code_of(answer) == "TOO_LARGE"
         assert len(kept(scene)) == 100
 
@@ -300,8 +300,8 @@ class Spending(Stage):
         assert look(scene, tasks.status)["usage"] == nothing
         scene.do(c.DefineProject, project="other")
         scene.do(c.Add, project="other", task=c.NewTask(title="x"))
-        theirs = scene.do(c.Claim, project="other", task="A-001", agent="zoe", session="z").receipt or ""
-        scene.do(c.Usage, project="other", receipt=theirs, model="opus", fresh=1000, cost_usd="10")
+        theirs = scene.do(c.ClaimTask, project="other", task="A-001", agent="zoe", session="z").receipt or ""
+        scene.do(c.ReportUsage, project="other", receipt=theirs, model="opus", fresh=1000, cost_usd="10")
         assert look(scene, tasks.status)["usage"] == nothing
         old, new = superseded(scene, scene.add())
         report(scene, new, fresh=2, cost_usd="0.02")

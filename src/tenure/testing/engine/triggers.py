@@ -16,9 +16,9 @@ from tenure.core.errors import InvalidInput, NotAllowed, NotFound
 from tenure.core.records import Brief, Cursor, Cycles, Dag, Task, Trigger, replace
 from tenure.engine import Engine
 from tenure.engine.duties.coordinator import LEASE
-from tenure.engine.duties.election import DUTIES, Led, stand
+from tenure.engine.duties.election import DUTIES, LeaderEngine, stand
 from tenure.engine.reads.query_table import look
-from tenure.engine.runtime.unit_of_work import Refused, Work
+from tenure.engine.runtime.unit_of_work import Refused, UnitOfWork
 from tenure.engine.sources import trigger_duty
 from tenure.testing.engine.coordinators import Office
 from tenure.testing.engine.graphs import new
@@ -174,7 +174,7 @@ class Triggers(Stage):
         set_trigger(scene)
         scene.bury(scene.add())
         assert stand(scene.engine, "one", LEASE, None, Cycles()).term == 1
-        led = Led(scene.engine, "one", 1, lambda: None)
+        led = LeaderEngine(scene.engine, "one", 1, lambda: None)
         scene.pass_time(seconds=LEASE + 60)
         assert stand(scene.engine, "two", LEASE, None, Cycles()).term == 2
         before = scene.tables()
@@ -350,7 +350,7 @@ class Triggers(Stage):
         assert (line["name"], line["on"], line["filter"]) == (
             "post-mortem", "task.dead_lettered", {"task.type": "code"},
         )  # fmt: skip
-        whole = look(scene.engine, q.Trigger(project=PROJECT, trigger="post-mortem"))
+        whole = look(scene.engine, q.ShowTrigger(project=PROJECT, trigger="post-mortem"))
         assert whole["template"]["tasks"][0]["title"] == "Look at {event.key}"
 
     @pytest.mark.parametrize(
@@ -399,5 +399,5 @@ class Triggers(Stage):
         for name in ("schedules", "triggers", "watch"):
             assert list(DUTIES[name].find(scene.engine, scene.now)) == []
         with scene.engine.reading((PROJECT,)) as work:
-            assert isinstance(work, Work)
+            assert isinstance(work, UnitOfWork)
             assert work.find(Cursor, {}) == []

@@ -59,7 +59,7 @@ class Upkeep(Stage):
     def test_a_sweep_goes_through_all_projects(self, scene: Scene) -> None:
         scene.do(c.DefineProject, project="q")
         scene.do(c.Add, project="q", task=NewTask(title="x"))
-        scene.do(c.Claim, project="q", task="A-001", agent="ann", session="s", lease=60)
+        scene.do(c.ClaimTask, project="q", task="A-001", agent="ann", session="s", lease=60)
         scene.take(scene.add(), lease=60)
         scene.pass_time(seconds=61)
         assert scene.engine.sweep().settled == 2
@@ -139,8 +139,8 @@ class Upkeep(Stage):
         answers = scene.run(
             c.Submit(project=PROJECT, receipt=receipt, data=1),
             c.Add(project=PROJECT, task=NewTask(title="next", key="B-001-next", depends_on=("A-001",))),
-            c.Claim(project=PROJECT, task="B-001", agent="bo", session="s"),
-            c.Claim(project=PROJECT, task="B-001", agent="cy", session="t"),
+            c.ClaimTask(project=PROJECT, task="B-001", agent="bo", session="s"),
+            c.ClaimTask(project=PROJECT, task="B-001", agent="cy", session="t"),
             c.ClaimNext(project=PROJECT, agent="cy", session="t"),
             c.Cancel(project=PROJECT, task="B-001"),
             c.Reset(project=PROJECT, task="A-001"),
@@ -156,7 +156,7 @@ class Upkeep(Stage):
             c.Note(project=PROJECT, task=key, text="one"),
             c.Note(project=PROJECT, task=key, text=""),
             c.Note(project=PROJECT, task="Z-999", text="x"),
-            c.Claim(project=PROJECT, task=key, agent="ann", session="s", lease=-1),
+            c.ClaimTask(project=PROJECT, task=key, agent="ann", session="s", lease=-1),
             c.Plan(project=PROJECT, tasks=(new("a", "b"), new("b", "a"))),
             c.Note(project=PROJECT, task=key, text="two"),
         )

@@ -17,7 +17,7 @@ from tenure.engine import Engine
 from tenure.engine.checks import validation_reads
 from tenure.engine.reads import tasks
 from tenure.engine.reads import why as why_reads
-from tenure.engine.runtime.batcher import Gatherer
+from tenure.engine.runtime.batcher import Batcher
 from tenure.testing.engine.spending import look, shown
 from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import AGENT, MEMBER, PROJECT, Dice, Scene, code_of, forged
@@ -167,7 +167,7 @@ class Validations(Stage):
         answers = scene.run(
             c.Submit(project=PROJECT, receipt=receipt, data="bad"),
             c.Submit(project=PROJECT, receipt=receipt, data="ok"),
-            c.Claim(project=PROJECT, task=second, agent="ann", session="s-ann"),
+            c.ClaimTask(project=PROJECT, task=second, agent="ann", session="s-ann"),
             c.Add(project=PROJECT, task=NewTask(title="new", output={"validation": "regex", "settings": {}})),
         )
         assert [code_of(a) for a in answers] == ["INVALID_OUTPUT", "ACCEPTED", "GRANTED", "INVALID_INPUT"]
@@ -200,14 +200,14 @@ class Validations(Stage):
 
         meddled.transact = transact  # type: ignore[method-assign]
         scene.broken = True  # the brief was changed behind the log's back
-        with Gatherer(meddled) as gatherer:
+        with Batcher(meddled) as gatherer:
             answer = gatherer.do(c.Submit(project=PROJECT, receipt=receipt, data="ok"))
         assert (answer.outcome, answer.reasons) == ("INVALID_OUTPUT", ("the data does not match ^other",))
 
     def test_a_gatherer_gives_the_same_answers(self, scene: Scene) -> None:
         keys = [scene.add(output=PATTERN) for _ in range(6)]
         receipts = [scene.take(key) for key in keys]
-        with Gatherer(scene.engine) as gatherer:
+        with Batcher(scene.engine) as gatherer:
             asked = [
                 gatherer.submit(c.Submit(project=PROJECT, receipt=receipt, data="ok" if n % 2 else "bad"), caller=n)
                 for n, receipt in enumerate(receipts)
@@ -224,9 +224,9 @@ class Validations(Stage):
         batch = [
             c.Submit(project=PROJECT, receipt=receipts[0], data="ok"),
             c.Submit(project=PROJECT, receipt=receipts[1], data="x"),
-            c.Claim(project=PROJECT, task=third, agent="ann", session="s-ann"),
+            c.ClaimTask(project=PROJECT, task=third, agent="ann", session="s-ann"),
         ]
-        with Gatherer(scene.engine) as gatherer:
+        with Batcher(scene.engine) as gatherer:
             asked = [gatherer.submit(command, caller="one") for command in batch]
             assert [future.result(30).outcome for future in asked] == ["ACCEPTED", "ACCEPTED", "GRANTED"]
         done = {event.key for event in scene.events(kind="task.completed")}

@@ -11,7 +11,7 @@ from tenure.core import queries as q
 from tenure.core.errors import InvalidInput, NotAllowed
 from tenure.core.records import Brief, Cycles, Task, Watch
 from tenure.engine.duties.coordinator import LEASE
-from tenure.engine.duties.election import Led, stand
+from tenure.engine.duties.election import LeaderEngine, stand
 from tenure.engine.reads.query_table import look
 from tenure.engine.runtime.unit_of_work import Refused
 from tenure.engine.sources import failure_watch
@@ -151,7 +151,7 @@ class Watches(Stage):
         watch(scene, by=("type",))
         go_wrong(scene, 4)
         assert stand(scene.engine, "zero", LEASE, None, Cycles()).term == 1
-        led = Led(scene.engine, "zero", 1, lambda: None)
+        led = LeaderEngine(scene.engine, "zero", 1, lambda: None)
         office = Office(scene)
         office.pass_time(LEASE)
         one = office.another("one")

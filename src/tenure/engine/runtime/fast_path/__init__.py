@@ -17,9 +17,9 @@ from tenure.engine.runtime.fast_path.command_run import Done, Run
 from tenure.engine.runtime.fast_path.held_claims import complete, handed, presented, renew
 from tenure.engine.runtime.fast_path.next_claims import claim
 from tenure.engine.runtime.fast_path.next_claims import ready as ready_to_claim
-from tenure.engine.runtime.unit_of_work import Work
+from tenure.engine.runtime.unit_of_work import UnitOfWork
 
-_VERBS: dict[type[Any], tuple[Callable[[Any, Principal], Any], Callable[[Work, Run, bool], list[Done]]]] = {
+_VERBS: dict[type[Any], tuple[Callable[[Any, Principal], Any], Callable[[UnitOfWork, Run, bool], list[Done]]]] = {
     commands.ClaimNext: (ready_to_claim, claim),
     commands.Submit: (lambda command, _: handed(command), complete),
     commands.Renew: (lambda command, _: presented(command), renew),
@@ -36,7 +36,7 @@ def ready(command: Any, principal: Principal) -> Any:
     return None if verb is None else verb[0](command, principal)
 
 
-def answers(work: Work, batch: Run) -> list[Done]:
+def answers(work: UnitOfWork, batch: Run) -> list[Done]:
     """What has become of the first commands; [] where the first must be decided like all others."""
     kind = type(batch[0][0])
     verb = _VERBS.get(kind)

@@ -12,7 +12,7 @@ from tenure.core.commands import Principal
 from tenure.core.errors import TenureError
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Project
-from tenure.engine.runtime.unit_of_work import Later, Work
+from tenure.engine.runtime.unit_of_work import DeferredAnswer, UnitOfWork
 
 # Commands of one kind, on whose behalf, and what was worked out of each before the transaction: see `ready`.
 Run = Sequence[tuple[Any, Principal, Any]]
@@ -20,13 +20,13 @@ Run = Sequence[tuple[Any, Principal, Any]]
 
 # The outcome, or what makes it later; or what is still to be done for it when its turn comes among the others; or
 # None: it must be decided.
-Done = Outcome | Later | Callable[[], Outcome] | None
+Done = Outcome | DeferredAnswer | Callable[[], Outcome] | None
 
 
 class Allowed:
     """Where callers may give commands of one kind; most callers are alike."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: UnitOfWork) -> None:
         self._work = work
         self._projects: dict[tuple[str, str], Project | None] = {}
 
@@ -50,7 +50,7 @@ class Allowed:
         return project
 
 
-def may_be_last(work: Work, given: Sequence[Any]) -> bool:
+def may_be_last(work: UnitOfWork, given: Sequence[Any]) -> bool:
     """Can the verb be left to the commit, if there is nothing behind it? It is all that the transaction does then."""
     return work.is_bold and not work.wrote and len({one.project for one in given}) == 1
 

@@ -19,9 +19,9 @@ from tenure.core.records import Agent, Claim, Project, Result, Session, Task, re
 from tenure.engine.reads import task_view
 from tenure.engine.runtime.effects import end_agent, spread
 from tenure.engine.runtime.fast_path.command_run import Allowed, Done, Run, may_be_last, members
-from tenure.engine.runtime.unit_of_work import OUR_FAULTS, Later, Work
+from tenure.engine.runtime.unit_of_work import OUR_FAULTS, DeferredAnswer, UnitOfWork
 from tenure.engine.verbs.agents import MOST_MAIL, active, seen
-from tenure.stores.fast_path import Completed, Completion, Fused, Renewal, Renewed
+from tenure.stores.fast_path import Completed, Completion, FastPath, Renewal, Renewed
 
 H = TypeVar("H", Completed, Renewed)
 _json = msgspec.json.encode
@@ -70,7 +70,7 @@ def presented(command: Any) -> Receipt | None:
 class _Holders:
     """Which commands of a run can be handed over: those of callers who may, each task once."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: UnitOfWork) -> None:
         self._epoch = work.epoch
         self._allowed = Allowed(work)
         self._seen: set[Place] = set()
@@ -94,7 +94,7 @@ class _Held(Generic[H]):
         return {(held.project, held.ref): held for held in self._read()}
 
 
-def _may_be_last(work: Work, asking: Iterable[Given], given: Sequence[Any]) -> bool:
+def _may_be_last(work: UnitOfWork, asking: Iterable[Given], given: Sequence[Any]) -> bool:
     """As `may_be_last`, where also nobody has to prove whose claim it was."""
     return not any(principal.is_proven for _, (principal, _, _) in asking) and may_be_last(work, given)
 
@@ -111,7 +111,7 @@ def _check_holders(asking: Iterable[Given], held: dict[Place, Completed] | dict[
             roles.check_mine(principal, row.agent, f"the claim of {row.ref}")
 
 
-def complete(work: Work, run: Run, is_rest: bool) -> list[Done]:
+def complete(work: UnitOfWork, run: Run, is_rest: bool) -> list[Done]:
     """`is_rest`: the batch has nothing behind this run."""
     given: list[Completion] = []
     holders = _Holders(work)
@@ -122,14 +122,14 @@ def complete(work: Work, run: Run, is_rest: bool) -> list[Done]:
         given.append(completion)
     if not given:
         return []
-    tx: Fused = work.tx  # type: ignore[assignment]  # the store declares it
+    tx: FastPath = work.tx  # type: ignore[assignment]  # the store declares it
     asking = _asking(run, given)
     last = is_rest and len(given) == len(run) and _may_be_last(work, asking, given)
     completed = _Held(tx.complete(given, work.now - team.PRESENCE, last=last))
     work.forget(Task, Claim, Result)
     if last:
         return [
-            Later(partial(_accepted_later, completed, place, one))
+            DeferredAnswer(partial(_accepted_later, completed, place, one))
             for (place, _), one in zip(asking, given, strict=True)
         ]
     done = completed.by_place
@@ -144,7 +144,7 @@ def complete(work: Work, run: Run, is_rest: bool) -> list[Done]:
         if d.dependents or d.children or d.dag != graph.lone_dag(d.task):
             outcomes.append(partial(_followed, work, d, completion, asked))
         else:
-            outcomes.append(Later(partial(_accepted, d, completion)))
+            outcomes.append(DeferredAnswer(partial(_accepted, d, completion)))
     return outcomes
 
 
@@ -161,7 +161,7 @@ def _accepted(done: Completed, completion: Completion) -> Outcome:
 
 
 def _completion(
-    work: Work, command: commands.Submit, principal: Principal, ready: Handed, project: Project
+    work: UnitOfWork, command: commands.Submit, principal: Principal, ready: Handed, project: Project
 ) -> Completion | None:
     receipt, encoded, digest, row = ready
     most = project.limits.get("max_result_size")
@@ -184,7 +184,7 @@ def _asking(run: Run, given: Sequence[Completion | Renewal]) -> list[Given]:
     ]
 
 
-def _followed(work: Work, done: Completed, completion: Completion, asked: Asking) -> Outcome:
+def _followed(work: UnitOfWork, done: Completed, completion: Completion, asked: Asking) -> Outcome:
     """The outcome, after what the move means for others: as after any other, and when its turn has come."""
     work.begin_command(*asked)
     try:
@@ -197,7 +197,9 @@ def _followed(work: Work, done: Completed, completion: Completion, asked: Asking
     return _accepted(done, completion)
 
 
-def _signs_of_life(work: Work, given: Iterable[Given], held: dict[Place, Completed] | dict[Place, Renewed]) -> None:
+def _signs_of_life(
+    work: UnitOfWork, given: Iterable[Given], held: dict[Place, Completed] | dict[Place, Renewed]
+) -> None:
     """The holders were heard of; a success clears an agent's troubles. Most were heard of a moment ago."""
     agents: dict[tuple[str, str], tuple[bool, Asking]] = {}
     sessions: dict[tuple[str, str], None] = {}
@@ -225,7 +227,7 @@ def _signs_of_life(work: Work, given: Iterable[Given], held: dict[Place, Complet
             active(work, session, held=True)
 
 
-def renew(work: Work, run: Run, is_rest: bool) -> list[Done]:
+def renew(work: UnitOfWork, run: Run, is_rest: bool) -> list[Done]:
     """`is_rest`: the batch has nothing behind this run."""
     given: list[Renewal] = []
     holders = _Holders(work)
@@ -249,7 +251,7 @@ def renew(work: Work, run: Run, is_rest: bool) -> list[Done]:
         )  # fmt: skip
     if not given:
         return []
-    tx: Fused = work.tx  # type: ignore[assignment]  # the store declares it
+    tx: FastPath = work.tx  # type: ignore[assignment]  # the store declares it
     asking = _asking(run, given)
     last = is_rest and len(given) == len(run) and _may_be_last(work, asking, given)
     renewed = _Held(tx.renew(given, MOST_MAIL, work.now - team.PRESENCE, last=last))
@@ -258,7 +260,9 @@ def renew(work: Work, run: Run, is_rest: bool) -> list[Done]:
         _check_holders(asking, renewed.by_place)
         _signs_of_life(work, asking, renewed.by_place)
     return [
-        Later(partial(_renewed, renewed, place, renewal, work.now)) if last or place in renewed.by_place else None
+        DeferredAnswer(partial(_renewed, renewed, place, renewal, work.now))
+        if last or place in renewed.by_place
+        else None
         for (place, _), renewal in zip(asking, given, strict=True)
     ]
 

@@ -15,7 +15,7 @@ from tenure.core.commands import Principal
 from tenure.core.eligibility import Profile
 from tenure.core.errors import TenureError
 from tenure.core.outcomes import Outcome
-from tenure.core.priority import Place, tier_of
+from tenure.core.priority import LanePosition, tier_of
 from tenure.core.receipts import NONCE_BYTES, Receipt
 from tenure.core.records import Agent, Brief, Claim, Project, Task, replace
 from tenure.engine.reads.task_view import SHOWN
@@ -23,11 +23,11 @@ from tenure.engine.runtime.fast_path.claim_models import Models, Told
 from tenure.engine.runtime.fast_path.command_run import Allowed, Done, Run, may_be_last
 from tenure.engine.runtime.lanes import queues
 from tenure.engine.runtime.prefetch import asking_of, read_claimers
-from tenure.engine.runtime.unit_of_work import NO_CHANCE, Later, Work
+from tenure.engine.runtime.unit_of_work import NO_RANDOM, DeferredAnswer, UnitOfWork
 from tenure.engine.verbs import agents
 from tenure.engine.verbs.claim import (
     MOST_AT_ONCE,
-    Asker,
+    Claimant,
     Sent,
     fits,
     granted_as,
@@ -37,7 +37,7 @@ from tenure.engine.verbs.claim import (
     sent_of,
     several,
 )
-from tenure.stores.fast_path import TOLD, TOLD_OF_BRIEF, Fused, Grant, Granted, Known
+from tenure.stores.fast_path import TOLD, TOLD_OF_BRIEF, FastPath, Grant, Granted, Known
 
 
 def ready(command: commands.ClaimNext, principal: Principal) -> Sent | None:
@@ -64,10 +64,10 @@ class _Asked(NamedTuple):
     model: Told  # what is told of the models of its tasks
 
 
-class _Shelf:
+class _LaneCursor:
     """The lanes of one project, each with how far it has been emptied."""
 
-    def __init__(self, work: Work, project: str, expected: int) -> None:
+    def __init__(self, work: UnitOfWork, project: str, expected: int) -> None:
         self.queues = queues(work, project, expected, ahead=False)
         self.at = [0] * len(self.queues)
         self._fitting: dict[Any, list[int]] = {}
@@ -97,7 +97,7 @@ class _Shelf:
             taken.append(place.id)
         return taken
 
-    def _best(self, fitting: list[int]) -> tuple[Place, int] | None:
+    def _best(self, fitting: list[int]) -> tuple[LanePosition, int] | None:
         heads = [
             (queue.places[at], k)
             for k in fitting
@@ -109,12 +109,12 @@ class _Shelf:
 class _Claims:
     """A run of claims in the making. It ends with the first that has to be decided."""
 
-    def __init__(self, work: Work, run: Run) -> None:
+    def __init__(self, work: UnitOfWork, run: Run) -> None:
         self.work = work
         self.asked: list[_Asked] = []
         self.nothing: Outcome | None = None  # where there is none for the first
         self._expected: dict[str, int] = {}
-        self._shelves: dict[str, _Shelf] = {}
+        self._shelves: dict[str, _LaneCursor] = {}
         self._allowed = Allowed(work)
         self._leases: dict[tuple[str, float | None], int] = {}
         self._requests: set[str] = set()  # a request that comes twice is answered from what is stored
@@ -127,13 +127,13 @@ class _Claims:
     def _look_at_askers(self, run: list[commands.ClaimNext]) -> None:
         """Most are known, and were heard of a moment ago. Of the others it is read what their claims will ask for."""
         work = self.work
-        tx: Fused = work.tx  # type: ignore[assignment]  # the store declares it
+        tx: FastPath = work.tx  # type: ignore[assignment]  # the store declares it
         for project, numbers in asking_of(run).items():
             found = tx.known(project, list(numbers.values()), MOST_NAMED)
             self._known |= {n: found[k] for k, n in enumerate(numbers) if k in found}
         others = [command for n, command in enumerate(run) if n not in self._known or not self._is_fresh(n)]
         if others:
-            work.tx.expect(lambda tx: read_claimers(Work(tx, NO_CHANCE), others))
+            work.tx.expect(lambda tx: read_claimers(UnitOfWork(tx, NO_RANDOM), others))
             read_claimers(work, others)
 
     def _is_fresh(self, number: int) -> bool:
@@ -177,12 +177,12 @@ class _Claims:
         try:
             lease = self._lease(command, project)
             if not self._is_fresh(number):
-                Asker(self.work, command)
+                Claimant(self.work, command)
         except TenureError:
             return None
         shelf = self._shelves.get(command.project)
         if shelf is None:
-            shelf = _Shelf(self.work, command.project, self._expected[command.project])
+            shelf = _LaneCursor(self.work, command.project, self._expected[command.project])
             self._shelves[command.project] = shelf
         tasks = shelf.take(command, known)
         if tasks is None:
@@ -198,7 +198,7 @@ class _Claims:
         return self._leases[asked]
 
 
-def claim(work: Work, run: Run, is_rest: bool) -> list[Done]:
+def claim(work: UnitOfWork, run: Run, is_rest: bool) -> list[Done]:
     """`is_rest`: the batch has nothing behind this run."""
     some = run[: work.fused.claims_at_once]
     claims = _Claims(work, some)
@@ -215,26 +215,26 @@ def claim(work: Work, run: Run, is_rest: bool) -> list[Done]:
             _look_closer(work, [command for command, _, _ in run])
         return []
     work.flush()
-    tx: Fused = work.tx  # type: ignore[assignment]  # the store declares it
+    tx: FastPath = work.tx  # type: ignore[assignment]  # the store declares it
     grants = [grant for asked in claims.asked for grant in _grants(work, asked)]
     last = is_rest and len(claims.asked) == len(run) and may_be_last(work, grants)
     granted = tx.grant(grants, last=last)
     work.forget(Task, Claim)
     told = _Told(work, claims.asked, grants, granted)
     if granted.is_usual:
-        return [Later(partial(told.outcome, n)) for n in range(len(claims.asked))]
+        return [DeferredAnswer(partial(told.outcome, n)) for n in range(len(claims.asked))]
     return [told.outcome(n) for n in range(len(claims.asked))]
 
 
-def _look_closer(work: Work, asking: list[commands.ClaimNext]) -> None:
+def _look_closer(work: UnitOfWork, asking: list[commands.ClaimNext]) -> None:
     """What the long way will ask of all of these, in one journey, unless it is known by now."""
     if not work.fused.knows_askers:
         work.fused.knows_askers = True
-        work.tx.expect(lambda tx: read_claimers(Work(tx, NO_CHANCE), asking))
+        work.tx.expect(lambda tx: read_claimers(UnitOfWork(tx, NO_RANDOM), asking))
         read_claimers(work, asking)
 
 
-def _grants(work: Work, asked: _Asked) -> Iterable[Grant]:
+def _grants(work: UnitOfWork, asked: _Asked) -> Iterable[Grant]:
     command, principal, user, lease, sent, _, tasks, _ = asked
     work.begin_command(principal, command.trace_id)
     for task in tasks:
@@ -266,7 +266,7 @@ _CONSTRAINTS = _BRIEF + TOLD_OF_BRIEF.index("constraints")
 class _Told:
     """The outcomes of a run, made when the first is asked for: after the commit, unless they need another look."""
 
-    def __init__(self, work: Work, asked: list[_Asked], grants: list[Grant], granted: Granted) -> None:
+    def __init__(self, work: UnitOfWork, asked: list[_Asked], grants: list[Grant], granted: Granted) -> None:
         self._work, self._asked, self._grants, self._granted = work, asked, grants, granted
         self._outcomes: list[Outcome] = []
 
