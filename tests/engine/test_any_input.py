@@ -1,6 +1,6 @@
 """Any input at all: commands with odd values, and never more than an outcome or a typed error. On real SQLite."""
 
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 from hypothesis import HealthCheck, given, settings
@@ -8,12 +8,11 @@ from hypothesis import strategies as st
 
 from tenure.core import commands as c
 from tenure.core import inputs
-from tenure.core.commands import AnyCommand, Command, NewTask
+from tenure.core.commands import ALL, Command, NewTask
 from tenure.core.errors import Bug, TenureError
 from tenure.core.outcomes import Outcome
 from tenure.core.receipts import Receipt
 from tenure.core.records import Claim, Project, RetryPolicy
-from tenure.engine.runtime.handlers import THEMES, handlers_of
 from tenure.testing.factories import PROJECT, Scene
 from tenure.testing.samples import texts, values
 
@@ -98,7 +97,7 @@ def new_tasks(draw: st.DrawFn) -> NewTask:
 @st.composite
 def odd_commands(draw: st.DrawFn) -> Command:
     """A command that is right but for a few of its fields."""
-    kind = draw(st.sampled_from(sorted(all_kinds(), key=lambda k: k.__name__)))
+    kind = draw(st.sampled_from(sorted(ALL, key=lambda k: k.__name__)))
     fields = {}
     for field in msgspec.structs.fields(kind):
         if field.required or draw(st.integers(0, 3)) == 0:
@@ -111,16 +110,6 @@ def odd_commands(draw: st.DrawFn) -> Command:
             else:
                 fields[field.name] = draw(of_field(field))
     return kind(**fields)
-
-
-def all_kinds() -> list[type[Command]]:
-    return [kind for kinds in THEMES.values() for kind in kinds]
-
-
-def test_the_table_of_themes_names_every_command_and_its_module() -> None:
-    assert set(all_kinds()) == set(get_args(AnyCommand))
-    for theme, kinds in THEMES.items():
-        assert set(handlers_of(theme)) == set(kinds)
 
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])

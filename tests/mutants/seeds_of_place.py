@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-QUERIES = ("tests/stores/test_sqlite_place.py",)
+PLACE_CHECKS = ("tests/stores/test_sqlite_place.py",)
 OUTBOX = ("tests/running/test_outbox.py",)
 STORE = "stores/sqlite/store.py"
 CLOCKS = ("tests/engine/test_on_sqlite.py",)  # PostgreSQL goes by its server's clock
@@ -17,65 +17,65 @@ PLACE = (
         TRANSACTION,
         "if (change := self._connections.change()) is not None:\n                raise moved",
         "if (change := None) is not None:\n                raise moved",
-        QUERIES,
+        PLACE_CHECKS,
     ),
     Mutant(
         "place: no look at the file after the commit",
         TRANSACTION,
         "if (change := self._connections.change()) is not None:  # it may",
         "if (change := None) is not None:  # it may",
-        QUERIES,
+        PLACE_CHECKS,
     ),
     Mutant(
         "place: no look at the file before a question",
         STORE,
         "if (change := connections.change())",
         "if (change := None)",
-        QUERIES,
+        PLACE_CHECKS,
     ),
     Mutant(
         "place: only the database is looked at",
         "stores/sqlite/store_file.py",
         "for name, known in zip(names, files, strict=True):",
         "for name, known in [(names[0], files[0])]:",
-        QUERIES,
+        PLACE_CHECKS,
     ),
     Mutant(
         "place: a replaced file is not noticed",
         "stores/sqlite/store_file.py",
         "if (found.st_dev, found.st_ino) != known:",
         "if False:",
-        QUERIES,
+        PLACE_CHECKS,
     ),
     Mutant(
         "place: a backup is not marked",
         STORE,
         'target.execute("UPDATE meta SET place = ?", (COPIED,)).fetchall()',
         "pass",
-        QUERIES,
+        PLACE_CHECKS,
     ),
-    Mutant("place: the noted sequence is ignored", STORE, "(last or 0) < known", "False", QUERIES),
+    Mutant("place: the noted sequence is ignored", STORE, "(last or 0) < known", "False", PLACE_CHECKS),
     Mutant(
         "place: the end of an epoch is not noted",
         STORE,
         "note(self._place, {ended: sequence, epoch: sequence}, os.environ)",
         "pass",
-        QUERIES,
+        PLACE_CHECKS,
     ),
     Mutant(
         "place: a copy that is opened again keeps its epoch",
         "engine/runtime/engine.py",
         "if self.store.is_copy and not founding:",
         "if False:",
-        QUERIES,
+        PLACE_CHECKS,
     ),
-    Mutant("place: the log of another file is read", STORE, "store_file.put_aside(log)", "pass", QUERIES),
+    Mutant("place: the log of another file is read", STORE, "store_file.put_aside(log)", "pass", PLACE_CHECKS),
     Mutant(
         "place: a log that was removed is made again",
         STORE,
         "if os.path.exists(index) and (is_open_here or store_file.is_shared(index)):",
         "if False:",
-        QUERIES,
+        PLACE_CHECKS,
     ),
     Mutant(
         "outbox: what is of another store goes",

@@ -3,12 +3,12 @@
     TenureError
     ├── InvalidInput            what was asked cannot be: bad value, unknown name, wrong size
     │   ├── TooLarge            a text or a batch over its bound
-    │   ├── Cycle               edges that would close a circle; the message spells it
+    │   ├── Cycle               edges that would close a cycle; the message spells it
     │   └── RequestIdReused     the same request id with another content
     ├── NotFound                no such task, agent, dag … in this project
     │   └── Ambiguous           the beginning of several; the message names them
     ├── NotSignedIn             nobody is known by this key or token, or there is none
-    ├── SignInAway              who it is cannot be found out now: the issuer's keys cannot be had
+    ├── AuthUnavailable         who it is cannot be checked now: the issuer's keys cannot be fetched
     ├── NotAllowed              the role may not do this
     ├── LimitReached            a configured limit; the message names it and how to raise it
     ├── CopyRefused             a project cannot be copied now, or not there; nothing was copied
@@ -16,7 +16,7 @@
     ├── Overloaded              too many commands wait already; nothing was done: send again in a moment
     ├── StoreError              the store could not do its part
     │   ├── Conflict            rows changed under the batch; the engine runs it again
-    │   ├── StoreAway           cannot be reached or opened; nothing was done
+    │   ├── StoreUnavailable    cannot be reached or opened; nothing was done
     │   ├── ClockJump           the host's clock jumped ahead; nothing was done
     │   ├── OutcomeUnknown      the answer to a commit was lost: send again with the same request id
     │   ├── SchemaMismatch      the file is not what this version made

@@ -6,13 +6,17 @@ instants microseconds UTC, as in commands.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
+
+from tenure.core.declaration import PROJECT, TASK, Declaration
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True, tag_field="query", tag=str.lower, forbid_unknown_fields=True):
     """`project` says where; the looks at the store as a whole are of the project ""."""
+
+    declaration: ClassVar[Declaration]
 
     project: str = ""
 
@@ -20,13 +24,19 @@ class Query(msgspec.Struct, frozen=True, kw_only=True, tag_field="query", tag=st
 class Projects(Query, frozen=True, kw_only=True):
     """The names of all projects."""
 
+    declaration: ClassVar = Declaration("projects", "viewer", "GET", "/projects")
+
 
 class Status(Query, frozen=True, kw_only=True):
     """One screen: who leads, who works, how far each track is, how many tasks stand where."""
 
+    declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT)
+
 
 class Overview(Query, frozen=True, kw_only=True):
     """How the work has flowed in the last minutes: throughput, depth, waits, what each agent did."""
+
+    declaration: ClassVar = Declaration("overview", "viewer", "GET", PROJECT + "/overview")
 
     minutes: int = 60
 
@@ -34,11 +44,15 @@ class Overview(Query, frozen=True, kw_only=True):
 class Gauges(Query, frozen=True, kw_only=True):
     """How much stands where in every project, for metrics: the first `most` that were made, the others together."""
 
+    declaration: ClassVar = Declaration("gauges", "viewer")
+
     most: int = 100
 
 
 class Tasks(Query, frozen=True, kw_only=True):
     """A page of tasks. `text` is looked for in title and key; `order` falls with a leading minus."""
+
+    declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT + "/tasks")
 
     state: tuple[str, ...] | None = None
     track: tuple[str, ...] | None = None
@@ -61,11 +75,15 @@ class Tasks(Query, frozen=True, kw_only=True):
 class Show(Query, frozen=True, kw_only=True):
     """Everything about one task but its log."""
 
+    declaration: ClassVar = Declaration("tasks", "viewer", "GET", TASK)
+
     task: str
 
 
 class Ready(Query, frozen=True, kw_only=True):
     """Claimable tasks, best first."""
+
+    declaration: ClassVar = Declaration("preview", "viewer", "GET", PROJECT + "/ready")
 
     track: str | None = None
     limit: int = 50
@@ -73,6 +91,8 @@ class Ready(Query, frozen=True, kw_only=True):
 
 class Next(Query, frozen=True, kw_only=True):
     """What a claim of this agent would take now, without taking it."""
+
+    declaration: ClassVar = Declaration("preview", "viewer", "GET", PROJECT + "/next")
 
     agent: str
     session: str
@@ -86,11 +106,15 @@ class Next(Query, frozen=True, kw_only=True):
 class States(Query, frozen=True, kw_only=True):
     """Where each of the named tasks stands, or that there is none."""
 
+    declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT + "/states")
+
     tasks: tuple[str, ...]
 
 
 class History(Query, frozen=True, kw_only=True):
     """The lineage of a task: one entry a generation, with every refused submission under it."""
+
+    declaration: ClassVar = Declaration("tasks", "viewer", "GET", TASK + "/history")
 
     task: str
 
@@ -98,11 +122,15 @@ class History(Query, frozen=True, kw_only=True):
 class Results(Query, frozen=True, kw_only=True):
     """All results of a task, accepted and refused."""
 
+    declaration: ClassVar = Declaration("tasks", "viewer", "GET", TASK + "/results")
+
     task: str
 
 
 class Artifacts(Query, frozen=True, kw_only=True):
     """What claims of a task have put, by name; of one name the last generation's first."""
+
+    declaration: ClassVar = Declaration("artifacts", "viewer", "GET", TASK + "/artifacts")
 
     task: str
     generation: int | None = None
@@ -111,21 +139,29 @@ class Artifacts(Query, frozen=True, kw_only=True):
 class Why(Query, frozen=True, kw_only=True):
     """Why a task stands where it does."""
 
+    declaration: ClassVar = Declaration("why", "viewer", "GET", TASK + "/why")
+
     task: str
 
 
 class Dags(Query, frozen=True, kw_only=True):
     """All dags, with counts of where their tasks stand."""
 
+    declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT + "/dags")
+
 
 class ShowDag(Query, frozen=True, kw_only=True):
     """A dag with its tasks, edges, counts and critical path."""
+
+    declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT + "/dags/{dag}")
 
     dag: str
 
 
 class Plans(Query, frozen=True, kw_only=True):
     """The tasks of a dag, of a named plan, or all, as they were asked for."""
+
+    declaration: ClassVar = Declaration("plan_export", "viewer", "GET", PROJECT + "/plans")
 
     dag: str | None = None
     plan: str | None = None
@@ -135,9 +171,13 @@ class Plans(Query, frozen=True, kw_only=True):
 class Tracks(Query, frozen=True, kw_only=True):
     """The project's tracks."""
 
+    declaration: ClassVar = Declaration("plan_export", "viewer", "GET", PROJECT + "/tracks")
+
 
 class DeadLetters(Query, frozen=True, kw_only=True):
     """Tasks that ran out of attempts and wait for a person; with `resolved` those that no longer wait."""
+
+    declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT + "/dead-letters")
 
     resolved: bool = False
 
@@ -145,9 +185,13 @@ class DeadLetters(Query, frozen=True, kw_only=True):
 class Agents(Query, frozen=True, kw_only=True):
     """Who is there, and what each holds."""
 
+    declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT + "/agents")
+
 
 class Inbox(Query, frozen=True, kw_only=True):
     """Mail of one agent."""
+
+    declaration: ClassVar = Declaration("tasks", "agent", "GET", PROJECT + "/agents/{agent}/inbox")
 
     agent: str
     unread: bool = True
@@ -157,11 +201,15 @@ class Inbox(Query, frozen=True, kw_only=True):
 class Messages(Query, frozen=True, kw_only=True):
     """All mail of the project, newest first, one entry a message with who has read it."""
 
+    declaration: ClassVar = Declaration("tasks", "member", "GET", PROJECT + "/messages")
+
     limit: int = 100
 
 
 class Validations(Query, frozen=True, kw_only=True):
     """Results that wait for a verdict, the longest first: by which validator, who checks them, how often."""
+
+    declaration: ClassVar = Declaration("validations", "viewer", "GET", PROJECT + "/validations")
 
     limit: int = 100
 
@@ -169,9 +217,13 @@ class Validations(Query, frozen=True, kw_only=True):
 class Reservations(Query, frozen=True, kw_only=True):
     """What is reserved, and by whom."""
 
+    declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT + "/reservations")
+
 
 class Sessions(Query, frozen=True, kw_only=True):
     """Sessions, the most recently active first."""
+
+    declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT + "/sessions")
 
     agent: str | None = None
     limit: int = 100
@@ -180,11 +232,15 @@ class Sessions(Query, frozen=True, kw_only=True):
 class ShowSession(Query, frozen=True, kw_only=True):
     """What a session claimed, did and lost."""
 
+    declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT + "/sessions/{session}")
+
     session: str
 
 
 class OwnClaims(Query, frozen=True, kw_only=True):
     """An agent's claims in one session: those that live, and those that ended in the last day without its word."""
+
+    declaration: ClassVar = Declaration("own_claims", "viewer", "GET", PROJECT + "/sessions/{session}/claims")
 
     session: str
     agent: str
@@ -193,6 +249,8 @@ class OwnClaims(Query, frozen=True, kw_only=True):
 class ShowSpending(Query, frozen=True, kw_only=True):
     """What was spent for each task, agent, model or session, the dearest first."""
 
+    declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT + "/usage")
+
     by: str = "task"
     limit: int = 100
 
@@ -200,17 +258,25 @@ class ShowSpending(Query, frozen=True, kw_only=True):
 class ShowSavings(Query, frozen=True, kw_only=True):
     """What choosing models by tier has saved against all of it in the middle tier, at the table's prices."""
 
+    declaration: ClassVar = Declaration("models", "viewer", "GET", PROJECT + "/savings")
+
 
 class Estimates(Query, frozen=True, kw_only=True):
     """How near estimates came to what tasks took, by type."""
+
+    declaration: ClassVar = Declaration("models", "viewer", "GET", PROJECT + "/estimates")
 
 
 class Models(Query, frozen=True, kw_only=True):
     """Which models there are for what, what they cost, and which are rate limited."""
 
+    declaration: ClassVar = Declaration("models", "viewer", "GET", PROJECT + "/models")
+
 
 class Budgets(Query, frozen=True, kw_only=True):
     """Budgets of the project, and the tenant's; of `scope` only, if that is named. Those of tasks only if asked for."""
+
+    declaration: ClassVar = Declaration("budgets", "viewer", "GET", PROJECT + "/budgets")
 
     scope: str | None = None
     after: str | None = None  # the id of the last one of the page before
@@ -220,15 +286,21 @@ class Budgets(Query, frozen=True, kw_only=True):
 class ShowBudget(Query, frozen=True, kw_only=True):
     """One budget, with what was spent hour by hour in the last week."""
 
+    declaration: ClassVar = Declaration("budgets", "viewer", "GET", PROJECT + "/budgets/{scope}")
+
     scope: str
 
 
 class Alerts(Query, frozen=True, kw_only=True):
     """Budgets of which 50, 90 or 100 per cent are spent, the worst first."""
 
+    declaration: ClassVar = Declaration("budgets", "viewer", "GET", PROJECT + "/alerts")
+
 
 class ShowProjection(Query, frozen=True, kw_only=True):
     """Where a budget leads: burn rate, days left, when it is used up; and what all open tasks will take of it."""
+
+    declaration: ClassVar = Declaration("budgets", "viewer", "GET", PROJECT + "/budgets/{scope}/projection")
 
     scope: str = "project"
 
@@ -236,15 +308,21 @@ class ShowProjection(Query, frozen=True, kw_only=True):
 class Headroom(Query, frozen=True, kw_only=True):
     """What the agent could still reserve here, in each budget that all of its claims count in."""
 
+    declaration: ClassVar = Declaration("budgets", "viewer", "GET", PROJECT + "/agents/{agent}/headroom")
+
     agent: str
 
 
 class Processes(Query, frozen=True, kw_only=True):
     """The processes that hold claims now."""
 
+    declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT + "/processes")
+
 
 class Log(Query, frozen=True, kw_only=True):
     """Events, oldest first: the newest `limit`, or with `last` off the first behind `after`."""
+
+    declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT + "/events")
 
     after: int = 0
     limit: int = 100
@@ -260,15 +338,21 @@ class Log(Query, frozen=True, kw_only=True):
 class Keys(Query, frozen=True, kw_only=True):
     """The store's API keys, without their secrets; with `ended` also those that open nothing any more."""
 
+    declaration: ClassVar = Declaration("api_keys", "admin", "GET", "/keys")
+
     ended: bool = False
 
 
 class Schedules(Query, frozen=True, kw_only=True):
     """Schedules, by name."""
 
+    declaration: ClassVar = Declaration("schedules", "viewer", "GET", PROJECT + "/schedules")
+
 
 class ShowSchedule(Query, frozen=True, kw_only=True):
     """One schedule with its template, and its next ticks."""
+
+    declaration: ClassVar = Declaration("schedules", "viewer", "GET", PROJECT + "/schedules/{schedule}")
 
     schedule: str
     ticks: int = 5
@@ -277,9 +361,13 @@ class ShowSchedule(Query, frozen=True, kw_only=True):
 class Triggers(Query, frozen=True, kw_only=True):
     """Triggers, by name, without their secrets."""
 
+    declaration: ClassVar = Declaration("triggers", "viewer", "GET", PROJECT + "/triggers")
+
 
 class ShowTrigger(Query, frozen=True, kw_only=True):
     """One trigger with its template, without its secret."""
+
+    declaration: ClassVar = Declaration("triggers", "viewer", "GET", PROJECT + "/triggers/{trigger}")
 
     trigger: str
 
@@ -287,49 +375,7 @@ class ShowTrigger(Query, frozen=True, kw_only=True):
 class Watched(Query, frozen=True, kw_only=True):
     """What the self-improvement watch goes by, and how much fails of what, the worst first."""
 
+    declaration: ClassVar = Declaration("failure_watch", "viewer", "GET", PROJECT + "/watch")
 
-AnyQuery = (
-    Projects
-    | Status
-    | Overview
-    | Gauges
-    | Tasks
-    | Show
-    | Ready
-    | Next
-    | States
-    | History
-    | Results
-    | Why
-    | Dags
-    | ShowDag
-    | Artifacts
-    | Plans
-    | Tracks
-    | DeadLetters
-    | Agents
-    | Inbox
-    | Messages
-    | Reservations
-    | Sessions
-    | ShowSession
-    | ShowSpending
-    | Validations
-    | Processes
-    | Log
-    | Keys
-    | Schedules
-    | ShowSchedule
-    | Triggers
-    | ShowTrigger
-    | Watched
-    | ShowSavings
-    | Estimates
-    | Models
-    | OwnClaims
-    | Budgets
-    | ShowBudget
-    | Alerts
-    | ShowProjection
-    | Headroom
-)
+
+ALL: tuple[type[Query], ...] = tuple(Query.__subclasses__())

@@ -14,105 +14,13 @@ CHECKER = "checker"  # takes and judges validations
 CAPABILITIES = (CHECKER,)  # what a key may be given beyond its role
 _LEVEL = {role: level for level, role in enumerate(ROLES)}
 
-NEEDS: dict[type[Command], str] = {
-    **dict.fromkeys(
-        (
-            c.ClaimTask,
-            c.ClaimNext,
-            c.Renew,
-            c.Start,
-            c.Progress,
-            c.SaveCheckpoint,
-            c.ReportUsage,
-            c.Land,
-            c.Submit,
-            c.Fail,
-            c.Release,
-            c.Ask,
-            c.Spawn,
-            c.Wait,
-            c.PutArtifact,
-            c.Add,
-            c.Register,
-            c.Heartbeat,
-            c.Leave,
-            c.Gone,
-            c.Send,
-            c.Read,
-            c.Reserve,
-            c.RenewReservation,
-            c.Unreserve,
-            c.Lead,
-            c.StepDown,
-            c.Deliver,
-            c.TakeValidation,
-            c.RenewValidation,
-            c.Judge,
-            c.Undecide,
-            c.Approve,
-            c.Reject,
-        ),
-        "agent",
-    ),
-    **dict.fromkeys(
-        (
-            c.Plan,
-            c.Link,
-            c.Unlink,
-            c.Publish,
-            c.Pause,
-            c.Resume,
-            c.Answer,
-            c.Cancel,
-            c.Retry,
-            c.Reset,
-            c.Adopt,
-            c.Archive,
-            c.Edit,
-            c.Assign,
-            c.Reassign,
-            c.Recover,
-            c.Abort,
-            c.Note,
-            c.Undo,
-            c.Drain,
-            c.Terminate,
-            c.ResumeAgent,
-        ),
-        "member",
-    ),
-    **dict.fromkeys(
-        (c.StopLine, c.StartLine, c.DefineProject, c.DefineTrack, c.CreateKey, c.RotateKey, c.RevokeKey), "admin"
-    ),
-    **dict.fromkeys((c.SetBudget, c.RemoveBudget, c.MoveBudget), "admin"),
-    **dict.fromkeys(
-        (
-            c.SetSchedule,
-            c.PauseSchedule,
-            c.ResumeSchedule,
-            c.RemoveSchedule,
-            c.RunSchedule,
-            c.SetTrigger,
-            c.PauseTrigger,
-            c.ResumeTrigger,
-            c.RemoveTrigger,
-            c.RotateSecret,
-            c.TryTrigger,
-            c.SetWatch,
-        ),
-        "admin",
-    ),
-}
-
+NEEDS: dict[type[Command], str] = {kind: kind.declaration.role for kind in c.ALL}
 # What of an agent's command names the agent that it is for. Verbs of operators name others on purpose.
-SPEAKS_FOR: dict[type[Command], str] = {
-    **dict.fromkeys((c.ClaimTask, c.ClaimNext, c.Register, c.Heartbeat, c.Read, c.Reserve), "agent"),
-    c.Send: "sender",
-    **dict.fromkeys((c.Lead, c.StepDown), "holder"),
+SPEAKS_FOR = {kind: kind.declaration.speaks_for for kind in c.ALL if kind.declaration.speaks_for}
+# All other queries are for everybody who is known. Mail is for whom it was written and for members.
+LOOKS_NEED: dict[type[Query], str] = {
+    kind: kind.declaration.role for kind in q.ALL if kind.declaration.role != ROLES[0]
 }
-
-# All others are for everybody who is known. Mail is for whom it was written and for members.
-LOOKS_NEED: dict[type[Query], str] = {q.Keys: "admin", q.Inbox: "agent", q.Messages: "member"}
 
 # Of the store as a whole; these show and touch what is in the principal's reach by themselves.
 _KEYS = (c.CreateKey, c.RotateKey, c.RevokeKey)

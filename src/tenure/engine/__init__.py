@@ -5,8 +5,8 @@ decide with core's pure rules, saves rows and events together, and commits. `run
 commands, `reads/` the queries, `duties/` what the leader does; then the themes: `archive`, `artifacts`, `budgets`,
 `checks`, `models`, `sources`, `verify`. May import core and the store port, never a store.
 
-To add a command: a struct in core/commands/, its role in core/roles.py, its route in client/routes.py, a function in
-the module of its theme and its line in that module's HANDLERS.
+To add a command: a struct with its declaration (theme, role, route) in core/commands/, a function in the module of its
+theme and its line in that module's HANDLERS, a method of the client, a verb of the command line.
 """
 
 from tenure.engine.runtime.engine import Answer, Engine

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from functools import reduce
 from operator import or_
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -85,7 +85,7 @@ def check_task(named: str, receipt: str) -> None:
 
 
 _ITEMS = tuple(body_type(route.asks, ()) for route in COMMANDS if issubclass(route.asks, Command))
-_KINDS: dict[Any, type[Command]] = {kind.__struct_config__.tag: kind for kind in get_args(c.AnyCommand)}
+_KINDS: dict[Any, type[Command]] = {kind.__struct_config__.tag: kind for kind in c.ALL}
 
 
 class Batch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

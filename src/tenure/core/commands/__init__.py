@@ -6,6 +6,8 @@ and wires speak of them; rows keep microseconds. Instants are microseconds UTC. 
 
 from __future__ import annotations
 
+from typing import Any, Union
+
 from tenure.core.commands.budget_commands import MoveBudget, RemoveBudget, SetBudget
 from tenure.core.commands.command import OWNER, Command, Principal
 from tenure.core.commands.graph_commands import (
@@ -94,6 +96,7 @@ from tenure.core.commands.team_commands import (
 from tenure.core.commands.validation_commands import Approve, Judge, Reject, RenewValidation, TakeValidation, Undecide
 
 __all__ = [
+    "ALL",
     "OWNER",
     "Abort",
     "Add",
@@ -184,83 +187,5 @@ __all__ = [
     "Wait",
 ]  # fmt: skip
 
-AnyCommand = (
-    ClaimTask
-    | ClaimNext
-    | Renew
-    | Start
-    | Progress
-    | SaveCheckpoint
-    | ReportUsage
-    | Land
-    | Submit
-    | Fail
-    | Release
-    | Ask
-    | Spawn
-    | Wait
-    | PutArtifact
-    | TakeValidation
-    | RenewValidation
-    | Judge
-    | Undecide
-    | Approve
-    | Reject
-    | Add
-    | Plan
-    | Link
-    | Unlink
-    | Publish
-    | Pause
-    | Resume
-    | Answer
-    | Cancel
-    | Retry
-    | Reset
-    | Adopt
-    | Archive
-    | Edit
-    | Assign
-    | Reassign
-    | Recover
-    | Abort
-    | Note
-    | Undo
-    | StopLine
-    | StartLine
-    | DefineProject
-    | DefineTrack
-    | Register
-    | Heartbeat
-    | Drain
-    | Terminate
-    | ResumeAgent
-    | Leave
-    | Gone
-    | Send
-    | Read
-    | Reserve
-    | RenewReservation
-    | Unreserve
-    | Lead
-    | StepDown
-    | SetSchedule
-    | PauseSchedule
-    | ResumeSchedule
-    | RemoveSchedule
-    | RunSchedule
-    | SetTrigger
-    | PauseTrigger
-    | ResumeTrigger
-    | RemoveTrigger
-    | RotateSecret
-    | TryTrigger
-    | Deliver
-    | SetWatch
-    | SetBudget
-    | RemoveBudget
-    | MoveBudget
-    | CreateKey
-    | RotateKey
-    | RevokeKey
-)
+ALL: tuple[type[Command], ...] = tuple(Command.__subclasses__())
+AnyCommand: Any = Union[ALL]  # noqa: UP007  # what a decoder of any of them takes

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from tenure.core.commands.command import Command
+from tenure.core.declaration import PROJECT, Declaration
 
 
 class SetBudget(Command, frozen=True, kw_only=True, tag="set_budget"):
@@ -10,6 +13,8 @@ class SetBudget(Command, frozen=True, kw_only=True, tag="set_budget"):
 
     `scope` is `tenant`, `project`, `dag:ID`, `task:KEY` or `agent:NAME`.
     """
+
+    declaration: ClassVar = Declaration("budgets", "admin", "PUT", PROJECT + "/budgets/{scope}")
 
     scope: str = "project"
     usd: str | None = None  # a decimal text
@@ -25,11 +30,15 @@ class SetBudget(Command, frozen=True, kw_only=True, tag="set_budget"):
 class RemoveBudget(Command, frozen=True, kw_only=True, tag="remove_budget"):
     """The scope may spend what it likes from now on."""
 
+    declaration: ClassVar = Declaration("budgets", "admin", "POST", PROJECT + "/budgets/{scope}/remove")
+
     scope: str = "project"
 
 
 class MoveBudget(Command, frozen=True, kw_only=True, tag="move_budget"):
     """Give a part of one budget that is neither spent nor reserved to another."""
+
+    declaration: ClassVar = Declaration("budgets", "admin", "POST", PROJECT + "/move-budget")
 
     source: str
     target: str

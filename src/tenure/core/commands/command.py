@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import msgspec
+
+from tenure.core.declaration import Declaration
 
 
 class Principal(msgspec.Struct, frozen=True, gc=False, kw_only=True):
@@ -36,6 +40,8 @@ OWNER = Principal()
 
 class Command(msgspec.Struct, frozen=True, gc=False, kw_only=True, tag_field="command", tag=str.lower):
     """`project` says where; `request_id` makes a repeat harmless."""
+
+    declaration: ClassVar[Declaration]
 
     project: str
     request_id: str | None = None

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
 from tenure.core.commands.command import Command
+from tenure.core.declaration import PROJECT, TASK, Declaration
 from tenure.core.records import RetryWords
 
 if TYPE_CHECKING:  # either may be given; what comes as JSON may use the words of both
@@ -53,6 +54,8 @@ class NewTask(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class Add(Command, frozen=True, kw_only=True, tag="add"):
     """One task, in a dag of its own."""
 
+    declaration: ClassVar = Declaration("graph", "agent", "POST", PROJECT + "/tasks")
+
     task: NewTask
 
 
@@ -73,6 +76,8 @@ class Template(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 class Plan(Command, frozen=True, kw_only=True, tag="plan"):
     """A dag in one atomic operation; `name` makes it a plan that can be applied again."""
 
+    declaration: ClassVar = Declaration("plan", "member", "POST", PROJECT + "/dags")
+
     tasks: tuple[NewTask, ...]
     title: str = ""
     name: str | None = None
@@ -86,6 +91,8 @@ class Plan(Command, frozen=True, kw_only=True, tag="plan"):
 class Link(Command, frozen=True, kw_only=True, tag="link"):
     """`task` shall wait for `needs`."""
 
+    declaration: ClassVar = Declaration("graph", "member", "POST", TASK + "/link")
+
     task: str
     needs: str
     on_failure: str = "block"
@@ -94,12 +101,16 @@ class Link(Command, frozen=True, kw_only=True, tag="link"):
 class Unlink(Command, frozen=True, kw_only=True, tag="unlink"):
     """`task` waits for `needs` no more."""
 
+    declaration: ClassVar = Declaration("graph", "member", "POST", TASK + "/unlink")
+
     task: str
     needs: str
 
 
 class Publish(Command, frozen=True, kw_only=True, tag="publish"):
     """Put a draft, or all drafts of a dag, into the graph."""
+
+    declaration: ClassVar = Declaration("graph", "member", "POST", PROJECT + "/publish")
 
     task: str | None = None
     dag: str | None = None

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
 from tenure.core.commands.command import Command
 from tenure.core.commands.graph_commands import NewTask
+from tenure.core.declaration import PROJECT, TASK, Declaration
 
 
 class Process(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -22,6 +23,8 @@ class Process(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class ClaimTask(Command, frozen=True, kw_only=True, tag="claim"):
     """Take a task: granted with a receipt, the only proof of the claim, or denied with the reason."""
 
+    declaration: ClassVar = Declaration("claim", "agent", "POST", TASK + "/claim", speaks_for="agent")
+
     task: str
     agent: str
     session: str
@@ -34,6 +37,8 @@ class ClaimTask(Command, frozen=True, kw_only=True, tag="claim"):
 
 class ClaimNext(Command, frozen=True, kw_only=True, tag="claim_next"):
     """Take the best tasks that the agent may have now, at most `n`."""
+
+    declaration: ClassVar = Declaration("claim", "agent", "POST", PROJECT + "/claims", speaks_for="agent")
 
     agent: str
     session: str
@@ -53,6 +58,8 @@ class ClaimNext(Command, frozen=True, kw_only=True, tag="claim_next"):
 class Renew(Command, frozen=True, kw_only=True, tag="renew"):
     """Lengthen the lease; brings back what the holder is asked to do, and how much mail waits."""
 
+    declaration: ClassVar = Declaration("holder_verbs", "agent", "POST", TASK + "/renew")
+
     receipt: str
     lease: float | None = None
     background: bool = False  # a hook or thread renews, nobody presented the receipt
@@ -62,11 +69,15 @@ class Renew(Command, frozen=True, kw_only=True, tag="renew"):
 class Start(Command, frozen=True, kw_only=True, tag="start"):
     """The holder begins."""
 
+    declaration: ClassVar = Declaration("holder_verbs", "agent", "POST", TASK + "/start")
+
     receipt: str
 
 
 class Progress(Command, frozen=True, kw_only=True, tag="progress"):
     """The holder tells how far it is."""
+
+    declaration: ClassVar = Declaration("holder_verbs", "agent", "POST", TASK + "/progress")
 
     receipt: str
     percent: int | None = None
@@ -77,6 +88,8 @@ class Progress(Command, frozen=True, kw_only=True, tag="progress"):
 
 class SaveCheckpoint(Command, frozen=True, kw_only=True, tag="checkpoint"):
     """The holder leaves a note for whoever goes on, be it itself."""
+
+    declaration: ClassVar = Declaration("holder_verbs", "agent", "POST", TASK + "/checkpoint")
 
     receipt: str
     data: dict[str, Any]
@@ -97,6 +110,8 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class ReportUsage(Command, frozen=True, kw_only=True, tag="usage"):
     """Totals of one model since the claim. Booked as late where the receipt is genuine but stale."""
 
+    declaration: ClassVar = Declaration("usage", "agent", "POST", TASK + "/usage")
+
     receipt: str
     model: str
     fresh: int = 0
@@ -110,6 +125,8 @@ class ReportUsage(Command, frozen=True, kw_only=True, tag="usage"):
 class Land(Command, frozen=True, kw_only=True, tag="land"):
     """The holder is about to move `branch` from `old` to `new`. The answer has what this task recorded before."""
 
+    declaration: ClassVar = Declaration("land", "agent", "POST", TASK + "/land")
+
     receipt: str
     branch: str
     old: str  # all zeros: the branch is to be made
@@ -118,6 +135,8 @@ class Land(Command, frozen=True, kw_only=True, tag="land"):
 
 class PutArtifact(Command, frozen=True, kw_only=True, tag="put_artifact"):
     """The holder has put bytes in their place and gives them a name. For whoever has just put them: see `putting`."""
+
+    declaration: ClassVar = Declaration("artifacts", "agent")
 
     receipt: str
     name: str
@@ -129,6 +148,8 @@ class PutArtifact(Command, frozen=True, kw_only=True, tag="put_artifact"):
 
 class Submit(Command, frozen=True, kw_only=True, tag="submit"):
     """Hand in the result. It counts if the receipt is the task's last; a refused one is kept."""
+
+    declaration: ClassVar = Declaration("submit", "agent", "POST", TASK + "/submit")
 
     receipt: str
     data: Any = None
@@ -143,6 +164,8 @@ class Submit(Command, frozen=True, kw_only=True, tag="submit"):
 class Fail(Command, frozen=True, kw_only=True, tag="fail"):
     """The attempt failed; its class says whose trouble it was, and whether it counts."""
 
+    declaration: ClassVar = Declaration("holder_verbs", "agent", "POST", TASK + "/fail")
+
     receipt: str
     error_class: str = "task"
     message: str = ""
@@ -153,12 +176,16 @@ class Fail(Command, frozen=True, kw_only=True, tag="fail"):
 class Release(Command, frozen=True, kw_only=True, tag="release"):
     """The holder gives the task back; the attempt does not count."""
 
+    declaration: ClassVar = Declaration("holder_verbs", "agent", "POST", TASK + "/release")
+
     receipt: str
     reason: str = ""
 
 
 class Ask(Command, frozen=True, kw_only=True, tag="ask"):
     """The holder asks a person; the task is paused until the answer."""
+
+    declaration: ClassVar = Declaration("holder_verbs", "agent", "POST", TASK + "/ask")
 
     receipt: str
     question: str
@@ -167,6 +194,8 @@ class Ask(Command, frozen=True, kw_only=True, tag="ask"):
 class Spawn(Command, frozen=True, kw_only=True, tag="spawn"):
     """The holder makes subtasks, each with a local name; with `wait` it comes back when all have ended."""
 
+    declaration: ClassVar = Declaration("graph", "agent", "POST", TASK + "/spawn")
+
     receipt: str
     tasks: tuple[NewTask, ...]
     wait: bool = False
@@ -174,5 +203,7 @@ class Spawn(Command, frozen=True, kw_only=True, tag="spawn"):
 
 class Wait(Command, frozen=True, kw_only=True, tag="wait"):
     """The holder gives its claim back until the subtasks it has spawned in this run have ended."""
+
+    declaration: ClassVar = Declaration("graph", "agent", "POST", TASK + "/wait")
 
     receipt: str

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from tenure.core.commands.command import Command
+from tenure.core.declaration import Declaration
 
 
 class CreateKey(Command, frozen=True, kw_only=True, tag="create_key"):
     """An API key. Its secret is in the answer, this once."""
+
+    declaration: ClassVar = Declaration("api_keys", "admin", "POST", "/keys")
 
     project: str = ""
     name: str
@@ -21,6 +26,8 @@ class CreateKey(Command, frozen=True, kw_only=True, tag="create_key"):
 class RotateKey(Command, frozen=True, kw_only=True, tag="rotate_key"):
     """A new secret for a key, which lives as long again; the secret before is good for `grace` seconds more."""
 
+    declaration: ClassVar = Declaration("api_keys", "admin", "POST", "/keys/{key}/rotate")
+
     project: str = ""
     key: str
     grace: float = 3600.0
@@ -28,6 +35,8 @@ class RotateKey(Command, frozen=True, kw_only=True, tag="rotate_key"):
 
 class RevokeKey(Command, frozen=True, kw_only=True, tag="revoke_key"):
     """A key is void from now on, and for ever."""
+
+    declaration: ClassVar = Declaration("api_keys", "admin", "POST", "/keys/{key}/revoke")
 
     project: str = ""
     key: str

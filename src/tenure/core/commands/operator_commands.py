@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from tenure.core.commands.command import Command
+from tenure.core.declaration import PROJECT, TASK, Declaration
 
 
 class Pause(Command, frozen=True, kw_only=True, tag="pause"):
     """Nobody may claim the task until it is resumed; a claim on it ends now."""
+
+    declaration: ClassVar = Declaration("operator_verbs", "member", "POST", TASK + "/pause")
 
     task: str
     reason: str = ""
@@ -18,12 +21,16 @@ class Pause(Command, frozen=True, kw_only=True, tag="pause"):
 class Resume(Command, frozen=True, kw_only=True, tag="resume"):
     """Lift a person's causes; the task goes on when no other cause is left."""
 
+    declaration: ClassVar = Declaration("operator_verbs", "member", "POST", TASK + "/resume")
+
     task: str
     budget: bool = False  # also where a budget has paused it, whatever that has left
 
 
 class Answer(Command, frozen=True, kw_only=True, tag="answer"):
     """Answer the question of a holder; the task goes on."""
+
+    declaration: ClassVar = Declaration("operator_verbs", "member", "POST", TASK + "/answer")
 
     task: str
     text: str
@@ -32,12 +39,16 @@ class Answer(Command, frozen=True, kw_only=True, tag="answer"):
 class Cancel(Command, frozen=True, kw_only=True, tag="cancel"):
     """The task will not be done; a claim on it ends now."""
 
+    declaration: ClassVar = Declaration("operator_verbs", "member", "POST", TASK + "/cancel")
+
     task: str
     reason: str = ""
 
 
 class Retry(Command, frozen=True, kw_only=True, tag="retry"):
     """Another run for a dead letter; `changes` makes it modify_and_retry."""
+
+    declaration: ClassVar = Declaration("operator_verbs", "member", "POST", TASK + "/retry")
 
     task: str
     note: str = ""
@@ -47,12 +58,16 @@ class Retry(Command, frozen=True, kw_only=True, tag="retry"):
 class Reset(Command, frozen=True, kw_only=True, tag="reset"):
     """Start a finished task over, in a new run; with `cascade` also what was made from its result."""
 
+    declaration: ClassVar = Declaration("operator_verbs", "member", "POST", TASK + "/reset")
+
     task: str
     cascade: bool = False
 
 
 class Adopt(Command, frozen=True, kw_only=True, tag="adopt"):
     """Take a kept result (by id; None: the newest) as the task's own."""
+
+    declaration: ClassVar = Declaration("operator_verbs", "member", "POST", TASK + "/adopt")
 
     task: str
     result: str | None = None
@@ -63,11 +78,15 @@ class Adopt(Command, frozen=True, kw_only=True, tag="adopt"):
 class Archive(Command, frozen=True, kw_only=True, tag="archive"):
     """Hide a finished task from lists."""
 
+    declaration: ClassVar = Declaration("operator_verbs", "member", "POST", TASK + "/archive")
+
     task: str
 
 
 class Edit(Command, frozen=True, kw_only=True, tag="edit"):
     """Change what is asked for; with `version` only if nobody has changed it since."""
+
+    declaration: ClassVar = Declaration("edit", "member", "PATCH", TASK)
 
     task: str
     changes: dict[str, Any]
@@ -78,6 +97,8 @@ class Edit(Command, frozen=True, kw_only=True, tag="edit"):
 class Assign(Command, frozen=True, kw_only=True, tag="assign"):
     """Hold the task out to one agent for a while."""
 
+    declaration: ClassVar = Declaration("operator_verbs", "member", "POST", TASK + "/assign")
+
     task: str
     agent: str
     seconds: float = 60.0
@@ -85,6 +106,8 @@ class Assign(Command, frozen=True, kw_only=True, tag="assign"):
 
 class Reassign(Command, frozen=True, kw_only=True, tag="reassign"):
     """End the claim and hold the task out to another agent."""
+
+    declaration: ClassVar = Declaration("operator_verbs", "member", "POST", TASK + "/reassign")
 
     task: str
     agent: str
@@ -94,12 +117,16 @@ class Reassign(Command, frozen=True, kw_only=True, tag="reassign"):
 class Recover(Command, frozen=True, kw_only=True, tag="recover"):
     """End a claim whose receipt is lost."""
 
+    declaration: ClassVar = Declaration("operator_verbs", "member", "POST", TASK + "/recover")
+
     task: str
     reason: str = ""
 
 
 class Abort(Command, frozen=True, kw_only=True, tag="abort"):
     """End a claim that hangs; counts as a timed-out attempt."""
+
+    declaration: ClassVar = Declaration("operator_verbs", "member", "POST", TASK + "/abort")
 
     task: str
     reason: str = ""
@@ -108,6 +135,8 @@ class Abort(Command, frozen=True, kw_only=True, tag="abort"):
 class Note(Command, frozen=True, kw_only=True, tag="note"):
     """Leave a note in the task's log."""
 
+    declaration: ClassVar = Declaration("operator_verbs", "member", "POST", TASK + "/note")
+
     task: str
     text: str
 
@@ -115,11 +144,15 @@ class Note(Command, frozen=True, kw_only=True, tag="note"):
 class Undo(Command, frozen=True, kw_only=True, tag="undo"):
     """Write the opposite of an earlier command, by the id that its outcome carried."""
 
+    declaration: ClassVar = Declaration("undo", "member", "POST", PROJECT + "/undo")
+
     command_id: str
 
 
 class StopLine(Command, frozen=True, kw_only=True, tag="stop_line"):
     """Nothing more is claimed in `scope`: `project:`, `track:B`, `dag:ID`, `agent:NAME`, `type:NAME`."""
+
+    declaration: ClassVar = Declaration("projects", "admin", "POST", PROJECT + "/stop")
 
     scope: str
     reason: str = ""
@@ -128,11 +161,15 @@ class StopLine(Command, frozen=True, kw_only=True, tag="stop_line"):
 class StartLine(Command, frozen=True, kw_only=True, tag="start_line"):
     """Claiming goes on in `scope`."""
 
+    declaration: ClassVar = Declaration("projects", "admin", "POST", PROJECT + "/go")
+
     scope: str
 
 
 class DefineProject(Command, frozen=True, kw_only=True, tag="define_project"):
     """Make a project, or change its settings."""
+
+    declaration: ClassVar = Declaration("projects", "admin", "PUT", PROJECT)
 
     default_track: str | None = None
     boost: float | None = None
@@ -143,6 +180,8 @@ class DefineProject(Command, frozen=True, kw_only=True, tag="define_project"):
 
 class DefineTrack(Command, frozen=True, kw_only=True, tag="define_track"):
     """Make a track, or change it."""
+
+    declaration: ClassVar = Declaration("projects", "admin", "PUT", PROJECT + "/tracks/{code}")
 
     code: str
     name: str

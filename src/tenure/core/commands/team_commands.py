@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from tenure.core.commands.command import Command
 from tenure.core.commands.holder_commands import Process
+from tenure.core.declaration import PROJECT, Declaration
 
 
 class Register(Command, frozen=True, kw_only=True, tag="register"):
     """An agent says who it is and what it can do."""
+
+    declaration: ClassVar = Declaration("agents", "agent", "PUT", PROJECT + "/agents/{agent}", speaks_for="agent")
 
     agent: str
     session: str | None = None
@@ -29,6 +34,10 @@ class Register(Command, frozen=True, kw_only=True, tag="register"):
 class Heartbeat(Command, frozen=True, kw_only=True, tag="heartbeat"):
     """A sign of life of an agent; renews no lease."""
 
+    declaration: ClassVar = Declaration(
+        "agents", "agent", "POST", PROJECT + "/agents/{agent}/heartbeat", speaks_for="agent"
+    )
+
     agent: str
     session: str | None = None
     health: str = "ok"
@@ -40,11 +49,15 @@ class Heartbeat(Command, frozen=True, kw_only=True, tag="heartbeat"):
 class Drain(Command, frozen=True, kw_only=True, tag="drain"):
     """The agent finishes what it holds and takes nothing more."""
 
+    declaration: ClassVar = Declaration("agents", "member", "POST", PROJECT + "/agents/{agent}/drain")
+
     agent: str
 
 
 class Terminate(Command, frozen=True, kw_only=True, tag="terminate"):
     """End an agent: it claims nothing until it is resumed. Graceful: what it holds may finish."""
+
+    declaration: ClassVar = Declaration("agents", "member", "POST", PROJECT + "/agents/{agent}/terminate")
 
     agent: str
     graceful: bool = True
@@ -54,11 +67,15 @@ class Terminate(Command, frozen=True, kw_only=True, tag="terminate"):
 class ResumeAgent(Command, frozen=True, kw_only=True, tag="resume_agent"):
     """Let an agent claim again that was drained or terminated."""
 
+    declaration: ClassVar = Declaration("agents", "member", "POST", PROJECT + "/agents/{agent}/resume")
+
     agent: str
 
 
 class Leave(Command, frozen=True, kw_only=True, tag="leave"):
     """A session ends and gives back what it holds."""
+
+    declaration: ClassVar = Declaration("agents", "agent", "POST", PROJECT + "/sessions/{session}/leave")
 
     session: str
 
@@ -66,11 +83,15 @@ class Leave(Command, frozen=True, kw_only=True, tag="leave"):
 class Gone(Command, frozen=True, kw_only=True, tag="gone"):
     """These processes have ended, as their own host's process table says: the claims they held expire now."""
 
+    declaration: ClassVar = Declaration("agents", "agent", "POST", PROJECT + "/gone")
+
     processes: tuple[Process, ...]
 
 
 class Send(Command, frozen=True, kw_only=True, tag="send"):
     """Send mail to an agent, or to `@all`, `@idle`, `@leader`, `@track:B`."""
+
+    declaration: ClassVar = Declaration("mail", "agent", "POST", PROJECT + "/messages", speaks_for="sender")
 
     sender: str
     text: str
@@ -82,12 +103,16 @@ class Send(Command, frozen=True, kw_only=True, tag="send"):
 class Read(Command, frozen=True, kw_only=True, tag="read"):
     """Mark mail of a recipient as read, and give it back."""
 
+    declaration: ClassVar = Declaration("mail", "agent", "POST", PROJECT + "/agents/{agent}/read", speaks_for="agent")
+
     agent: str
     messages: tuple[str, ...] | None = None  # None: all that is unread
 
 
 class Reserve(Command, frozen=True, kw_only=True, tag="reserve"):
     """With a task's `receipt` it lives as long as the claim; alone it has a lease and its own receipt."""
+
+    declaration: ClassVar = Declaration("reserve", "agent", "POST", PROJECT + "/reservations", speaks_for="agent")
 
     patterns: tuple[str, ...]
     agent: str
@@ -100,6 +125,8 @@ class Reserve(Command, frozen=True, kw_only=True, tag="reserve"):
 class RenewReservation(Command, frozen=True, kw_only=True, tag="renew_reservation"):
     """Lengthen the lease of a reservation that stands alone."""
 
+    declaration: ClassVar = Declaration("reserve", "agent", "POST", PROJECT + "/reservations/renew")
+
     receipt: str
     lease: float | None = None
 
@@ -107,11 +134,15 @@ class RenewReservation(Command, frozen=True, kw_only=True, tag="renew_reservatio
 class Unreserve(Command, frozen=True, kw_only=True, tag="unreserve"):
     """Give a reservation back."""
 
+    declaration: ClassVar = Declaration("reserve", "agent", "POST", PROJECT + "/reservations/release")
+
     receipt: str
 
 
 class Lead(Command, frozen=True, kw_only=True, tag="lead"):
     """Become, or stay, the leader. With an agent it is the project's `@leader`, else the store's coordinator."""
+
+    declaration: ClassVar = Declaration("lead", "agent", "POST", PROJECT + "/leader", speaks_for="holder")
 
     holder: str
     agent: bool = False
@@ -121,6 +152,8 @@ class Lead(Command, frozen=True, kw_only=True, tag="lead"):
 
 class StepDown(Command, frozen=True, kw_only=True, tag="step_down"):
     """Lead no more."""
+
+    declaration: ClassVar = Declaration("lead", "agent", "POST", PROJECT + "/leader/step-down", speaks_for="holder")
 
     holder: str
     term: int

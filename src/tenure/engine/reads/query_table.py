@@ -17,67 +17,6 @@ if TYPE_CHECKING:
     from tenure.engine.runtime.engine import Engine
     from tenure.engine.runtime.unit_of_work import Reads
 
-THEMES: dict[str, tuple[type[Query], ...]] = {
-    "projects": (q.Projects,),
-    "tasks": (
-        q.Status,
-        q.Tasks,
-        q.Show,
-        q.States,
-        q.History,
-        q.Results,
-        q.Dags,
-        q.ShowDag,
-        q.DeadLetters,
-        q.Agents,
-        q.Inbox,
-        q.Messages,
-        q.Reservations,
-        q.Sessions,
-        q.ShowSession,
-        q.ShowSpending,
-        q.Processes,
-        q.Log,
-    ),
-    "overview": (q.Overview,),
-    "gauges": (q.Gauges,),
-    "preview": (
-        q.Ready,
-        q.Next,
-    ),
-    "artifacts": (q.Artifacts,),
-    "why": (q.Why,),
-    "plan_export": (
-        q.Plans,
-        q.Tracks,
-    ),
-    "validations": (q.Validations,),
-    "own_claims": (q.OwnClaims,),
-    "models": (
-        q.ShowSavings,
-        q.Estimates,
-        q.Models,
-    ),
-    "budgets": (
-        q.Budgets,
-        q.ShowBudget,
-        q.Alerts,
-        q.ShowProjection,
-        q.Headroom,
-    ),
-    "api_keys": (q.Keys,),
-    "schedules": (
-        q.Schedules,
-        q.ShowSchedule,
-    ),
-    "triggers": (
-        q.Triggers,
-        q.ShowTrigger,
-    ),
-    "failure_watch": (q.Watched,),
-}
-QUERIES = {kind: theme for theme, kinds in THEMES.items() for kind in kinds}
-
 
 def look(engine: Engine, query: Query, principal: Principal = OWNER) -> Any:
     """What the query asks for, of rows brought up to `now`; nothing is written."""
@@ -94,10 +33,10 @@ def look(engine: Engine, query: Query, principal: Principal = OWNER) -> Any:
 def _reading(kind: type[Query]) -> tuple[Callable[..., Any], list[str], list[str]]:
     own = [field for field in fields(kind) if field.name != "project"]
     required = [field.name for field in own if field.required]
-    return _reads(QUERIES[kind])[kind], required, [field.name for field in own if not field.required]
+    return reads_of(kind.declaration.theme)[kind], required, [field.name for field in own if not field.required]
 
 
-def _reads(theme: str) -> Reads:  # noqa: PLR0912  # one case a theme
+def reads_of(theme: str) -> Reads:  # noqa: PLR0912  # one case a theme
     match theme:
         case "projects":
             from tenure.engine.duties.sweep import READS

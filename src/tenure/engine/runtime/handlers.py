@@ -8,46 +8,18 @@ from tenure.core import commands as c
 from tenure.core.outcomes import Outcome
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 
-THEMES: dict[str, tuple[type[c.Command], ...]] = {
-    "claim": (c.ClaimTask, c.ClaimNext),
-    "holder_verbs": (c.Renew, c.Start, c.Progress, c.SaveCheckpoint, c.Fail, c.Release, c.Ask),
-    "submit": (c.Submit,),
-    "validation": (c.TakeValidation, c.RenewValidation, c.Judge, c.Undecide, c.Approve, c.Reject),
-    "usage": (c.ReportUsage,),
-    "land": (c.Land,),
-    "artifacts": (c.PutArtifact,),
-    "graph": (c.Add, c.Link, c.Unlink, c.Publish, c.Spawn, c.Wait),
-    "operator_verbs": (
-        c.Pause, c.Resume, c.Answer, c.Cancel, c.Retry, c.Reset, c.Adopt, c.Archive, c.Assign, c.Reassign, c.Recover,
-        c.Abort, c.Note,
-    ),
-    "edit": (c.Edit,),
-    "projects": (c.DefineProject, c.DefineTrack, c.StopLine, c.StartLine),
-    "agents": (c.Register, c.Heartbeat, c.Drain, c.Terminate, c.ResumeAgent, c.Leave, c.Gone),
-    "plan": (c.Plan,),
-    "undo": (c.Undo,),
-    "mail": (c.Send, c.Read),
-    "reserve": (c.Reserve, c.RenewReservation, c.Unreserve),
-    "lead": (c.Lead, c.StepDown),
-    "schedules": (c.SetSchedule, c.PauseSchedule, c.ResumeSchedule, c.RemoveSchedule, c.RunSchedule),
-    "triggers": (c.SetTrigger, c.PauseTrigger, c.ResumeTrigger, c.RemoveTrigger, c.RotateSecret, c.TryTrigger),
-    "deliveries": (c.Deliver,),
-    "failure_watch": (c.SetWatch,),
-    "budgets": (c.SetBudget, c.RemoveBudget, c.MoveBudget),
-    "api_keys": (c.CreateKey, c.RotateKey, c.RevokeKey),
-}  # fmt: skip
-_THEME_OF = {kind: theme for theme, kinds in THEMES.items() for kind in kinds}
+_KNOWN = frozenset(c.ALL)
 _LOADED: Handlers = {}
 
 
 def is_known(kind: type[c.Command]) -> bool:
-    return kind in _THEME_OF
+    return kind in _KNOWN
 
 
 def handler_of(kind: type[c.Command]) -> Callable[[UnitOfWork, c.Command], Outcome]:
     """The function that decides commands of this kind."""
     if kind not in _LOADED:
-        _LOADED.update(handlers_of(_THEME_OF[kind]))
+        _LOADED.update(handlers_of(kind.declaration.theme))
     return _LOADED[kind]
 
 

@@ -13,7 +13,7 @@ from tenure.core import roles
 from tenure.core.commands import NewTask, Principal
 from tenure.core.errors import NotAllowed, NotFound
 from tenure.core.records import Project, Session
-from tenure.engine.reads.query_table import QUERIES, look
+from tenure.engine.reads.query_table import look
 from tenure.engine.runtime.engine import asked
 from tenure.testing.engine.operators import some_command
 from tenure.testing.engine.stage import Stage
@@ -52,7 +52,7 @@ class Reach(Stage):
     def test_another_project_looks_unknown_to_every_look(self, scene: Scene) -> None:
         key = scene.add()
         outsider = Principal(role="owner", projects=("mine",))
-        for kind in set(QUERIES) - {q.Projects, q.Keys}:
+        for kind in set(q.ALL) - {q.Projects, q.Keys}:
             more = {"dag": "d"} if kind is q.ShowDag else {}
             with pytest.raises(NotFound, match="no project"):
                 look(scene.engine, some_query(kind, key, **more), outsider)
@@ -95,7 +95,7 @@ class Reach(Stage):
         scene.take(key, "ann")
         scene.do(c.SetBudget, scope="project", usd="5")
         scene.run(some_command(c.SetSchedule, key), some_command(c.SetTrigger, key))
-        for seen in set(QUERIES) - {*roles.LOOKS_NEED, q.ShowDag}:
+        for seen in set(q.ALL) - {*roles.LOOKS_NEED, q.ShowDag}:
             look(scene.engine, some_query(seen, key), viewer)
         for kept_from in roles.LOOKS_NEED:
             with pytest.raises(NotAllowed):
