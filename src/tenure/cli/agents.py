@@ -1,4 +1,4 @@
-"""`agent show|drain|terminate|resume`: one agent, and what people decide about it."""
+"""`agent show|drain|terminate|resume`: one agent, and what operators decide about it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NAMED = arg("name", metavar="AGENT", help="its name, as `tenure agent list` sho
 
 @options(_NAMED)
 def show(run: Run, given: Namespace) -> Answer:
-    """One agent: what it can do, what it holds, and whether it may claim."""
+    """Show one agent: capabilities, claims, and whether it may claim."""
     found = next((agent for agent in run.client.agents() if agent["name"] == given.name), None)
     if found is None:
         from tenure.core.errors import NotFound
@@ -30,7 +30,7 @@ def _shown(agent: dict[str, Any], now: int) -> str:
         why = f": {plain(agent['terminated_for'])}" if agent["terminated_for"] else ""
         lines.append(f"terminated {clock(agent['terminated_at'])}{why}; `tenure agent resume` lets it claim again")
     elif agent["draining"]:
-        lines.append("drained: it takes nothing more; `tenure agent resume` lets it claim again")
+        lines.append("drained: it claims nothing more; `tenure agent resume` lets it claim again")
     lines += [f"{name:<13}{', '.join(agent[name])}" for name in ("capabilities", "tracks", "models") if agent[name]]
     lines.append(f"{'holds':<13}{', '.join(agent['tasks']) or 'nothing'}")
     return "\n".join(lines)
@@ -38,21 +38,21 @@ def _shown(agent: dict[str, Any], now: int) -> str:
 
 @options(_NAMED)
 def drain(run: Run, given: Namespace) -> Answer:
-    """Have an agent finish what it holds and take nothing more, until `tenure agent resume`."""
+    """Let an agent finish what it holds and claim nothing more, until `tenure agent resume`."""
     return answered(run.client.drain(given.name))
 
 
 @options(
     _NAMED,
-    arg("-m", "--reason", default="", metavar="TEXT", help="why; the agent and the log are told"),
-    arg("--now", action="store_true", help="end its claims at once; else what it holds may finish"),
+    arg("-m", "--reason", default="", metavar="TEXT", help="the reason, for the agent and the log"),
+    arg("--now", action="store_true", help="end its claims at once; else they may finish"),
 )
 def terminate(run: Run, given: Namespace) -> Answer:
-    """End an agent. Its workers and runners end by themselves, and it gets no claim until `tenure agent resume`."""
+    """Terminate an agent. Its workers and runners exit, and it cannot claim until `tenure agent resume`."""
     return answered(run.client.terminate(given.name, graceful=not given.now, reason=given.reason))
 
 
 @options(_NAMED)
 def resume(run: Run, given: Namespace) -> Answer:
-    """Let an agent claim again that was drained or terminated."""
+    """Let a drained or terminated agent claim again."""
     return answered(run.client.resume_agent(given.name))

@@ -1,7 +1,7 @@
-"""Saying it: one answer on stdout, errors and warnings on stderr, and the exit code.
+"""Print one answer on stdout, errors and warnings on stderr, and return the exit code.
 
-What fails here comes after the effect. So nothing here says that nothing happened: the outcome is told on stderr where
-stdout does not take it.
+A failure here comes after the effect, so no text here may say that nothing happened: the outcome goes to stderr where
+stdout cannot be written.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def in_a_line(outcome: Outcome) -> str:
 
 
 def tell(answer: Answer, run: Run) -> int:
-    """Say it, and give the exit code. Where nobody could be told, stderr says what was done."""
+    """Print the answer and return the exit code. If stdout cannot be written, stderr reports what was done."""
     from tenure.cli.terminal_output import say, say_json
 
     text = "" if run.is_json else _text(answer, run)
@@ -83,7 +83,7 @@ def _text(answer: Answer, run: Run) -> str:
 
 
 def reader_left() -> None:
-    """Nobody reads stdout any more, as after `head`: what was done is done, and there is nobody to tell."""
+    """The reader of stdout is gone, as after `head`: the command had its effect, so this is no error."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 @options(
     TASK,
-    arg("file", help="what to keep: a file, or - for stdin"),
+    arg("file", help="a file, or - for stdin"),
     RECEIPT,
-    arg("--name", metavar="NAME", help="what it is called, as reports/summary.md (else the file's own name)"),
+    arg("--name", metavar="NAME", help="its name, as reports/summary.md (else the file's name)"),
     arg("--type", metavar="TYPE", help="its media type, as text/markdown (else by its name)"),
 )
 def put(run: Run, given: Namespace) -> Answer:
-    """Keep a file as an output of the task you hold. It goes on to the tasks that depend on this one.
+    """Store a file as an output of the task you hold. Tasks that depend on this one receive it.
 
-    The same name again takes the place of the one before; what an earlier holder has put stays in the history.
+    A later file of the same name replaces it; artifacts of earlier holders stay in the history.
     """
     name = given.name or ("" if given.file == "-" else os.path.basename(given.file))
     if not name:
-        raise Usage("artifact put: what comes from stdin needs a --name")
+        raise Usage("artifact put: stdin needs a --name")
     receipt = run.receipt(given)
     source: Given = sys.stdin.buffer if given.file == "-" else Path(run.folder, given.file)
     outcome = run.client.put_artifact(receipt, name, source, type=given.type)
@@ -45,16 +45,16 @@ def _kept(artifact: Any) -> str:
 
 
 @options(
-    arg("task", help="whose; or artifact:TASK/NAME, as inputs name it"),
+    arg("task", help="the task; or artifact:TASK/NAME, as inputs name it"),
     arg("name", nargs="?", help="which one"),
-    arg("--generation", type=int, metavar="N", help="that of an earlier claim (else the last)"),
+    arg("--generation", type=int, metavar="N", help="from an earlier claim (else the last)"),
     arg("--into", default=".", metavar="DIR", help="the folder to write it into, under its name (.)"),
     arg("--as", dest="rename", metavar="NAME", help="under another name"),
     arg("--stdout", action="store_true", help="print its bytes instead"),
-    arg("--force", action="store_true", help="over a file that is there already"),
+    arg("--force", action="store_true", help="overwrite an existing file"),
 )
 def get(run: Run, given: Namespace) -> Answer | int:
-    """Write an artifact into a folder, never outside of it, and never over a file unless told so."""
+    """Write an artifact into a folder, never outside of it, and never over a file without --force."""
     task, name = _named(given)
     if given.stdout and run.is_json:
         raise Usage("artifact get: --stdout prints bytes, --json one JSON value", "give one of them")
@@ -83,7 +83,7 @@ def _print(got: Got) -> int:
     from tenure.cli.answers import reader_left
 
     try:
-        if sys.stdout.isatty():  # a person reads it, and a terminal would obey what stands in it
+        if sys.stdout.isatty():  # a terminal would obey control characters in it
             say(b"".join(got).decode(errors="replace"))
             return 0
         for piece in got:
@@ -99,7 +99,7 @@ def _print(got: Got) -> int:
     arg("--generation", type=int, metavar="N", help="only of this claim"),
 )
 def list_(run: Run, given: Namespace) -> Answer:
-    """What the claims of a task have put: of one name the last generation's first."""
+    """List the artifacts of a task's claims, the latest generation of each name first."""
     from tenure.client.wire import plain as wire
 
     task = run.task_held(given.task)
@@ -117,7 +117,7 @@ def _listed(entries: list[dict[str, Any]]) -> str:
 
 
 def sized(size: int) -> str:
-    """Bytes as people say them."""
+    """A size for people."""
     amount, unit = float(size), "bytes"
     for larger in ("KB", "MB", "GB"):
         if amount < 1024:

@@ -1,4 +1,4 @@
-"""`budget set|list|show|move|remove|alerts|projection`: what scopes may spend, and where it leads."""
+"""`budget set|list|show|move|remove|alerts|projection`: what scopes may spend, and forecasts."""
 
 from __future__ import annotations
 
@@ -20,18 +20,23 @@ SCOPE = arg("scope", nargs="?", default="project", help="tenant, project, dag:ID
 
 @options(
     SCOPE,
-    arg("--usd", metavar="AMOUNT", help="how much there is, in dollars"),
-    arg("--tokens", type=int, metavar="N", help="or in tokens; those read from a cache do not count"),
-    arg("--default-estimate", metavar="AMOUNT", help="what a task reserves that says nothing of its size"),
-    arg("--period", choices=("day", "week", "month", "once"), help="begin anew with each; once: it does not"),
+    arg("--usd", metavar="AMOUNT", help="the amount, in dollars"),
+    arg("--tokens", type=int, metavar="N", help="or in tokens; cached ones do not count"),
+    arg("--default-estimate", metavar="AMOUNT", help="what a task without an estimate reserves"),
+    arg("--period", choices=("day", "week", "month", "once"), help="renews with each period; once: it does not"),
     arg("--zone", metavar="NAME", help="where days begin, as in Europe/Berlin (UTC)"),
-    arg("--from", dest="begins_at", type=instant, metavar="TIME", help="nothing is reserved before"),
-    arg("--until", dest="ends_at", type=instant, metavar="TIME", help="nothing is reserved after"),
-    arg("--throttle", action="store_true", default=None, help="space claims out while it would be used up in a week"),
-    arg("--no-throttle", dest="throttle", action="store_false", help="let them come as they come"),
+    arg("--from", dest="begins_at", type=instant, metavar="TIME", help="no reservations before"),
+    arg("--until", dest="ends_at", type=instant, metavar="TIME", help="no reservations after"),
+    arg(
+        "--throttle",
+        action="store_true",
+        default=None,
+        help="space out claims while the budget would last less than a week",
+    ),
+    arg("--no-throttle", dest="throttle", action="store_false", help="do not space out claims"),
 )
 def set_(run: Run, given: Namespace) -> Answer:
-    """Make a budget or change it; what is left out stays as it is. Raising one resumes the tasks that it paused."""
+    """Create or change a budget; omitted options keep their values. Raising it resumes the tasks it paused."""
     begins_at, ends_at = (at(when, run.client.now) for when in (given.begins_at, given.ends_at))
     outcome = run.client.set_budget(
         given.scope, usd=given.usd, tokens=given.tokens, default_estimate=given.default_estimate, period=given.period,
@@ -49,12 +54,12 @@ def set_(run: Run, given: Namespace) -> Answer:
 def list_(run: Run, given: Namespace) -> Answer:
     """Budgets of the project, and the tenant's. What single tasks may cost is listed by `budget list task`."""
     found = run.client.budgets(given.scope, limit=given.limit)
-    return Answer(wire(found), lambda: listed(found) or "no budgets: `tenure budget set --usd 20` makes one")
+    return Answer(wire(found), lambda: listed(found) or "no budgets; `tenure budget set --usd 20` creates one")
 
 
 @options(SCOPE)
 def show(run: Run, given: Namespace) -> Answer:
-    """One budget: what is left, how it burned down in the last week, and where it leads."""
+    """Show one budget: what is left, the last week's use, and the forecast."""
     found = run.client.budget(given.scope)
     if run.is_json:
         return Answer(wire(found))
@@ -68,13 +73,13 @@ def show(run: Run, given: Namespace) -> Answer:
     arg("amount", help="how much, in the currency of both"),
 )
 def move(run: Run, given: Namespace) -> Answer:
-    """Give a part of one budget to another, at once; only what is neither spent nor reserved."""
+    """Move money between budgets atomically; only what is neither spent nor reserved."""
     return answered(run.client.move_budget(given.source, given.target, given.amount))
 
 
 @options(SCOPE)
 def remove(run: Run, given: Namespace) -> Answer:
-    """Take a budget away: its scope may spend what it likes."""
+    """Remove a budget: its scope may spend without a limit."""
     return answered(run.client.remove_budget(given.scope))
 
 
@@ -86,12 +91,12 @@ def alerts(run: Run, given: Namespace) -> Answer:
 
 @options(SCOPE)
 def projection(run: Run, given: Namespace) -> Answer:
-    """Where a budget leads: burn rate, days left, and what all open tasks will take of it."""
+    """Forecast a budget: burn rate, days left, and the cost of all open tasks."""
     found = run.client.projection(given.scope)
     return Answer(wire(found), lambda: "\n".join([f"{found['budget']}: {_left(found)}", *_ahead(found)]))
 
 
-# --- saying it ----------------------------------------------------------------------------------------------
+# --- text ---------------------------------------------------------------------------------------------------
 
 
 def spelled(currency: str, amount: str | int) -> str:

@@ -14,14 +14,14 @@ from tenure.cli.option_kinds import contents, json_value
     RECEIPT,
     arg("--next-action", type=contents, metavar="TEXT", help="what to do next"),
     arg("--file", action="append", default=[], metavar="F", help="a file that it is about (may be repeated)"),
-    arg("--tests", type=contents, metavar="TEXT", help="how the tests stand"),
+    arg("--tests", type=contents, metavar="TEXT", help="the state of the tests"),
     arg("--blocker", action="append", default=[], metavar="TEXT", help="what is in the way (may be repeated)"),
     arg("--notes", type=contents, metavar="TEXT", help="anything else"),
     arg("--data", type=json_value, metavar="JSON",
         help="all at once: next_action, files, tests, blockers, notes; JSON, @FILE or - for stdin"),
 )  # fmt: skip
 def save(run: Run, given: Namespace) -> Answer:
-    """Keep what you, or the next holder, must know to go on. It takes the place of the last one, so say it all."""
+    """Save the state that you or the next holder needs. It replaces the last checkpoint, so save everything."""
     from tenure.agents.checkpoints import shaped
 
     options_ = {
@@ -42,12 +42,12 @@ def save(run: Run, given: Namespace) -> Answer:
     arg("--budget", type=int, metavar="N", help="in at most N tokens, the most important first"),
 )
 def show(run: Run, given: Namespace) -> Answer:
-    """Print the last checkpoint of a task, whoever left it."""
+    """Print the last checkpoint of a task."""
     from tenure.agents.checkpoints import fitted
     from tenure.client.wire import spelled
 
     if given.budget is not None and given.budget < 1:
-        raise Usage("checkpoint show: --budget is at least 1")
+        raise Usage("checkpoint show: --budget must be at least 1")
     task = run.client.show(run.task_held(given.task))
     found = task.get("checkpoint")
     if found is None:

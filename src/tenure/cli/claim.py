@@ -1,4 +1,4 @@
-"""`claim`, `next`, `whoami`: getting work, and knowing what one holds."""
+"""`claim`, `next`, `whoami`: get work, and list what you hold."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FILTERS = (
     arg("--track", action="append", default=[], metavar="CODE", help="only of this track (may be repeated)"),
     arg("--type", action="append", default=[], metavar="NAME", help="only of this type"),
     arg("-t", "--tag", action="append", default=[], metavar="TAG", help="only with this tag"),
-    arg("--cap", action="append", default=None, metavar="NAME", help="what you can do (else what you joined with)"),
+    arg("--cap", action="append", default=None, metavar="NAME", help="your capability (else those you joined with)"),
 )
 
 
@@ -36,9 +36,9 @@ def filters_of(given: Namespace) -> dict[str, Any]:
 
 
 @options(
-    arg("task", nargs="?", help="which one; else the best that you may take"),
-    arg("--lease", type=seconds, metavar="SECONDS", help="how long the claim is good for, unless renewed (or 30m, 2h)"),
-    arg("--wait", type=seconds, default=0.0, metavar="SECONDS", help="stay that long for a task to be ready"),
+    arg("task", nargs="?", help="the task; else the best one you may take"),
+    arg("--lease", type=seconds, metavar="SECONDS", help="length of the lease (or 30m, 2h)"),
+    arg("--wait", type=seconds, default=0.0, metavar="SECONDS", help="wait that long for a ready task"),
     arg("-n", type=int, default=1, metavar="N", help="take up to N tasks"),
     arg(
         "--meta",
@@ -46,17 +46,17 @@ def filters_of(given: Namespace) -> dict[str, Any]:
         default=[],
         type=pair,
         metavar="NAME=VALUE",
-        help="said of the claim, for its history",
+        help="metadata of the claim, for its history",
     ),
-    arg("--request-id", metavar="ID", help="sent again with the same id, the answer is the same"),
+    arg("--request-id", metavar="ID", help="a retry with the same id gets the same answer"),
     *FILTERS,
 )
 def claim(run: Run, given: Namespace) -> Answer:
-    """Take a task, or the next best one that you may take, on a lease.
+    """Claim a task, or the next best one that you may take, on a lease.
 
-    The answer carries a receipt: it alone proves that you hold the task. It is kept for this agent in this session, so
+    The answer carries a receipt, the only proof that you hold the task. It is kept for this agent in this session, so
     that `done`, `fail` and the others find it; sub-agents that share both name the claim (KEY@GENERATION) or pass
-    --receipt. A claim whose answer was lost is given again to the next one who asks for the same.
+    --receipt. If the answer of a claim was lost, the same command gets the same claim again.
     """
     began = time.perf_counter()  # what follows is the claim itself: open to commit
     asked = _asked(run, given)
@@ -161,7 +161,7 @@ def _process(run: Run) -> Process | None:
 
 
 def claimed(client: Client, outcome: Outcome) -> str:
-    """What an agent reads after a claim: few words, all that it needs."""
+    """The text that an agent reads after a claim."""
     from tenure.agents.quoting import editor_of
     from tenure.cli.claim_brief import briefing, nothing
 
@@ -174,7 +174,7 @@ def claimed(client: Client, outcome: Outcome) -> str:
 
 @options(*FILTERS)
 def next_(run: Run, given: Namespace) -> Answer:
-    """Look at what `claim` would take now. Nothing is claimed, and by the time you claim it may be another's."""
+    """Show what `claim` would take now. Nothing is claimed; another agent may be faster."""
     from tenure.cli.claim_brief import nothing, summary
 
     found = run.client.next(**filters_of(given))
@@ -183,7 +183,7 @@ def next_(run: Run, given: Namespace) -> Answer:
 
 @options()
 def whoami(run: Run, given: Namespace) -> Answer:
-    """Who you are here, how each part of it was recognised, and what you hold."""
+    """Show your identity, how each part of it was detected, and what you hold."""
     from tenure.agents.receipts import Receipts
 
     who = run.who

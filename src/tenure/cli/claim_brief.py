@@ -1,4 +1,4 @@
-"""The text that an agent reads after a claim: what to do, what was handed over, how to hand it in. Few words."""
+"""The text that an agent reads after a claim: the task, its inputs, how to submit. Kept short."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from tenure.agents.quoting import QUOTED, as_json, quoted, written_by
 from tenure.cli.text_format import plain
 from tenure.core.outcomes import Outcome
 
-MOST_SHOWN = 2000  # characters of one input; the rest is a command away
+MOST_SHOWN = 2000  # characters of one input; `tenure show` prints the rest
 
 
 def briefing(outcome: Outcome, editor: str | None = None, *, is_only: bool = False) -> str:
-    """`editor`: who last changed the task's words, if anybody did.
+    """`editor`: who last changed the task's text, if anybody did.
 
     `is_only`: the one claim of this command, which the shell may go on to call its task.
     """
@@ -66,5 +66,7 @@ def nothing(outcome: Outcome) -> str:
 def _short(value: Any) -> str:
     text = as_json(value)  # on one line: nothing in it can pass for a line of ours
     return (
-        text if len(text) <= MOST_SHOWN else text[:MOST_SHOWN] + f" … ({len(text)} characters; `tenure show` has all)"
+        text
+        if len(text) <= MOST_SHOWN
+        else text[:MOST_SHOWN] + f" … ({len(text)} characters; `tenure show` prints all)"
     )

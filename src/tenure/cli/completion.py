@@ -28,7 +28,7 @@ def completion(run: Run, given: Namespace) -> Answer:
 
 
 def _keys(run: Run) -> list[str]:
-    """Keys of tasks that are not finished; nothing where there is no store: completion never complains."""
+    """Keys of tasks that are not finished; nothing where there is no store: completion prints no errors."""
     from tenure.core.errors import TenureError
     from tenure.core.lifecycle import OPEN
 

@@ -1,4 +1,4 @@
-"""What becomes of an error that nobody foresaw: a sentence for the user, the traceback in a file for the report."""
+"""Unexpected errors: one sentence for the user, the traceback in a file for the report."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from tenure.core.errors import Bug
 
 
 def kept_crash(error: Exception, words: Sequence[str]) -> Bug:
-    """The bug to report, with the place of the details; the words are named without their values."""
+    """The bug to report, with the path of the details; arguments are listed without their values."""
     if os.environ.get("TENURE_DEBUG"):
         traceback.print_exception(error)
-    where = "set TENURE_DEBUG=1 to see where"
+    where = "set TENURE_DEBUG=1 to see the traceback"
     try:
         handle, path = tempfile.mkstemp(prefix="tenure-crash-", suffix=".txt")
         with open(handle, "w", encoding="utf-8") as file:
@@ -23,4 +23,4 @@ def kept_crash(error: Exception, words: Sequence[str]) -> Bug:
         where = f"details are in {path}; please report them"
     except OSError:
         pass
-    return Bug(f"a bug of ours: {type(error).__name__}: {error}", where)
+    return Bug(f"internal error: {type(error).__name__}: {error}", where)

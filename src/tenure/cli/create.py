@@ -1,4 +1,4 @@
-"""`add`, `link`, `unlink`, `publish`: work comes into the graph."""
+"""`add`, `link`, `unlink`, `publish`: tasks and their dependencies."""
 
 from __future__ import annotations
 
@@ -44,30 +44,30 @@ def fields_of(given: Namespace) -> dict[str, Any]:
 
 
 def _when(name: str, when: int | In | None) -> dict[str, Any]:
-    """A duration goes as one: the store says from when it counts."""
+    """A duration stays one: it counts from the store's clock."""
     return {f"{name}_in": float(when)} if isinstance(when, In) else {name: when}
 
 
 @options(
-    arg("title", help="what is to be done, in a line"),
-    arg("--track", metavar="CODE", help="the stream of work, as B or C (else the project's default)"),
+    arg("title", help="what to do, in one line"),
+    arg("--track", metavar="CODE", help="the track, as B or C (else the project's default)"),
     arg("--after", action="append", default=[], metavar="TASK", help="waits for this task (may be repeated)"),
     arg("--on-failure", choices=("block", "cancel", "ignore"), default="block",
         help="what a failed dependency means"),
     arg("--parent", metavar="TASK", help="make it a subtask of this one"),
     arg("--type", metavar="NAME", help="what kind of work: code, research, review …"),
-    arg("--context", action="append", default=[], metavar="REF", help="task:KEY:output, handed over with the claim"),
+    arg("--context", action="append", default=[], metavar="REF", help="task:KEY:output, passed on with the claim"),
     arg("--not-before", type=instant, metavar="WHEN", help="not claimable before then"),
-    arg("--key", metavar="TEXT", help="an idempotency key: added again with it, nothing is made twice"),
+    arg("--key", metavar="TEXT", help="an idempotency key: a retry with it creates nothing twice"),
     arg("--draft", action="store_true", help="not claimable until published"),
-    arg("--complexity", type=float, metavar="POINTS", help="how hard it is, from 1 to 10: for estimate and model"),
-    arg("--tokens", type=int, metavar="N", help="how many it will take, where you know"),
+    arg("--complexity", type=float, metavar="POINTS", help="complexity from 1 to 10, for estimates and model choice"),
+    arg("--tokens", type=int, metavar="N", help="expected tokens, if known"),
     arg("--model", action="append", metavar="NAME", help="the model to use (may be repeated, the best first)"),
-    arg("--fallback-model", action="append", metavar="NAME", help="one to use after two failed attempts"),
+    arg("--fallback-model", action="append", metavar="NAME", help="a model to use after two failed attempts"),
     *FIELDS,
 )  # fmt: skip
 def add(run: Run, given: Namespace) -> Answer:
-    """Add a task. `--after` makes it wait for others; `--touches` keeps two agents off the same files."""
+    """Add a task. `--after` adds dependencies; `--touches` keeps two agents off the same files."""
     fields = fields_of(given)
     if given.context:
         fields["spec"] = {**fields.get("spec", {}), "context_refs": given.context}
@@ -89,7 +89,7 @@ def add(run: Run, given: Namespace) -> Answer:
     if outcome.task is None:
         return answer
     task = outcome.task
-    # A script wants the task; how it came about stands beside it.
+    # Scripts need the task; the outcome is added to it.
     value = {**answer.value.pop("task"), **answer.value}
     waits = f", waits for {', '.join(given.after)}" if given.after and task["state"] == "pending" else ""
     return Answer(value, f"{task['key']}  {task['state']}{waits}", answer.code)
@@ -109,22 +109,22 @@ def tasks_of(listed: Any, titles: Iterable[str] = ()) -> list[NewTask]:
 
 
 @options(
-    arg("task", help="the one that waits"),
-    arg("needs", help="the one it waits for"),
+    arg("task", help="the dependent task"),
+    arg("needs", help="the dependency"),
     arg("--on-failure", choices=("block", "cancel", "ignore"), default="block", help="what its failure means"),
 )
 def link(run: Run, given: Namespace) -> Answer:
-    """Make one task wait for another. A circle is refused, and spelled out."""
+    """Make one task depend on another. A cycle is refused, and printed."""
     return answered(run.client.link(given.task, given.needs, given.on_failure))
 
 
-@options(arg("task", help="the one that waits"), arg("needs", help="the one it need not wait for any more"))
+@options(arg("task", help="the dependent task"), arg("needs", help="the dependency to remove"))
 def unlink(run: Run, given: Namespace) -> Answer:
-    """Take a dependency away."""
+    """Remove a dependency."""
     return answered(run.client.unlink(given.task, given.needs))
 
 
 @options(arg("task", nargs="?", help="the draft"), arg("--dag", metavar="ID", help="all drafts of this dag"))
 def publish(run: Run, given: Namespace) -> Answer:
-    """Put a draft, or all drafts of a dag, into the graph."""
+    """Publish a draft, or all drafts of a dag."""
     return answered(run.client.publish(given.task, given.dag))

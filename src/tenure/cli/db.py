@@ -19,7 +19,7 @@ def config(run: Run, given: Namespace) -> Answer:
     if given.key is not None and given.key not in SETTINGS:
         from tenure.core.inputs import suggestion
 
-        raise Usage(f"config: there is no setting {given.key!r}{suggestion(given.key, SETTINGS)}")
+        raise Usage(f"config: unknown setting {given.key!r}{suggestion(given.key, SETTINGS)}")
     chosen = {key: run.settings.seen(key) for key in run.settings if given.key in (None, key)}
     if chosen.get("url") and chosen["url"].value:
         chosen["url"] = chosen["url"]._replace(value=without_password(chosen["url"].value))
@@ -41,17 +41,17 @@ def _spelt(value: object) -> str | None:
 
 @options()
 def upgrade(run: Run, given: Namespace) -> Answer:
-    """Bring the store to this version's schema, as opening it does; a backup is left beside it first."""
+    """Upgrade the store to this version's schema, as opening it does; a backup is made first."""
     schema = getattr(run.client.store, "schema", None)
     return Answer({"store": run.home.shown, "schema": schema}, f"{run.home.shown} has schema {schema}")
 
 
-@options(arg("--every", type=seconds, default=2.0, metavar="SECONDS", help="how often to look, at least (2)"))
+@options(arg("--every", type=seconds, default=2.0, metavar="SECONDS", help="longest time between sweeps (2)"))
 def daemon(run: Run, given: Namespace) -> int:
-    """Coordinate the store's projects until it is stopped. Nothing needs it: it makes events prompt.
+    """Coordinate the store's projects until stopped. Optional: it makes events prompt.
 
-    Leases that ran out, retries, delays and offers are settled by whoever asks next; with this their events come
-    by themselves, for those who follow the log or wait for tasks. It is the coordinator that `serve` has too: of any
+    Every command settles expired leases, retries, delays and offers first; with the daemon their events come
+    promptly, for readers of the log and `wait`. It is the same coordinator as in `serve`: of any
     number of both on one store, one leads, and another takes over within 30 s if it dies.
 
     Results that wait for a verdict are checked too: by the tests of this folder, where `tenure trust` allows them.
@@ -64,7 +64,7 @@ def daemon(run: Run, given: Namespace) -> int:
 
     def tell(note: Note) -> None:
         if note.level == "error":
-            say(f"tenure: {note.message}; it is tried again", sys.stderr)
+            say(f"tenure: {note.message}; retrying", sys.stderr)
 
     ended = threading.Event()
     for name in (signal.SIGINT, signal.SIGTERM):
@@ -81,7 +81,7 @@ def daemon(run: Run, given: Namespace) -> int:
 
 @options(arg("target", help="the file to write; it must not exist"))
 def backup(run: Run, given: Namespace) -> Answer:
-    """Copy the store while others work on it. A copy that is opened elsewhere begins a new epoch by itself."""
+    """Back up the store while it is in use. A copy that is opened elsewhere begins a new epoch."""
     target = os.path.join(run.folder, given.target)
     run.client.backup(target)
     return Answer({"backup": target, "bytes": os.path.getsize(target)}, f"the store is copied to {target}")
@@ -89,14 +89,14 @@ def backup(run: Run, given: Namespace) -> Answer:
 
 @options()
 def check(run: Run, given: Namespace) -> Answer:
-    """Ask the store's bytes and every promise about its rows; `doctor` asks about everything else."""
+    """Check the store's bytes and every invariant of its rows; `doctor` checks everything else."""
     wrong = run.client.verify()
     return Answer({"ok": not wrong, "findings": wrong}, "\n".join(wrong) or "all is well", 10 if wrong else 0)
 
 
-@options(arg("--accept", action="store_true", help="the clock is right now: go on with it"))
+@options(arg("--accept", action="store_true", help="accept the host's clock as right"))
 def clock(run: Run, given: Namespace) -> Answer:
-    """How this host's clock stands to the store's time, and the way on after one that was wrong.
+    """Show the difference between this host's clock and the store's time, and repair it after a wrong clock.
 
     The store's time never goes back by itself: after a clock that was ahead it goes on from the last event. With
     --accept it is the host's again. Times that were set ahead move back by as much, and claims that were made ahead end
@@ -137,9 +137,9 @@ def _as_owner(run: Run, verb: str) -> None:
         raise NotAllowed(f"{verb}: needs the role owner", "ask a person to do it")
 
 
-@options(arg("-m", "--reason", required=True, metavar="TEXT", help="why; it stands in the log"))
+@options(arg("-m", "--reason", required=True, metavar="TEXT", help="the reason, for the log"))
 def new_epoch(run: Run, given: Namespace) -> Answer:
-    """End every live claim and void all receipts, as after a restore: what was handed out since is of another line."""
+    """End every live claim and void all receipts, as after a restore."""
     _as_owner(run, "db new-epoch")
     epoch = run.client.new_epoch(given.reason)
-    return Answer({"epoch": epoch}, f"epoch {epoch}: every receipt so far is void; tasks can be claimed anew")
+    return Answer({"epoch": epoch}, f"epoch {epoch}: every earlier receipt is void; tasks can be claimed again")

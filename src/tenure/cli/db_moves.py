@@ -1,4 +1,4 @@
-"""`db archive|copy|restore`: finished tasks put away, a project moved to another store, a backup put in place."""
+"""`db archive|copy|restore`: move finished tasks to the archive, copy a project, restore a backup."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def _must_own(run: Run) -> None:
 
 @options(
     arg("--older-than", type=seconds, metavar="AGE", help="finished longer ago than this, as 30d (else archive_after)"),
-    arg("--dry-run", action="store_true", help="say how many would go; move nothing"),
+    arg("--dry-run", action="store_true", help="print how many would move, without moving them"),
 )
 def archive(run: Run, given: Namespace) -> Answer:
-    """Move finished tasks that nothing open can reach into the archive, and let go what was kept there long enough.
+    """Move finished tasks that no open task refers to into the archive; delete what was kept there long enough.
 
     Sweeps do the same by themselves, after the project's limit `archive_after` (90 days). An archived task is still
     found by its name, with its log; `list --archived` lists it. What is done with it brings it back.
@@ -54,9 +54,9 @@ def archive(run: Run, given: Namespace) -> Answer:
 
 @options(
     arg("source", metavar="FROM", help="the store to copy from: a path or a URL"),
-    arg("target", metavar="TO", help="the store to copy to; made where there is none"),
-    arg("--artifacts", metavar="URL", help="where the bytes of artifacts shall lie there (else as the setting says)"),
-    arg("--no-verify", action="store_true", help="do not ask every promise of both stores afterwards"),
+    arg("target", metavar="TO", help="the store to copy to; created if missing"),
+    arg("--artifacts", metavar="URL", help="where to store the bytes of artifacts (else the setting)"),
+    arg("--no-verify", action="store_true", help="do not verify both stores afterwards"),
 )
 def copy(run: Run, given: Namespace) -> Answer:
     """Move a project (all of them without --project) to another store, as from SQLite to PostgreSQL.
@@ -99,16 +99,16 @@ def _told(done: Moves, source: str, target: str) -> str:
         "  (or `url` in tenure.toml, which each person allows with `tenure trust`)",
     ]
     if done.is_verified:
-        lines += done.findings or ["both were verified: every promise holds"]
+        lines += done.findings or ["both stores were verified"]
     return "\n".join(lines)
 
 
 @options(
     arg("backup", help="a file that `tenure db backup` made"),
-    arg("--to", metavar="PATH", help="the store to put it in the place of (else the one found here)"),
+    arg("--to", metavar="PATH", help="the store to replace (else the one found here)"),
 )
 def restore(run: Run, given: Namespace) -> Answer:
-    """Put a backup in the place of the store, in a new epoch. What was there is kept under another name.
+    """Replace the store by a backup, in a new epoch. The previous store is kept under another name.
 
     The backup is checked first. Claims that were live in it end, their attempts given back; receipts from before are
     void (STALE_EPOCH), and results that come with them are kept. Refused while another process has the store open.
@@ -121,7 +121,7 @@ def restore(run: Run, given: Namespace) -> Answer:
     value = {"store": done.store, "aside": done.aside, "epoch": done.epoch, "ended": done.ended}
     lines = [f"{done.store} is restored, in epoch {done.epoch}"]
     if done.aside:
-        lines.append(f"what was there lies in {done.aside}")
+        lines.append(f"the previous store is in {done.aside}")
     if done.ended:
         lines.append(f"{counted(len(done.ended), 'claim')} of the backup ended: {', '.join(done.ended[:5])}")
     return Answer(value, "\n".join(lines))

@@ -13,11 +13,11 @@ EXITS: dict[int, str] = {
     7: "denied: the state, a limit, a conflict or the role does not allow it",
     8: "invalid input or output, version conflict, too large",
     9: "an operator has terminated this agent",
-    10: "the store is away or has too much to do; nothing was done",
+    10: "the store is unavailable or overloaded; nothing was done",
     11: "bad configuration",
     12: "not authorised",
-    70: "a bug of ours; nothing was done",
-    75: "outcome unknown, or done and the answer could not be written: send again",
+    70: "an internal error; nothing was done",
+    75: "outcome unknown, or done but the answer could not be written: retry",
     130: "interrupted",
 }
 

@@ -28,5 +28,8 @@ def overview() -> str:
     for title, section in SECTIONS.items():
         lines += ["", f"{title}:"]
         lines += [f"  {name:<17} {verb.text}" for name, verb in section.items()]
-    lines += ["", "`tenure VERB -h` tells more. `--json` prints exactly one JSON value, with every verb."]
+    lines += [
+        "",
+        "`tenure VERB -h` shows its options. Every verb takes `--json` and then prints exactly one JSON value.",
+    ]
     return "\n".join(lines) + "\n"

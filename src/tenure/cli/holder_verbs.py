@@ -1,4 +1,4 @@
-"""The verbs of a holder: each presents the receipt that this session keeps for the task, or the one it is given."""
+"""The verbs of a holder: each presents the receipt that this session keeps for the task, or --receipt."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from typing import Any
 from tenure.cli.main import Answer, Run, Usage, answered, arg, options
 from tenure.cli.option_kinds import contents, json_value, percent, seconds
 
-TASK = arg(
-    "task", nargs="?", help="which one, as KEY@GENERATION; the key alone, or nothing, while only one can be meant"
-)
+TASK = arg("task", nargs="?", help="the claim, as KEY@GENERATION; the key alone, or nothing, if it is unambiguous")
 RECEIPT = arg("--receipt", metavar="R", help="the receipt to present (else the one this session keeps)")
 SEEN = arg("--seen", type=int, metavar="N", help="you have read description N of the task (after CHANGED)")
 
@@ -21,15 +19,15 @@ SEEN = arg("--seen", type=int, metavar="N", help="you have read description N of
     arg("-s", "--summary", type=contents, default="", metavar="TEXT", help="what was done, in a line or two"),
     arg("--result", type=json_value, metavar="JSON", help="the result: JSON, @FILE, or - for stdin"),
     arg("--commit", metavar="ID", help="the commit that holds the work; it must exist"),
-    arg("--artifact", action="append", metavar="NAME", help="what goes along (may be repeated; else all of the task)"),
-    arg("--no-wait", action="store_true", help="leave a check that takes longer to `run`, `daemon` or `serve`"),
+    arg("--artifact", action="append", metavar="NAME", help="an artifact to submit (may be repeated; else all)"),
+    arg("--no-wait", action="store_true", help="leave slow checks to `run`, `daemon` or `serve`"),
     SEEN,
-    arg("--request-id", metavar="ID", help="sent again with the same id, the answer is the same"),
+    arg("--request-id", metavar="ID", help="a retry with the same id gets the same answer"),
 )
 def done(run: Run, given: Namespace) -> Answer:
-    """Hand in the result. It counts if you still hold the task; refused ones are kept and shown by `history`.
+    """Submit the result. It counts if you still hold the task; `history` shows refused results.
 
-    Where the task asks for a check, it is made here and the verdict printed: tests that must pass, a judge's opinion.
+    If the task has a check (tests, a judge), it runs here and the verdict is printed.
     """
     receipt = run.receipt(given)
     data = _checked(run, given)
@@ -38,17 +36,17 @@ def done(run: Run, given: Namespace) -> Answer:
     )  # fmt: skip
     run.receipts.settle(receipt, outcome)
     if outcome.outcome == "VALIDATING" and not given.no_wait:
-        from tenure.cli.validation_verbs import verdict_here  # most tasks ask for none
+        from tenure.cli.validation_verbs import verdict_here  # most tasks have no check
 
         outcome = verdict_here(run, outcome)
     return answered(outcome)
 
 
 def _checked(run: Run, given: Namespace) -> Any:
-    """The data to hand in, after the checks that the project wants of a working tree."""
+    """The data to submit, after the project's checks of the working tree."""
     wants_clean, wants_commit = run.setting("done.clean_tree"), run.setting("done.commit")
     if wants_commit and not given.commit:
-        raise Usage("done: this project wants the commit that holds the work", "pass it with --commit")
+        raise Usage("done: this project requires the commit that holds the work", "pass it with --commit")
     if not (wants_clean or given.commit):
         return given.result
     from tenure.agents.worktrees import check_done
@@ -66,13 +64,13 @@ def _checked(run: Run, given: Namespace) -> Any:
     RECEIPT,
     arg("-m", "--reason", type=contents, default="", metavar="TEXT", help="what went wrong"),
     arg("--class", dest="error_class", default="task", metavar="CLASS",
-        help="task, crash, timeout, invalid_output (count as an attempt); permanent (never tried again); environment, "
-        "auth_failure, rate_limit, upstream_timeout (count not)"),
+        help="task, crash, timeout, invalid_output (count as an attempt); permanent (never retried); environment, "
+        "auth_failure, rate_limit, upstream_timeout (do not count)"),
     arg("--retry-after", type=seconds, metavar="SECONDS", help="with rate_limit: when to try again"),
     arg("--model", metavar="NAME", help="with rate_limit: which model"),
 )  # fmt: skip
 def fail(run: Run, given: Namespace) -> Answer:
-    """Say that this attempt failed. It is tried again, by you or another, or becomes a dead letter."""
+    """Report that this attempt failed. The task is retried, or becomes a dead letter."""
     receipt = run.receipt(given)
     outcome = run.client.fail(
         receipt, given.reason, given.error_class, retry_after=given.retry_after, model=given.model
@@ -82,15 +80,15 @@ def fail(run: Run, given: Namespace) -> Answer:
 
 @options(TASK, RECEIPT, arg("-m", "--reason", default="", metavar="TEXT", help="why"))
 def release(run: Run, given: Namespace) -> Answer:
-    """Give the task back with no result; it costs no attempt, and it is not offered to you for five minutes."""
+    """Give the task back without a result. It costs no attempt; you cannot claim it again for five minutes."""
     receipt = run.receipt(given)
     outcome = run.client.release(receipt, given.reason)
     return answered(run.receipts.settle(receipt, outcome, ends=True))
 
 
-@options(TASK, RECEIPT, arg("--lease", type=seconds, metavar="SECONDS", help="good for that long from now on"), SEEN)
+@options(TASK, RECEIPT, arg("--lease", type=seconds, metavar="SECONDS", help="length of the lease from now"), SEEN)
 def renew(run: Run, given: Namespace) -> Answer:
-    """Lengthen the lease. Every command that presents a receipt does that too."""
+    """Extend the lease. Every command that presents a receipt does that too."""
     receipt = run.receipt(given)
     outcome = run.client.renew(receipt, given.lease, seen=given.seen)
     return answered(run.receipts.settle(receipt, outcome))
@@ -98,21 +96,21 @@ def renew(run: Run, given: Namespace) -> Answer:
 
 @options(TASK, RECEIPT)
 def start(run: Run, given: Namespace) -> Answer:
-    """Say that work has begun."""
+    """Report that work has begun."""
     receipt = run.receipt(given)
     outcome = run.client.start(receipt)
     return answered(run.receipts.settle(receipt, outcome))
 
 
 @options(
-    arg("words", nargs="*", metavar="[TASK] TEXT", help="what you are at; a task before it if you hold several"),
+    arg("words", nargs="*", metavar="[TASK] TEXT", help="the current step; put the task before it if you hold several"),
     RECEIPT,
     arg("--percent", type=percent, metavar="N", help="how far, 0 to 100"),
-    arg("--done-in", type=seconds, metavar="SECONDS", help="how long it will still take"),
+    arg("--done-in", type=seconds, metavar="SECONDS", help="estimated time left"),
     SEEN,
 )
 def progress(run: Run, given: Namespace) -> Answer:
-    """Say how far the work is. Renews the lease; the answer brings directives and tells of mail."""
+    """Report progress. Renews the lease; the answer carries directives and counts unread mail."""
     if len(given.words) > 2:
         raise Usage("progress: at most a task and a text", "put the text into quotes")
     given.task = given.words[0] if len(given.words) == 2 else None
@@ -123,11 +121,11 @@ def progress(run: Run, given: Namespace) -> Answer:
 
 
 @options(
-    arg("words", nargs="+", metavar="[TASK] QUESTION", help="the question; a task before it if you hold several"),
+    arg("words", nargs="+", metavar="[TASK] QUESTION", help="the question; put the task before it if you hold several"),
     RECEIPT,
 )
 def ask(run: Run, given: Namespace) -> Answer:
-    """Ask a person. The task is paused and your claim ends; with the answer it is ready again."""
+    """Ask a person. The task is paused and your claim ends; the answer makes it ready again."""
     if len(given.words) > 2:
         raise Usage("ask: at most a task and a question", "put the question into quotes")
     given.task = given.words[0] if len(given.words) == 2 else None
@@ -141,10 +139,10 @@ def ask(run: Run, given: Namespace) -> Answer:
     arg("--of", dest="task", metavar="TASK", help="the task you hold, if you hold several"),
     RECEIPT,
     arg("--tasks", type=json_value, metavar="JSON", help="a list of tasks with all their fields, @FILE or -"),
-    arg("--wait", action="store_true", help="give the task back until the subtasks have ended"),
+    arg("--wait", action="store_true", help="release the task until the subtasks have ended"),
 )
 def spawn(run: Run, given: Namespace) -> Answer:
-    """Make subtasks of the task you hold. What an earlier attempt spawned under the same name is not made again."""
+    """Create subtasks of the task you hold. A name that an earlier attempt spawned is not created twice."""
     from tenure.cli.create import tasks_of
 
     tasks = tasks_of(given.tasks or [], given.titles)

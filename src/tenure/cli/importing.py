@@ -1,4 +1,4 @@
-"""`import beads`, `import task-master`, `import backlog`: work that other tools have, as a plan of this project."""
+"""`import beads`, `import task-master`, `import backlog`: tasks of other tools, as a plan of this project."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from tenure.plans.importing import Imported, Note
 
 SHOWN = 5
 _WORDS = {
-    "done": "done there, not made",
-    "dropped": "deleted, cancelled or no work, not made",
+    "done": "done there, not imported",
+    "dropped": "deleted, cancelled or not work, not imported",
     "begun": "begun there; nobody holds them here",
-    "draft": "drafts; `tenure publish` puts them into the graph",
+    "draft": "drafts; `tenure publish` publishes them",
     "met": "dependencies on done work, met",
-    "loosened": "dependencies on what is not made, dropped",
+    "loosened": "dependencies on tasks that were not imported, dropped",
     "parent": "parents that could not be kept",
     "changed": "values changed to fit",
     "kept": "values that are only in the metadata",
 }
 
 _SHARED = (
-    arg("--dry-run", action="store_true", help="say what would happen, and store nothing"),
-    arg("--skip-bad", action="store_true", help="leave out what cannot be read, instead of refusing the whole"),
+    arg("--dry-run", action="store_true", help="show what would happen, without storing"),
+    arg("--skip-bad", action="store_true", help="leave out invalid entries instead of refusing all"),
 )
 
 
 @options(arg("path", nargs="?", default=".", metavar="PATH", help="a repository, or its issues.jsonl (.)"), *_SHARED)
 def from_beads(run: Run, given: Namespace) -> Answer:
-    """Take over open issues of beads. Done ones are not made, and nothing is made twice."""
+    """Import open issues of beads. Done ones are left out, and nothing is imported twice."""
     return _taken_over(run, given, beads.read(Path(run.folder, given.path), skip_bad=given.skip_bad))
 
 
@@ -46,20 +46,20 @@ def from_beads(run: Run, given: Namespace) -> Answer:
     *_SHARED,
 )
 def from_task_master(run: Run, given: Namespace) -> Answer:
-    """Take over open tasks of Task Master, of all its tags. Done ones are not made, and nothing is made twice."""
+    """Import open tasks of Task Master, of all tags. Done ones are left out, and nothing is imported twice."""
     path = Path(run.folder, given.path)
     return _taken_over(run, given, task_master.read(path, tag=given.tag, skip_bad=given.skip_bad))
 
 
 @options(arg("path", nargs="?", default=".", metavar="PATH", help="a repository, or its backlog folder (.)"), *_SHARED)
 def from_backlog(run: Run, given: Namespace) -> Answer:
-    """Take over open tasks of Backlog.md. Done ones are not made, and nothing is made twice."""
+    """Import open tasks of Backlog.md. Done ones are left out, and nothing is imported twice."""
     return _taken_over(run, given, backlog_md.read(Path(run.folder, given.path), skip_bad=given.skip_bad))
 
 
 def _taken_over(run: Run, given: Namespace, imported: Imported) -> Answer:
     if imported.errors:
-        return refused(run, imported.findings, imported.tool, "mend them, or --skip-bad leaves them out")
+        return refused(run, imported.findings, imported.tool, "fix them, or pass --skip-bad to leave them out")
     outcome = apply.apply(run.client, imported.plan, dry_run=given.dry_run) if imported.plan else None
     value: dict[str, Any] = {
         "tool": imported.tool, "seen": imported.seen, "plan": imported.plan.name if imported.plan else None,
@@ -70,7 +70,7 @@ def _taken_over(run: Run, given: Namespace, imported: Imported) -> Answer:
 
 
 def _told(imported: Imported, outcome: Outcome | None) -> str:
-    message = plain(outcome.message) if outcome else "nothing that is open"
+    message = plain(outcome.message) if outcome else "nothing open to import"
     lines = [said(finding) for finding in imported.findings]
     lines.append(f"{imported.tool}: {counted(imported.seen, 'item')} read; {message}")
     by_kind: dict[str, list[Note]] = {}
@@ -83,7 +83,7 @@ def _told(imported: Imported, outcome: Outcome | None) -> str:
             some = ", ".join(ids[:SHOWN]) + (" …" if len(ids) > SHOWN else "")
             lines.append(f"  {len(notes):>5}  {words}: {some}")
     if imported.notes:
-        lines.append("  --json tells each of them")
+        lines.append("  --json lists each of them")
     if outcome and outcome.missing:
         lines.append(f"  no longer open over there: {', '.join(plain(key) for key in outcome.missing[:SHOWN])}")
     return "\n".join(lines)

@@ -16,16 +16,16 @@ from tenure.core.outcomes import Outcome
 
 
 @options(
-    arg("name", help="what people will know it by, as in ci or laptop-of-ann"),
+    arg("name", help="its name, as in ci or laptop-of-ann"),
     arg("--role", default="agent", metavar="ROLE", help="viewer, agent, member, admin or owner (agent)"),
-    arg("--user", metavar="NAME", help="whom its doings are put down to (the key's name)"),
-    arg("--for-agent", metavar="NAME", help="of an agent's key: the one agent that it may speak for"),
+    arg("--user", metavar="NAME", help="the user that its actions are attributed to (the key's name)"),
+    arg("--for-agent", metavar="NAME", help="for role agent: the one agent it may act as"),
     arg("--only", action="append", default=[], metavar="PROJECT", help="good for this project (may be repeated)"),
     arg("--can", action="append", default=[], metavar="CAPABILITY", help="checker: it may take and judge validations"),
-    arg("--expires", type=seconds, metavar="DURATION", help="for how long, as in 90d (for ever)"),
+    arg("--expires", type=seconds, metavar="DURATION", help="its lifetime, as in 90d (no end)"),
 )
 def create(run: Run, given: Namespace) -> Answer:
-    """Make a key to sign in to `tenure serve` with. It is shown this once; the store keeps a digest of it."""
+    """Create an API key for `tenure serve`. It is shown once; the store keeps a digest of it."""
     command = c.CreateKey(
         name=given.name, role=given.role, user=given.user, agent=given.for_agent, projects=tuple(given.only),
         capabilities=tuple(given.can), expires_in=given.expires,
@@ -33,7 +33,7 @@ def create(run: Run, given: Namespace) -> Answer:
     return _shown(run, run.client.do(command))
 
 
-@options(arg("--all", action="store_true", help="also those that are revoked or over"))
+@options(arg("--all", action="store_true", help="also revoked and expired ones"))
 def list_(run: Run, given: Namespace) -> Answer:
     """The store's keys, without their secrets."""
     found = run.client.look(q.Keys(ended=given.all))
@@ -42,7 +42,7 @@ def list_(run: Run, given: Namespace) -> Answer:
 
 @options(
     arg("key", help="its id, or its name"),
-    arg("--grace", type=seconds, default=3600.0, metavar="DURATION", help="how long the old secret stays good (1h)"),
+    arg("--grace", type=seconds, default=3600.0, metavar="DURATION", help="how long the old secret stays valid (1h)"),
 )
 def rotate(run: Run, given: Namespace) -> Answer:
     """Give a key a new secret. After a leak: --grace 0."""
@@ -51,7 +51,7 @@ def rotate(run: Run, given: Namespace) -> Answer:
 
 @options(arg("key", help="its id, or its name"))
 def revoke(run: Run, given: Namespace) -> Answer:
-    """Make a key void, for ever. Servers follow at once, or within two seconds."""
+    """Revoke a key for good. Servers refuse it within two seconds."""
     return answered(run.client.do(c.RevokeKey(key=given.key)))
 
 

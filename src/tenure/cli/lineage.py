@@ -1,4 +1,4 @@
-"""`history`: who held a task, one line a generation, and every refused submission under the one it came from."""
+"""`history`: who held a task, one line a generation, and refused submissions below their generation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HOW = {
 HEADERS = ("gen", "agent", "session", "held", "ended by", "result", "work product")
 
 
-@options(arg("task", help="id, key, short key (B-003) or an unambiguous beginning"))
+@options(arg("task", help="id, key, short key (B-003) or an unambiguous prefix"))
 def history(run: Run, given: Namespace) -> Answer:
     """The lineage of a task: one line a generation, and below it every refused submission.
 
@@ -52,12 +52,12 @@ def fitted(claims: Sequence[Mapping[str, Any]], now: int) -> str:
 
 
 def drawn(claims: Sequence[Mapping[str, Any]], now: int, *, is_narrow: bool = False) -> str:
-    """The timeline; refused submissions stand under the generation whose receipt they came with.
+    """The timeline, with refused submissions below the generation of their receipt.
 
     A narrow one has neither session nor work product.
     """
     if not claims:
-        return "nobody has claimed it yet"
+        return "not claimed yet"
     kept = [n for n, header in enumerate(HEADERS) if not is_narrow or header not in ("session", "work product")]
     rows = [_row(claim, now) for claim in claims]
     lines = table([[row[n] for n in kept] for row in rows], [HEADERS[n] for n in kept]).split("\n")
@@ -87,7 +87,7 @@ def _held(claim: Mapping[str, Any], now: int) -> str:
 
 
 def _fate(claim: Mapping[str, Any]) -> str:
-    """What became of its results. An accepted one wins over refused ones of the same generation."""
+    """The fate of its results: an accepted one wins over refused ones of the same generation."""
     if claim["result_accepted"]:
         return style("accepted", "green")
     if claim["refused"]:
@@ -96,7 +96,7 @@ def _fate(claim: Mapping[str, Any]) -> str:
 
 
 def verdict_line(verdict: Mapping[str, Any]) -> str:
-    """What a validator has said, or that it has not yet."""
+    """A validator's verdict, or that there is none yet."""
     said = f"{verdict['validator']}: {verdict['state']}"
     if verdict["decided_by"]:
         said += f" by {plain(verdict['decided_by'])}"

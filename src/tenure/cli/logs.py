@@ -1,4 +1,4 @@
-"""`log`: the events; `wait`: staying until tasks have ended."""
+"""`log`: print events; `wait`: wait until tasks have ended."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tenure.core.events import LEVELS
 from tenure.core.lifecycle import ENDED
 
 COLOURS = {"warning": "yellow", "error": "red", "critical": "red", "debug": "dim"}
-POLL = 5.0  # seconds between looks, should a wake-up be missed
+POLL = 5.0  # seconds between polls, in case a wake-up is missed
 HELD_BACK = 0.02  # while somebody still writes before what is there
 PAGE = 1000
 
@@ -28,7 +28,7 @@ PAGE = 1000
     arg("--kind", metavar="KIND", help="only this kind, as task.claimed"),
     arg("--since", type=instant, metavar="WHEN", help="not older than this instant"),
     arg("--limit", type=int, default=100, metavar="N", help="the last N (100)"),
-    arg("-f", "--follow", action="store_true", help="go on with what comes; with --json one object a line"),
+    arg("-f", "--follow", action="store_true", help="follow new events; with --json one object a line"),
 )
 def log(run: Run, given: Namespace) -> Answer | int:
     """Events, oldest first."""
@@ -56,7 +56,7 @@ def log(run: Run, given: Namespace) -> Answer | int:
 
 
 def _followed(run: Run, first: list[dict[str, Any]], where: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Those there are, then those that come, for ever."""
+    """Existing events, then new ones, forever."""
     yield from first
     shown = {event["sequence"] for event in first}
     seen = min(shown, default=1) - 1  # between those that were there others may come that are committed late
@@ -84,10 +84,10 @@ def line(event: dict[str, Any]) -> str:
     arg("tasks", nargs="*", metavar="TASK", help="which ones"),
     arg("--dag", metavar="ID", help="all tasks of this dag"),
     arg("--timeout", type=seconds, metavar="SECONDS", help="give up after that long: exit code 3"),
-    arg("--any", action="store_true", help="the first of them is enough"),
+    arg("--any", action="store_true", help="return when the first has ended"),
 )
 def wait(run: Run, given: Namespace) -> Answer:
-    """Stay until tasks are completed, cancelled or dead letters; for scripts. Exit code 0 if all were completed."""
+    """Wait until tasks are completed, cancelled or dead letters; for scripts. Exit code 0 if all completed."""
     names = list(given.tasks)
     if given.dag:
         names += [task["key"] for task in run.client.dag(given.dag)["tasks"]]

@@ -1,4 +1,4 @@
-"""The frame of the command line: finds the verb, parses its words, runs it, prints one answer, gives the exit code.
+"""The command line: find the verb, parse its arguments, run it, print one answer, return the exit code.
 
 A verb is a function `(run, given) → Answer` in a module of this package, with its options declared above it; the
 table in `verbs.py` says where. Only the module of the verb that was asked for is imported, and only its parser is
@@ -33,7 +33,7 @@ class Usage(TenureError):
 
 
 class Answer(NamedTuple):
-    """What a verb says: `value` for --json, `text` (or what makes it) for people."""
+    """A verb's answer: `value` for --json, `text` (or a function that makes it) for people."""
 
     value: Any
     text: str | Callable[[], str] = ""
@@ -61,10 +61,10 @@ def options(*declared: Option) -> Callable[[Verb], Verb]:
 
 # Every verb has these; they may also stand before it.
 SHARED: tuple[Option, ...] = (
-    arg("-C", "--dir", metavar="DIR", help="work as if started in DIR"),
+    arg("-C", "--dir", metavar="DIR", help="run as if started in DIR"),
     arg("--project", metavar="NAME", help="which project of the store"),
-    arg("--agent", metavar="NAME", help="speak as this agent (else recognised)"),
-    arg("--session", metavar="ID", help="speak in this session (else recognised)"),
+    arg("--agent", metavar="NAME", help="act as this agent (else detected)"),
+    arg("--session", metavar="ID", help="act in this session (else detected)"),
     arg("--json", action="store_true", help="print exactly one JSON value"),
 )
 _WITH_VALUE = {name for names, settings in SHARED if "action" not in settings for name in names}
@@ -72,7 +72,7 @@ _WITHOUT_VALUE = {name for names, settings in SHARED if "action" in settings for
 
 
 class Run:
-    """One run of the command line: where, who, which project; each found when first asked for."""
+    """One run of the command line: folder, identity, project; each is found on first use."""
 
     def __init__(self, given: Namespace, verb: str) -> None:
         self.given = given
@@ -80,9 +80,9 @@ class Run:
         self.environ = os.environ
         self.is_json: bool = given.json
         self.is_terminal = sys.stdout.isatty()
-        self.done: list[Outcome] = []  # what had an effect: an error that comes after it says so
+        self.done: list[Outcome] = []  # outcomes so far: a later error must mention them
         self.warnings: list[str] = []  # what went wrong after that
-        self.untold: list[Callable[[], None]] = []  # called where the answer reaches nobody
+        self.untold: list[Callable[[], None]] = []  # called if the answer cannot be written
         self.folder = os.path.abspath(given.dir or ".")
         self._client: Client | None = None
         self._who: Who | None = None
@@ -98,7 +98,7 @@ class Run:
         return self._settings
 
     def name_project(self, name: str) -> None:
-        """Speak of this project from now on, as if it had been given."""
+        """Use this project from now on, as if --project had been given."""
         self.given.project, self._settings = name, None
 
     def setting(self, key: str) -> Any:
@@ -135,12 +135,12 @@ class Run:
         return self._who
 
     def speak_as(self, who: Who) -> None:
-        """Speak as this agent from now on."""
+        """Act as this agent from now on."""
         self._who = who
 
     @property
     def client(self) -> Client:
-        """The store's client, speaking as `who`."""
+        """The store's client, acting as `who`."""
         if self._client is None:
             self._client = self.client_at(self.home.url)
         return self._client
@@ -207,7 +207,7 @@ class Run:
         return named(task).task if task else self.receipts.find(None, self.client.own_claims).task
 
     def warn(self, text: str) -> None:
-        """Something went wrong after the effect: told on stderr, and beside the answer in JSON."""
+        """A problem after the effect: printed on stderr, and added to the JSON answer."""
         self.warnings.append(text)
 
     def close(self) -> None:
@@ -242,8 +242,8 @@ class Parser(argparse.ArgumentParser):
             word = unknown.split()[0]
             known = [name for action in self._actions for name in action.option_strings]
             near = suggestion(word.partition("=")[0], known) if word.startswith("-") else ""
-            message = f"{word} is unknown here{near}"
-        raise Usage(f"{self.prog.removeprefix('tenure ')}: {message}", f"`{self.prog} -h` shows what it takes")
+            message = f"{word} is not known here{near}"
+        raise Usage(f"{self.prog.removeprefix('tenure ')}: {message}", f"`{self.prog} -h`lists its options")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -281,7 +281,7 @@ def _run(words: list[str]) -> int:
 
 
 def _answer(function: Verb, run: Run, given: Namespace) -> Answer | int:
-    """What the verb says. Whatever fails after an effect does not hide it."""
+    """The verb's answer. A failure after an effect does not hide the effect."""
     try:
         return function(run, given)
     except TenureError as error:
@@ -302,7 +302,7 @@ def _after_effect(error: TenureError, run: Run) -> TenureError:
 
 def _unfinished(error: Exception, run: Run) -> TenureError:
     if isinstance(error, OSError):
-        return Unfinished(f"{run.verb}: {error}", "`tenure show` tells how the task stands; to send it again is safe")
+        return Unfinished(f"{run.verb}: {error}", "`tenure show` prints the task's state; a retry is safe")
     from tenure.cli.crash import kept_crash
 
     return kept_crash(error, [run.verb])
@@ -338,7 +338,7 @@ def _verb(words: list[str]) -> tuple[str, list[str]]:
             raise Usage(f"tenure {first}: there is no {words[1]!r}{near}", f"there are: {', '.join(under)}")
         raise Usage(f"tenure {first} wants one of: {', '.join(under)}", f"as in `tenure {first} {under[0]}`")
     near = suggestion(first, [*VERBS, *ALIASES])
-    raise Usage(f"there is no verb {first!r}{near}", "`tenure help` lists them")
+    raise Usage(f"unknown verb {first!r}{near}", "`tenure help` lists them")
 
 
 def function_of(where: str) -> Verb:
@@ -359,7 +359,7 @@ def parser_of(name: str, function: Verb) -> Parser:
     for names, settings in getattr(function, "declared", ()):
         parser.add_argument(*names, **settings)
     shared = parser.add_argument_group("everywhere")
-    own = parser._option_string_actions  # `run --agent` says which agent to start, not who speaks
+    own = parser._option_string_actions  # `run --agent` names the agent to start, not the caller
     for names, settings in SHARED:
         if not any(name in own for name in names):
             shared.add_argument(*names, **settings)
@@ -367,5 +367,5 @@ def parser_of(name: str, function: Verb) -> Parser:
 
 
 def _formatter(prog: str) -> argparse.HelpFormatter:
-    # A width of its own: argparse makes a formatter for each option, and asks the terminal's width each time.
+    # A fixed width: argparse makes a formatter for each option, and asks the terminal's width each time.
     return argparse.RawDescriptionHelpFormatter(prog, max_help_position=30, width=100)

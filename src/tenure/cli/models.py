@@ -1,4 +1,4 @@
-"""`model list`, `model savings`, `model estimates`, `model routing`: which models for what, and what that is worth."""
+"""`model list`, `model savings`, `model estimates`, `model routing`: models, prices and what routing saves."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tenure.client.wire import plain as wire
 def list_(run: Run, given: Namespace) -> Answer:
     """The tiers with a model of each family, dollars for a million tokens, and which models are rate limited now.
 
-    A file of your own, named by the setting `tiers`, is laid over what ships; `prices` is one for prices.
+    The settings `tiers` and `prices` name files whose values override the shipped ones.
     """
     found = run.client.models()
     return Answer(wire(found), lambda: _listed(found, run.client.now()))
@@ -33,7 +33,7 @@ def _listed(found: Mapping[str, Any], now: int) -> str:
         parts.append(f"{style(tier['tier'], 'bold')}  {tier['use']}\n{told}")
     parts += [_limited(model, now) for model in found["limited"]]
     if not found["routing"]:
-        parts.append("claims tell no model: routing is off in this project")
+        parts.append("claims name no model: routing is off in this project")
     return "\n\n".join(parts)
 
 
@@ -47,9 +47,9 @@ def _limited(model: Mapping[str, Any], now: int) -> str:
 
 @options()
 def savings(run: Run, given: Namespace) -> Answer:
-    """What choosing models by tier has saved: what was used, against the same tokens in the middle tier of its family.
+    """Show what choosing models by tier saved, compared with the same tokens in the middle tier of each family.
 
-    Both are counted at the prices of the table, whatever agents said they had paid.
+    Both are priced by the table, not by the agents' reports.
     """
     found = run.client.savings()
     return Answer(wire(found), lambda: _saved(found))
@@ -62,7 +62,7 @@ def _saved(found: Mapping[str, Any]) -> str:
         for t in found["tiers"]
     ]  # fmt: skip
     if not rows and not found["unknown"]:
-        return "nobody has reported any usage"
+        return "no usage was reported"
     total = ("all", "", "", _usd(found["cost_usd"]), _usd(found["middle_usd"]), _usd(found["saved_usd"]))
     parts = [table([*rows, total], ("tier", "models", "tokens", "cost", "all in the middle", "saved"))] if rows else []
     if found["saved"] is not None:
@@ -75,7 +75,7 @@ def _saved(found: Mapping[str, Any]) -> str:
 
 @options()
 def estimates(run: Run, given: Namespace) -> Answer:
-    """How near estimates came to what tasks took, by type and size; of the last 25 of each that told what they spent.
+    """Compare estimates with actual usage, by type and size, over the last 25 tasks of each that reported usage.
 
     A size is points of complexity. From five tasks on their median is what the next one like them is expected to take.
     """
@@ -85,7 +85,7 @@ def estimates(run: Run, given: Namespace) -> Answer:
 
 def _estimated(found: Mapping[str, Any]) -> str:
     if not found["types"]:
-        return "no finished task has told what it spent"
+        return "no finished task has reported its usage"
     rows = []
     for kind in found["types"]:
         rows.append((shorten(kind["type"], 30), "", kind["tasks"], "", *_goodness(kind)))
@@ -102,9 +102,9 @@ def _goodness(part: Mapping[str, Any]) -> tuple[str, str, str]:
     return ("", "", "no estimates") if error is None else (f"{error:.0%}", f"{within:.0%}", "")
 
 
-@options(arg("state", choices=("on", "off"), help="do claims tell which model to use?"))
+@options(arg("state", choices=("on", "off"), help="whether claims name the model to use"))
 def routing(run: Run, given: Namespace) -> Answer:
-    """Let claims tell which model to use, or not. Models that a task names are told either way."""
+    """Turn model hints in claims on or off. Models that a task names are always given."""
     outcome = run.client.init(routing=given.state == "on")
     return answered(outcome, lambda: f"routing is {given.state}")
 

@@ -1,4 +1,4 @@
-"""A client that notes what it has done, so that an error that comes after a commit never says that nothing happened."""
+"""A client that records its outcomes, so that an error after a commit never says that nothing happened."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tenure.core.outcomes import Outcome
 
 
 class NotingClient(Client):
-    """`done` is where every outcome goes that had an effect, in order."""
+    """`done` receives every outcome that had an effect, in order."""
 
     def __init__(self, *words: Any, done: list[Outcome], **settings: Any) -> None:
         self._done = done

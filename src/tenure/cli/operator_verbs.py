@@ -1,6 +1,6 @@
-"""Verbs for people: they act on any task, by name or by filter. What they did can be taken back with `undo`.
+"""Verbs for people: they act on any task, by name or by filter. `undo` reverts them.
 
-Agents may use them only where the project allows it; the engine says so.
+Agents may use them only where the project allows it; the engine checks that.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from tenure.core.errors import TenureError
 from tenure.core.inputs import MOST_COMMANDS
 from tenure.core.outcomes import Outcome
 
-TASK = arg("task", help="which one: id, key, short key or an unambiguous beginning")
-TASKS = arg("tasks", nargs="*", metavar="TASK", help="which ones; or a filter below")
-REASON = arg("-m", "--reason", default="", metavar="TEXT", help="why; it stands in the log")
-DRY_RUN = arg("--dry-run", action="store_true", help="say what would become of each; nothing is written")
+TASK = arg("task", help="id, key, short key or an unambiguous prefix")
+TASKS = arg("tasks", nargs="*", metavar="TASK", help="tasks; or use a filter")
+REASON = arg("-m", "--reason", default="", metavar="TEXT", help="the reason, for the log")
+DRY_RUN = arg("--dry-run", action="store_true", help="show the outcome for each task without writing")
 BULK = (TASKS, *task_reads.FILTERS, DRY_RUN)
 MOST_LISTED = 1000
 
@@ -32,7 +32,7 @@ MOST_LISTED = 1000
 
 
 def in_bulk(run: Run, given: Namespace, make: Callable[[str], c.Command]) -> Answer:
-    """The same command for every task that was named or that the filter finds; one answer each.
+    """Run the same command for every named or filtered task; one answer each.
 
     One task is answered as the engine answers; several as a list. The exit code is the first that is not 0.
     """
@@ -74,38 +74,38 @@ def _code(answer: Outcome | TenureError) -> int:
 
 def _lines(names: list[str], answers: list[Outcome | TenureError], is_dry: bool) -> str:
     if not names:
-        return "no task is meant by that"
+        return "no task matches"
     lines = ["would be:"] if is_dry else []
     for name, answer in zip(names, answers, strict=True):
         code = answer.code if isinstance(answer, TenureError) else answer.outcome
         lines += [f"{name}: {code}{': ' + answer.message if answer.message else ''}"]
     undoable = [a.command_id for a in answers if isinstance(a, Outcome) and a.command_id]
     if undoable and not is_dry:
-        lines += [f"to take it back: tenure undo {' '.join(undoable[:20])}{' …' if len(undoable) > 20 else ''}"]
+        lines += [f"to undo: tenure undo {' '.join(undoable[:20])}{' …' if len(undoable) > 20 else ''}"]
     return "\n".join(lines)
 
 
-@options(*BULK, REASON, arg("--drain", action="store_true", help="only ask the holder to stop; its claim goes on"))
+@options(*BULK, REASON, arg("--drain", action="store_true", help="only ask the holder to stop; its claim stays"))
 def pause(run: Run, given: Namespace) -> Answer:
-    """Hold tasks back. A holder's claim ends at once (its work can still be handed in), unless you --drain."""
+    """Pause tasks. A holder's claim ends at once, unless you --drain; its result is still accepted (late submit)."""
     return in_bulk(run, given, lambda t: c.Pause(project=run.project, task=t, reason=given.reason, drain=given.drain))
 
 
-@options(*BULK, arg("--budget", action="store_true", help="also where a budget has paused it, whatever it has left"))
+@options(*BULK, arg("--budget", action="store_true", help="also lift a budget's pause, whatever is left of it"))
 def resume(run: Run, given: Namespace) -> Answer:
-    """Let paused tasks go on. What a budget, a question or a review holds back stays so, and the answer says it."""
+    """Resume paused tasks. A pause by a budget, a question or a review stays, and the answer says so."""
     return in_bulk(run, given, lambda t: c.Resume(project=run.project, task=t, budget=given.budget))
 
 
 @options(*BULK, REASON)
 def cancel(run: Run, given: Namespace) -> Answer:
-    """Call tasks off. Their holders are told to stop; `undo` brings them back."""
+    """Cancel tasks. Holders get the directive to stop; `undo` restores the tasks."""
     return in_bulk(run, given, lambda t: c.Cancel(project=run.project, task=t, reason=given.reason))
 
 
-@options(*BULK, arg("-m", "--note", default="", metavar="TEXT", help="what you found out"), *FIELDS[:2], FIELDS[6])
+@options(*BULK, arg("-m", "--note", default="", metavar="TEXT", help="what you found"), *FIELDS[:2], FIELDS[6])
 def retry(run: Run, given: Namespace) -> Answer:
-    """Give dead letters another run, with what you changed, if anything."""
+    """Retry dead letters, with your changes, if any."""
     changes = {
         name: getattr(given, name)
         for name in ("description", "priority", "spec")
@@ -114,7 +114,7 @@ def retry(run: Run, given: Namespace) -> Answer:
     return in_bulk(run, given, lambda t: c.Retry(project=run.project, task=t, note=given.note, changes=changes or None))
 
 
-@options(*BULK, arg("--cascade", action="store_true", help="dependents that were done with its result too"))
+@options(*BULK, arg("--cascade", action="store_true", help="also reset dependents that used its result"))
 def reset(run: Run, given: Namespace) -> Answer:
     """Start completed tasks over. The old result stays in the history."""
     return in_bulk(run, given, lambda t: c.Reset(project=run.project, task=t, cascade=given.cascade))
@@ -146,11 +146,11 @@ def abort(run: Run, given: Namespace) -> Answer:
     arg("--title", metavar="TEXT", help="the new title"),
     arg("--set", action="append", default=[], metavar="FIELD=JSON", help="any other field, as in --set boost=0.5"),
     arg("--version", type=int, metavar="N", help="only if nobody has changed it since this version"),
-    arg("--supersede", action="store_true", help="also while it is held: the claim ends, another begins anew"),
+    arg("--supersede", action="store_true", help="also while it is held: the claim ends"),
     *FIELDS,
 )
 def edit(run: Run, given: Namespace) -> Answer:
-    """Change a task. What is asked for (spec, constraints, touches) changes under a holder only with --supersede."""
+    """Change a task. Spec, constraints and touches of a held task change only with --supersede."""
     changes = fields_of(given)
     if "deadline_in" in changes:
         changes["deadline"] = run.client.now() + round(changes.pop("deadline_in") * 1e6)
@@ -165,36 +165,36 @@ def edit(run: Run, given: Namespace) -> Answer:
 OFFER = (
     TASK,
     arg("agent_name", metavar="AGENT", help="to whom"),
-    arg("--for", dest="seconds", type=seconds, default=60.0, metavar="SECONDS", help="how long it is held out (60 s)"),
+    arg("--for", dest="seconds", type=seconds, default=60.0, metavar="SECONDS", help="how long the offer lasts (60 s)"),
 )
 
 
 @options(*OFFER)
 def assign(run: Run, given: Namespace) -> Answer:
-    """Hold a ready task out to one agent; its next claim gets it first."""
+    """Offer a ready task to one agent; its next claim gets it first."""
     return answered(run.client.assign(given.task, given.agent_name, given.seconds))
 
 
 @options(*OFFER)
 def reassign(run: Run, given: Namespace) -> Answer:
-    """Take a task from its holder and hold it out to another agent."""
+    """Take a task from its holder and offer it to another agent."""
     return answered(run.client.reassign(given.task, given.agent_name, given.seconds))
 
 
 @options(
     TASK,
     arg("--kept", metavar="RESULT", help="the id of a kept result (else the newest); `history` shows them"),
-    arg("--supersede", action="store_true", help="also while somebody holds it"),
+    arg("--supersede", action="store_true", help="also while it is held"),
     arg("-m", "--note", default="", metavar="TEXT", help="why"),
 )
 def adopt(run: Run, given: Namespace) -> Answer:
-    """Take a result that was refused and kept as the task's own."""
+    """Accept a result that was refused and kept."""
     return answered(run.client.adopt(given.task, given.kept, supersede=given.supersede, note=given.note))
 
 
 @options(TASK, arg("text", type=contents, help="the note"))
 def note(run: Run, given: Namespace) -> Answer:
-    """Write a note on a task; it stands in the log."""
+    """Add a note to a task; the log keeps it."""
     return answered(run.client.note(given.task, given.text))
 
 
@@ -204,9 +204,9 @@ def answer(run: Run, given: Namespace) -> Answer:
     return answered(run.client.answer(given.task, given.text))
 
 
-@options(arg("commands", nargs="*", metavar="COMMAND", help="ids that earlier commands printed; none: list them"))
+@options(arg("commands", nargs="*", metavar="COMMAND", help="ids that earlier commands printed (none: list them)"))
 def undo(run: Run, given: Namespace) -> Answer:
-    """Write the opposite of earlier commands, where nothing has happened to their tasks since."""
+    """Undo earlier commands, if their tasks have not changed since."""
     if not given.commands:
         return _undoable(run)
     answers = [run.client.undo(command) for command in given.commands]
@@ -233,16 +233,16 @@ def _undoable(run: Run) -> Answer:
         + (f" and {counted(len(events) - 1, 'other')}" if len(events) > 1 else "")
         for id, events in latest
     ]
-    return Answer(value, "\n".join(lines) or "nothing that could be undone")
+    return Answer(value, "\n".join(lines) or "nothing to undo")
 
 
-# --- the line -----------------------------------------------------------------------------------------------
+# --- stopped scopes -------------------------------------------------------------------------------------------
 
 SCOPE = (
-    arg("--track", metavar="CODE", help="of this track alone"),
-    arg("--dag", metavar="ID", help="of this dag alone"),
-    arg("--type", metavar="NAME", help="of this type alone"),
-    arg("--by", metavar="AGENT", help="by this agent alone"),
+    arg("--track", metavar="CODE", help="only of this track"),
+    arg("--dag", metavar="ID", help="only of this dag"),
+    arg("--type", metavar="NAME", help="only of this type"),
+    arg("--by", metavar="AGENT", help="only by this agent"),
 )
 
 
@@ -259,11 +259,11 @@ def _scope(given: Namespace) -> str:
 
 @options(*SCOPE, REASON)
 def stop(run: Run, given: Namespace) -> Answer:
-    """Stop the line: nothing more is claimed in the project, or in one part of it. What is held goes on."""
+    """Stop all claiming in the project, or in one part of it. Held tasks continue."""
     return answered(run.client.stop_line(_scope(given), given.reason))
 
 
 @options(*SCOPE)
 def go(run: Run, given: Namespace) -> Answer:
-    """Start the line again."""
+    """Allow claiming again."""
     return answered(run.client.start_line(_scope(given)))

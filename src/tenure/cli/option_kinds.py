@@ -51,7 +51,7 @@ def at(when: int | In | None, now: Callable[[], int]) -> int | None:
 
 
 def json_value(text: str) -> Any:
-    """JSON as it stands, `@FILE`, or `-` for stdin. What is no JSON is refused: quotes are easily lost in a shell."""
+    """JSON as it stands, `@FILE`, or `-` for stdin. Anything else is refused: a shell easily drops quotes."""
     import msgspec
 
     from tenure.core.decoders import check_json
@@ -65,7 +65,7 @@ def json_value(text: str) -> Any:
     try:
         return msgspec.json.decode(source)
     except msgspec.DecodeError as error:
-        raise ArgumentTypeError(f"no JSON: {error}; a text needs its quotes, as in '\"text\"'") from None
+        raise ArgumentTypeError(f"not valid JSON: {error}; a text needs its quotes, as in '\"text\"'") from None
 
 
 def contents(text: str) -> str:

@@ -45,7 +45,7 @@ def listed(findings: tuple[Finding, ...]) -> list[dict[str, Any]]:
 
 
 def refused(run: Run, findings: tuple[Finding, ...], what: str, hint: str) -> Answer:
-    """Something that cannot be read: every finding is told, and nothing was done."""
+    """A file that cannot be read: every finding is printed, and nothing was done."""
     count = sum(finding.level == "error" for finding in findings)
     message = f"{plain(what)}: {counted(count, 'error')}; nothing was stored"
     if not run.is_json:
@@ -65,7 +65,7 @@ def _client(run: Run) -> Client | None:
 
 @options(arg("file", nargs="+", metavar="FILE", help="plan files, YAML or JSON; - reads stdin"))
 def check(run: Run, given: Namespace) -> Answer:
-    """Say all that is wrong with plan files. Where there is a store, tasks and tracks outside them are looked up."""
+    """Report every error in plan files. With a store, tasks and tracks outside the files are looked up."""
     client = _client(run)
     findings: list[Finding] = []
     lines: list[str] = []
@@ -86,16 +86,16 @@ def check(run: Run, given: Namespace) -> Answer:
 @options(
     arg("file", metavar="FILE", help="a plan file, YAML or JSON; - reads stdin"),
     arg("--name", metavar="NAME", help="the plan's name, by which it is known when applied again (else the file's)"),
-    arg("--prune", action="store_true", help="cancel tasks that the plan no longer has, where nobody claimed them"),
-    arg("--dry-run", action="store_true", help="say what would happen, and store nothing"),
+    arg("--prune", action="store_true", help="cancel unclaimed tasks that the plan no longer has"),
+    arg("--dry-run", action="store_true", help="show what would happen, without storing"),
 )
 def apply(run: Run, given: Namespace) -> Answer:
-    """Make the tasks of a plan file, or bring them up to it: all of it in one transaction, or nothing."""
+    """Create or update the tasks of a plan file, in one transaction."""
     source, path = source_of(run, given.file)
     now = run.client.status()["now"]
     reading = proven(files.read(source, path, now), run.client)
     if reading.errors:
-        return refused(run, reading.findings, path, "mend them and apply it again")
+        return refused(run, reading.findings, path, "fix them and apply it again")
     if given.name and len(reading.plans) > 1:
         raise InvalidInput("--name: the file holds several plans", "name each of them in the file")
     if path == STDIN and not given.name and any(plan.name is None for plan in reading.plans):
@@ -135,7 +135,7 @@ def _told(name: str, outcome: Outcome) -> str:
     arg("--format", choices=(*graph_text.FORMS, "json"), default="text", help="how to draw it (text)"),
 )
 def graph(run: Run, given: Namespace) -> Answer:
-    """Draw what waits for what, with states and the critical path. Without a name: every plan that is not over."""
+    """Draw the graph with states and the critical path. Without a name: every open plan."""
     views = _views(run, given.what)
     value = wire_plain(views if given.what is None else views[0] if len(views) == 1 else views)
     if given.format == "json":
@@ -154,7 +154,7 @@ def _views(run: Run, what: str | None) -> list[dict[str, Any]]:
     if what is None:
         views = [client.dag(dag["id"]) for dag in dags if dag["status"] == "open"]
         if not views:
-            raise NotFound("no plan is under way here", "name a plan file, or a task to see its dag")
+            raise NotFound("no open plan here", "name a plan file, or a task to see its dag")
         return views
     return [client.dag(_dag_named(client, dags, what))]
 
@@ -179,13 +179,13 @@ def _dag_named(client: Client, dags: list[dict[str, Any]], what: str) -> str:
     arg("what", nargs="?", metavar="NAME|DAG|TASK", help="a plan's name, a dag, or a task of it"),
     arg("--all", action="store_true", help="all plans, one document each, and one for the rest"),
     arg("-o", "--output", metavar="FILE", help="write to a new file instead"),
-    arg("--open", action="store_true", help="leave out what is finished; whoever waited for it does not wait"),
-    arg("--no-keys", action="store_true", help="leave the keys out, so that the tasks get new ones elsewhere"),
+    arg("--open", action="store_true", help="leave out finished tasks and dependencies on them"),
+    arg("--no-keys", action="store_true", help="omit the keys, so that the tasks get new ones elsewhere"),
 )
 def export(run: Run, given: Namespace) -> Answer:
-    """Write a plan down as a plan file. Applied to the project it came from, it changes nothing."""
+    """Export a plan as a plan file. Applied to its own project it changes nothing."""
     if (given.what is None) == (not given.all):
-        raise InvalidInput("export: name a plan, dag or task, or say --all", "`tenure plan graph` shows what there is")
+        raise InvalidInput("export: name a plan, dag or task, or pass --all", "`tenure plan graph` shows what there is")
     client = run.client
     dag = None if given.all else _dag_named(client, client.dags(), given.what)
     text = export_plan(client, dag=dag, keys=not given.no_keys, open_only=given.open)

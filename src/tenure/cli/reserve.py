@@ -1,4 +1,4 @@
-"""`reserve`, `unreserve`, `locks`: holds on what is not a task: paths, ports, names."""
+"""`reserve`, `unreserve`, `locks`: reservations of paths, ports and names."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from tenure.client.wire import plain as wire
 
 @options(
     arg("patterns", nargs="+", metavar="PATTERN", help="src/api/**, port:8080, env:staging"),
-    arg("--shared", action="store_true", help="others may share it too"),
-    arg("--with", dest="task", metavar="TASK", help="for as long as you hold this task"),
+    arg("--shared", action="store_true", help="allow others to share it"),
+    arg("--with", dest="task", metavar="TASK", help="for as long as you hold this task's claim"),
     arg("--receipt", metavar="R", help="the receipt of that task"),
-    arg("--lease", type=seconds, metavar="SECONDS", help="standing alone: for how long"),
+    arg("--lease", type=seconds, metavar="SECONDS", help="without a task: length of the lease"),
 )
 def reserve(run: Run, given: Namespace) -> Answer:
-    """Hold paths, ports or names for yourself. Alone, it has a lease and a receipt of its own."""
+    """Reserve paths, ports or names. Without a task the reservation has its own lease and receipt."""
     receipt = run.receipt(given) if given.task or given.receipt else None
     mode = "shared" if given.shared else "exclusive"
     outcome = run.client.reserve(*given.patterns, receipt=receipt, mode=mode, lease=given.lease)
-    own = f"\nto let go: tenure unreserve {outcome.receipt}" if outcome.receipt and receipt is None else ""
+    own = f"\nto release: tenure unreserve {outcome.receipt}" if outcome.receipt and receipt is None else ""
     return answered(outcome, f"{outcome.outcome}: {outcome.message}{own}")
 
 
 @options(arg("receipt", help="what `reserve` printed"))
 def unreserve(run: Run, given: Namespace) -> Answer:
-    """Let a reservation go."""
+    """Release a reservation."""
     return answered(run.client.unreserve(given.receipt))
 
 
 @options()
 def locks(run: Run, given: Namespace) -> Answer:
-    """What is reserved, by whom, until when."""
+    """List reservations: pattern, holder, end of the lease."""
     held = run.client.reservations()
     return Answer(wire(held), lambda: _locks(held))
 
 
 def _locks(held: list[dict[str, Any]]) -> str:
     rows = [(r["pattern"], r["mode"], r["agent"], r["task"], clock(r["until"])) for r in held]
-    return table(rows, ("pattern", "mode", "agent", "task", "until")) or "nothing is reserved"
+    return table(rows, ("pattern", "mode", "agent", "task", "until")) or "no reservations"

@@ -27,26 +27,26 @@ AT_MOST = 64  # agents of one runner
     arg("-n", type=int, default=1, metavar="N", help="how many agents at once"),
     arg("--agent", metavar="AGENT",
         help="claude, codex, gemini, opencode, copilot (words behind it are passed on), or any command"),
-    arg("--name", metavar="NAME", help="what the agents are called: NAME-1, NAME-2, … (else after the program)"),
-    arg("--model", metavar="NAME", help="the model that the agent shall use (else what the task or the agent prefers)"),
+    arg("--name", metavar="NAME", help="the agents' names: NAME-1, NAME-2, … (else from the program)"),
+    arg("--model", metavar="NAME", help="the model to use (else the task's or the agent's)"),
     arg("--once", action="store_true", help="one task each, if there is one; then end"),
-    arg("--until-empty", action="store_true", help="end when nothing is left that could become ready"),
+    arg("--until-empty", action="store_true", help="end when no task can become ready any more"),
     arg("--max-tasks", type=int, metavar="N", help="end after N tasks in all"),
-    arg("--timeout", type=seconds, metavar="SECONDS", help="end an agent that takes longer (run.timeout; 90, 15m, 2h)"),
-    arg("--lease", type=seconds, default=300.0, metavar="SECONDS", help="how long a claim lasts without us (300)"),
-    arg("--grace", type=seconds, default=5.0, metavar="SECONDS", help="from asking an agent to end to killing it (5)"),
-    arg("--worktree", action="store_true", help="each claim in a git worktree and on a branch of its own"),
-    arg("--land", action="store_true", help="merge what was made into its branch, then hand in (implies --worktree)"),
+    arg("--timeout", type=seconds, metavar="SECONDS", help="end an agent after this time (run.timeout; 90, 15m, 2h)"),
+    arg("--lease", type=seconds, default=300.0, metavar="SECONDS", help="the lease of a claim (300)"),
+    arg("--grace", type=seconds, default=5.0, metavar="SECONDS", help="time between SIGTERM and SIGKILL (5)"),
+    arg("--worktree", action="store_true", help="run each claim in its own git worktree and branch"),
+    arg("--land", action="store_true", help="merge the work into its branch, then submit (implies --worktree)"),
     arg("--onto", metavar="BRANCH", help="begin from and land on this branch (else the one that is checked out)"),
-    arg("--bwrap", action="store_true", help="in a process namespace of its own: nothing an agent starts outlives it"),
+    arg("--bwrap", action="store_true", help="run in a process namespace: nothing an agent starts outlives it"),
     arg("--prompt", type=contents, default="", metavar="TEXT", help="added to every prompt: text, or @FILE"),
     *FILTERS,
 )  # fmt: skip
 def run(run: Run, given: Namespace) -> Answer | int:
-    """Claim tasks, start an agent on each without a terminal, keep its lease, hand in what it made.
+    """Claim tasks, start an agent on each without a terminal, keep its lease, submit its result.
 
     Runs until Ctrl-C: once lets running agents finish, twice ends them and gives their tasks back. An agent gets its
-    task as a prompt on stdin; its last message is the result. A command hands in what it prints and fails by its exit
+    task as a prompt on stdin; its last message is the result. A command submits what it prints and fails by its exit
     code; docs/how-to/run-agents.md has the details.
     """
     from tenure.agents.running.runner import Runner
@@ -73,18 +73,18 @@ def _options(run: Run, given: Namespace) -> Options:
     from tenure.agents.running.ground import FOREVER, ONCE, UNTIL_EMPTY, Options
 
     if not 1 <= given.n <= AT_MOST:
-        raise Usage(f"-n {given.n}: from 1 to {AT_MOST}")
+        raise Usage(f"-n must be from 1 to {AT_MOST} (got {given.n})")
     if given.once and given.until_empty:
-        raise Usage("--once and --until-empty are two ways to end", "give one of them")
+        raise Usage("--once and --until-empty exclude each other", "give one of them")
     if given.max_tasks is not None and given.max_tasks < 1:
-        raise Usage(f"--max-tasks {given.max_tasks}: at least 1")
+        raise Usage(f"--max-tasks must be at least 1 (got {given.max_tasks})")
     cli, extra = cli_for(_agent(run, given))
     program = cli.found(run.environ)
     timeout = given.timeout if given.timeout is not None else run.setting("run.timeout")
     if timeout <= 0 or given.grace < 0:
-        raise Usage("--timeout and --grace are durations above 0")
+        raise Usage("--timeout and --grace must be greater than zero")
     if given.onto and not (given.worktree or given.land):
-        raise Usage("--onto says where a worktree begins and lands", "give --worktree or --land with it")
+        raise Usage("--onto needs a worktree", "give --worktree or --land with it")
     if given.worktree or given.land:
         from tenure.agents.running.trees import check
 
@@ -117,7 +117,7 @@ def _name(program: str) -> str:
 
 
 def _bwrap(run: Run) -> str:
-    """The path of bwrap, after it was seen to work: many containers forbid what it needs."""
+    """The path of bwrap, after a trial run: many containers forbid what it needs."""
     from tenure.agents.running.clis.cli import NoProgram
     from tenure.agents.running.work import BWRAP
 
@@ -137,7 +137,7 @@ def _teller(is_json: bool) -> Callable[[str], None]:
         from tenure.cli.terminal_output import say as say_
         from tenure.cli.text_format import plain
 
-        with suppress(BrokenPipeError):  # whoever read along has gone; the work goes on
+        with suppress(BrokenPipeError):  # the reader of stdout is gone; the work continues
             say_(f"{time.strftime('%H:%M:%S')} {plain(text)}", stream)
 
     return say
@@ -154,7 +154,7 @@ def _answer(ground: Ground, chosen: Options, took: float) -> Answer:
     if ground.fatal is not None:
         is_auth = ground.fatal.error_class == "auth_failure"
         value["error"] = {"code": (ground.fatal.error_class or "").upper(), "message": ground.fatal.message}
-        text += f"\n{chosen.cli.program} cannot {'sign in' if is_auth else 'work here'}: {ground.fatal.message}"
+        text += f"\n{chosen.cli.program} cannot {'sign in' if is_auth else 'run here'}: {ground.fatal.message}"
         text += "\n  sign it in, then start again" if is_auth else f"\n  see {ground.fatal.transcript}"
         code = 12 if is_auth else 11
     elif ground.terminated:

@@ -1,4 +1,4 @@
-"""`schedule add|list|show|pause|resume|remove|run`: work that comes back by the clock."""
+"""`schedule add|list|show|pause|resume|remove|run`: tasks on a schedule."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from tenure.core import commands as c
 from tenure.core.outcomes import Outcome
 
 NAME = arg("name", help="the schedule")
-WAITS = "nobody fires it now: that is done by `tenure daemon` or `tenure serve`, of which none runs"
+WAITS = "no coordinator runs, so it will not fire: start `tenure daemon` or `tenure serve`"
 
 
 @options(
-    arg("name", help="what it is called, as in nightly"),
+    arg("name", help="its name, as in nightly"),
     arg("cron", help="when: minute, hour, day of month, month, day of week, as in '30 6 * * mon-fri', or @daily"),
     *TEMPLATE,
-    arg("--zone", default="UTC", metavar="ZONE", help="the time zone that this is in, as in Europe/Berlin (UTC)"),
+    arg("--zone", default="UTC", metavar="ZONE", help="the time zone, as in Europe/Berlin (UTC)"),
     arg("--misfire", choices=("skip", "once", "all"), default="once",
-        help="ticks that nobody was there for: none, the last one, or all of them (once)"),
+        help="for missed ticks, fire: none, the last one, or all (once)"),
 )  # fmt: skip
 def add(run: Run, given: Namespace) -> Answer:
-    """Make tasks at certain times, or change when and which. The leader of the store fires it: a daemon or server.
+    """Create or change a schedule. The store's coordinator fires it: a daemon or server.
 
-    Clocks that change lose nothing: what is skipped in spring comes right after the gap, what is there twice in
-    autumn comes once. `{tick.date}`, `{tick.time}` and `{tick.at}` in texts are the time it was made for.
+    Daylight saving loses nothing: a tick skipped in spring fires right after the gap, a repeated one in
+    autumn fires once. `{tick.date}`, `{tick.time}` and `{tick.at}` in texts are the time of the tick.
     """
     template = template_of(run, given)
     outcome = run.client.do(
@@ -55,7 +55,7 @@ def _told(run: Run, outcome: Outcome) -> Answer:
 
 
 def is_waiting(run: Run) -> bool:
-    """Whether there is nobody who would fire."""
+    """Whether no coordinator runs."""
     return run.client.status()["coordinator"] is None
 
 
@@ -92,7 +92,7 @@ def _last(row: Mapping[str, Any]) -> str | None:
 
 @options(NAME, arg("--ticks", type=int, default=5, metavar="N", help="how many of its next ticks (5)"))
 def show(run: Run, given: Namespace) -> Answer:
-    """One schedule: when it fires next, by the clock there, and what it makes."""
+    """Show one schedule: its next ticks in its time zone, and its tasks."""
     row = run.client.schedule(given.name, given.ticks)
 
     def text() -> str:
@@ -104,7 +104,7 @@ def show(run: Run, given: Namespace) -> Answer:
             + (f", last made {row['last_made']}" if row["last_made"] else ""),
             *([f"  last error: {plain(row['last_error'])}"] if row["last_error"] else []),
             *(f"  {tick['local']}" for tick in row["ticks"]),
-            f"makes {counted(len(row['template']['tasks']), 'task')}:",
+            f"creates {counted(len(row['template']['tasks']), 'task')}:",
             *(f"  {shorten(plain(task['title']), 80)}" for task in row["template"]["tasks"]),
         ]
         return "\n".join(lines)
@@ -114,24 +114,24 @@ def show(run: Run, given: Namespace) -> Answer:
 
 @options(NAME, arg("-m", "--reason", default="", metavar="TEXT", help="why"))
 def pause(run: Run, given: Namespace) -> Answer:
-    """Have its ticks make nothing."""
+    """Pause the schedule: its ticks create nothing."""
     return _told(run, run.client.pause_schedule(given.name, given.reason))
 
 
 @options(NAME)
 def resume(run: Run, given: Namespace) -> Answer:
-    """Let it go on with its next tick. Those in between are not made up for."""
+    """Resume the schedule with its next tick. Ticks in between are skipped."""
     return _told(run, run.client.resume_schedule(given.name))
 
 
 @options(NAME)
 def remove(run: Run, given: Namespace) -> Answer:
-    """Take the schedule away; what it made stays."""
+    """Remove the schedule; its tasks stay."""
     return answered(run.client.remove_schedule(given.name))
 
 
 @options(NAME)
 def run_(run: Run, given: Namespace) -> Answer:
-    """Make its tasks now, beside its ticks."""
+    """Create its tasks now, in addition to its ticks."""
     outcome = run.client.run_schedule(given.name)
     return answered(outcome, lambda: "\n".join(f"{task['key']}  {task['state']}" for task in outcome.tasks or ()))

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     arg("--port", type=int, metavar="N", help="on which port (7420)"),
     arg("--tls-cert", metavar="FILE", help="the certificate, for HTTPS"),
     arg("--tls-key", metavar="FILE", help="its private key"),
-    arg("--store-wait", type=float, metavar="SECONDS", help="how long to wait for a PostgreSQL that is away (300)"),
+    arg("--store-wait", type=float, metavar="SECONDS", help="how long to wait for an unavailable PostgreSQL (300)"),
 )
 def serve(run: Run, given: Namespace) -> int:
-    """Serve the store over HTTP: the API, the dashboard, MCP and metrics, until it is stopped.
+    """Serve the store over HTTP: the API, the dashboard, MCP and metrics, until stopped.
 
-    On this machine your own commands and the link that is printed sign you in: each start makes a token, which stands
-    in a file of yours. Others, and everybody elsewhere, need keys: `tenure key create` makes one.
+    On this machine your commands and the printed link sign you in: each start makes a token, kept
+    in a private file of yours. Other users and other machines need API keys: `tenure key create`.
     """
     from tenure.cli.validation_verbs import validating_of
     from tenure.config import read_settings
@@ -43,7 +43,7 @@ def serve(run: Run, given: Namespace) -> int:
 
 
 def _client(run: Run, settings: Mapping[str, Value]) -> Client:
-    """The store's client; a server that is away for a moment is waited for."""
+    """The store's client; waits for a server that is unavailable for a moment."""
     from tenure.server.logs import Log
     from tenure.server.patience import ended_by_signals, opened
     from tenure.stores.open_store import may_come_back
@@ -66,7 +66,7 @@ def _say(run: Run, url: str, link: str | None) -> None:
 
 
 def _mcp(assembly: Assembly, settings: Mapping[str, Value]) -> McpApp:
-    """The tools over HTTP, for whoever the server's sign-in knows."""
+    """The tools over HTTP, for signed-in callers."""
     from tenure.cli.crash import kept_crash
     from tenure.mcp.hosted import Hosted
     from tenure.mcp.http import McpApp

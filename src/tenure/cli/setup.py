@@ -1,4 +1,4 @@
-"""`init`, `setup`, `prime`, `hook`: making a store, and telling agents of it."""
+"""`init`, `setup`, `prime`, `hook`: create a store, and set up agents for it."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ LARGEST_LOG = 64 * 1024
     arg("--agents", metavar="NAMES", help="also set these up: claude,codex,gemini,opencode,copilot, or all, or none")
 )
 def init(run: Run, given: Namespace) -> Answer:
-    """Make a store here, in `.tenure`: for a git repository at its root, shared by all its worktrees.
+    """Create a store in `.tenure`: in a git repository at its root, shared by all worktrees.
 
-    Run again it says what is there and changes nothing. Without --agents nothing outside `.tenure` is touched.
+    A second run reports what exists and changes nothing. Without --agents only `.tenure` is written.
     """
     from tenure.agents import founding
     from tenure.config import DATABASE, without_password
@@ -44,7 +44,7 @@ def init(run: Run, given: Namespace) -> Answer:
         if run.settings["project"].origin == "default":
             run.name_project(founding.named_after(os.path.dirname(folder)))
         founding.keep_project(folder, run.project)
-    # Whoever makes a store owns it; in one that is there an agent stays an agent.
+    # The creator of a store owns it; in an existing one an agent stays an agent.
     with run.client_at(url, role="owner" if is_new else None, create=is_new) as client:
         is_new_project = _lacks_project(client) and client.init().outcome == "CREATED"
     value: dict[str, Any] = {
@@ -84,13 +84,13 @@ def _found(run: Run) -> dict[str, str]:
 
 
 def _welcome(value: dict[str, Any]) -> str:
-    made = "Made" if value["made_store"] else "There already:"
+    made = "Made" if value["made_store"] else "Already here:"
     also = " and made" if value["made_project"] and not value["made_store"] else ","
     lines = [f"{made} {value['store']}{also} project {value['project']}."]
     found = value.get("found_agents")
     if found:
         names = ", ".join(f"{name} ({why})" for name, why in found.items())
-        lines += [f"Agents found: {names}.", f"  tenure setup {' '.join(found)}   tells them how to use it"]
+        lines += [f"Agents found: {names}.", f"  tenure setup {' '.join(found)}   shows them how to use it"]
     lines += ['Next:\n  tenure add "a first task"', "  tenure claim", '  tenure done -s "what was done"']
     return "\n".join(lines)
 
@@ -100,19 +100,19 @@ def _welcome(value: dict[str, Any]) -> str:
 
 @options(
     arg("agents", nargs="*", metavar="AGENT", help="claude, codex, gemini, opencode, copilot (else those found here)"),
-    arg("--check", action="store_true", help="only look: what is active, what is missing, what needs a click"),
-    arg("--print", dest="shows", action="store_true", help="only show what would be written"),
-    arg("--remove", action="store_true", help="take out exactly what was put in"),
+    arg("--check", action="store_true", help="only report what is active, missing, or needs a click"),
+    arg("--print", dest="shows", action="store_true", help="show what would be written, without writing"),
+    arg("--remove", action="store_true", help="remove exactly what setup wrote"),
     arg("--global", dest="is_global", action="store_true", help="for all your projects, in your home folder"),
-    arg("--force", action="store_true", help="also what somebody has edited by hand"),
+    arg("--force", action="store_true", help="also replace what was edited by hand"),
 )
 def setup(run: Run, given: Namespace) -> Answer:
-    """Tell agents of tenure, by files that they read anyway: instructions, a skill, an MCP entry, hooks.
+    """Install instructions, a skill, an MCP entry and hooks in files that agents read.
 
-    What else is in those files stays as it is, to the byte. Nothing outside the repository is written without --global.
+    Other content of those files stays byte for byte. Files outside the repository are written only with --global.
     """
     if given.check + given.shows + given.remove > 1 and not (given.shows and given.remove):
-        raise Usage("setup: one of --check, --print and --remove", "--print --remove shows what would be taken out")
+        raise Usage("setup: one of --check, --print and --remove", "--print --remove shows what would be removed")
     asked = _named(run, ",".join(given.agents)) if given.agents else None
     if given.check:
         return _check(run, asked, given.is_global)
@@ -187,7 +187,7 @@ def _standing_text(standings: list[Standing], closed: list[str], root: str) -> s
     from tenure.cli.text_format import table
 
     if not standings:
-        return "No agent is set up here.\n  tenure setup   sets up those that it finds"
+        return "No agent is set up here.\n  tenure setup   sets up the agents it finds"
     rows = [(s.agent, s.what, _short(s.path, root), f"{s.state} {s.why}".strip()) for s in standings]
     text = table(rows, ("agent", "what", "where", "state"))
     if closed:
@@ -221,7 +221,7 @@ def _set_up(
         asked = there if remove else list(found_agents(place.root, run.environ))
     if not asked:
         if remove:
-            return Answer({"agents": [], "files": []}, "No agent is set up here; there is nothing to take out.")
+            return Answer({"agents": [], "files": []}, "No agent is set up here; nothing to remove.")
         raise Usage("setup: no agent found here", f"name one: {', '.join(NAMES)}")
     agents = [name for name in NAMES if (name in there or name in asked) and not (remove and name in asked)]
     changes = applying.prepare(place, asked, agents, memory, force=force)
@@ -239,7 +239,7 @@ def _set_up(
     problems = [c for c in changes if c.problem]
     text = [*(_file_line(c, place.root) for c in changes if c.is_needed or c.kept or c.problem)]
     if not text:
-        text = ["Nothing to take out." if remove else "All of it is there already."]
+        text = ["Nothing to remove." if remove else "Everything is set up already."]
     if standings:
         text += ["", _standing_text(standings, closed, place.root)]
         if len(place.command) > 1:
@@ -267,7 +267,7 @@ def _file_value(change: Change, root: str) -> dict[str, Any]:
 def _file_line(change: Change, root: str) -> str:
     line = f"{_what(change):<10}  {_short(change.shown, root)}"
     if change.kept:
-        line += f"\n  its {', '.join(change.kept)} somebody has edited: kept as it is; --force replaces it"
+        line += f"\n  its {', '.join(change.kept)} was edited: kept as it is; --force replaces it"
     if change.problem:
         line += f"\n  it {change.problem}"
         if change.by_hand:
@@ -301,7 +301,7 @@ def _shown(changes: list[Change], root: str) -> Answer:
 
 @options()
 def prime(run: Run, given: Namespace) -> Answer:
-    """Where you stand: who you are, what you hold, your mail, what is ready. In at most 600 tokens."""
+    """Print your identity, claims, mail and ready tasks, in at most 600 tokens."""
     from tenure.agents.priming import prime as text_of
     from tenure.agents.tokens import estimate
     from tenure.config import NoStore
@@ -318,12 +318,12 @@ def prime(run: Run, given: Namespace) -> Answer:
 
 @options(
     arg("event", nargs="?", metavar="EVENT", help="its name, where the payload does not say it"),
-    arg("--from", dest="caller", metavar="AGENT", help="the agent that calls (else recognised)"),
+    arg("--from", dest="caller", metavar="AGENT", help="the calling agent (else detected)"),
 )
 def hook(run: Run, given: Namespace) -> int:
-    """For the settings of agents, which `tenure setup` writes: answers the event whose JSON comes on stdin.
+    """Answer an agent's hook: the event comes as JSON on stdin. `tenure setup` writes the hook's entry.
 
-    It never fails: whatever goes wrong is noted in `.tenure/hook.log`.
+    It never fails: errors are written to `.tenure/hook.log`.
     """
     import time
 

@@ -1,4 +1,4 @@
-"""`status`: one screen about a project: who leads, who works, how far it is."""
+"""`status`: one screen about a project: leader, agents, progress."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def elsewhere(client: Client, project: str) -> Client:
 
 @options(arg("--all-projects", action="store_true", help="every project of the store, one after the other"))
 def status(run: Run, given: Namespace) -> Answer:
-    """One screen: who leads, who works on what, how far each track is, how many tasks stand where.
+    """One screen: leader, agents and their tasks, progress of each track, tasks by state.
 
     With --json an object with leader, agents, tracks, tasks; with --all-projects an array of them.
     """
@@ -56,7 +56,7 @@ def status(run: Run, given: Namespace) -> Answer:
         return Answer(None, drawn(glance(run.client), is_wide=run.is_terminal))
     looks = [glance(elsewhere(run.client, name)) for name in sorted(run.client.projects())]
     text = "\n\n".join(drawn(look, is_wide=run.is_terminal) for look in looks)
-    return Answer(wire([look.status for look in looks]), text or "there is no project in this store")
+    return Answer(wire([look.status for look in looks]), text or "this store has no project")
 
 
 def drawn(look: Glance, *, is_wide: bool) -> str:
@@ -80,7 +80,7 @@ def drawn(look: Glance, *, is_wide: bool) -> str:
 
 
 def verdicts(told: Mapping[str, Any]) -> list[str]:
-    """What waits for a verdict: of whom, and whether somebody is at it."""
+    """Results that wait for a verdict, by validator, and how many are being checked."""
     lines = []
     for name, count in told["validations"].items():
         said = [f"{count['running']} being checked"] if count["running"] else []
@@ -96,7 +96,7 @@ def headline(told: Mapping[str, Any]) -> str:
 
 
 def led(told: Mapping[str, Any]) -> str:
-    """Who leads the project, and who does the store's duties."""
+    """The project's leader, and the store's coordinator."""
     said = []
     for name in ("leader", "coordinator"):
         one = told.get(name)
@@ -107,7 +107,7 @@ def led(told: Mapping[str, Any]) -> str:
 
 
 def stops(told: Mapping[str, Any]) -> list[str]:
-    """Where the line is stopped, and why."""
+    """Stopped scopes, each with its reason."""
     return [
         plain(f"{'the whole project' if scope == 'project:' else scope.replace(':', ' ', 1)}{why and ': ' + why}")
         for scope, why in told["stopped"].items()
@@ -115,7 +115,7 @@ def stops(told: Mapping[str, Any]) -> list[str]:
 
 
 def waiting(told: Mapping[str, Any]) -> list[str]:
-    """What would make work by itself, had the store a coordinator."""
+    """Schedules and triggers that need a coordinator, if none runs."""
     sources = told["sources"]
     some = [counted(sources[name], name.removesuffix("s")) for name in ("schedules", "triggers") if sources[name]]
     some += ["the watch"] if sources["watch"] else []
@@ -135,7 +135,7 @@ def present(told: Mapping[str, Any]) -> tuple[list[dict[str, Any]], int]:
 
 
 def work_of(agent: Mapping[str, Any], held: Mapping[str, dict[str, Any]], width: int = 46) -> str:
-    """What the agent works on, and how far it is."""
+    """The agent's task and its progress."""
     if not agent["tasks"]:
         return ""
     key = agent["tasks"][0]
@@ -148,7 +148,7 @@ def work_of(agent: Mapping[str, Any], held: Mapping[str, dict[str, Any]], width:
 def _agents(look: Glance) -> str:
     shown, others = present(look.status)
     if not look.status["agents"]:
-        return "nobody has worked here yet"
+        return "no agent has worked here yet"
     now = look.status["now"]
     rows = [
         (
@@ -172,17 +172,17 @@ def _tracks(look: Glance, *, is_wide: bool) -> str:
 
 
 def tally(counts: Mapping[str, int]) -> str:
-    """Tasks by state, what goes on first."""
+    """Tasks by state, active ones first."""
     said = [
         style(f"{MARKS[state].sign} {counts[state]} {in_words(state)}", MARKS[state].colour)
         for state in BY_INTEREST
         if counts.get(state)
     ]
-    return "  ".join(said) or "none yet: `tenure add` makes one"
+    return "  ".join(said) or "none yet; `tenure add` creates one"
 
 
 def paid(usage: Mapping[str, Any] | None) -> str:
-    """What it has cost so far, in one line; empty where nobody has told."""
+    """The cost so far, in one line; empty if no usage was reported."""
     if not usage:
         return ""
     said: list[str] = []
@@ -206,19 +206,17 @@ def thousands(count: int) -> str:
 
 
 @options(
-    arg(
-        "--by", choices=("task", "agent", "model", "session"), default="task", help="added up for each of these (task)"
-    ),
-    arg("--limit", type=int, default=20, metavar="N", help="the dearest N (20)"),
+    arg("--by", choices=("task", "agent", "model", "session"), default="task", help="group by (task)"),
+    arg("--limit", type=int, default=20, metavar="N", help="the most expensive N (20)"),
 )
 def usage(run: Run, given: Namespace) -> Answer:
-    """Tokens and money that agents have reported, the dearest first. What came late is in it, and named."""
+    """Tokens and money that agents reported, most expensive first; late reports are included and marked."""
     spent = run.client.spent(given.by, given.limit)
     return Answer(wire(spent), lambda: _spent(spent, given.by))
 
 
 def _cost(row: Mapping[str, Any]) -> str | None:
-    """With a sign where some of it is by the table of prices, and not by the agent's word."""
+    """Marked with ≈ where part of it is computed from the price table."""
     if row["cost_usd"] is None:
         return None
     return f"{'≈ ' if row.get('computed_usd') else ''}${row['cost_usd']}"
@@ -232,4 +230,4 @@ def _spent(spent: Sequence[Mapping[str, Any]], by: str) -> str:
         )
         for row in spent
     ]  # fmt: skip
-    return table(rows, (by, "cost", "fresh", "cached", "output", "late")) or "nobody has reported any usage"
+    return table(rows, (by, "cost", "fresh", "cached", "output", "late")) or "no usage was reported"

@@ -1,4 +1,4 @@
-"""`ready`, `list`, `show`, `why`, `dlq`: looks at tasks. They write nothing."""
+"""`ready`, `list`, `show`, `why`, `dlq`: queries about tasks. They write nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TITLE = 60
 
 
 def listed(tasks: Iterable[dict[str, Any]]) -> str:
-    """Tasks as a table; nothing but the columns that tell them apart."""
+    """Tasks as a table, without columns that are equal in all rows."""
     rows = [
         (
             task["key"], style(task["state"], MARKS[task["state"]].colour), task["tier"], task.get("agent"),
@@ -60,9 +60,9 @@ def filters_of(given: Namespace) -> dict[str, Any]:
     *FILTERS,
     arg("--archived", action="store_true", help="archived ones too"),
     arg("--order", default="created_at", metavar="FIELD",
-        help="created_at, updated_at, priority, key, deadline or completed_at; with - before it the other way round"),
+        help="created_at, updated_at, priority, key, deadline or completed_at; a leading - reverses"),
     arg("--limit", type=int, default=50, metavar="N", help="at most N (50)"),
-    arg("--after", metavar="TASK", help="go on behind this task: the last of the page before"),
+    arg("--after", metavar="TASK", help="continue after this task, the last of the previous page"),
 )  # fmt: skip
 def list_(run: Run, given: Namespace) -> Answer:
     """Tasks, by filter. With --json an array of tasks."""
@@ -78,9 +78,9 @@ def list_(run: Run, given: Namespace) -> Answer:
     return Answer(wire(tasks), lambda: listed(tasks) + more)
 
 
-@options(arg("task", help="id, key, short key (B-003) or an unambiguous beginning"))
+@options(arg("task", help="id, key, short key (B-003) or an unambiguous prefix"))
 def show(run: Run, given: Namespace) -> Answer:
-    """Everything about one task but its log."""
+    """Everything about one task, except its log."""
     task = run.client.show(given.task)
     return Answer(wire(task), lambda: shown(task, editor_of(run.client, task)))
 
@@ -142,7 +142,7 @@ def _progress(task: dict[str, Any]) -> str:
 
 @options(arg("task", help="which one"))
 def why(run: Run, given: Namespace) -> Answer:
-    """Why a task stands where it does: its place in the order, what it waits for, who could take it."""
+    """Explain a task's state: its order, what it waits for, which agents could take it."""
     said = run.client.why(given.task)
     return Answer(wire(said), lambda: explained(said))
 
@@ -157,7 +157,7 @@ def explained(said: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-@options(arg("--resolved", action="store_true", help="those that a person has dealt with"))
+@options(arg("--resolved", action="store_true", help="also reviewed ones"))
 def dlq(run: Run, given: Namespace) -> Answer:
     """Dead letters: tasks that ran out of attempts and wait for a person (`retry`, `edit`, `adopt`, `cancel`)."""
     letters = run.client.dead_letters(resolved=given.resolved)

@@ -1,4 +1,4 @@
-"""`join`, `leave`, `agents`, `msg`, `inbox`, `lead`, `session`: who is there, and what they tell each other."""
+"""`join`, `leave`, `agents`, `msg`, `inbox`, `lead`, `session`: agents, sessions and mail."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ CLI_STALE = 1800.0  # seconds: a CLI agent thinks for minutes between two comman
 
 
 @options(
-    arg("-n", "--name", metavar="NAME", help="your name (else recognised)"),
-    arg("-t", "--type", metavar="TYPE", help="claude, codex, gemini, generic … (else recognised)"),
-    arg("-c", "--cap", action="append", default=[], metavar="NAME", help="what you can do (may be repeated)"),
+    arg("-n", "--name", metavar="NAME", help="your name (else detected)"),
+    arg("-t", "--type", metavar="TYPE", help="claude, codex, gemini, generic … (else detected)"),
+    arg("-c", "--cap", action="append", default=[], metavar="NAME", help="a capability (may be repeated)"),
     arg("--track", action="append", default=[], metavar="CODE", help="tracks you work on (may be repeated)"),
     arg("--model", action="append", default=[], metavar="NAME", help="models you work with (may be repeated)"),
     arg("--region", metavar="NAME", help="where you are"),
     arg("--max-tasks", type=int, metavar="N", help="how many tasks at once"),
 )
 def join(run: Run, given: Namespace) -> Answer:
-    """Say who you are and what you can do. Optional: agents are known from their environment.
+    """Register your name and capabilities. Optional: agents are detected from their environment.
 
-    The script that calls this is remembered: its later commands speak as this agent, in a session of its own.
+    The calling script is recorded: its later commands act as this agent, in a separate session.
     """
     from tenure.agents.identity import join as joined
 
@@ -43,7 +43,7 @@ def join(run: Run, given: Namespace) -> Answer:
 
 @options()
 def leave(run: Run, given: Namespace) -> Answer:
-    """End the session. What it holds is given back at once."""
+    """End the session and release its claims at once."""
     from tenure.agents import recorded
     from tenure.agents.receipts import Receipts
 
@@ -56,7 +56,7 @@ def leave(run: Run, given: Namespace) -> Answer:
 
 @options()
 def agents(run: Run, given: Namespace) -> Answer:
-    """Who is there, and what they hold."""
+    """List agents and what they hold."""
     found = run.client.agents()
     now = run.client.now()
     return Answer(wire(found), lambda: _agents(found, now))
@@ -67,24 +67,24 @@ def _agents(found: list[dict[str, Any]], now: int) -> str:
         (a["name"], a["type"], a["status"], ", ".join(a.get("tasks", ())) or None, ago(a.get("last_seen"), now))
         for a in found
     ]
-    return table(rows, ("agent", "type", "status", "holds", "last seen")) or "nobody yet"
+    return table(rows, ("agent", "type", "status", "holds", "last seen")) or "no agents yet"
 
 
 @options(
-    arg("text", type=contents, help="what you want to say: text, @FILE, or - for stdin"),
+    arg("text", type=contents, help="the message: text, @FILE, or - for stdin"),
     arg("--to", default="@all", metavar="WHOM", help="an agent, @all, @leader, @idle or @track:B (@all)"),
     arg("--type", default="chat", metavar="TYPE", help="chat, request, response or system"),
     arg("--reply-to", metavar="MESSAGE", help="the message this answers"),
 )
 def msg(run: Run, given: Namespace) -> Answer:
-    """Write to agents. They are told of it with their next command."""
+    """Send a message to agents. Their next command reports it."""
     return answered(run.client.send(given.text, given.to, type=given.type, reply_to=given.reply_to))
 
 
 @options(
     arg("--unread", action="store_true", help="only what is unread"),
     arg("--from", dest="sender", metavar="AGENT", help="only from this agent"),
-    arg("--keep", action="store_true", help="leave it unread"),
+    arg("--keep", action="store_true", help="do not mark it as read"),
 )
 def inbox(run: Run, given: Namespace) -> Answer:
     """Your mail. Reading marks it as read, unless you --keep it."""
@@ -105,11 +105,11 @@ def _mail(found: list[dict[str, Any]]) -> str:
 
 @options(
     arg("--lease", type=seconds, default=1800.0, metavar="SECONDS", help="how long (1800)"),
-    arg("--term", type=int, metavar="N", help="the term you hold, to stay leader"),
-    arg("--step-down", action="store_true", help="give it up (with --term)"),
+    arg("--term", type=int, metavar="N", help="your current term, to renew"),
+    arg("--step-down", action="store_true", help="give up leadership (with --term)"),
 )
 def lead(run: Run, given: Namespace) -> Answer:
-    """Become the project's leader (mail to @leader reaches you), or stay it."""
+    """Become the project's leader (mail to @leader reaches you), or renew leadership."""
     if given.step_down:
         from tenure.cli.main import Usage
 
@@ -121,7 +121,7 @@ def lead(run: Run, given: Namespace) -> Answer:
 
 @options(arg("id", nargs="?", help="which one (else yours)"))
 def session(run: Run, given: Namespace) -> Answer:
-    """What a session claimed, did and lost."""
+    """Show what a session claimed, completed and lost."""
     memory = run.client.memory(given.id)
     return Answer(wire(memory), lambda: _memory(memory))
 

@@ -1,4 +1,4 @@
-"""The words by which `schedule add` and `trigger add` say what is made: a title with its options, or a plan file."""
+"""Options of `schedule add` and `trigger add` for the tasks to create: a title with options, or a plan file."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tenure.core.commands import NewTask, Template
 
 # What counts from one instant is nothing for a task that is made again and again.
 TEMPLATE: tuple[Option, ...] = (
-    arg("title", nargs="?", help="of the task that is made; may have gaps, as in 'Triage of {tick.date}'"),
+    arg("title", nargs="?", help="title of the task; may have placeholders, as in 'Triage of {tick.date}'"),
     arg("--plan", metavar="FILE", help="or the tasks of a plan file, as a dag each time; - reads stdin"),
-    arg("--track", metavar="CODE", help="the stream of work, as B or C (else the project's default)"),
+    arg("--track", metavar="CODE", help="the track, as B or C (else the project's default)"),
     arg("--type", metavar="NAME", help="what kind of work: code, research, review …"),
-    arg("--deadline-in", type=seconds, metavar="DURATION", help="to be done so long after it was made, as in 6h"),
+    arg("--deadline-in", type=seconds, metavar="DURATION", help="deadline after its creation, as in 6h"),
     *(option for option in FIELDS if option[0][0] != "--deadline"),
 )
 

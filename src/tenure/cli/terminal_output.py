@@ -1,7 +1,7 @@
-"""The one way by which text reaches a terminal or a pipe: nothing but our own styles is a control character there.
+"""The only module that writes to a terminal or pipe: the only control characters it sends are our own styles.
 
-`words.style` marks styles with a word that no text of others can know; here the marks become escapes, and every control
-character that anybody else wrote is shown instead of sent. A test holds the other modules to it.
+`text_format.style` marks styles with a word that foreign text cannot know; here the marks become escapes, and every
+other control character is shown instead of sent. A test checks that other modules do not print.
 """
 
 from __future__ import annotations

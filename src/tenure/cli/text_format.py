@@ -1,8 +1,8 @@
-"""How things are said to people: tables, times, durations, colour. Cheap to import; the standard library alone.
+"""Text for people: tables, times, durations, colour. Cheap to import; the standard library alone.
 
-Instants are the store's: integer microseconds UTC. Text that agents wrote and that stands on a line of ours goes
-through `plain` or `shorten`: a title must not break the line. Control characters never reach a terminal: `printing`,
-the one way out, shows them instead.
+Instants are the store's: integer microseconds UTC. Foreign text that stands on a line of ours goes through `plain` or
+`shorten`: a title must not break the line. Control characters never reach a terminal: `terminal_output`, the only
+module that writes, shows them instead.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _CODES = {
     "bold": 1, "dim": 2, "underline": 4, "reverse": 7,
     "red": 31, "green": 32, "yellow": 33, "blue": 34, "magenta": 35, "cyan": 36, "grey": 90,
 }  # fmt: skip
-# What begins a style until `printing` turns it into an escape: no text of others can have this word in it.
+# Marks a style until `terminal_output` turns it into an escape; foreign text cannot contain it.
 MARK = f"\x1b{os.urandom(8).hex()}["
 _STYLED = re.compile(f"{re.escape(MARK)}[0-9;]*m")
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]+")

@@ -1,4 +1,4 @@
-"""`trigger add|list|show|test|pause|resume|remove|rotate|watch`: work that comes with an event, or from outside."""
+"""`trigger add|list|show|test|pause|resume|remove|rotate|watch`: tasks created by events and webhooks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tenure.core.records import Watch
 
 NAME = arg("name", help="the trigger")
 WEBHOOK = "webhook"
-WAITS = "nobody hears them now: that is done by `tenure daemon` or `tenure serve`, of which none runs"
+WAITS = "no coordinator runs, so they will not fire: start `tenure daemon` or `tenure serve`"
 _SIGNS = {"^=": "prefix", "~=": "glob", "|=": "in", "!=": "not"}
 
 
@@ -50,20 +50,20 @@ def _value(text: str) -> Any:
 
 
 @options(
-    arg("name", help="what it is called, as in post-mortem"),
+    arg("name", help="its name, as in post-mortem"),
     arg("--on", required=True, metavar="KIND", help="an event such as task.dead_lettered or dag.*, or webhook"),
     *TEMPLATE,
     arg("--where", action="append", default=[], type=condition, metavar="PATH=VALUE",
-        help="only where this holds; also ^= (begins with), ~= (like), |= (one of), != (may be repeated)"),
-    arg("--most", type=int, default=100, metavar="N", help="how often in an hour, at most (100)"),
-    arg("--github", action="store_true", help="of a webhook: signed as GitHub does it, not as Standard Webhooks"),
-    arg("--secret", metavar="TEXT", help="of a webhook: the sender's own secret (else one is made, and shown once)"),
+        help="a condition; also ^= (begins with), ~= (like), |= (one of), != (may be repeated)"),
+    arg("--most", type=int, default=100, metavar="N", help="at most this often in an hour (100)"),
+    arg("--github", action="store_true", help="webhook: signed as GitHub does, not as Standard Webhooks"),
+    arg("--secret", metavar="TEXT", help="webhook: the sender's secret (else one is created and shown once)"),
 )  # fmt: skip
 def add(run: Run, given: Namespace) -> Answer:
-    """Make tasks whenever an event fits, or a signed delivery comes in; or change when and which.
+    """Create or change a trigger: tasks for each matching event or signed delivery.
 
-    Texts may have gaps: `{event.key}`, `{task.title}`, `{dag.title}`, `{body.pull_request.title}`. What is filled in
-    was written by others, and stands between « and » where an agent reads it.
+    Texts may have placeholders: `{event.key}`, `{task.title}`, `{dag.title}`, `{body.pull_request.title}`. Their values
+    were written by others, and stand between « and » where an agent reads them.
     """
     outcome = run.client.do(
         c.SetTrigger(
@@ -116,7 +116,7 @@ def _last(row: Mapping[str, Any]) -> str | None:
 
 @options(NAME)
 def show(run: Run, given: Namespace) -> Answer:
-    """One trigger: what it hears, what it makes, how it got on. Its secret is never shown again."""
+    """Show one trigger: its filter, its tasks, its counts. Its secret is never shown again."""
     row = run.client.trigger(given.name)
 
     def text() -> str:
@@ -126,7 +126,7 @@ def show(run: Run, given: Namespace) -> Answer:
             *(f"  where {plain(path)} {_condition(wanted)}" for path, wanted in row["filter"].items()),
             f"  fired {row['fired']}, failed {row['failed']}, held back {row['held_back']} (at most {row['most']}/h)",
             *([f"  last error: {plain(row['last_error'])}"] if row["last_error"] else []),
-            f"makes {counted(len(row['template']['tasks']), 'task')}:",
+            f"creates {counted(len(row['template']['tasks']), 'task')}:",
             *(f"  {shorten(plain(task['title']), 80)}" for task in row["template"]["tasks"]),
         ]
         return "\n".join(lines)
@@ -149,9 +149,9 @@ def _condition(wanted: Any) -> str:
     arg("--body", type=json_value, metavar="JSON", help="of a webhook: a body to try it with"),
 )
 def test(run: Run, given: Namespace) -> Answer:
-    """Show what it would make of a sample, or of the last event that it would hear. Nothing is stored."""
+    """Show what a sample, or the last matching event, would create. Nothing is stored."""
     if given.event is not None and given.body is not None:
-        raise Usage("trigger test: --event or --body, one of them")
+        raise Usage("trigger test: pass either --event or --body")
     sample = {name: value for name in ("event", "body") if (value := getattr(given, name)) is not None} or None
     outcome = run.client.try_trigger(given.name, sample)
 
@@ -164,26 +164,26 @@ def test(run: Run, given: Namespace) -> Answer:
 
 @options(NAME)
 def pause(run: Run, given: Namespace) -> Answer:
-    """Have it make nothing."""
+    """Pause the trigger: it creates nothing."""
     return _told(run, run.client.pause_trigger(given.name))
 
 
 @options(NAME)
 def resume(run: Run, given: Namespace) -> Answer:
-    """Let it hear what happens from now on."""
+    """Resume the trigger, from now on."""
     return _told(run, run.client.resume_trigger(given.name))
 
 
 @options(NAME)
 def remove(run: Run, given: Namespace) -> Answer:
-    """Take the trigger away; what it made stays."""
+    """Remove the trigger; its tasks stay."""
     return answered(run.client.remove_trigger(given.name))
 
 
 @options(
     NAME,
-    arg("--secret", metavar="TEXT", help="the sender's own (else one is made)"),
-    arg("--grace", type=seconds, default=24 * 3600.0, metavar="DURATION", help="how long the old one stays good (1d)"),
+    arg("--secret", metavar="TEXT", help="the sender's secret (else one is created)"),
+    arg("--grace", type=seconds, default=24 * 3600.0, metavar="DURATION", help="how long the old one stays valid (1d)"),
 )
 def rotate(run: Run, given: Namespace) -> Answer:
     """Give a webhook a new secret. After a leak: --grace 0."""
@@ -193,20 +193,20 @@ def rotate(run: Run, given: Namespace) -> Answer:
 @options(
     arg("--window", type=seconds, metavar="DURATION", help="how far back attempts count (1d)"),
     arg("--threshold", type=float, metavar="RATE", help="of attempts that failed, as in 0.5 for half of them"),
-    arg("--least", type=int, metavar="N", help="attempts, before a rate says anything (10)"),
-    arg("--by", action="append", choices=("tag", "type", "track"), help="what is told apart (all; may be repeated)"),
+    arg("--least", type=int, metavar="N", help="attempts before a rate counts (10)"),
+    arg("--by", action="append", choices=("tag", "type", "track"), help="group by (all; may be repeated)"),
     arg("--track", metavar="CODE", help="where its tasks go (else the project's default)"),
     arg("--off", action="store_true", help="watch no more"),
 )
 def watch(run: Run, given: Namespace) -> Answer:
-    """The self-improvement watch: where much of a tag, type or track fails, have a task made that finds out why.
+    """Create a task that investigates when failures of a tag, type or track cluster.
 
-    Without options: what it goes by, and how much fails of what. Any option but --off turns it on.
+    Without options: show its rule and the failure rates. Any option but --off turns it on.
     """
     names = ("window", "threshold", "least", "by", "track")
     wanted = {name: value for name in names if (value := getattr(given, name)) is not None}
     if wanted and given.off:
-        raise Usage("trigger watch: --off stands alone")
+        raise Usage("trigger watch: --off takes no other option")
     if wanted or given.off:
         return answered(run.client.set_watch(None if given.off else Watch(**_tupled(wanted))))
     seen = run.client.watched()
@@ -219,7 +219,7 @@ def _tupled(wanted: dict[str, Any]) -> dict[str, Any]:
 
 def _watched(run: Run, seen: Mapping[str, Any]) -> str:
     rule = f"{seen['threshold']:.0%} of at least {seen['least']} attempts in {lasting(seen['window'])}"
-    head = f"on: a task is made where {rule} fail" if seen["on"] else f"off; it would go by {rule}"
+    head = f"on: a task is created where {rule} fail" if seen["on"] else f"off; its rule would be {rule}"
     if seen["on"] and is_waiting(run):
         head += "\n" + WAITS.replace("hears them", "looks out")
     rows = [

@@ -1,4 +1,4 @@
-"""Checking results: the verdict that `done` waits for; `approve`, `reject`; and `trust`, which lets commands be run."""
+"""`approve`, `reject`, `trust`; and the verdict that `done` waits for."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tenure.core.outcomes import Outcome
 if TYPE_CHECKING:
     from tenure.agents.validating import Validating
 
-TASK = arg("task", help="which one: id, key, short key or an unambiguous beginning")
+TASK = arg("task", help="id, key, short key or an unambiguous prefix")
 
 
 def verdict_here(run: Run, submitted: Outcome) -> Outcome:
-    """The verdict on what was just handed in, if it can be found here; else what it waits for."""
+    """The verdict on the submission, if its check can run here; else what it waits for."""
     from tenure.agents.examining import Examiner, tools_for, verdict_outcome
     from tenure.core.records import replace
 
@@ -40,9 +40,9 @@ def validating_of(run: Run, say: Callable[[str], object]) -> Validating:
     return Validating(client, lambda: tools_for(run.folder, run.environ), client.projects, say=say)
 
 
-@options(TASK, arg("-m", "--note", type=contents, default="", metavar="TEXT", help="what you think of it"))
+@options(TASK, arg("-m", "--note", type=contents, default="", metavar="TEXT", help="your note"))
 def approve(run: Run, given: Namespace) -> Answer:
-    """The result that waits for a verdict is good: the task is completed.
+    """Accept a result that waits for a verdict: the task is completed.
 
     A person's word stands for any validator's; an agent may review what another one made, where a review is asked for.
     """
@@ -51,28 +51,28 @@ def approve(run: Run, given: Namespace) -> Answer:
 
 @options(TASK, arg("-m", "--reason", type=contents, required=True, metavar="TEXT", help="what to mend"))
 def reject(run: Run, given: Namespace) -> Answer:
-    """The result is not good: the attempt has failed, and the reason is there for whoever tries again."""
+    """Reject a result: the attempt failed, and the next holder gets the reason."""
     return answered(run.client.reject(given.task, given.reason))
 
 
 @options(
-    arg("--show", action="store_true", help="only say what there is, and whether it is allowed"),
-    arg("--revoke", action="store_true", help="allow nothing of it any more"),
-    arg("--list", action="store_true", help="every file of which you have allowed something"),
-    arg("-y", "--yes", action="store_true", help="do not ask; without a terminal nothing is asked"),
+    arg("--show", action="store_true", help="only show what there is, and whether it is allowed"),
+    arg("--revoke", action="store_true", help="withdraw what you allowed"),
+    arg("--list", action="store_true", help="list the files of which you allowed something"),
+    arg("-y", "--yes", action="store_true", help="do not ask; without a terminal nothing is asked either"),
 )
 def trust(run: Run, given: Namespace) -> Answer:
-    """Allow what this repository brought and what is risky, exactly as it is now, for you alone.
+    """Allow the risky settings of this repository, exactly as they are now, for you alone.
 
     That is: commands, an agent to start, a server to talk to, settings of `serve`, in tenure.toml and in a
-    .tenure/config.toml that is not your own; and a store that git tracks. Until then none of it counts, and a change
-    does not count before you have allowed it. It is shown before you are asked; --show only shows it.
+    .tenure/config.toml that is not yours; and a store that git tracks. Until then they are ignored, and a change
+    is ignored until you allow it too. They are shown before you are asked; --show only shows them.
     """
     from tenure.trust.grants import Trusted
     from tenure.user_state import user_state
 
     if given.show + given.revoke + given.list > 1:
-        raise Usage("trust: --show, --revoke and --list are three questions", "give one of them")
+        raise Usage("trust: --show, --revoke and --list exclude each other", "give one of them")
     trusted = Trusted(user_state(run.environ))
     if given.list:
         known = trusted.listed()
@@ -152,4 +152,4 @@ def _check_owner(run: Run) -> None:
     if run.who.role != "owner":
         from tenure.core.errors import NotAllowed
 
-        raise NotAllowed("trust: is for the person whose machine it is", "ask a person to do it")
+        raise NotAllowed("trust: only the person who owns this machine may allow settings", "ask a person to do it")

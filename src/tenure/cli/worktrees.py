@@ -1,4 +1,4 @@
-"""`worktree add|list|remove` and `land`: a checkout for each claim, and its commits on the branch they are for."""
+"""`worktree add|list|remove` and `land`: a checkout for each claim, and merging its commits."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def _receipt(run: Run, given: Namespace) -> str:
     arg("--onto", metavar="BRANCH", help="the branch it will land on (else --base if that is one, else the current)"),
 )
 def add(run: Run, given: Namespace) -> Answer:
-    """Make a worktree for the task you hold, on a branch of its own: `.tenure/worktrees/B-003-gen2`.
+    """Create a worktree for the task you hold, on its own branch: `.tenure/worktrees/B-003-gen2`.
 
-    Your own checkout is not touched. Work and commit there, then `tenure land`. A claim has one worktree: asked again,
-    you are told where it is.
+    Your checkout is not touched. Work and commit there, then `tenure land`. A claim has one worktree: a second
+    call prints its path.
     """
     from tenure.agents import fences, git, worktrees
     from tenure.core.receipts import parse_receipt
@@ -130,7 +130,7 @@ def _table(rows: list[dict[str, Any]]) -> str:
     from tenure.cli.text_format import table
 
     if not rows:
-        return "no worktrees; `tenure worktree add` makes one for the task you hold"
+        return "no worktrees; `tenure worktree add` creates one for the task you hold"
     return table(
         (
             (
@@ -151,15 +151,15 @@ def _table(rows: list[dict[str, Any]]) -> str:
     arg("--ended", action="store_true", help="every worktree whose claim is over"),
 )
 def remove(run: Run, given: Namespace) -> Answer:
-    """Take worktrees away that hold nothing which is not elsewhere too.
+    """Remove worktrees whose content is also elsewhere.
 
-    One with uncommitted changes, with commits that are on no other branch, or of a live claim stays, and you are told
-    what is in the way. The branch goes with its worktree.
+    A worktree with uncommitted changes, with commits on no other branch, or of a live claim stays, with a message
+    that names the reason. The branch is removed with its worktree.
     """
     from tenure.agents import git, worktrees
 
     if (given.task is None) == (not given.ended):
-        raise Usage("worktree remove: name a task, or say --ended", "`tenure worktree list` shows what there is")
+        raise Usage("worktree remove: name a task, or pass --ended", "`tenure worktree list` shows what there is")
     found = list(worktrees.ours(git.find(run.folder).top))
     states = _claims(run, [each.record for each in found if each.record])
     if given.task is not None:
@@ -208,7 +208,7 @@ def _removed(removed: list[dict[str, Any]], kept: list[dict[str, Any]]) -> str:
     arg("-m", "--message", type=contents, metavar="TEXT", help="of the merge commit (else the task's title)"),
 )
 def land(run: Run, given: Namespace) -> Answer:
-    """Merge your commits into the branch they are for, and hand the result in. Only the task's holder can.
+    """Merge your commits into their branch, and submit the result. Only the task's holder can.
 
     The merge is made without a checkout; with conflicts nothing is moved, and the files are named. If the branch is
     checked out somewhere, that tree is brought forward too, and changes in it are kept; where they overlap, nothing is
@@ -246,5 +246,5 @@ def _landed(landed: Landing) -> str:
     if outcome.hint:
         lines.append(f"  {outcome.hint}")
     if outcome.ok:
-        lines.append("  `tenure worktree remove --ended` takes worktrees away that are landed")
+        lines.append("  `tenure worktree remove --ended` removes landed worktrees")
     return "\n".join(lines)

@@ -1,7 +1,7 @@
-"""One scripted agent of the demo, in a process of its own.
+"""One scripted agent of the demo, in its own process.
 
 It begins, and with --patient goes on after its first task, when a line comes on its stdin; it ends when stdin does, so
-that no agent outlives whoever started it.
+that no agent outlives its parent.
 """
 
 from __future__ import annotations

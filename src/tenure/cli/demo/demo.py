@@ -45,7 +45,7 @@ FIRST, VICTIM, THIRD = "ann", "bo", "cy"
 TOLD = frozenset({"task.claimed", "task.completed", "task.lease_expired", "dag.completed"})
 PATIENCE = 60.0
 REFUSED = 6  # what the command line ends with for one who is not the holder any more
-BROKEN = 70  # a promise did not hold: a bug of ours
+BROKEN = 70  # an invariant was broken
 
 
 @options(arg("--fast", action="store_true", help="no dwelling: the shortest work and lease"))
@@ -114,7 +114,7 @@ class Demo:
         try:
             self.client.init()
             self.client.plan(PLAN, title="Accounts")
-            self.stage.say("7 tasks in a dag; ann, bo and cy, each a process of its own; one SQLite file.\n")
+            self.stage.say("7 tasks in a dag; ann, bo and cy, each its own process; one SQLite file.\n")
             self._start(FIRST, "--patient")
             self._start(VICTIM, "--stall")
             self._start(THIRD)
@@ -180,7 +180,7 @@ class Demo:
         task = self.receipt.partition("@")[0]
         words = ["--project", "demo", "--agent", VICTIM, "--session", VICTIM, "done", task, "--receipt", self.receipt]
         command = f"$ tenure done {task} --receipt {self.receipt[:12]}… -s 'late, but done'"
-        self._aside(f"{VICTIM} comes back from the dead and hands in what it had:", "magenta", "bold")
+        self._aside(f"{VICTIM} comes back and submits its old result:", "magenta", "bold")
         self.stage.say(f"           {style(command, 'dim')}")
         environ = {name: value for name, value in os.environ.items() if not name.startswith("TENURE_")}
         zombie = subprocess.run(
@@ -192,7 +192,7 @@ class Demo:
         for line in (self.answer or zombie.stderr).split("\n"):
             for part in wrap(line.strip(), 68):
                 self.stage.say(f"           {style(part, 'red')}")
-        self.stage.say(style(f"           exit code {zombie.returncode}: not the holder any more", "dim"))
+        self.stage.say(style(f"           exit code {zombie.returncode}: no longer the holder", "dim"))
 
     # --- showing ---
 
@@ -213,7 +213,7 @@ class Demo:
                 self._draw()
                 self._check_agents()
                 self.client.wait_for_news(self.seen, 0.1)
-        raise Bug("the demo's agents did not get on", "try again where less else is running, or report it")
+        raise Bug("the demo's agents made no progress", "try again where less else is running, or report it")
 
     def _tell(self, event: Mapping[str, Any]) -> None:
         if event["kind"] in TOLD:
@@ -241,11 +241,11 @@ class Demo:
         status = self.client.status()
         wrong = self.client.verify()
         say = self.stage.say
-        say(f"\nThe lineage of {style(self.lost, 'bold')} proves the hand-over:\n")
+        say(f"\nThe lineage of {style(self.lost, 'bold')} proves the takeover:\n")
         say(lineage.fitted(history, status["now"]))
         completed = status["tasks"].get("completed", 0)
         say(f"\n{completed} of {len(PLAN)} tasks completed once each, in {took:.1f} s, one agent killed on the way.")
-        say("Every promise checked: " + (style("all hold.", "green", "bold") if not wrong else "; ".join(wrong)))
+        say("Every invariant checked: " + (style("all hold.", "green", "bold") if not wrong else "; ".join(wrong)))
         say(style('\nNow yours: `tenure init`, `tenure add "a first task"`, `tenure watch`.', "dim"))
         is_good = not wrong and status["tasks"] == {"completed": len(PLAN)} and self.refused
         return {

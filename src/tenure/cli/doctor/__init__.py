@@ -1,4 +1,4 @@
-"""`doctor`: one function a check, in the module of its theme; `verb.py` has the list.
+"""`doctor`: one function a check, in the module of its theme; `doctor.py` has the list.
 
-To add one: a function that yields findings, each with a fix, and its line in `verb.py`.
+To add one: a function that yields findings, each with a fix, and its line in `doctor.py`.
 """

@@ -1,4 +1,4 @@
-"""What lies beside the store: finished work not handed in yet, receipts of sessions that are over, agents' set-up."""
+"""Beside the store: finished work that was not submitted, receipts of ended sessions, setup of agents."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ def outbox(patient: Patient) -> Iterator[Finding]:
     waiting, aside = [finished.key for _, finished in found], box.aside()
     if waiting:
         yield warning(
-            "outbox", f"finished work was not handed in yet: {first_of(sorted(set(waiting)))}",
-            f"`tenure run` hands it in when it starts; until then it is kept in {os.path.dirname(found[0][0])}",
+            "outbox", f"finished work was not submitted yet: {first_of(sorted(set(waiting)))}",
+            f"`tenure run` submits it when it starts; until then it is kept in {os.path.dirname(found[0][0])}",
         )  # fmt: skip
     if aside:
         yield warning(
             "outbox", f"{counted(len(aside), 'finished piece')} of work could not be taken by the store",
-            f"look at {aside[0]}: it has the result and the receipt to hand it in with",
+            f"look at {aside[0]}: it has the result and the receipt to submit it with",
         )  # fmt: skip
     if not waiting and not aside:
-        yield ok("outbox", "nothing waits to be handed in")
+        yield ok("outbox", "nothing waits to be submitted")
 
 
 def receipts(patient: Patient) -> Iterator[Finding]:
@@ -80,15 +80,15 @@ def integrations(patient: Patient) -> Iterator[Finding]:
         found = found_agents(patient.home.root, patient.run.environ)
         if found:
             yield note(
-                "integrations", f"used here and not set up: {first_of(list(found))}",
-                f"`tenure setup {' '.join(found)}` tells them how to use tenure",
+                "integrations", f"used here but not set up: {first_of(list(found))}",
+                f"`tenure setup {' '.join(found)}` shows them how to use tenure",
             )  # fmt: skip
         return
     lacking = [piece for piece in pieces if piece["state"] != "active"]
     for piece in lacking:
         where = os.path.relpath(piece["path"], patient.home.root)
         why = f" ({piece['why']})" if piece["why"] else ""
-        fix = f"`tenure setup {piece['agent']}` puts it in"
+        fix = f"`tenure setup {piece['agent']}` installs it"
         if piece["state"] in ("edited", "unreadable"):
             fix = f"`tenure setup {piece['agent']} --print` shows what belongs there"
         yield warning("integrations", f"{piece['agent']}: {piece['what']} in {where}: {piece['state']}{why}", fix)

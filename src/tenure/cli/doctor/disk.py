@@ -105,7 +105,7 @@ def git(patient: Patient) -> Iterator[Finding]:
         names = [name for name in tracked.split("\0") if name]
         yield error(
             "git", f"git tracks {first_of(names)}: a checkout would put an old store in the place of this one",
-            "have a person take it out of git's index, keeping the files",
+            "a person must remove it from git's index and keep the files",
         )  # fmt: skip
     elif ignored.code == 1:
         yield error("git", f"git does not ignore {folder}", f"echo '*' >> {os.path.join(folder, '.gitignore')}")
@@ -128,7 +128,7 @@ def trust(patient: Patient) -> Iterator[Finding]:
             found.append(error("repository", trouble.message, trouble.hint or "`tenure trust --show` says what it is"))
     yield from found
     if not found:
-        yield ok("repository", "nothing here counts that you neither made nor allowed")
+        yield ok("repository", "every setting here is yours or was allowed by you")
 
 
 def file_system(patient: Patient) -> Iterator[Finding]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tenure.client import Client
     from tenure.config import Home
 
-FOUND = 7  # exit code where something is wrong that a person must mend
+FOUND = 7  # exit code where a person must fix something
 
 
 class Patient(NamedTuple):
@@ -64,8 +64,8 @@ def examined(run: Run, *, is_thorough: bool) -> tuple[list[Finding], int]:
             findings += check(patient)
         except (TenureError, OSError) as trouble:
             told = getattr(trouble, "message", None) or str(trouble)
-            hint = getattr(trouble, "hint", None) or "mend what it says, then ask again"
-            findings.append(warning(name, f"could not be looked at: {told}", hint))
+            hint = getattr(trouble, "hint", None) or "fix the reported problem, then run it again"
+            findings.append(warning(name, f"could not be checked: {told}", hint))
     if not code and any(finding.level == "error" for finding in findings):
         code = FOUND
     return findings, code

@@ -19,7 +19,7 @@ def work(client: Client) -> Iterator[Finding]:
     status = client.status()
     yield from _agents(status["agents"], status["now"])
     for scope, why in status["stopped"].items():
-        yield note("stopped", f"the line is stopped for {scope.rstrip(':')}{why and ': ' + why}", "`tenure go -h`")
+        yield note("stopped", f"claiming is stopped for {scope.rstrip(':')}{why and ': ' + why}", "`tenure go -h`")
     yield from _sources(status)
     yield from [*_dead_letters(client), *_questions(client)] or [ok("stuck", "no task waits for a person")]
 
@@ -27,8 +27,8 @@ def work(client: Client) -> Iterator[Finding]:
 def _sources(status: dict[str, Any]) -> Iterator[Finding]:
     if any(status["sources"].values()) and status["coordinator"] is None:
         yield warning(
-            "sources", "nobody is there to fire schedules and triggers, so nothing is made by itself",
-            "look whether the server's coordinator runs: `GET /health/coordinator`",
+            "sources", "no coordinator runs, so schedules and triggers do not fire",
+            "check that the server's coordinator runs: `GET /health/coordinator`",
         )  # fmt: skip
 
 
@@ -39,7 +39,7 @@ def _agents(agents: list[dict[str, Any]], now: int) -> Iterator[Finding]:
             yield warning(
                 "agents", f"{agent['name']} holds {first_of(list(agent['tasks']))} and was last heard of "
                 f"{lasting((now - agent['last_seen']) / 1e6)} ago",
-                "look whether it still runs; if not, others can claim when its lease ends",
+                "check that it still runs; if not, others can claim when its lease ends",
             )  # fmt: skip
     yield ok("agents", f"{len(agents) - len(silent)} heard of lately, {len(silent)} not")
 
@@ -49,7 +49,7 @@ def _dead_letters(client: Client) -> Iterator[Finding]:
     for letter in letters[:MOST]:
         yield warning(
             "stuck", f"{letter['key']} is a dead letter",
-            f"`tenure history {letter['key']}` tells how it failed, `tenure retry {letter['key']}` tries again",
+            f"`tenure history {letter['key']}` shows how it failed, `tenure retry {letter['key']}` tries again",
         )  # fmt: skip
     if len(letters) > MOST:
         yield warning("stuck", f"{len(letters) - MOST} more dead letters", "`tenure dlq` lists them all")

@@ -31,10 +31,10 @@ def store(patient: Patient) -> Iterator[Finding]:
         facts.insert(0, f"SQLite {apsw.sqlite_lib_version()}")
     yield ok("store", f"{patient.home.shown}: {', '.join(fact for fact in facts if fact)}")
     if patient.run.project not in projects:
-        there = f"there are {first_of(projects)}" if projects else "there is none yet"
+        there = f"there are {first_of(projects)}" if projects else "it has none yet"
         yield error(
             "project", f"project {patient.run.project} is not in this store; {there}",
-            "name another with --project, or make it with `tenure init`",
+            "name another with --project, or create it with `tenure init`",
         )  # fmt: skip
     if is_file_store(patient.home.url):
         log = path_of(patient.home.url) + "-wal"

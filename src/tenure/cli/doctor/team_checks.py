@@ -69,7 +69,7 @@ def _leases(late: Sequence[Task], now: int) -> Iterator[Finding]:
 
 def _unsettled(report: Report) -> Iterator[Finding]:
     for id, why in list(report.failed.items())[:MOST]:
-        yield error("leases", f"{id} cannot be brought up to date: {why}", "a bug of ours: please report it")
+        yield error("leases", f"{id} cannot be brought up to date: {why}", "an internal error: please report it")
 
 
 def _agents(rows: UnitOfWork, project: str) -> Iterator[Finding]:
@@ -82,7 +82,7 @@ def _agents(rows: UnitOfWork, project: str) -> Iterator[Finding]:
             yield warning(
                 "agents", f"{agent.id} holds {first_of([t.key for t in held])} and was last heard of "
                 f"{lasting((rows.now - agent.last_seen) / 1e6)} ago",
-                f"look whether it still runs; if not, others can claim when its lease ends in "
+                f"check that it still runs; if not, others can claim when its lease ends in "
                 f"{lasting((until - rows.now) / 1e6)}",
             )  # fmt: skip
     for agent in known:
@@ -101,8 +101,8 @@ def _stops(rows: UnitOfWork, project: str) -> Iterator[Finding]:
         kind, _, name = scope.partition(":")
         words = f" --{'by' if kind == 'agent' else kind} {name}" if name else ""
         yield note(
-            "stopped", f"the line is stopped for {scope.rstrip(':')}{why and ': ' + why}",
-            f"`tenure go{words}` starts it again",
+            "stopped", f"claiming is stopped for {scope.rstrip(':')}{why and ': ' + why}",
+            f"`tenure go{words}` allows it again",
         )  # fmt: skip
 
 
@@ -136,7 +136,7 @@ def _stuck(rows: UnitOfWork, project: str) -> Iterator[Finding]:
         *_untakeable(rows, project), *_dead_letters(rows, project), *_behind_cancelled(rows, project),
         *_paused(rows, project), *_left_over(rows, project),
     ]  # fmt: skip
-    yield from found or [ok("stuck", "no task waits for what will not come by itself")]
+    yield from found or [ok("stuck", "no task waits for something that cannot happen")]
 
 
 def _untakeable(rows: UnitOfWork, project: str) -> Iterator[Finding]:
@@ -158,7 +158,7 @@ def _untakeable(rows: UnitOfWork, project: str) -> Iterator[Finding]:
         sentences = first_of([f"{p.agent} {o.sentence}" for p, o in zip(here, obstacles, strict=True) if o is not None])
         wanted = f" that can {', '.join(lane.requires)}" if lane.requires else f" on track {lane.track}"
         yield warning(
-            "stuck", f"nobody here can take {task.key if task else head.id}"
+            "stuck", f"no agent here can take {task.key if task else head.id}"
             f"{f' and {count - 1} like it' if count > 1 else ''}: {sentences}",
             f"let an agent join{wanted} (`tenure join -h`), or `tenure edit` what the task asks for",
         )  # fmt: skip
@@ -174,7 +174,7 @@ def _dead_letters(rows: UnitOfWork, project: str) -> Iterator[Finding]:
         why = shorten(task.last_error.message, 80) if task.last_error else "out of attempts"
         yield warning(
             "stuck", f"{task.key} is a dead letter: {why}{held_back}",
-            f"`tenure history {task.ref}` tells how it failed, `tenure retry {task.ref}` gives it another run",
+            f"`tenure history {task.ref}` shows how it failed, `tenure retry {task.ref}` retries it",
         )  # fmt: skip
     more = rows.count(Task, where, "state").get(lifecycle.DEAD_LETTERED, 0) - MOST if len(letters) > MOST else 0
     if more > 0:
@@ -182,7 +182,7 @@ def _dead_letters(rows: UnitOfWork, project: str) -> Iterator[Finding]:
 
 
 def _behind_cancelled(rows: UnitOfWork, project: str) -> Iterator[Finding]:
-    """Tasks that wait for one that will not be done."""
+    """Tasks that wait for a cancelled one."""
     where = {"project": project, "state": lifecycle.CANCELLED, "dependents": Range(low=1)}
     told = 0
     for task in rows.find(Task, where, limit=MOST_READ):
@@ -191,7 +191,7 @@ def _behind_cancelled(rows: UnitOfWork, project: str) -> Iterator[Finding]:
             told += 1
             yield warning(
                 "stuck", f"{first_of(behind)} wait{'s' if len(behind) == 1 else ''} for {task.key}, which is cancelled",
-                f"`tenure unlink {behind[0]} {task.ref}` lets it go on without, or take the cancellation back",
+                f"`tenure unlink {behind[0]} {task.ref}` removes the dependency; or undo the cancellation",
             )  # fmt: skip
 
 
@@ -218,7 +218,7 @@ def _paused(rows: UnitOfWork, project: str) -> Iterator[Finding]:
     others = [task for task in paused if task not in asking]
     if others:
         names = [f"{task.key} ({shorten(task.reason or '', 40)})" for task in others]
-        yield note("stuck", f"paused: {first_of(names)}", f"`tenure resume {others[0].ref}` lets it go on")
+        yield note("stuck", f"paused: {first_of(names)}", f"`tenure resume {others[0].ref}` resumes it")
 
 
 def _readers(rows: UnitOfWork, project: str) -> Iterator[Finding]:
@@ -230,7 +230,7 @@ def _readers(rows: UnitOfWork, project: str) -> Iterator[Finding]:
         yield warning(
             "archive", f"the reader {name} has not passed the log's events of the last {lasting(silent)}: no task that "
             "ended since goes into the archive",
-            "`tenure serve` or `tenure daemon` lets it go on; `tenure db archive` does so once",
+            "`tenure serve` or `tenure daemon` moves it on; `tenure db archive` does so once",
         )  # fmt: skip
 
 
@@ -253,7 +253,7 @@ def _orphans(patient: Patient) -> Iterator[Finding]:
         yield warning(
             "orphans", f"{first_of(process['tasks'])} {'is' if len(process['tasks']) == 1 else 'are'} held by process "
             f"{process['pid']}, which has ended",
-            "nothing is lost: whoever claims next on this host takes it over",
+            "nothing is lost: the next claim on this host takes it over",
         )  # fmt: skip
     if not ended:
         yield ok("orphans", "no claim of a process that has ended")

@@ -1,4 +1,4 @@
 """`watch`: the full-screen live view.
 
-`verb.py` runs it, `state.py` is what keys change, `data.py` what is read, `view.py` draws: the only user of rich.
+`watch.py` runs it, `state.py` is what keys change, `data.py` what is read, `view.py` draws: the only user of rich.
 """

@@ -31,14 +31,14 @@ KEYS = (
     ("f F", "next, previous filter by state"),
     ("/", "search in keys, titles, agents; esc: clear"),
     ("p", "pause the view; the work goes on"),
-    ("r", "look again now"),
+    ("r", "refresh now"),
     ("?", "this help"),
 )
 PAGE = 10
 
 
 class View:
-    """Selected task, filter, search, detail; `is_stale` says that what is shown must be read anew."""
+    """Selected task, filter, search, detail; `is_stale` says that the data must be read again."""
 
     def __init__(self) -> None:
         self.selected: str | None = None

@@ -184,7 +184,7 @@ def _agents(shown: Shown, room: int) -> RenderableType:
     if left:
         grid.add_row(Text(f"+ {left}", "dim"), "", Text("not here" if left == others else "more", "dim"), "")
     if not look.status["agents"]:
-        grid.add_row("", "", Text("nobody yet", "dim"), "")
+        grid.add_row("", "", Text("no agents yet", "dim"), "")
     busy = sum(bool(agent["tasks"]) for agent in here)
     return _panel(grid, f"Agents {busy}/{len(here)} at work" if here else "Agents")
 
@@ -218,7 +218,7 @@ def _tasks(shown: Shown, width: int, room: int) -> RenderableType:
         row = _task_row(task, now)
         grid.add_row(*(row[n] for n in columns), style="reverse" if task["key"] == view.selected else "")
     if not tasks:
-        nothing = "nothing matches; enter looks it up by name" if view.search else "no tasks here"
+        nothing = "nothing matches; enter finds it by name" if view.search else "no tasks here"
         grid.add_row("", "", Text(nothing, "dim"))
     title = Text(f"Tasks: {FILTERS[view.filter].name}")
     if view.search:

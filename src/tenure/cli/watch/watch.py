@@ -40,7 +40,7 @@ def refresh(text: str) -> float:
 
 @options(
     arg("-r", "--refresh", type=refresh, default=1.0, metavar="SECONDS",
-        help="look again after so long, should nothing happen before (1)"),
+        help="refresh after this time without events (1)"),
 )  # fmt: skip
 def watch(run: Run, given: Namespace) -> Answer | int:
     """A full-screen live view: agents, tracks, tasks, events. `?` shows its keys, `q` leaves.
