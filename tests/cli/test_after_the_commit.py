@@ -198,7 +198,7 @@ def test_a_terminal_without_the_characters_is_told_all_the_same(tenure: Tenure, 
 @pytest.mark.parametrize(
     ("raised", "code"),
     [
-        ("StoreAway('the store is away')", "STORE_UNAVAILABLE"),
+        ("StoreUnavailable('the store is away')", "STORE_UNAVAILABLE"),
         ("OSError(28, 'No space left on device')", "UNFINISHED"),
         ("ZeroDivisionError('ours')", "BUG"),
     ],
@@ -209,7 +209,7 @@ def test_an_error_after_the_effect_is_not_definite(
     add("One")
     assert tenure.process("claim").code == 0
     away = WITH.format(
-        change=f"from tenure.core.errors import StoreAway\ndef gone(*_, **__): raise {raised}\n"
+        change=f"from tenure.core.errors import StoreUnavailable\ndef gone(*_, **__): raise {raised}\n"
         "receipts.Receipts.settle = gone"
     )
     done = started(tenure, away, "done", "--json")

@@ -104,7 +104,7 @@ def test_a_check_that_fails_is_a_finding_and_the_rest_is_made(
 
     monkeypatch.setattr(os, "statvfs", broken)
     findings = examine()
-    assert told(findings, "disk") == [("warning", "could not be looked at: not for you")]
+    assert told(findings, "disk") == [("warning", "could not be checked: not for you")]
     assert told(findings, "outbox")[0][0] == "ok"
 
 
@@ -238,7 +238,7 @@ def test_a_task_that_nobody_here_can_take_is_found(shop: Shop, examine: Callable
         shop.mia.add(f"Draw {n}", constraints={"required_capabilities": ["pencil"]})
     assert told(examine(), "stuck")[0][0] == "ok"  # nobody is here at all yet
     shop.client("ann").register(capabilities=("python",))
-    finding = the(examine(), "nobody here can take A-001-draw-0 and 2 like it")
+    finding = the(examine(), "no agent here can take A-001-draw-0 and 2 like it")
     assert "ann lacks pencil" in finding["message"]
     shop.client("bo").register(capabilities=("pencil",))
     assert told(examine(), "stuck")[0][0] == "ok"
@@ -282,7 +282,7 @@ def test_many_of_a_kind_are_counted(shop: Shop, examine: Callable[..., Findings]
 def test_finished_work_that_was_not_handed_in_is_found(tenure: Tenure, examine: Callable[..., Findings]) -> None:
     box = Outbox(str(tenure.folder / ".tenure"), str(tenure.folder / ".tenure" / "tenure.db"), tenure.environ)
     path = box.put(Finished(what="submit", project="default", key="A-001-x", receipt="A-001@1:X"))
-    assert the(examine(), "was not handed in yet: A-001-x")["level"] == "warning"
+    assert the(examine(), "was not submitted yet: A-001-x")["level"] == "warning"
     box.refused(path)
     assert the(examine(), "could not be taken by the store")["fix"].startswith("look at ")
 
@@ -298,7 +298,7 @@ def test_receipts_of_sessions_that_are_over_are_noted(tenure: Tenure, examine: C
 
 def test_agents_that_are_used_here_and_not_set_up_are_noted(tenure: Tenure, examine: Callable[..., Findings]) -> None:
     (tenure.folder / ".gemini").mkdir()
-    finding = the(examine(), "used here and not set up")
+    finding = the(examine(), "used here but not set up")
     assert "gemini" in finding["message"]
     assert "`tenure setup" in finding["fix"]
 
@@ -352,7 +352,7 @@ def test_a_terminal_gets_lines_that_fit_it(bare: Tenure) -> None:
     for columns in (80, 79, 78):
         with Terminal(words, environ=bare.environ, columns=columns, lines=60) as terminal:
             assert terminal.ended() == 0
-        for word in ("G-002-tell-everybody", "C-002-send-a-mail", "history", "another"):
+        for word in ("G-002-tell-everybody", "C-002-send-a-mail", "history", "retries"):
             assert word in terminal.text  # none is cut in two at the edge
         continued = [line for line in terminal.text.split("\n") if line.startswith(" " * 20)]
         assert len(continued) > 6

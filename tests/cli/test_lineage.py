@@ -63,7 +63,7 @@ def test_failures_and_new_runs_are_told(bare: Tenure, shop: Shop) -> None:
 
 
 def test_a_task_that_nobody_claimed_says_so(bare: Tenure, shop: Shop) -> None:
-    assert "nobody has claimed it yet" in bare("history", "E-001", "--project", "shop").out
+    assert "not claimed yet" in bare("history", "E-001", "--project", "shop").out
     assert bare("history", "E-001", "--project", "shop", "--json").json == []
     assert bare("history", "Q-404", "--project", "shop").code == 4
 

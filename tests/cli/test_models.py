@@ -46,8 +46,8 @@ def test_models_are_listed_with_prices_and_what_cools_down(tenure: Tenure) -> No
 
 
 def test_savings_and_estimates_say_when_there_is_nothing(tenure: Tenure) -> None:
-    assert tenure("model", "savings").out.strip() == "nobody has reported any usage"
-    assert tenure("model", "estimates").out.strip() == "no finished task has told what it spent"
+    assert tenure("model", "savings").out.strip() == "no usage was reported"
+    assert tenure("model", "estimates").out.strip() == "no finished task has reported its usage"
     assert tenure("model", "savings", "--json").json["saved"] is None
 
 

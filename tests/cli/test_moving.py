@@ -46,7 +46,7 @@ def test_a_project_moves_to_postgres_and_back(done: Tenure, postgres: PostgresSe
     assert copied.code == 0, copied.err
     assert "default: 2 tasks" in copied.out
     assert "export TENURE_URL=" in copied.out
-    assert "every promise holds" in copied.out
+    assert "both stores were verified" in copied.out
     there = {"TENURE_URL": server, "TENURE_PROJECT": "default"}
     assert [t["ref"] for t in done.process("list", "--json", **there).json] == ["A-001", "A-002"]
     assert done.process("claim", "--session", "x", "--json", **there).json["outcome"] == "GRANTED"

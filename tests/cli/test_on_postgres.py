@@ -18,7 +18,7 @@ def team(bare: Tenure, postgres: PostgresServer) -> Tenure:
 def test_a_store_is_made_used_and_its_zombie_refused(team: Tenure) -> None:
     assert team.process("list").code == 10
     assert team.process("init").code == 0
-    assert "There already" in team.process("init").out
+    assert "Already here" in team.process("init").out
     assert team.process("add", "Design the schema", "--track", "B").code == 0
     assert team.process("claim", "--session", "ann", "--lease", 1).code == 0
     assert team.process("claim", "--session", "bo", "--wait", 30, "--json").json["generation"] == 2

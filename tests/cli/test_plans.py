@@ -182,7 +182,7 @@ def test_an_import_takes_over_what_is_open_and_nothing_twice(tenure: Tenure, too
     said = tenure("import", tool, folder)
     assert said.code == 0
     assert f"{count} made, 0 changed" in said.out
-    assert "done there, not made" in said.out
+    assert "done there, not imported" in said.out
     again = tenure("import", tool, folder, "--json")
     assert (again.json["outcome"]["outcome"], again.json["plan"]) == ("UNCHANGED", f"import-{tool}")
     assert {note["what"] for note in again.json["notes"]} >= {"done", "dropped", "begun", "draft", "met", "loosened"}
@@ -211,7 +211,7 @@ def test_bad_lines_stop_an_import_unless_they_are_skipped(tenure: Tenure) -> Non
     assert "issues.jsonl:2:8: warning: not JSON: Expecting value" in skipped.out
     assert [t["title"] for t in tenure("list", "--json").json] == ["One"]
     only_done = write(tenure, "done.jsonl", '{"id": "x-1", "title": "One", "status": "closed"}\n')
-    assert "nothing that is open" in tenure("import", "beads", only_done).out
+    assert "nothing open to import" in tenure("import", "beads", only_done).out
 
 
 def test_an_agent_may_check_and_draw_but_not_apply(tenure: Tenure, monkeypatch: pytest.MonkeyPatch) -> None:

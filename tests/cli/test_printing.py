@@ -152,8 +152,8 @@ def test_a_quotation_cannot_end_itself() -> None:
 
 # What writes by itself, and why it may.
 WRITERS = {
-    "printing.py",  # the one way
-    "helping.py",  # our own words
+    "terminal_output.py",  # the only one
+    "help.py",  # our own words
     "artifacts.py",  # an artifact's bytes, into a pipe
     "demo/agent.py",  # the demo's own agents, into a pipe
     "demo/stage.py",  # moves its own cursor; every text goes through `printed`

@@ -69,7 +69,7 @@ def test_init_again_changes_nothing(repository: Tenure) -> None:
     assert again.json["made_project"] is False
     after = {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix != ".db-shm"}
     assert after == before
-    assert "There already" in repository("init").out
+    assert "Already here" in repository("init").out
 
 
 def test_init_in_a_folder_of_a_repository_serves_the_whole_of_it(repository: Tenure) -> None:

@@ -63,8 +63,8 @@ def test_status_of_all_projects_shows_each(bare: Tenure, shop: Shop) -> None:
 def test_an_empty_project_says_what_to_do(tenure: Tenure) -> None:
     said = tenure("status")
     assert said.code == 0
-    assert "nobody has worked here yet" in said.out
-    assert "`tenure add` makes one" in said.out
+    assert "no agent has worked here yet" in said.out
+    assert "`tenure add` creates one" in said.out
 
 
 def test_on_a_terminal_status_has_bars_and_colour(bare: Tenure, shop: Shop) -> None:

@@ -244,7 +244,7 @@ def test_a_bulk_verb_needs_to_know_which(tenure: Tenure, add: Add) -> None:
     add("One")
     assert tenure("cancel").code == 2
     assert tenure("cancel", "A-001", "--state", "ready").code == 2
-    assert tenure("cancel", "-t", "nothing-has-it").out == "no task is meant by that\n"
+    assert tenure("cancel", "-t", "nothing-has-it").out == "no task matches\n"
     assert state(tenure, "A-001") == "ready"
 
 
@@ -370,12 +370,12 @@ def test_reservations_alone_and_with_a_task(tenure: Tenure, add: Add) -> None:
     assert tenure("reserve", "port:8080", "--agent", "bo", "--session", "b").code == 7
     assert "port:8080" in tenure("locks").out
     assert tenure("unreserve", alone.json["receipt"]).code == 0
-    assert tenure("locks").out == "nothing is reserved\n"
+    assert tenure("locks").out == "no reservations\n"
     add("One")
     tenure("claim")
     assert tenure("reserve", "src/**", "--with", "A-001").code == 0
     assert tenure("done").code == 0
-    assert tenure("locks").out == "nothing is reserved\n"
+    assert tenure("locks").out == "no reservations\n"
 
 
 def test_leading(tenure: Tenure) -> None:
@@ -417,7 +417,7 @@ def test_a_daemon_makes_the_events_of_time_prompt(tenure: Tenure, add: Add) -> N
 
 def test_what_was_spent_is_added_up(tenure: Tenure, add: Add, claim: Callable[..., str]) -> None:
     add("One"), add("Two")
-    assert tenure("usage").out == "nobody has reported any usage\n"
+    assert tenure("usage").out == "no usage was reported\n"
     with Client(str(tenure.folder / ".tenure" / "tenure.db"), "default") as client:
         client.usage(claim("ann"), "opus", fresh=1000, output=200, cost_usd="1.25")
         client.usage(claim("bo"), "haiku", fresh=10, cost_usd="0.01")

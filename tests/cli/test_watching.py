@@ -283,16 +283,16 @@ def test_ctrl_z_lends_the_terminal_to_the_shell(bare: Tenure, shop: Shop) -> Non
 
 AWAY = """
 import os, sys
-from tenure.cli import frame
-from tenure.cli.watch import verb as watching
-from tenure.core.errors import StoreAway
+from tenure.cli import main
+from tenure.cli.watch import watch as watching
+from tenure.core.errors import StoreUnavailable
 reads = watching.read
 def read(*given):
     if os.path.exists(sys.argv[1]):
-        raise StoreAway("the store has gone for a walk")
+        raise StoreUnavailable("the store has gone for a walk")
     return reads(*given)
 watching.read = read
-sys.exit(frame.main(sys.argv[2:]))
+sys.exit(main.main(sys.argv[2:]))
 """
 
 

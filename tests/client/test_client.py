@@ -166,7 +166,7 @@ def test_why_explains_each_reason_to_wait(team: Team) -> None:
         return " / ".join(ann.why(task)["reasons"])
 
     assert "no known agent can take it" in why("A-001")
-    why_not = ["lacks rust", "the line is stopped for track:A: broken build"]
+    why_not = ["lacks rust", "claiming is stopped for track:A: broken build"]
     assert ann.why("A-001")["agents"] == [{"agent": "ann", "why_not": why_not}]
     assert "waits for A-001-first" in why("A-002")
     assert "may not start before" in why("A-003")
@@ -174,7 +174,7 @@ def test_why_explains_each_reason_to_wait(team: Team) -> None:
     assert "holiday" in why("A-005")
     assert "agent ann holds generation 1" in why("A-006")
     assert "would overlap what A-006-touchy holds" in why("A-007")
-    assert "the line is stopped for track:A: broken build" in why("A-002")
+    assert "claiming is stopped for track:A: broken build" in why("A-002")
     assert ann.why("B-001")["agents"][0]["why_not"] == ["is not in region eu", "works on A only"]
     assert ann.why("A-001")["priority"]["effective"] == 48  # one task below it weighs two points
     ann.start_line("track:A")

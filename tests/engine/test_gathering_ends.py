@@ -188,15 +188,15 @@ def test_a_forked_child_is_refused_instead_of_waiting_for_workers_it_has_not_got
     script = """
 import os, warnings
 warnings.simplefilter("ignore")  # newer Pythons warn of the very fork that is tried here
-from tenure.core.errors import StoreAway
-from tenure.engine.runtime.batcher import Gatherer
+from tenure.core.errors import StoreUnavailable
+from tenure.engine.runtime.batcher import Batcher
 from tests.engine.gathering_ground import Held, add, memory
-gatherer = Gatherer(Held(memory()))
+gatherer = Batcher(Held(memory()))
 child = os.fork()
 if child == 0:
     try:
         gatherer.do(add("x"))
-    except StoreAway as error:
+    except StoreUnavailable as error:
         gatherer.close()
         os._exit(0 if "forked" in error.message else 2)
     os._exit(1)
@@ -208,11 +208,11 @@ os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 def test_a_program_that_forgets_to_close_ends_all_the_same() -> None:
     script = """
-from tenure.engine.runtime.batcher import Gatherer
+from tenure.engine.runtime.batcher import Batcher
 from tests.engine.gathering_ground import Held, add, memory
 engine = Held(memory())
 engine.let_all()
-assert Gatherer(engine).do(add("x")).outcome == "CREATED"
+assert Batcher(engine).do(add("x")).outcome == "CREATED"
 """
     path = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     assert subprocess.run([sys.executable, "-c", script], env=path, timeout=60, check=False).returncode == 0

@@ -198,7 +198,7 @@ def figures(proof: Proof) -> str:
     tries = sum(len(proof.client.history(key)) for key in proof.keys.values())
     return "\n".join((
         f"{tries} claims, {len(sums.by(AGENT, claims))} agents, {len(models)} models: {told}",
-        f"{usd(sums.total(claims))} by diary, task, agent, model and budget alike; nothing is reserved any more",
+        f"{usd(sums.total(claims))} by diary, task, agent, model and budget alike; no reservations any more",
         f"projection: {usd(nano(ahead['last_day']))} a day, lasts {ahead['days_left']:.2f} days: {ahead['advice']}",
         f"throttled: {len(waited)} pauses, of {wanted:.2f} s at least; the shortest was {was:.2f} s",
         f"routing: {usd(own)}, all in the middle {usd(middle)}: {(middle - own) / middle:.1%} saved ({tiers})",

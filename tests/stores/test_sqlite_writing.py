@@ -403,7 +403,7 @@ def test_a_full_disk_leaves_the_store_as_it_was(path: Path) -> None:
     """A limit on the size of files is the nearest thing to a full disk that needs no mount."""
     script = """
 import resource, signal, sys
-from tenure.core.errors import StoreAway, OutcomeUnknown
+from tenure.core.errors import StoreUnavailable, OutcomeUnknown
 from tenure.core.records import Agent
 from tenure.stores.sqlite import Sqlite
 from tenure.testing.samples import row_of
@@ -414,7 +414,7 @@ signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, resource.RLIM_INFINITY))
 try:
     add(store, *[row_of(Agent, project="p", id=str(n), step="x" * 2000) for n in range(2000)])
-except (StoreAway, OutcomeUnknown) as error:
+except (StoreUnavailable, OutcomeUnknown) as error:
     print(type(error).__name__)
 resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 add(store, row_of(Agent, project="p", id="after"))

@@ -123,7 +123,7 @@ def _put_artifact() -> Operation:
         responses={
             "200": {"description": "it is kept", "content": outcome},
             "404": {"description": "no such task", "content": refused},
-            "409": {"description": "not the holder any more", "content": refused},
+            "409": {"description": "no longer the holder", "content": refused},
             **problems(400, 401, 403, 413, 429, 500, 503),
         },
     )  # fmt: skip
