@@ -12,7 +12,7 @@ import msgspec
 
 import tenure
 from tenure.core import commands, errors, events, lifecycle, outcomes, records, roles
-from tests.docs import captures, http_page, interfaces, mcp_page, metrics_page, sdk_page, sessions
+from tests.docs import captures, http_page, interfaces, limits_page, mcp_page, metrics_page, sdk_page, sessions
 from tests.docs.tables import table, ticked
 
 HERE = Path(__file__).parent
@@ -133,6 +133,8 @@ PAGES = {
     "errors.md": error_codes,
     "events.md": event_kinds,
     "commands.md": command_list,
+    "limits.md": limits_page.page,
+    "retention.md": limits_page.retention,
 }
 
 
