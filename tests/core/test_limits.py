@@ -28,17 +28,16 @@ APART = {
 def defined(path: Path) -> Iterator[tuple[str, object]]:
     """Upper-case names in a file that are given a number of its own: no name of limits.py occurs in the value."""
     for node in ast.walk(ast.parse(path.read_text())):
-        targets = (
-            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
-        )
-        value = getattr(node, "value", None)
-        if len(targets) != 1 or not isinstance(targets[0], ast.Name) or value is None:
+        if not isinstance(node, (ast.Assign, ast.AnnAssign)) or node.value is None:
+            continue
+        target, value = node.target if isinstance(node, ast.AnnAssign) else node.targets[0], node.value
+        if not isinstance(target, ast.Name):
             continue
         names = {part.id for part in ast.walk(value) if isinstance(part, ast.Name)}
         numbers = [p.value for p in ast.walk(value) if isinstance(p, ast.Constant) and type(p.value) in (int, float)]
         arithmetic = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.Tuple, ast.Name, ast.operator, ast.unaryop, ast.Load)
         if numbers and "limits" not in names and all(isinstance(part, arithmetic) for part in ast.walk(value)):
-            yield targets[0].id, value_of(value) if not names else None
+            yield target.id, value_of(value) if not names else None
 
 
 def value_of(node: ast.expr) -> object:

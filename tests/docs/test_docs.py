@@ -27,3 +27,32 @@ def test_every_link_in_the_docs_leads_somewhere() -> None:
     pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
     links = [(page, target) for page in pages for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text())]
     assert [f"{page.name}: {target}" for page, target in links if not (page.parent / target).exists()] == []
+
+
+def test_every_link_to_an_anchor_of_the_docs_finds_it() -> None:
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+    missing = []
+    for page in pages:
+        for target, anchor in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.read_text()):
+            text = (page.parent / target if target else page).read_text()
+            headings = [
+                re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in re.findall(r"^#+ (.+)$", text, re.M)
+            ]
+            if anchor not in headings and f'<a id="{anchor}"></a>' not in text:
+                missing.append(f"{page.name}: {target}#{anchor}")
+    assert missing == []
+
+
+def test_every_decision_has_an_anchor_and_a_date() -> None:
+    entry = re.compile(r'- <a id="([a-z0-9-]+)"></a>\*\*.+\*\*.* \*\(20\d\d-\d\d-\d\d\)\*')
+    for page in (ROOT / "docs" / "explanation" / "decisions").glob("*.md"):
+        entries = [line for line in page.read_text().splitlines() if line.startswith("- ")]
+        found = [match.group(1) for line in entries if (match := entry.fullmatch(line))]
+        assert len(found) == len(entries) == len(set(found)), f"{page.name}: an entry has no anchor or no date"
+
+
+def test_every_record_of_a_decision_has_its_four_parts() -> None:
+    records = sorted((ROOT / "docs" / "explanation" / "decisions" / "records").glob("*.md"))
+    parts = ["Context", "Decision", "Consequences", "Rejected alternatives"]
+    assert len(records) == 12
+    assert [page.name for page in records if re.findall(r"^## (.+)$", page.read_text(), re.M) != parts] == []
