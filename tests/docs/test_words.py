@@ -26,6 +26,7 @@ SENTENCES = {
     "it goes the short way, a long way off": ["short way"],
     "what is due in a process of its own, and all that belongs to it": ["all that", "of its own", "what is"],
     "What is a claim?": [],
+    "```console\n$ tenure done\nhanded in\n```\nanew\n": ["anew"],
     "the code `told.js` and the flag `--anew`": [],
 }
 

@@ -61,6 +61,8 @@ WORDS: dict[str, Word] = {
 }
 _FOUND = {name: re.compile(rf"\b(?:{word.pattern})(?!\w)", re.IGNORECASE) for name, word in WORDS.items()}
 _CODE = re.compile(r"`[^`\n]*`")
+# Output of ours in a page is counted where it is written.
+_QUOTED = re.compile(r"^```(?:console|text)\n.*?^```$", re.DOTALL | re.MULTILINE)
 _FROZEN = ("migrations", "vendor", "__pycache__", "testing")
 
 
@@ -118,7 +120,7 @@ def texts(path: Path) -> Iterator[tuple[int, str]]:
     if path.suffix == ".py":
         yield from prose_in(content)
     elif not content.startswith(GENERATED):
-        yield 1, content
+        yield 1, _QUOTED.sub(lambda block: "\n" * block.group().count("\n"), content)
 
 
 def prose_in(source: str) -> Iterator[tuple[int, str]]:
