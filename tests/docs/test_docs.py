@@ -56,3 +56,11 @@ def test_every_record_of_a_decision_has_its_four_parts() -> None:
     parts = ["Context", "Decision", "Consequences", "Rejected alternatives"]
     assert len(records) == 12
     assert [page.name for page in records if re.findall(r"^## (.+)$", page.read_text(), re.M) != parts] == []
+
+
+def test_every_module_that_a_page_names_exists() -> None:
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("bench/*.md")]
+    packages = {path.name for path in (ROOT / "src" / "tenure").iterdir() if path.is_dir()}
+    named = [(page, name) for page in pages for name in re.findall(r"`((?:\w+/)+(?:\w+\.py)?)[`:]", page.read_text())]
+    ours = [(page, name) for page, name in named if name.split("/")[0] in packages]
+    assert [f"{page.name}: {name}" for page, name in ours if not (ROOT / "src" / "tenure" / name).exists()] == []
