@@ -8,6 +8,7 @@ from pathlib import Path
 from tests.docs import generate, sessions
 
 ROOT = Path(__file__).parents[2]
+PAGES = [page for pattern in ("*.md", "docs/**/*.md", "bench/*.md") for page in ROOT.glob(pattern)]
 
 
 def test_the_reference_pages_are_made_from_the_code() -> None:
@@ -24,15 +25,13 @@ def test_the_readmes_session_runs_as_written(tmp_path: Path) -> None:
 
 
 def test_every_link_in_the_docs_leads_somewhere() -> None:
-    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
-    links = [(page, target) for page in pages for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text())]
+    links = [(page, target) for page in PAGES for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text())]
     assert [f"{page.name}: {target}" for page, target in links if not (page.parent / target).exists()] == []
 
 
 def test_every_link_to_an_anchor_of_the_docs_finds_it() -> None:
-    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
     missing = []
-    for page in pages:
+    for page in PAGES:
         for target, anchor in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.read_text()):
             text = (page.parent / target if target else page).read_text()
             headings = [
@@ -59,8 +58,7 @@ def test_every_record_of_a_decision_has_its_four_parts() -> None:
 
 
 def test_every_module_that_a_page_names_exists() -> None:
-    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("bench/*.md")]
     packages = {path.name for path in (ROOT / "src" / "tenure").iterdir() if path.is_dir()}
-    named = [(page, name) for page in pages for name in re.findall(r"`((?:\w+/)+(?:\w+\.py)?)[`:]", page.read_text())]
+    named = [(page, name) for page in PAGES for name in re.findall(r"`((?:\w+/)+(?:\w+\.py)?)[`:]", page.read_text())]
     ours = [(page, name) for page, name in named if name.split("/")[0] in packages]
     assert [f"{page.name}: {name}" for page, name in ours if not (ROOT / "src" / "tenure" / name).exists()] == []
