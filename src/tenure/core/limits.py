@@ -65,7 +65,7 @@ RUN_TIMEOUT = limit(3600.0, "s", "one agent process of `tenure run`", "setting `
     "the process is stopped, the claim fails")
 RESPONSE_WAIT = limit(60.0, "s", "one long poll over HTTP", "query `wait`, up to this",
     "the answer is `NO_TASK`; ask again")
-CLOCK_AHEAD = limit(600 * _US, "us", "a host clock ahead of the store", "`tenure db clock --accept`",
+CLOCK_AHEAD = limit(600 * _US, "us", "a host clock ahead of the store", "`tenure db clock`",
     "writes are refused with `CLOCK_JUMP`")
 COOL_OFF_MAX = limit(30 * _MINUTES * _US, "us", "cooling off an agent or a model", _FIXED, "it may claim again")
 COOL_OFF_OF_TASK = limit(10 * _MINUTES * _US, "us", "an agent that failed a task", _FIXED,
