@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tenure.client import Client
 from tenure.config import shared_file
+from tenure.core import limits
 from tenure.core.errors import InvalidInput, NotAllowed, StoreError, TenureError
 from tenure.core.outcomes import Outcome
 from tenure.core.records import replace
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from tenure.validators.judges.configured import Judge
     from tenure.validators.port import Validator, Verdict
 
-LEASE = 60.0  # seconds
+LEASE = limits.VALIDATION_LEASE
 RENEW_AT = 0.4  # of the lease
 GIVE_UP_AT = 2 / 3  # of the lease without a renewal: by then another may be about to take it
 TELLING = 60.0  # seconds that a verdict is told for while the store is away

@@ -24,12 +24,13 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from tenure.agents import git
+from tenure.core import limits
 from tenure.core.errors import TenureError
 from tenure.core.outcomes import Outcome
 from tenure.core.receipts import parse_receipt
 
 PREFIX = "refs/tenure/land/"
-MOST_TRIES = 20  # each failed one means that another claim of the same task has taken the fence
+MOST_TRIES = limits.FENCE_TRIES
 
 
 class NotHeld(TenureError):

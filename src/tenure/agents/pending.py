@@ -18,11 +18,12 @@ import msgspec
 from tenure import user_state
 from tenure.agents import processes
 from tenure.agents.private_files import write_private
+from tenure.core import limits
 
 if TYPE_CHECKING:
     from tenure.config import Home
 
-_OLD = 86400.0  # seconds; then nobody asks any more
+_OLD = limits.CLAIM_UNANSWERED
 
 
 class _Sent(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,9 +19,10 @@ from tenure import user_state
 from tenure.agents import processes
 from tenure.agents.private_files import safe_name, write_private
 from tenure.agents.processes import Process
+from tenure.core import limits
 
-_OLD = 7 * 86400.0  # seconds; then a record is dropped
-_MANY = 100  # files in the folder of a boot before old ones are looked for
+_OLD = limits.JOIN_RECORD
+_MANY = limits.JOIN_FILES
 # Programs that run one command and end with it: who calls them is the one that joins.
 _WRAPPERS = frozenset({"timeout", "uv", "uvx", "time", "sudo", "flock", "stdbuf", "poetry", "hatch", "pdm"})
 

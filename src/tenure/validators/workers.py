@@ -21,13 +21,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from tenure.core import limits
 from tenure.validators.port import Undecided
 
 CHECKER = Path(__file__).with_name("checker.py")
 STARTING = 30.0  # seconds: far more than a start takes on a busy machine
-PATIENCE = 20.0  # seconds to wait for a free one
+PATIENCE = limits.CHECK_WAIT
 ITS_OWN = 1.0  # seconds after its limit that a worker has before it ends itself
-LARGEST_REPLY = 1 << 20  # bytes
+LARGEST_REPLY = limits.CHECK_REPLY_BYTES
 PART = 1 << 16
 
 

@@ -22,6 +22,7 @@ from tenure.agents.running.keeping import Ended
 from tenure.agents.running.outbox import Finished, is_unknown, send
 from tenure.agents.running.reading import Failure, Reading
 from tenure.agents.running.results import is_checked_later, is_judged, said
+from tenure.core import limits
 from tenure.core.errors import InvalidInput, NotFound, StoreError, TenureError
 from tenure.core.money import parse_usd, usd_text
 from tenure.core.outcomes import Outcome
@@ -30,8 +31,8 @@ from tenure.core.records import replace
 if TYPE_CHECKING:
     from tenure.agents.running.work import Work
 
-MOST_TEXT = 128 << 10  # characters of an agent's last words that are handed in
-MOST_SUMMARY = 1000
+MOST_TEXT = limits.AGENT_MESSAGE
+MOST_SUMMARY = limits.SUMMARY
 SLOWEST = 5.0  # seconds between tries while the store is away
 STOPPED_BY_US = ("interrupted", "settled", "cancel", "pause", "abort")
 

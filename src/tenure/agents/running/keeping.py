@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tenure.agents import processes
+from tenure.core import limits
 from tenure.core.commands import Process
 
 KEEPER = str(Path(__file__).with_name("keeper.py"))
-LONGEST_LINE = 8 << 20  # bytes of one line of output; what is longer is cut
+LONGEST_LINE = limits.OUTPUT_LINE_BYTES
 GLANCE = 0.5  # seconds between looks at the clock while the agent is silent
 MARK = "TENURE_SESSION"  # each agent is started in a session of its own: what has it in its environment, is the agent's
 DRAIN = 2.0  # seconds to read what is left in the pipes once everything has ended

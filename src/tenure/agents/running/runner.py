@@ -14,13 +14,14 @@ from tenure.agents.running.outbox import is_unknown
 from tenure.agents.running.slot import Slot, speaking
 from tenure.agents.validating import Validating
 from tenure.client import Client
+from tenure.core import limits
 from tenure.core.errors import NotFound, StoreError
 
 GLANCE = 0.1  # seconds between looks at signals and slots
 LOOK = 1.0  # at the tasks that are held: a cancelled one must not cost a whole lease
 GONE = 2.0  # at other processes of this host that hold claims
 OUTBOX = 5.0
-PRESENCE = 30.0
+PRESENCE = limits.PRESENCE_OF_WORKERS
 
 
 class Runner:
