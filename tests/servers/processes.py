@@ -19,6 +19,24 @@ from typing import Self
 
 PATIENCE = 30.0
 _PR_SET_PDEATHSIG = 1
+# Every program that tests start and that a bare Debian lacks, with its package. `tests/test_programs.py` checks that
+# no test starts another one.
+PACKAGES = {
+    "bwrap": "bubblewrap",
+    "chromium": "chromium",
+    "curl": "curl",
+    "debootstrap": "debootstrap",
+    "faketime": "faketime",
+    "git": "git",
+    "pgbouncer": "pgbouncer",
+    "postgres": "postgresql",
+    "promtool": "prometheus",
+    "ps": "procps",
+    "ssh-keygen": "openssh-client",
+    "strace": "strace",
+    "systemd-analyze": "systemd",
+}
+_FOLDERS = ("/usr/sbin", "/usr/lib/postgresql/*/bin", "/usr/local/pgsql/bin")  # beside those of the PATH
 _INSTALLING = Path(tempfile.gettempdir()) / "tenure-tests-install.lock"
 
 
@@ -58,12 +76,12 @@ def is_root() -> bool:
     return os.geteuid() == 0
 
 
-def found(program: str, *folders: str) -> Path | None:
-    """The program on the PATH, or the newest in the folders that match."""
+def found(program: str) -> Path | None:
+    """The program on the PATH, or the newest in the folders where servers lie."""
     on_path = shutil.which(program)
     if on_path:
         return Path(on_path).resolve()  # its companions lie beside the real one
-    candidates = [path for folder in folders for path in Path("/").glob(f"{folder.lstrip('/')}/{program}")]
+    candidates = [path for folder in _FOLDERS for path in Path("/").glob(f"{folder.lstrip('/')}/{program}")]
     return max(candidates, key=lambda path: [int(n) if n.isdigit() else 0 for n in path.parts], default=None)
 
 
@@ -82,18 +100,25 @@ def install(package: str) -> str:
     return f"apt-get install {package}: {done.stderr.strip()[-300:]}" if done.returncode else ""
 
 
-def found_or_installed(program: str, package: str, *folders: str) -> Path:
-    """Raises Unavailable where the program can be had neither way."""
-    here = found(program, *folders)
+def found_or_installed(program: str) -> Path:
+    """Where the program is, after installing its package if need be. Raises Unavailable."""
+    package = PACKAGES[program]
+    here = found(program)
     if here is not None:
         return here
     with _INSTALLING.open("w") as turn:
         fcntl.flock(turn, fcntl.LOCK_EX)  # tests run in two processes, and apt in one
-        trouble = "" if found(program, *folders) else install(package)
-    here = found(program, *folders)
+        trouble = "" if found(program) else install(package)
+    here = found(program)
     if here is None:
         raise Unavailable(trouble or f"apt-get installed {package}, but there is no program `{program}`")
     return here
+
+
+def fast_folder(room: int) -> Path:
+    """A folder in memory where the host has one with that many bytes free: no slow disk decides how long tests take."""
+    memory = Path("/dev/shm")
+    return memory if os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > room else Path("/tmp")
 
 
 def servant() -> str | None:
