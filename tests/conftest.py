@@ -13,7 +13,9 @@ import pytest
 from hypothesis import settings
 
 from tests.servers.fixtures import bwrap, git, pgbouncer, postgres
+from tests.servers.forking import is_possible
 from tests.servers.processes import fast_folder
+from tests.servers.tenure import TenureServer
 
 __all__ = ["bwrap", "git", "pgbouncer", "postgres"]
 
@@ -21,6 +23,8 @@ ROOM = 4 << 30  # bytes; a run needs far less, since the folder of a test that p
 # A user's state is not for tests: they have their own, which goes with them.
 os.environ["TENURE_STATE"] = tempfile.mkdtemp(prefix="tenure-state-")
 atexit.register(shutil.rmtree, os.environ["TENURE_STATE"], ignore_errors=True)
+
+TenureServer.is_forked = is_possible
 
 # The shipped suites' asserts tell what they compared, as those in test files do.
 pytest.register_assert_rewrite("tenure.testing.engine", "tenure.testing.suites")

@@ -28,6 +28,7 @@ class TestOnPostgres(EngineSuite):
         return open_store(tmp_path, clock)
 
 
+@pytest.mark.sampled
 @pytest.mark.usefixtures("postgres")
 @pytest.mark.parametrize("seed", range(300, 303))
 def test_memory_and_postgres_give_the_same_answers(tmp_path: Path, seed: int) -> None:

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Protocol, Self
 
 PATIENCE = 30.0
 _PR_SET_PDEATHSIG = 1
@@ -44,11 +44,23 @@ class Unavailable(Exception):
     """A server that cannot be had here; the text says which, and what would bring it."""
 
 
+class Process(Protocol):
+    """What is used of `subprocess.Popen`."""
+
+    pid: int
+    args: Any
+
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float | None = None) -> int: ...
+    def send_signal(self, sig: int, /) -> None: ...
+    def kill(self) -> None: ...
+
+
 class Server:
     """Runs from `start` to `stop`, or from `with` to its end; what it wrote is gone with it."""
 
     folder: Path
-    process: subprocess.Popen[bytes] | None = None
+    process: Process | None = None
 
     def start(self) -> None:
         raise NotImplementedError
@@ -155,7 +167,7 @@ def start(command: Sequence[str | Path], user: str | None, log: Path) -> subproc
         )  # fmt: skip
 
 
-def wait_until(ready: Callable[[], bool], process: subprocess.Popen[bytes], log: Path) -> None:
+def wait_until(ready: Callable[[], bool], process: Process, log: Path) -> None:
     until = time.monotonic() + PATIENCE
     while not ready():
         if process.poll() is not None or time.monotonic() > until:
@@ -166,7 +178,7 @@ def wait_until(ready: Callable[[], bool], process: subprocess.Popen[bytes], log:
             continue
 
 
-def end(process: subprocess.Popen[bytes], how: signal.Signals = signal.SIGQUIT) -> None:
+def end(process: Process, how: signal.Signals = signal.SIGQUIT) -> None:
     if process.poll() is None:
         process.send_signal(how)
         try:

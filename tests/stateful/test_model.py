@@ -65,6 +65,7 @@ def expect_the_same(history: History, bench: Bench, *ways: dict[str, Any]) -> No
         pytest.fail(told(short, parting(short) or first))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("part", range(2))
 def test_the_engine_on_sqlite_answers_as_the_model_does(part: int, sqlite: Bench) -> None:
     @seed(part)
@@ -78,6 +79,7 @@ def test_the_engine_on_sqlite_answers_as_the_model_does(part: int, sqlite: Bench
 
 
 # Hypothesis prefers small choices; these come as the long runs draw them, and reach deeper.
+@pytest.mark.sampled
 @pytest.mark.parametrize("first", range(0, 300, 50))
 def test_the_engine_on_sqlite_answers_as_the_model_does_in_long_histories(first: int, sqlite: Bench) -> None:
     for number in range(first, first + 50):
