@@ -6,12 +6,12 @@ import atexit
 import os
 import shutil
 import tempfile
-import zlib
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from tests.sampling import for_the_night
 from tests.servers.fixtures import bwrap, git, pgbouncer, postgres
 from tests.servers.forking import is_possible
 from tests.servers.processes import fast_folder
@@ -49,18 +49,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     is_narrowed = [Path(word).resolve() for word in config.args] != [Path(__file__).parent]
     if is_narrowed or config.getoption("--all") or config.option.keyword or config.option.markexpr:
         return
-    left_out = {item.nodeid for item in items if item.get_closest_marker("nightly")} | _beyond_the_sample(items)
+    left_out = for_the_night(items)
     config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left_out])
     items[:] = [item for item in items if item.nodeid not in left_out]
-
-
-def _beyond_the_sample(items: list[pytest.Item]) -> set[str]:
-    """Of each test marked `sampled` all parameter sets but one.
-
-    The checksum of the name chooses it: the same in every run, another one for each test and each store.
-    """
-    cases: dict[str, list[str]] = {}
-    for item in items:
-        if item.get_closest_marker("sampled"):
-            cases.setdefault(item.nodeid.partition("[")[0], []).append(item.nodeid)
-    return {name for names in cases.values() for name in sorted(names, key=lambda name: zlib.crc32(name.encode()))[1:]}

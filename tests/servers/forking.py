@@ -6,6 +6,7 @@ are shared. For tests of what a server does, not of how it starts.
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import select
@@ -18,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO
 
-from tests.servers.processes import end_with_us
+from tests.servers.processes import PATIENCE, end_with_us
 
 is_possible = hasattr(os, "pidfd_open")  # Linux
 
@@ -82,6 +83,10 @@ class Forker:
                 self._read()
             return self._codes.pop(pid, None)
 
+    def close(self) -> None:
+        self._line.close()
+        self._process.wait(PATIENCE)
+
     def _read(self) -> dict[str, int]:
         message = self._line.recv(1 << 10)
         assert message, "the process that forks has ended"
@@ -93,4 +98,6 @@ class Forker:
 
 @cache
 def forker() -> Forker:
-    return Forker()
+    started = Forker()
+    atexit.register(started.close)
+    return started
