@@ -21,6 +21,6 @@ def for_the_night(items: Iterable[pytest.Item]) -> set[str]:
         elif item.get_closest_marker("sampled"):
             cases.setdefault(item.nodeid.partition("[")[0], []).append(item.nodeid)
     for ids in cases.values():
-        chosen = min(ids, key=lambda id: zlib.crc32(id.encode()))
+        chosen = min(ids, key=lambda name: zlib.crc32(name.encode()))
         left_out.update(id for id in ids if id != chosen)
     return left_out
