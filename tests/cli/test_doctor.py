@@ -29,7 +29,7 @@ def on_a_disk(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPath
     """Tests may run in memory, of which doctor warns."""
     mounts = tmp_path_factory.mktemp("mounts") / "mounts"
     mounts.write_text("/dev/sda / ext4 rw 0 0\n")
-    monkeypatch.setattr(place, "MOUNTS", str(mounts))
+    monkeypatch.setattr(store_file, "MOUNTS", str(mounts))
 
 
 @pytest.fixture

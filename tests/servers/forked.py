@@ -7,7 +7,6 @@ write to), answers with the process id, and reports each end with its exit code.
 from __future__ import annotations
 
 import ctypes
-import importlib
 import json
 import os
 import selectors
@@ -17,14 +16,21 @@ import sys
 import traceback
 from typing import Any, NoReturn
 
+# What `tenure serve` imports, here once for all of its starts.
+import psycopg  # noqa: F401
+import uvloop  # noqa: F401
+
+import tenure.cli.serve
+import tenure.mcp.hosted
+import tenure.mcp.http
+import tenure.server.serving  # noqa: F401
+from tenure.__main__ import main as tenure_main
+
 LONGEST = 1 << 18  # bytes of a request
 _PR_SET_PDEATHSIG = 1
-LOADED = ("tenure.cli.serving", "tenure.server.serving", "tenure.mcp.hosted", "tenure.mcp.http", "psycopg", "uvloop")
 
 
 def main(line: socket.socket) -> None:
-    for name in LOADED:
-        importlib.import_module(name)
     with selectors.DefaultSelector() as events:
         events.register(line, selectors.EVENT_READ)
         while True:
@@ -62,9 +68,7 @@ def become(line: socket.socket, request: dict[str, Any], out: int) -> NoReturn:
         os.environ.clear()
         os.environ.update(request["environ"])
         sys.argv = ["tenure", *request["words"]]
-        from tenure.__main__ import main as tenure
-
-        tenure()
+        tenure_main()
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 1
     except BaseException:  # noqa: BLE001 - it is printed and ends the process, as at any start
