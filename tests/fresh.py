@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 BASES = ROOT / ".x" / "fresh"
 # A release and what it brings: Python 3.11 and PostgreSQL 15, 3.13 and 17, 3.14 and 18.
 RELEASES = ("bookworm", "trixie", "testing")
+NAMESPACES = ("unshare", "--mount", "--pid", "--fork", "--kill-child")
 PACKAGES = "python3,python3-pip,ca-certificates"
 _SCRIPT = "/usr/share/debootstrap/scripts/sid"  # the same for every Debian; an older debootstrap lacks newer names
 _AUTHORITIES = Path("usr/local/share/ca-certificates")  # what this machine trusts beyond Debian's own list
@@ -52,7 +53,9 @@ def base(release: str) -> Path:
     shutil.rmtree(unfinished, ignore_errors=True)
     say(f"installing Debian {release} into {folder}")
     command = [program, "--variant=minbase", f"--include={PACKAGES}", release, unfinished, mirror(), _SCRIPT]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    # It mounts /proc in the folder. In a namespace of its own that mount ends with it, also where it is killed: what is
+    # left can be removed without reaching into the host's.
+    done = subprocess.run([*NAMESPACES, *command], capture_output=True, text=True, check=False)
     if done.returncode:
         raise Unavailable(f"debootstrap {release}: {done.stdout.strip()[-500:]}{done.stderr.strip()[-500:]}")
     unfinished.rename(folder)  # an installation that was cut off does not look complete
@@ -85,9 +88,8 @@ def run(place: Path, *command: str) -> int:
     """The exit code of a command in the tree of that machine."""
     env = {name: os.environ[name] for name in _WAYS_OUT if name in os.environ}
     env |= {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LANG": "C.UTF-8"}
-    namespaces = ["unshare", "--mount", "--pid", "--fork", "--kill-child"]
     inside = ["sh", "-c", 'cd /root/tenure && exec "$@"', "sh", *command]
-    return subprocess.run([*namespaces, "sh", "-c", _INSIDE, place, *inside], env=env, check=False).returncode
+    return subprocess.run([*NAMESPACES, "sh", "-c", _INSIDE, place, *inside], env=env, check=False).returncode
 
 
 def prove(release: str, arguments: Sequence[str]) -> bool:
