@@ -1,25 +1,54 @@
-"""What holds for every test: how asserts speak, how Hypothesis searches."""
+"""What holds for every test: which of them run, how asserts speak, how Hypothesis searches."""
+
+from __future__ import annotations
 
 import atexit
 import os
 import shutil
 import tempfile
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-from tests.servers.fixtures import bwrap, pgbouncer, postgres
+from tests.sampling import for_the_night
+from tests.servers.fixtures import bwrap, git, pgbouncer, postgres
+from tests.servers.forking import is_possible
+from tests.servers.processes import fast_folder
+from tests.servers.tenure import TenureServer
 
-__all__ = ["bwrap", "pgbouncer", "postgres"]
+__all__ = ["bwrap", "git", "pgbouncer", "postgres"]
 
+ROOM = 4 << 30  # bytes; a run needs far less, since the folder of a test that passed is removed
 # A user's state is not for tests: they have their own, which goes with them.
 os.environ["TENURE_STATE"] = tempfile.mkdtemp(prefix="tenure-state-")
 atexit.register(shutil.rmtree, os.environ["TENURE_STATE"], ignore_errors=True)
+
+TenureServer.is_forked = is_possible
 
 # The shipped suites' asserts tell what they compared, as those in test files do.
 pytest.register_assert_rewrite("tenure.testing.engine", "tenure.testing.suites")
 
 # derandomize: a red test is red for everybody, on every run. Fresh seeds are the reliability runs' job.
 settings.register_profile("default", max_examples=50, derandomize=True, deadline=None)
-settings.register_profile("ci", settings.get_profile("default"), max_examples=200, print_blob=True)
-settings.load_profile("ci" if os.environ.get("CI") else "default")
+settings.register_profile("nightly", settings.get_profile("default"), max_examples=200, print_blob=True)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--all", action="store_true", help="every test with every parameter, and a longer search")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(fast_folder(ROOM)))
+    if not config.getoption("--hypothesis-profile"):
+        settings.load_profile("nightly" if config.getoption("--all") else "default")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what only `--all` runs. A run of named files, folders or tests leaves nothing out."""
+    is_narrowed = [Path(word).resolve() for word in config.args] != [Path(__file__).parent]
+    if is_narrowed or config.getoption("--all") or config.option.keyword or config.option.markexpr:
+        return
+    left_out = for_the_night(items)
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left_out])
+    items[:] = [item for item in items if item.nodeid not in left_out]

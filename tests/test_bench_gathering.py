@@ -10,6 +10,8 @@ import pytest
 from bench import gathering
 from bench.ground import WrongAnswer
 
+pytestmark = pytest.mark.nightly  # of the benchmarks, not of the product
+
 SMALL = ["--threads", "4", "--each", "2", "--rounds", "2", "--tasks", "10", "--json"]
 
 

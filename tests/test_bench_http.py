@@ -6,6 +6,8 @@ import pytest
 
 from bench.http.measuring import main
 
+pytestmark = pytest.mark.nightly  # of the benchmarks, not of the product
+
 NAMES = {
     "http_single_claims", "http_single_p99_ms", "http_batch_claims", "http_batch_p99_ms", "http_waiting",
     "http_waiting_mb", "http_waiting_cpu", "http_pickup_p50_ms", "http_pickup_p99_ms",

@@ -45,6 +45,7 @@ def need(places: Places, store: str) -> None:
         pytest.skip(places.missing[store])
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("hurried")
 @pytest.mark.parametrize("peer", roster.ROSTER, ids=roster.title)
 def test_a_peer_executes_each_job_once(peer: roster.Peer, places: Places) -> None:
@@ -56,6 +57,7 @@ def test_a_peer_executes_each_job_once(peer: roster.Peer, places: Places) -> Non
     assert all(0 < seconds < 60 for seconds in played.pick_ups)
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("hurried")
 def test_a_peer_that_fails_is_told_with_its_reason(
     places: Places, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -87,6 +89,7 @@ def test_a_job_that_ran_twice_or_never_ends_the_round(executed: list[int], told:
         check(executed, [1, 2, 3])
 
 
+@pytest.mark.nightly
 def test_servers_end_and_leave_nothing(tmp_path: Path) -> None:
     try:
         with PostgresServer.measured() as server:
@@ -109,6 +112,7 @@ def short_lease(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ZOMBIE_LEASE", "1")
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("short_lease")
 def test_a_zombie_is_refused_by_tenure_and_both_attempts_are_in_the_history(
     capsys: pytest.CaptureFixture[str],
@@ -126,6 +130,7 @@ def test_a_zombie_is_refused_by_tenure_and_both_attempts_are_in_the_history(
         assert last["refused"] == [{"agent": "A", "reason": "STALE_GENERATION"}]
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("short_lease")
 def test_a_zombie_is_accepted_where_nothing_fences(places: Places) -> None:
     """The scenario itself can be lost: a loop that completes by id takes what the zombie says."""

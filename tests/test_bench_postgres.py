@@ -21,6 +21,8 @@ from tenure.core.commands import NewTask
 from tests.servers.fixtures import running
 from tests.servers.postgres import PostgresServer
 
+pytestmark = pytest.mark.nightly  # of the benchmarks, not of the product
+
 TINY = Scale(
     rounds=1, seconds=0.02, fast_seconds=0.001, threads=2, batch=20, projects=2, jobs=40, looks=4, many=60, turns=2,
     each=2, tasks=2500, generations=5,

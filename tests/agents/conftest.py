@@ -36,6 +36,11 @@ def _marked(name: str) -> object:
     return pytest.param(name, marks=marks, id=name)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def with_git(git: Path) -> None:
+    """A bare Debian has no git; these tests work in repositories."""
+
+
 @pytest.fixture(params=[_marked(name) for name in CLIS])
 def cli(request: pytest.FixtureRequest) -> Cli:
     return CLIS[request.param]

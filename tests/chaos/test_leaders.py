@@ -9,6 +9,7 @@ import pytest
 from tests.chaos.running import prove
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("store", ["sqlite", "postgres"])
 def test_no_duty_runs_twice_and_no_deposed_leader_writes(
     store: str, tmp_path: Path, request: pytest.FixtureRequest

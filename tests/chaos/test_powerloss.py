@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import pytest
+
 from tests.chaos.running import prove
 from tests.reliability.disk_images import Disk
 from tests.reliability.disk_trace import Create, Rename, Sync, Write
@@ -21,6 +23,7 @@ def test_what_was_acknowledged_survives_a_power_cut_at_any_sync(tmp_path: Path) 
     assert ran.numbers["again"] > 0, "no command was under way at any cut, so this has proved little"
 
 
+@pytest.mark.nightly
 def test_losses_are_found_on_a_disk_that_ignores_syncs(tmp_path: Path) -> None:
     ran = prove(tmp_path, "powerloss", "--images", "60", "--steps", "20", "--seed", "1", "--no-sync")
     assert ran.code == 1, ran.said

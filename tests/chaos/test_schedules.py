@@ -9,6 +9,7 @@ import pytest
 from tests.chaos.running import prove
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("store", ["sqlite", "postgres"])
 def test_every_tick_and_every_event_makes_one_task(store: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     if store == "postgres":

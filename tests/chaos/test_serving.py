@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.chaos.running import prove, run
 from tests.servers.postgres import PostgresServer
 
@@ -37,6 +39,7 @@ def test_clients_carry_on_whatever_is_killed(postgres: PostgresServer, tmp_path:
     assert ran.numbers["accepted"] > 0
 
 
+@pytest.mark.nightly
 def test_clients_that_name_each_try_anew_are_found_out(postgres: PostgresServer, tmp_path: Path) -> None:
     ran = run(tmp_path, "-c", FORGETFUL)
     assert ran.code == 1, ran.said

@@ -11,6 +11,7 @@ from tests.chaos.running import prove
 KILLS = 30
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("store", ["sqlite", "postgres"])
 def test_nothing_is_lost_or_doubled_when_workers_are_killed(
     store: str, tmp_path: Path, request: pytest.FixtureRequest

@@ -70,6 +70,11 @@ class Tenure:
         )  # fmt: skip
 
 
+@pytest.fixture(scope="session", autouse=True)
+def with_git(git: Path) -> None:
+    """A bare Debian has no git; these tests work in repositories."""
+
+
 @pytest.fixture
 def environ(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """An environment that says nothing about who runs the tests."""

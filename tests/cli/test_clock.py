@@ -11,8 +11,7 @@ from tenure.client import Client
 from tenure.core.commands import NewTask
 from tenure.core.errors import InvalidInput
 from tests.cli.conftest import Said, Tenure
-from tests.servers.fixtures import missing
-from tests.servers.processes import Unavailable, found_or_installed
+from tests.servers.fixtures import provided
 
 Faked = Callable[..., Said]
 
@@ -20,10 +19,7 @@ Faked = Callable[..., Said]
 @pytest.fixture
 def faked(tenure: Tenure, monkeypatch: pytest.MonkeyPatch) -> Faked:
     """`faked("+30d", "add", "x")` runs a command in a process with that clock."""
-    try:
-        program = str(found_or_installed("faketime", "faketime"))
-    except Unavailable as why:
-        missing(str(why))
+    program = str(provided("faketime"))
 
     def run(offset: str, *words: object) -> Said:
         command = Tenure.command(tenure, *words)

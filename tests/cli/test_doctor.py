@@ -24,6 +24,14 @@ from tests.cli.terminal import Terminal
 Findings = list[dict[str, Any]]
 
 
+@pytest.fixture(autouse=True)
+def on_a_disk(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Tests may run in memory, of which doctor warns."""
+    mounts = tmp_path_factory.mktemp("mounts") / "mounts"
+    mounts.write_text("/dev/sda / ext4 rw 0 0\n")
+    monkeypatch.setattr(store_file, "MOUNTS", str(mounts))
+
+
 @pytest.fixture
 def shop(bare: Tenure) -> Iterator[Shop]:
     shop = Shop(bare.folder / ".tenure" / "tenure.db", just_now(0), "default")

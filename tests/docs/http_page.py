@@ -12,6 +12,7 @@ from tenure.server.openapi import document
 from tenure.server.openapi.operations import THEMES
 from tests.docs import sessions
 from tests.docs.tables import table
+from tests.servers import processes
 from tests.servers.tenure import TenureServer
 
 HERE = Path(__file__).parent
@@ -28,6 +29,7 @@ def walked(text: str) -> str:
         store = str(Path(home) / "tenure.db")
         Client(store).close()
         environ = sessions.environment(Path(home))
+        processes.found_or_installed("curl")  # what the page calls
         server = TenureServer(store)
         try:
             server.start()

@@ -21,12 +21,14 @@ from tenure.testing.factories import Dice, Scene
 from tests.servers.postgres import PostgresServer, open_store, url_of
 
 
+@pytest.mark.sampled
 @pytest.mark.usefixtures("postgres")
 class TestOnPostgres(EngineSuite):
     def open_store(self, tmp_path: Path, clock: Clock) -> Store:
         return open_store(tmp_path, clock)
 
 
+@pytest.mark.sampled
 @pytest.mark.usefixtures("postgres")
 @pytest.mark.parametrize("seed", range(300, 303))
 def test_memory_and_postgres_give_the_same_answers(tmp_path: Path, seed: int) -> None:

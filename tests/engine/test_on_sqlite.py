@@ -2,11 +2,14 @@
 
 from pathlib import Path
 
+import pytest
+
 from tenure.stores.port import Clock, Store
 from tenure.stores.sqlite import Sqlite
 from tenure.testing.engine_suite import EngineSuite
 
 
+@pytest.mark.sampled
 class TestOnSqlite(EngineSuite):
     def open_store(self, tmp_path: Path, clock: Clock) -> Store:
         return Sqlite(str(tmp_path / "store.db"), clock=clock)

@@ -27,6 +27,11 @@ IDENTITY = {name for agent in KNOWN.values() for name in (*agent.markers, agent.
 ERAS = ("legacy", "2026-07-28")  # by handshake, and with what a handshake would say in every request
 
 
+@pytest.fixture(scope="session", autouse=True)
+def with_git(git: Path) -> None:
+    """A bare Debian has no git; these tests work in repositories."""
+
+
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"

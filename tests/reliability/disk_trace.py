@@ -75,7 +75,7 @@ Operation = Write | Truncate | Create | Sync | Rename | Link | Unlink | MakeFold
 
 def recorded(command: Sequence[str], root: Path) -> list[Operation]:
     """What the command changed below `root`, in order. Raises where it fails or cannot be traced."""
-    strace = found_or_installed("strace", "strace")
+    strace = found_or_installed("strace")
     with tempfile.TemporaryDirectory(prefix="tenure-trace-") as folder:
         log = Path(folder) / "log"
         traced = [str(strace), "-f", "-qq", "-y", "-xx", "-s", "16777216", "-e", f"trace={CALLS}", "-e", "signal=none"]

@@ -78,7 +78,7 @@ class Stage:
 
     def __init__(self, act: Act, warm: Path, injected: Sequence[str], log: Path) -> None:
         self.log = log
-        strace = str(found_or_installed("strace", "strace"))
+        strace = str(found_or_installed("strace"))
         trace = ["-e", "trace=" + ",".join((*CALLS, *READS)), "-e", "signal=none"]
         command = [strace, "-f", "-qq", "-o", str(log), *trace, *injected]
         command += [sys.executable, "-m", STAGE, act.name, str(warm)]

@@ -156,6 +156,11 @@ class Stage:
         return sorted(p.name for p in folder.iterdir()) if folder.exists() else []
 
 
+@pytest.fixture(scope="session", autouse=True)
+def with_git(git: Path) -> None:
+    """A bare Debian has no git; these tests work in repositories."""
+
+
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[Stage]:
     identity = {m for agent in KNOWN.values() for m in (*agent.markers, agent.session) if m}

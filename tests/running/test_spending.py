@@ -17,6 +17,7 @@ JSON = {"validation": "json-schema", "settings": {"schema": SCHEMA}}
 REGEX = {"validation": "regex", "settings": {"pattern": "^DONE$"}}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("store", ["sqlite", "postgres"])
 def test_what_agents_used_is_what_is_booked_reserved_projected_and_saved(
     store: str, tmp_path: Path, postgres: PostgresServer

@@ -22,7 +22,7 @@ LIBRARIES = ("/lib", "/usr/lib", "/usr/lib64")
 
 def program() -> Path:
     """Raises processes.Unavailable where there is none, and none can be installed."""
-    here = processes.found_or_installed("chromium", "chromium")
+    here = processes.found_or_installed("chromium")
     if not any(found for folder in LIBRARIES for found in Path(folder).glob("**/libatomic.so.1")):
         trouble = processes.install("libatomic1")  # playwright's own node is linked with it
         if trouble:

@@ -1,11 +1,11 @@
-"""What tests ask for: `postgres` is one server for the whole session, `pgbouncer` a pooler before it, `bwrap` the
-sandbox."""
+"""Fixtures that several folders use: servers that run for the whole session, and programs that a bare Debian lacks."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
@@ -34,15 +34,25 @@ def pgbouncer(postgres: PostgresServer) -> Iterator[PgbouncerServer]:
 @pytest.fixture(scope="session")
 def bwrap() -> str:
     """The program. Where the machine itself allows no sandbox, which some containers do not, the skip says so."""
-    try:
-        path = str(found_or_installed("bwrap", "bubblewrap"))
-    except Unavailable as why:
-        missing(str(why))
+    path = str(provided("bwrap"))
     sandbox.trouble.cache_clear()  # it may have been asked before the installation
     trouble = sandbox.trouble()
     if trouble is not None:
         pytest.skip(trouble)
     return path
+
+
+@pytest.fixture(scope="session")
+def git() -> Path:
+    return provided("git")
+
+
+def provided(program: str) -> Path:
+    """Where the program is. As root one that is missing is installed, or the test fails; anybody else skips."""
+    try:
+        return found_or_installed(program)
+    except Unavailable as why:
+        missing(str(why))
 
 
 @contextmanager

@@ -39,7 +39,7 @@ class PgbouncerServer(processes.Server):
         self._server = server.port
 
     def start(self) -> None:
-        pgbouncer = processes.found_or_installed("pgbouncer", "pgbouncer", "/usr/sbin")
+        pgbouncer = processes.found_or_installed("pgbouncer")
         settings = self.folder / "pgbouncer.ini"
         settings.write_text(
             _SETTINGS.format(server=self._server, port=self.port, folder=self.folder, sessions=SESSIONS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping
@@ -23,7 +22,6 @@ from tests.servers import processes
 WHERE = "TENURE_TEST_POSTGRES"  # the server's URL, for processes that a test starts
 ROOM = 1 << 30  # bytes
 SCHEMAS = 3  # used in turn: a test may open a second folder while the first is in use
-_FOLDERS = ("/usr/lib/postgresql/*/bin", "/usr/local/pgsql/bin")
 # Others' transactions hold cursors back: the autovacuum of a busy machine must not decide when a test sees an event.
 _SETTINGS = {"listen_addresses": "127.0.0.1", "autovacuum": "off", "max_connections": "200", "shared_buffers": "64MB"}
 # For a measurement: durable and swept as shipped, with memory and log enough that neither is what is measured.
@@ -40,10 +38,8 @@ class PostgresServer(processes.Server):
         """`place`: where its folder goes. `settings`: of the server, beyond those that tests want."""
         self.settings = {**_SETTINGS, **(settings or {})}
         self.user = processes.servant()
-        # In memory where the host has such: commits sync as shipped, and no slow disk decides how long tests take.
-        if place is None:
-            memory = Path("/dev/shm")
-            place = memory if os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > ROOM else Path("/tmp")
+        # In memory commits sync as shipped, and cost nothing.
+        place = place or processes.fast_folder(ROOM)
         self.folder = Path(tempfile.mkdtemp(prefix="tenure-pg-", dir=place))  # a socket's path must be short
         self.data, self.log = self.folder / "data", self.folder / "log"
         self.port = processes.free_port()
@@ -102,7 +98,7 @@ class PostgresServer(processes.Server):
 
 def program() -> Path:
     """The server's binary, installed where it can be; its companions lie beside it. Raises processes.Unavailable."""
-    return processes.found_or_installed("postgres", "postgresql", *_FOLDERS)
+    return processes.found_or_installed("postgres")
 
 
 def url_of(folder: Path, server: str | None = None, **more: str) -> str:

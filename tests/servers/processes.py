@@ -15,10 +15,28 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Protocol, Self
 
 PATIENCE = 30.0
 _PR_SET_PDEATHSIG = 1
+# Every program that tests start and that a bare Debian lacks, with its package. `tests/test_programs.py` checks that
+# no test starts another one.
+PACKAGES = {
+    "bwrap": "bubblewrap",
+    "chromium": "chromium",
+    "curl": "curl",
+    "debootstrap": "debootstrap",
+    "faketime": "faketime",
+    "git": "git",
+    "pgbouncer": "pgbouncer",
+    "postgres": "postgresql",
+    "promtool": "prometheus",
+    "ps": "procps",
+    "ssh-keygen": "openssh-client",
+    "strace": "strace",
+    "systemd-analyze": "systemd",
+}
+_FOLDERS = ("/usr/sbin", "/usr/lib/postgresql/*/bin", "/usr/local/pgsql/bin")  # beside those of the PATH
 _INSTALLING = Path(tempfile.gettempdir()) / "tenure-tests-install.lock"
 
 
@@ -26,11 +44,23 @@ class Unavailable(Exception):
     """A server that cannot be had here; the text says which, and what would bring it."""
 
 
+class Process(Protocol):
+    """What is used of `subprocess.Popen`."""
+
+    pid: int
+    args: Any
+
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float | None = None) -> int: ...
+    def send_signal(self, sig: int, /) -> None: ...
+    def kill(self) -> None: ...
+
+
 class Server:
     """Runs from `start` to `stop`, or from `with` to its end; what it wrote is gone with it."""
 
     folder: Path
-    process: subprocess.Popen[bytes] | None = None
+    process: Process | None = None
 
     def start(self) -> None:
         raise NotImplementedError
@@ -58,12 +88,12 @@ def is_root() -> bool:
     return os.geteuid() == 0
 
 
-def found(program: str, *folders: str) -> Path | None:
-    """The program on the PATH, or the newest in the folders that match."""
+def found(program: str) -> Path | None:
+    """The program on the PATH, or the newest in the folders where servers lie."""
     on_path = shutil.which(program)
     if on_path:
         return Path(on_path).resolve()  # its companions lie beside the real one
-    candidates = [path for folder in folders for path in Path("/").glob(f"{folder.lstrip('/')}/{program}")]
+    candidates = [path for folder in _FOLDERS for path in Path("/").glob(f"{folder.lstrip('/')}/{program}")]
     return max(candidates, key=lambda path: [int(n) if n.isdigit() else 0 for n in path.parts], default=None)
 
 
@@ -82,18 +112,25 @@ def install(package: str) -> str:
     return f"apt-get install {package}: {done.stderr.strip()[-300:]}" if done.returncode else ""
 
 
-def found_or_installed(program: str, package: str, *folders: str) -> Path:
-    """Raises Unavailable where the program can be had neither way."""
-    here = found(program, *folders)
+def found_or_installed(program: str) -> Path:
+    """Where the program is, after installing its package if need be. Raises Unavailable."""
+    package = PACKAGES[program]
+    here = found(program)
     if here is not None:
         return here
     with _INSTALLING.open("w") as turn:
         fcntl.flock(turn, fcntl.LOCK_EX)  # tests run in two processes, and apt in one
-        trouble = "" if found(program, *folders) else install(package)
-    here = found(program, *folders)
+        trouble = "" if found(program) else install(package)
+    here = found(program)
     if here is None:
         raise Unavailable(trouble or f"apt-get installed {package}, but there is no program `{program}`")
     return here
+
+
+def fast_folder(room: int) -> Path:
+    """A folder in memory where the host has one with that many bytes free: no slow disk decides how long tests take."""
+    memory = Path("/dev/shm")
+    return memory if os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > room else Path("/tmp")
 
 
 def servant() -> str | None:
@@ -130,7 +167,7 @@ def start(command: Sequence[str | Path], user: str | None, log: Path) -> subproc
         )  # fmt: skip
 
 
-def wait_until(ready: Callable[[], bool], process: subprocess.Popen[bytes], log: Path) -> None:
+def wait_until(ready: Callable[[], bool], process: Process, log: Path) -> None:
     until = time.monotonic() + PATIENCE
     while not ready():
         if process.poll() is not None or time.monotonic() > until:
@@ -141,7 +178,7 @@ def wait_until(ready: Callable[[], bool], process: subprocess.Popen[bytes], log:
             continue
 
 
-def end(process: subprocess.Popen[bytes], how: signal.Signals = signal.SIGQUIT) -> None:
+def end(process: Process, how: signal.Signals = signal.SIGQUIT) -> None:
     if process.poll() is None:
         process.send_signal(how)
         try:

@@ -10,11 +10,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.servers import processes
+from tests.servers import forking, processes
 
 
 class TenureServer(processes.Server):
     """`store` is a URL or a path, `settings` go as TENURE_* variables; `stop` leaves the store alone."""
+
+    is_forked = False  # whether it starts by a fork, which tests have and measurements have not
 
     def __init__(
         self, store: str, *options: str, port: int | None = None, settings: dict[str, str] | None = None
@@ -34,12 +36,15 @@ class TenureServer(processes.Server):
         self.log.touch()
         kept = {name: value for name, value in os.environ.items() if not name.startswith("TENURE_")}
         with self.log.open("ab") as out:
-            self.process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "tenure", "serve", "--port", str(self.port), *self._options],
-                env=self._environ(kept), cwd=self.folder,
-                stdout=out, stderr=out, stdin=subprocess.DEVNULL,
-                preexec_fn=processes.end_with_us(),  # noqa: PLW1509 - it calls the kernel and nothing of Python's
-            )  # fmt: skip
+            words = ["serve", "--port", str(self.port), *self._options]
+            if self.is_forked:
+                self.process = forking.forker().start(words, self._environ(kept), self.folder, out)
+            else:
+                self.process = subprocess.Popen(
+                    [sys.executable, "-P", "-m", "tenure", *words], env=self._environ(kept), cwd=self.folder,
+                    stdout=out, stderr=out, stdin=subprocess.DEVNULL,
+                    preexec_fn=processes.end_with_us(),  # noqa: PLW1509 - it calls the kernel and nothing of Python's
+                )  # fmt: skip
         processes.wait_until(self._listens, self.process, self.log)
 
     def _environ(self, kept: dict[str, str]) -> dict[str, str]:

@@ -65,10 +65,11 @@ def expect_the_same(history: History, bench: Bench, *ways: dict[str, Any]) -> No
         pytest.fail(told(short, parting(short) or first))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("part", range(2))
 def test_the_engine_on_sqlite_answers_as_the_model_does(part: int, sqlite: Bench) -> None:
     @seed(part)
-    @settings(alike, max_examples=100, derandomize=False, database=None)
+    @settings(alike, derandomize=False, database=None)
     @given(history=histories(), jitter=st.sampled_from(JITTERS))
     def check(history: History, jitter: float) -> None:
         expect_agreement(history, sqlite, jitter)
@@ -78,6 +79,7 @@ def test_the_engine_on_sqlite_answers_as_the_model_does(part: int, sqlite: Bench
 
 
 # Hypothesis prefers small choices; these come as the long runs draw them, and reach deeper.
+@pytest.mark.sampled
 @pytest.mark.parametrize("first", range(0, 300, 50))
 def test_the_engine_on_sqlite_answers_as_the_model_does_in_long_histories(first: int, sqlite: Bench) -> None:
     for number in range(first, first + 50):
@@ -86,19 +88,19 @@ def test_the_engine_on_sqlite_answers_as_the_model_does_in_long_histories(first:
     assert sqlite.engine.verify() == []
 
 
-@settings(alike, max_examples=100)
+@alike
 @given(history=histories(), jitter=st.sampled_from(JITTERS))
 def test_the_engine_in_memory_answers_as_the_model_does(history: History, jitter: float, memory: Bench) -> None:
     expect_agreement(history, memory, jitter)
 
 
-@settings(alike, max_examples=60)
+@alike
 @given(history=histories())
 def test_no_answer_depends_on_whether_a_sweep_ran(history: History, memory: Bench) -> None:
     expect_the_same(history, memory, {}, {"sweeps": "never"}, {"sweeps": "always"})
 
 
-@settings(alike, max_examples=60)
+@alike
 @given(history=histories())
 def test_a_batch_answers_as_its_commands_one_by_one(history: History, memory: Bench) -> None:
     expect_the_same(history, memory, {}, {"batches": False})

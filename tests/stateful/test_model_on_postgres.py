@@ -22,6 +22,7 @@ def bench(postgres: PostgresServer, tmp_path: Path) -> Iterator[Bench]:
     bench.close()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("first", [1000, 1040])
 def test_the_engine_on_postgres_answers_as_the_model_does(first: int, bench: Bench) -> None:
     for number in range(first, first + 40):

@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -306,8 +307,10 @@ def test_there_is_a_network_only_where_it_is_allowed(tmp_path: Path) -> None:
 
 
 @has_bwrap
-def test_keys_in_the_home_are_not_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    home = tmp_path / "home"
+def test_keys_in_the_home_are_not_seen(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    folder = tempfile.TemporaryDirectory(dir="/tmp")  # /dev, where folders of tests may lie, is the sandbox's own
+    request.addfinalizer(folder.cleanup)
+    home = Path(folder.name)
     (home / ".ssh").mkdir(parents=True)
     (home / ".ssh" / "id").write_text("secret")
     (home / ".netrc").write_text("secret")

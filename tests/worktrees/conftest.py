@@ -151,6 +151,11 @@ class Interrupted(Client):
         return self._after("submit", super().submit(*args, **more))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def with_git(git: Path) -> None:
+    """A bare Debian has no git; these tests work in repositories."""
+
+
 @pytest.fixture(autouse=True)
 def own_settings(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """git and tenure know nothing of who runs the tests; git knows one name."""

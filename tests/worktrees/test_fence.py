@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tenure.agents import checkouts, fences
+from tests.servers.fixtures import provided
 from tests.worktrees.conftest import Agent, Interrupted, Repository
 
 
@@ -353,7 +354,7 @@ def is_stopped(pid: int) -> bool:
 
 
 def _ps_stopped(pid: int) -> bool:
-    said = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    said = subprocess.run([provided("ps"), "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
     return said.stdout.startswith("T")
 
 

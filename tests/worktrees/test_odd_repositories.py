@@ -10,6 +10,7 @@ import pytest
 
 from tenure.agents import git, landing, worktrees
 from tenure.core.errors import InvalidInput
+from tests.servers.fixtures import provided
 from tests.worktrees.conftest import Agent, Repository
 
 
@@ -315,10 +316,9 @@ def test_an_author_from_the_environment_is_kept(
     assert repository.git("log", "-1", "--format=%an <%ae>, %cn", "main") == "Bo <bo@example.org>, tenure"
 
 
-@pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="no ssh-keygen to sign with")
 def test_the_merge_is_signed_where_the_user_signs(repository: Repository, ann: Agent, tmp_path: Path) -> None:
     key = tmp_path / "key"
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
+    subprocess.run([provided("ssh-keygen"), "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
     ann.commit("parser.py", "x\n")
     for name, value in {"gpg.format": "ssh", "user.signingKey": str(key), "commit.gpgSign": "true"}.items():
         repository.git("config", name, value)

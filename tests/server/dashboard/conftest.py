@@ -34,8 +34,10 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def artifacts() -> Path:
-    """Where pictures are kept after the run, to be looked at."""
+def artifacts(pytestconfig: pytest.Config) -> Path | None:
+    """Where pictures are kept after the run, to be looked at: with --all, since drawing them takes long."""
+    if not (pytestconfig.getoption("--all") or "TENURE_ARTIFACTS" in os.environ):
+        return None
     folder = Path(os.environ.get("TENURE_ARTIFACTS") or ROOT / ".artifacts") / "dashboard"
     folder.mkdir(parents=True, exist_ok=True)
     return folder

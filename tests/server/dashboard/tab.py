@@ -67,5 +67,10 @@ class Tab:
         """Whether the page can be pushed sideways."""
         return bool(self.page.evaluate("document.documentElement.scrollWidth > innerWidth"))
 
+    def picture(self, folder: Path | None, name: str, **options: Any) -> None:
+        """Keep what the page looks like, where pictures are wanted."""
+        if folder is not None:
+            self.page.screenshot(path=folder / name, **options)
+
     def close(self) -> None:
         self.context.close()

@@ -21,7 +21,7 @@ LOOKS = (("light", DESK, "light"), ("dark", DESK, "dark"), ("phone", PHONE, "lig
 
 
 def test_no_page_is_loud_nameless_too_wide_or_harmed_by_what_tasks_say(
-    tab: Tab, store: Path, client: Client, artifacts: Path
+    tab: Tab, store: Path, client: Client, artifacts: Path | None
 ) -> None:
     key = hostile_work(store, PROJECT)
     accounts = next(dag["id"] for dag in client.dags() if dag["title"] == "Accounts")
@@ -50,12 +50,12 @@ def test_no_page_is_loud_nameless_too_wide_or_harmed_by_what_tasks_say(
             tab.page.set_viewport_size(size)
             tab.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
             assert not tab.is_too_wide(), f"{name} in {look}"
-            tab.page.screenshot(path=artifacts / f"{name}-{look}.png", full_page=look == "phone")
+            tab.picture(artifacts, f"{name}-{look}.png", full_page=look == "phone")
         tab.page.set_viewport_size(DESK)
     assert tab.find("img, script:not([src])").count() == 0
 
 
-def test_an_empty_project_and_the_list_of_projects_are_drawn_too(tab: Tab, store: Path, artifacts: Path) -> None:
+def test_an_empty_project_and_the_list_of_projects_are_drawn_too(tab: Tab, store: Path, artifacts: Path | None) -> None:
     with Client(str(store), "quiet") as quiet:
         quiet.init()
     empty = {"": "No work yet", "/tasks": "No task yet", "/dags": "No dag yet", "/agents": "No agent yet"}
@@ -63,10 +63,10 @@ def test_an_empty_project_and_the_list_of_projects_are_drawn_too(tab: Tab, store
     for page, said in empty.items():
         tab.go(f"/projects/quiet{page}")
         expect(tab.find("main")).to_contain_text(said)
-    tab.page.screenshot(path=artifacts / "empty-light.png")
+    tab.picture(artifacts, "empty-light.png")
     tab.go("/")
     expect(tab.find(".card")).to_have_count(2)
-    tab.page.screenshot(path=artifacts / "projects-light.png")
+    tab.picture(artifacts, "projects-light.png")
     tab.page.get_by_role("link", name=PROJECT).click()
     tab.page.get_by_label("Project").select_option("quiet")
     expect(tab.find("main")).to_contain_text("No work yet")
@@ -105,7 +105,7 @@ def test_on_a_phone_the_pages_are_behind_a_button(tabs: Callable[..., Tab]) -> N
 
 
 def test_who_may_only_look_signs_in_and_is_shown_no_verbs(
-    tabs: Callable[..., Tab], store: Path, client: Client, artifacts: Path
+    tabs: Callable[..., Tab], store: Path, client: Client, artifacts: Path | None
 ) -> None:
     made = client.do(CreateKey(name="vera", role="viewer"))
     with TenureServer(str(store), settings={"TENURE_SERVE_AUTH": "required"}) as guarded:
@@ -115,7 +115,7 @@ def test_who_may_only_look_signs_in_and_is_shown_no_verbs(
         tab.page.get_by_label("Key").fill("tenure_nonsense")
         tab.page.get_by_role("button", name="Sign in").click()
         expect(tab.find(".problem")).to_contain_text("not known here")
-        tab.page.screenshot(path=artifacts / "login-light.png")
+        tab.picture(artifacts, "login-light.png")
         tab.page.get_by_label("Key").fill(str(made.secret))
         tab.page.get_by_role("button", name="Sign in").click()
         expect(tab.find("h1")).to_have_text("Write the API")

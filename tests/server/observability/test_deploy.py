@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import sys
 import threading
@@ -19,7 +18,7 @@ from ruamel.yaml import YAML
 from tenure import config
 from tenure.cli.main import function_of, parser_of
 from tenure.cli.verbs import VERBS
-from tests.servers import processes
+from tests.servers.fixtures import provided
 
 ROOT = Path(__file__).parents[3]
 DEPLOY = ROOT / "deploy"
@@ -161,9 +160,7 @@ def test_compose_starts_from_files_that_are_there() -> None:
 
 
 def test_promtool_can_read_how_compose_scrapes() -> None:
-    promtool = processes.found("promtool")
-    if promtool is None:
-        pytest.skip("there is no promtool here; test_rules.py installs it where it can")
+    promtool = provided("promtool")
     path = DEPLOY / "docker" / "prometheus.yml"
     done = subprocess.run(
         [promtool, "check", "config", "--syntax-only", path], capture_output=True, text=True, check=False
@@ -174,8 +171,7 @@ def test_promtool_can_read_how_compose_scrapes() -> None:
 @pytest.fixture
 def unit(tmp_path: Path) -> Path:
     """The unit, with a program that is there."""
-    if shutil.which("systemd-analyze") is None:
-        pytest.skip("there is no systemd here")
+    provided("systemd-analyze")
     program = tmp_path / "tenure"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)

@@ -13,8 +13,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from tenure.server.measures import HISTOGRAM, MEASURES, SAME
-from tests.servers import processes
-from tests.servers.fixtures import missing
+from tests.servers.fixtures import provided
 
 HERE = Path(__file__).parent
 DEPLOY = Path(__file__).parents[3] / "deploy"
@@ -57,10 +56,7 @@ def metric(name: str) -> str:
 
 @pytest.fixture(scope="module")
 def promtool() -> Path:
-    try:
-        return processes.found_or_installed("promtool", "prometheus")
-    except processes.Unavailable as why:
-        missing(str(why))
+    return provided("promtool")
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ P = f"/projects/{PRESS}"
 LOOKS = (("light", DESK, "light"), ("dark", DESK, "dark"), ("phone", PHONE, "light"))
 
 
-def test_no_page_is_loud_nameless_or_too_wide(tab: Tab, artifacts: Path) -> None:
+def test_no_page_is_loud_nameless_or_too_wide(tab: Tab, artifacts: Path | None) -> None:
     pages = {  # and what must stand there
         "money": (P, "Cost by model"),
         "budgets": (f"{P}/budgets", "The atlas"),
@@ -36,7 +36,7 @@ def test_no_page_is_loud_nameless_or_too_wide(tab: Tab, artifacts: Path) -> None
             tab.page.set_viewport_size(size)
             tab.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
             assert not tab.is_too_wide(), f"{name} in {look}"
-            tab.page.screenshot(path=artifacts / f"{name}-{look}.png", full_page=True)
+            tab.picture(artifacts, f"{name}-{look}.png", full_page=True)
         tab.page.set_viewport_size(DESK)
 
 

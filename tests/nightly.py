@@ -1,0 +1,122 @@
+"""`./x nightly [STEP …]`: everything that takes longer than `./x check`. All steps run, whatever fails.
+
+Together with `check` it proves what one long run would: every test with every parameter, each interface on each store,
+every mutant, a longer run of each reliability harness, and the tests on the other versions of Python and PostgreSQL.
+A Debian release brings a pair of both: see `tests/fresh.py`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from tests import fresh
+
+ROOT = Path(__file__).resolve().parents[1]
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+# Each takes a few minutes. What CI runs of them is in `tests/chaos` and `tests/stateful`, with one seed.
+HARNESSES = {
+    "storm": "--kills 1500",
+    "storm on PostgreSQL": "--kills 400 --store postgres",
+    "linearizability": "--histories 4000",
+    "api": "--cases 3000",
+    "api on PostgreSQL": "--cases 1000 --postgres",
+    "over_http": "",
+    "serving": "--faults 60",
+    "model": "--histories 4000",
+    "model on PostgreSQL": "--histories 400 --store postgres",
+    "run": "--tasks 30",
+    "spending": "--tasks 50",
+    "spending on PostgreSQL": "--tasks 50 --store postgres",
+    "powerloss": "--images 20000",
+    "faults": "--share 0.2",
+    "chaos": "--faults 200",
+    "failover": "--sync 5 --async 3",
+    "churn": "--minutes 3",
+    "mixed": "--seconds 60",
+    "schedules": "--ticks 300",
+    "schedules on PostgreSQL": "--ticks 300 --store postgres",
+    "leaders": "--kills 100",
+    "leaders on PostgreSQL": "--kills 100 --store postgres",
+    "budgets": "--seconds 30",
+    "budgets on PostgreSQL": "--seconds 30 --store postgres",
+}
+
+
+class Step(NamedTuple):
+    group: str  # what the command line names
+    name: str
+    action: Callable[[], int | str]  # an exit code, or why the step cannot run here
+
+
+def steps() -> list[Step]:
+    found = [
+        Step("tests", "all tests, with coverage", partial(x, "coverage")),
+        Step("agents", "all agent CLIs", partial(x, "test", "agents")),
+        Step("mutants", "every mutant", partial(x, "mutants", "--jobs", "2")),
+    ]
+    for name, options in HARNESSES.items():
+        harness = name.partition(" ")[0]
+        found.append(Step("reliability", name, partial(x, "reliability", harness, *options.split())))
+    found += [Step("pythons", f"Python {version}", partial(on_python, version)) for version in PYTHONS]
+    found += [Step("fresh", f"Debian {release}", partial(on_debian, release)) for release in fresh.RELEASES]
+    return found
+
+
+def x(*words: str) -> int:
+    return subprocess.run([sys.executable, ROOT / "x", *words], cwd=ROOT, check=False).returncode
+
+
+def on_python(version: str) -> int | str:
+    """The tests on another Python, in a copy of the tree: `.venv` belongs to one."""
+    python = interpreter(version)
+    if python is None:
+        return f"there is no Python {version} here"
+    with tempfile.TemporaryDirectory(prefix=f"tenure-python{version}-") as scratch:
+        tree = Path(scratch, "tenure")
+        fresh.copy_tree(tree)
+        return subprocess.run([python, "x", "test"], cwd=tree, check=False).returncode
+
+
+def interpreter(version: str) -> Path | None:
+    """One on the PATH that starts, which a shim of pyenv may not, or one of pyenv's own."""
+    places = (*os.environ["PATH"].split(":"), *Path.home().glob(f".pyenv/versions/{version}.*/bin"))
+    for program in (Path(place, f"python{version}") for place in places):
+        if program.exists() and not subprocess.run([program, "-c", ""], capture_output=True, check=False).returncode:
+            return program
+    return None
+
+
+def on_debian(release: str) -> int | str:
+    return "only root can make a Debian" if os.geteuid() else fresh.main([release])
+
+
+def main(argv: list[str]) -> int:
+    groups = list(dict.fromkeys(step.group for step in steps()))
+    parser = argparse.ArgumentParser(prog="./x nightly", description="Everything that takes longer than `./x check`.")
+    parser.add_argument("groups", nargs="*", choices=[[], *groups], metavar="STEP", help=", ".join(groups))
+    parser.add_argument("--list", action="store_true", help="name the steps and run none")
+    given = parser.parse_args(argv)
+    chosen = [step for step in steps() if not given.groups or step.group in given.groups]
+    outcomes: list[tuple[Step, int | str, float]] = []
+    for step in chosen:
+        print(f"\n=== {step.group}: {step.name}", flush=True)
+        if not given.list:
+            began = time.monotonic()
+            outcomes.append((step, step.action(), time.monotonic() - began))
+    for step, outcome, seconds in outcomes:
+        said = outcome if isinstance(outcome, str) else f"FAILED ({outcome})" if outcome else "ok"
+        print(f"{step.group + ': ' + step.name:<45}{seconds:>8.0f} s  {said}")
+    return 1 if any(isinstance(outcome, int) and outcome for _, outcome, _ in outcomes) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,26 @@
+"""What a run of everything leaves to `./x nightly`, by the marks `nightly` and `sampled`."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable
+
+import pytest
+
+
+def for_the_night(items: Iterable[pytest.Item]) -> set[str]:
+    """The ids of all tests marked `nightly`, and of each one marked `sampled` all parameter sets but one.
+
+    The checksum of the id chooses that one: the same in every run, another for each test and each store.
+    """
+    left_out = set()
+    cases: dict[str, list[str]] = {}
+    for item in items:
+        if item.get_closest_marker("nightly"):
+            left_out.add(item.nodeid)
+        elif item.get_closest_marker("sampled"):
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item.nodeid)
+    for ids in cases.values():
+        chosen = min(ids, key=lambda name: zlib.crc32(name.encode()))
+        left_out.update(id for id in ids if id != chosen)
+    return left_out
