@@ -39,7 +39,12 @@ SIGNING_IN = (
         "reach: others' sessions and claims", ROLES, "agent != principal.agent:\n        raise", "False:\n        raise"
     ),
     Mutant("reach: others' mail", ROLES, "principal.agent != query.agent:", "False:"),
-    Mutant("reach: mail for viewers", ROLES, 'q.Inbox: "agent", q.Messages: "member"', ""),
+    Mutant(
+        "reach: mail for viewers",
+        "core/queries.py",
+        '"member", "GET", PROJECT + "/messages"',
+        '"viewer", "GET", PROJECT + "/messages"',
+    ),
     Mutant("reach: checkpoints for viewers", ROLES, 'level_of(principal.role) > level_of("viewer")', "True"),
     Mutant("reach: all projects are listed", "engine/duties/sweep.py", "if not only or p.id in only", ""),
     Mutant(
