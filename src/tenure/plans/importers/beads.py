@@ -12,7 +12,7 @@ from typing import Any
 
 from tenure.core.commands import Dependency
 from tenure.core.errors import InvalidInput
-from tenure.plans.importing import DONE, DROPPED, OPEN, Imported, Item, Report, gather, read_source
+from tenure.plans.importers.port import DONE, DROPPED, OPEN, Importer, Item, Items, Report, read_source
 from tenure.plans.nodes import SourcePosition
 from tenure.plans.times import parse_instant
 
@@ -25,10 +25,9 @@ _SECTIONS = (("design", "Design"), ("acceptance_criteria", "Acceptance criteria"
 _KEPT = ("assignee", "external_ref", "created_at", "created_by", "source_repo")
 
 
-def read(path: Path, *, skip_bad: bool = False) -> Imported:
+def read(path: Path, report: Report, tag: str | None = None) -> Items:
     """The open issues under a folder, a `.beads` folder, or of a JSONL file."""
     file = find(path)
-    report = Report(skip_bad=skip_bad)
     items = []
     for number, line in enumerate(read_source(file).split(b"\n"), 1):
         if line.strip():
@@ -36,7 +35,7 @@ def read(path: Path, *, skip_bad: bool = False) -> Imported:
             if item is not None:
                 items.append(item)
     _wait_for_a_person(items)
-    return gather("beads", str(file), items, report)
+    return Items(str(file), items)
 
 
 def find(path: Path) -> Path:
@@ -195,3 +194,6 @@ def _link(item: Item, link: dict[str, Any], report: Report) -> None:
         item.metadata.setdefault("related", []).append({"type": kind, "id": target})
         if kind == "parent-child":
             report.note(item, "kept", f"a second parent, {target[:80]}: only in the metadata")
+
+
+IMPORTER = Importer(read)

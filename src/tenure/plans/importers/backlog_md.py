@@ -13,7 +13,7 @@ import msgspec
 
 from tenure.core.commands import Dependency
 from tenure.core.errors import InvalidInput
-from tenure.plans.importing import DONE, DROPPED, OPEN, Imported, Item, Report, gather, read_source
+from tenure.plans.importers.port import DONE, DROPPED, OPEN, Importer, Item, Items, Report, read_source
 from tenure.plans.nodes import Findings, Mapping, Node, Scalar, Sequence, SourcePosition, Unreadable
 from tenure.plans.times import parse_instant
 from tenure.plans.yaml_text import scalar
@@ -38,10 +38,9 @@ class Config(msgspec.Struct):
     priorities: tuple[str, ...] = ()
 
 
-def read(path: Path, *, skip_bad: bool = False) -> Imported:
+def read(path: Path, report: Report, tag: str | None = None) -> Items:
     """The open tasks and drafts of a backlog."""
     folder = find(path)
-    report = Report(skip_bad=skip_bad)
     config = _config(folder, report)
     items = []
     for name, status in FOLDERS.items():
@@ -50,7 +49,7 @@ def read(path: Path, *, skip_bad: bool = False) -> Imported:
             if item is not None:
                 items.append(item)
     _meet(items)
-    return gather("backlog", str(folder), items, report)
+    return Items(str(folder), items)
 
 
 def find(path: Path) -> Path:
@@ -229,3 +228,6 @@ class _Reader:
             item.draft = f"status {status[:60]!r}, which is not configured"
         elif known.index(word) if word else 0:
             item.was = status
+
+
+IMPORTER = Importer(read)

@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 
 from tenure import Client
 from tenure.core.errors import InvalidInput
-from tenure.plans import backlog_md, beads, task_master
 from tenure.plans.apply import apply
-from tenure.plans.importing import Imported
+from tenure.plans.importers import backlog_md
+from tenure.plans.importers.item_plan import Imported
+from tenure.plans.importers.registry import NAMES, importer_of, read
+from tenure.testing.suites.importers import ImporterSuite
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
@@ -52,7 +54,7 @@ def blocks(id: str, *others: str, type: str = "blocks") -> list[dict[str, str]]:
 
 
 def test_beads_issues_come_over_with_all_that_belongs_to_them() -> None:
-    imported = beads.read(FIXTURES / "beads")
+    imported = read("beads", FIXTURES / "beads")
     made = tasks(imported)
     assert imported.findings == ()
     assert list(made) == [
@@ -76,7 +78,7 @@ def test_beads_issues_come_over_with_all_that_belongs_to_them() -> None:
 
 
 def test_what_beads_holds_back_is_a_draft_and_what_is_no_work_is_not_made() -> None:
-    imported = beads.read(FIXTURES / "beads")
+    imported = read("beads", FIXTURES / "beads")
     assert {name for name, task in tasks(imported).items() if task.draft} == {
         "kiln-b2c", "kiln-b3d", "kiln-d6a", "kiln-e7b",
     }  # fmt: skip
@@ -89,7 +91,7 @@ def test_what_beads_holds_back_is_a_draft_and_what_is_no_work_is_not_made() -> N
 
 def test_an_import_makes_nothing_twice_and_follows_the_source(client: Client, tmp_path: Path) -> None:
     issues(tmp_path, issue("x-1"), issue("x-2", dependencies=blocks("x-2", "x-1")), issue("x-3"))
-    plan = beads.read(tmp_path).plan
+    plan = read("beads", tmp_path).plan
     assert plan is not None
     assert apply(client, plan).outcome == "CREATED"
     assert [t["state"] for t in client.tasks(order="key")] == ["ready", "pending", "ready"]
@@ -101,7 +103,7 @@ def test_an_import_makes_nothing_twice_and_follows_the_source(client: Client, tm
         issue("x-3"),
         issue("x-4"),
     )
-    again = beads.read(tmp_path).plan
+    again = read("beads", tmp_path).plan
     assert again is not None
     outcome = apply(client, again)
     assert ([t["key"] for t in outcome.tasks or ()], outcome.changed, outcome.missing) == (
@@ -131,14 +133,14 @@ def test_bad_lines_are_told_and_nothing_comes_over_unless_they_are_skipped(tmp_p
         issue("x-11", estimated_minutes="many"),
         issue("x-12", title=7),
     )
-    imported = beads.read(tmp_path)
+    imported = read("beads", tmp_path)
     assert imported.plan is None
     assert bad(imported) == [
         (2, 24, "SYNTAX"), (3, 1, "SYNTAX"), (4, 1, "SYNTAX"), (5, 1, "SYNTAX"), (6, 1, "SYNTAX"), (7, 1, "SYNTAX"),
         (8, 1, "DUPLICATE"), (9, 1, "UNKNOWN_TASK"), (10, 1, "UNKNOWN_TASK"), (11, 1, "SYNTAX"), (12, 1, "SYNTAX"),
         (13, 1, "INVALID_INPUT"), (14, 1, "UNKNOWN_TASK"), (15, 1, "SYNTAX"), (16, 1, "SYNTAX"),
     ]  # fmt: skip
-    skipped = beads.read(tmp_path, skip_bad=True)
+    skipped = read("beads", tmp_path, skip_bad=True)
     assert (skipped.errors, {f.level for f in skipped.findings}) == ([], {"warning"})
     assert {name: task.depends_on for name, task in tasks(skipped).items()} == {
         "x-1": (), "x-5": (), "x-6": (), "x-10": (),
@@ -155,8 +157,8 @@ def test_circles_of_the_source_are_told_or_opened(tmp_path: Path) -> None:
         issue("m", dependencies=blocks("m", "n", type="parent-child")),
         issue("n", dependencies=blocks("n", "m", type="parent-child")),
     )
-    assert {code for _, _, code in bad(beads.read(tmp_path))} == {"CYCLE"}
-    opened = tasks(beads.read(tmp_path, skip_bad=True))
+    assert {code for _, _, code in bad(read("beads", tmp_path))} == {"CYCLE"}
+    opened = tasks(read("beads", tmp_path, skip_bad=True))
     assert (opened["c"].parent, opened["c"].depends_on) == ("p", ())
     assert len(opened["a"].depends_on) + len(opened["b"].depends_on) == 1
     assert [opened["m"].parent, opened["n"].parent].count(None) == 1
@@ -167,7 +169,7 @@ def test_families_beyond_the_bounds_stand_side_by_side(client: Client, tmp_path:
     deep = [issue("d-0"), *(issue(f"d-{n}", dependencies=blocks(f"d-{n}", f"d-{n - 1}", type="parent-child"))
                             for n in range(1, 8))]  # fmt: skip
     issues(tmp_path, issue("w"), *wide, *deep)
-    imported = beads.read(tmp_path)
+    imported = read("beads", tmp_path)
     made = tasks(imported)
     assert (len(made["w"].depends_on), made["w-1"].parent) == (201, None)
     assert (made["d-6"].parent, made["d-6"].depends_on) == (None, ("d-7",))
@@ -188,7 +190,7 @@ def test_children_of_closed_parents_stand_alone_and_texts_are_made_to_fit(tmp_pa
         issue("h", labels=["", "x|y", *(f"l{n}" for n in range(200))], status="hooked", pinned=False),
         issue("q", pinned=True),
     )
-    imported = beads.read(tmp_path)
+    imported = read("beads", tmp_path)
     made = tasks(imported)
     child = made["c"]
     assert (child.parent, len(child.title), child.title[-1]) == (None, 255, "…")
@@ -202,14 +204,8 @@ def test_children_of_closed_parents_stand_alone_and_texts_are_made_to_fit(tmp_pa
 
 
 def test_only_closed_issues_leave_nothing_to_make(tmp_path: Path) -> None:
-    imported = beads.read(issues(tmp_path, issue("x-1", status="closed")))
+    imported = read("beads", issues(tmp_path, issue("x-1", status="closed")))
     assert (imported.plan, imported.errors, imported.seen) == (None, [], 1)
-
-
-@pytest.mark.parametrize("tool", [beads, task_master, backlog_md])
-def test_a_folder_without_the_tools_files_is_told(tool: Any, tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="here"):
-        tool.read(tmp_path)
 
 
 @given(
@@ -218,18 +214,18 @@ def test_a_folder_without_the_tools_files_is_told(tool: Any, tmp_path: Path) -> 
 def test_no_bytes_make_an_import_fail(tmp_path_factory: pytest.TempPathFactory, lines: list[bytes]) -> None:
     file = tmp_path_factory.mktemp("bytes") / "issues.jsonl"
     file.write_bytes(b"\n".join(lines))
-    assert beads.read(file).plan is None
-    beads.read(file, skip_bad=True)
+    assert read("beads", file).plan is None
+    read("beads", file, skip_bad=True)
     task_master_file = file.with_name("tasks.json")
     task_master_file.write_bytes(b'{"tasks": [' + b",".join(lines) + b"]}")
-    task_master.read(task_master_file, skip_bad=True)
+    read("task-master", task_master_file, skip_bad=True)
 
 
 # --- Task Master --------------------------------------------------------------------------------------------
 
 
 def test_task_master_lists_of_all_tags_come_over() -> None:
-    imported = task_master.read(FIXTURES / "task-master")
+    imported = read("task-master", FIXTURES / "task-master")
     made = tasks(imported)
     assert list(made) == ["2", "2.2", "2.3", "3", "4", "4.1", "6", "winter:1", "winter:2"]
     assert made["2"].description == (
@@ -248,18 +244,18 @@ def test_task_master_lists_of_all_tags_come_over() -> None:
 
 
 def test_one_tag_of_task_master_can_be_picked() -> None:
-    assert list(tasks(task_master.read(FIXTURES / "task-master", tag="winter"))) == ["winter:1", "winter:2"]
+    assert list(tasks(read("task-master", FIXTURES / "task-master", tag="winter"))) == ["winter:1", "winter:2"]
     with pytest.raises(InvalidInput, match="no tag 'summer'") as error:
-        task_master.read(FIXTURES / "task-master", tag="summer")
+        read("task-master", FIXTURES / "task-master", tag="summer")
     assert error.value.hint == "there are: master, winter"
 
 
 def test_the_older_form_and_the_newer_are_the_same_tasks(client: Client) -> None:
-    old = task_master.read(FIXTURES / "task-master-old")
+    old = read("task-master", FIXTURES / "task-master-old")
     assert list(tasks(old)) == ["2", "2.1", "3"]
     assert old.plan is not None
     apply(client, old.plan)
-    new = task_master.read(FIXTURES / "task-master").plan
+    new = read("task-master", FIXTURES / "task-master").plan
     assert new is not None
     outcome = apply(client, new)
     assert [t["title"] for t in outcome.tasks or ()] == [
@@ -283,29 +279,29 @@ def test_wrong_parts_of_tasks_json_are_told_with_their_lines(tmp_path: Path) -> 
         '  {"id": 8, "title": "J", "status": "somewhere"}\n'
         "]}"
     )
-    imported = task_master.read(file)
+    imported = read("task-master", file)
     assert bad(imported) == [
         (2, 43, "WRONG_TYPE"), (3, 3, "WRONG_TYPE"), (4, 22, "WRONG_TYPE"), (5, 3, "WRONG_TYPE"),
         (6, 47, "WRONG_TYPE"), (7, 3, "UNKNOWN_TASK"), (8, 27, "DUPLICATE"), (8, 54, "UNKNOWN_TASK"),
     ]  # fmt: skip
-    skipped = tasks(task_master.read(file, skip_bad=True))
+    skipped = tasks(read("task-master", file, skip_bad=True))
     assert list(skipped) == ["6", "7", "7.1", "8"]
     assert skipped["8"].draft
     file.write_text('{"tasks": [{"id": 1,]}')
-    assert bad(task_master.read(file)) == [(1, 21, "SYNTAX")]
-    assert bad(task_master.read(file, skip_bad=True)) == [(1, 21, "SYNTAX")], "there is nothing to skip to"
+    assert bad(read("task-master", file)) == [(1, 21, "SYNTAX")]
+    assert bad(read("task-master", file, skip_bad=True)) == [(1, 21, "SYNTAX")], "there is nothing to skip to"
     file.write_bytes(b'{"tasks": ["\xff"]}')
-    assert bad(task_master.read(file)) == [(1, 1, "SYNTAX")]
+    assert bad(read("task-master", file)) == [(1, 1, "SYNTAX")]
     file.write_text('{"name": "x"}')
     with pytest.raises(InvalidInput, match="no list of tasks"):
-        task_master.read(file)
+        read("task-master", file)
 
 
 # --- Backlog.md ---------------------------------------------------------------------------------------------
 
 
 def test_backlog_files_come_over_with_front_matter_and_body() -> None:
-    imported = backlog_md.read(FIXTURES / "backlog")
+    imported = read("backlog", FIXTURES / "backlog")
     made = tasks(imported)
     assert imported.findings == ()
     assert list(made) == ["TASK-01", "TASK-01.1", "TASK-02", "DRAFT-1"]
@@ -333,13 +329,13 @@ def test_the_last_configured_status_is_the_one_of_finished_tasks(tmp_path: Path)
     config.write_text('statuses: ["To Do", "Done", "In Progress", "Review"]\npriorities: [Now, Soon, Someday, high]\n')
     task = tmp_path / "backlog" / "tasks" / "task-09 - x.md"
     task.write_text("---\nid: TASK-9\ntitle: X\nstatus: Elsewhere\npriority: soon\n---\n")
-    imported = backlog_md.read(tmp_path)
+    imported = read("backlog", tmp_path)
     made = tasks(imported)
     assert "TASK-02" not in made, "it is in review, which is last here"
     assert (made["TASK-9"].draft, made["TASK-9"].priority) == (True, 37)
     assert ("begun", "TASK-05") in notes(imported)
     config.write_text("statuses: [")
-    assert [f.path for f in backlog_md.read(tmp_path).errors] == [str(config)]
+    assert [f.path for f in read("backlog", tmp_path).errors] == [str(config)]
 
 
 def test_wrong_files_of_a_backlog_are_told_with_their_lines(tmp_path: Path) -> None:
@@ -352,12 +348,12 @@ def test_wrong_files_of_a_backlog_are_told_with_their_lines(tmp_path: Path) -> N
     (folder / "e.md").write_text("---\n- x\n---\n")
     (folder / "f.md").write_text("---\nid: F\ntitle: F\ndue_date: soon\ndependencies: TASK-77\npriority: odd\n---\n")
     (folder / "g.md").write_text("---\nid: G\ntitle: !!python/name:os G\n---\n")
-    imported = backlog_md.read(tmp_path)
+    imported = read("backlog", tmp_path)
     assert [(Path(f.path).name, f.line, f.code) for f in imported.errors] == [
         ("a.md", 1, "SYNTAX"), ("b.md", 4, "SYNTAX"), ("c.md", 2, "MISSING"), ("d.md", 1, "SYNTAX"),
         ("e.md", 2, "WRONG_TYPE"), ("f.md", 2, "UNKNOWN_TASK"), ("g.md", 3, "TAG"),
     ]  # fmt: skip
-    made = tasks(backlog_md.read(tmp_path, skip_bad=True))
+    made = tasks(read("backlog", tmp_path, skip_bad=True))
     assert made["F"].metadata["due_date"] == "soon"
     assert made["F"].depends_on == ()
 
@@ -366,7 +362,7 @@ def test_the_backlog_is_found_where_its_config_says(tmp_path: Path) -> None:
     shutil.copytree(FIXTURES / "backlog" / "backlog", tmp_path / "notes" / "work")
     (tmp_path / "backlog.config.yml").write_text("backlog_directory: notes/work\n")
     assert backlog_md.find(tmp_path) == tmp_path / "notes" / "work"
-    assert len(tasks(backlog_md.read(tmp_path / "notes" / "work"))) == 4
+    assert len(tasks(read("backlog", tmp_path / "notes" / "work"))) == 4
     inside = tmp_path / "inside"
     inside.mkdir()
     for folder in ("../notes/work", str(tmp_path / "notes" / "work")):
@@ -377,11 +373,67 @@ def test_the_backlog_is_found_where_its_config_says(tmp_path: Path) -> None:
 
 def test_every_import_is_one_that_the_engine_takes(client: Client) -> None:
     for imported in (
-        beads.read(FIXTURES / "beads"),
-        task_master.read(FIXTURES / "task-master"),
-        backlog_md.read(FIXTURES / "backlog"),
+        read("beads", FIXTURES / "beads"),
+        read("task-master", FIXTURES / "task-master"),
+        read("backlog", FIXTURES / "backlog"),
     ):
         assert imported.plan is not None
         assert apply(client, imported.plan).outcome == "CREATED"
         assert apply(client, imported.plan).outcome == "UNCHANGED"
     assert {d["plan"] for d in client.dags()} == {"import-beads", "import-task-master", "import-backlog"}
+
+
+# --- the contract -------------------------------------------------------------------------------------------
+
+
+class TestBeads(ImporterSuite):
+    importer = importer_of("beads")
+
+    def write(self, folder: Path) -> None:
+        issues(folder, issue("x-1"), issue("x-2", dependencies=blocks("x-2", "x-1")), issue("x-3", status="closed"))
+
+
+class TestTaskMaster(ImporterSuite):
+    importer = importer_of("task-master")
+
+    def write(self, folder: Path) -> None:
+        listed = [{"id": 1, "title": "One"}, {"id": 2, "title": "Two", "dependencies": [1]}]
+        (folder / "tasks.json").write_text(json.dumps({"tasks": listed}))
+
+
+class TestBacklog(ImporterSuite):
+    importer = importer_of("backlog")
+
+    def write(self, folder: Path) -> None:
+        tasks = folder / "backlog" / "tasks"
+        tasks.mkdir(parents=True)
+        for number, needs in ((1, "[]"), (2, "[task-1]")):
+            front = f"id: task-{number}\ntitle: Task {number}\nstatus: To Do\ndependencies: {needs}\n"
+            (tasks / f"task-{number} - T.md").write_text(f"---\n{front}---\n\nText.\n")
+
+
+PLUGIN = """
+from tenure.plans.importers.port import Importer, Item, Items
+from tenure.plans.nodes import SourcePosition
+
+def read(path, report, tag):
+    return Items(str(path), [Item(id="m-1", title="Mine", path=str(path), place=SourcePosition(1, 1))])
+
+IMPORTER = Importer(read)
+"""
+
+
+def test_an_installed_importer_is_found_by_its_entry_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "tenure_mine.py").write_text(PLUGIN)
+    about = tmp_path / "tenure_mine-1.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: tenure-mine\nVersion: 1\n")
+    (about / "entry_points.txt").write_text("[tenure.importers]\nmine = tenure_mine:IMPORTER\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    imported = read("mine", tmp_path)
+    assert (list(tasks(imported)), imported.plan and imported.plan.name) == (["m-1"], "import-mine")
+    with pytest.raises(InvalidInput, match="no tags"):
+        read("mine", tmp_path, tag="x")
+    with pytest.raises(InvalidInput, match="there is no importer 'mime'") as unknown:
+        read("mime", tmp_path)
+    assert unknown.value.hint == f"there are: {', '.join((*NAMES, 'mine'))}"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tenure.core.commands import Dependency
 from tenure.core.errors import InvalidInput
-from tenure.plans.importing import DONE, DROPPED, Imported, Item, Report, gather, read_source
+from tenure.plans.importers.port import DONE, DROPPED, Importer, Item, Items, Report, read_source
 from tenure.plans.json_trees import read_tree
 from tenure.plans.nodes import Findings, Mapping, Node, Scalar, Sequence, SourcePosition, Unreadable, is_unset
 
@@ -23,10 +23,9 @@ OPEN_WORDS = ("pending", "in-progress", "in_progress", "review", "")
 _SECTIONS = (("details", "Details"), ("testStrategy", "Test strategy"), ("acceptanceCriteria", "Acceptance criteria"))
 
 
-def read(path: Path, *, tag: str | None = None, skip_bad: bool = False) -> Imported:
+def read(path: Path, report: Report, tag: str | None = None) -> Items:
     """The open tasks of all tags, or of one."""
     file = find(path)
-    report = Report(skip_bad=skip_bad)
     findings = Findings(str(file))
     items: list[Item] = []
     try:
@@ -42,7 +41,7 @@ def read(path: Path, *, tag: str | None = None, skip_bad: bool = False) -> Impor
             _Reader(str(file), name, report, items).read(tasks)
     for found in findings.found:
         report.bad(str(file), SourcePosition(found.line, found.column), found.code, found.message, found.hint)
-    return gather("task-master", str(file), items, report)
+    return Items(str(file), items)
 
 
 def find(path: Path) -> Path:
@@ -187,3 +186,6 @@ def _description(node: Mapping) -> str:
         if said.strip():
             parts.append(f"## {head}\n\n{said.strip()}")
     return "\n\n".join(part for part in parts if part)
+
+
+IMPORTER = Importer(read, has_tags=True)

@@ -1,64 +1,29 @@
-"""Work of other tools as a plan: each tool's module reads its files into items, and `gather` makes tasks of them.
+"""Items of another tool as a plan.
 
-Nothing in the history is made up. What is done over there is not made here; whoever waited for it does not wait. What
-somebody had begun becomes ready. The plan's name and the items' ids are what a second import knows the tasks by, so it
-makes nothing twice. Something unreadable stops the whole, unless bad parts are to be skipped; each is reported.
+No history is invented. An item that is done is not created; its dependents do not wait for it. A begun one becomes
+ready. A second import recognises tasks by the plan's name and the items' ids, so nothing is created twice. Something
+unreadable stops the whole import, unless bad parts are skipped; each is reported.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from tenure.core import graph, inputs
 from tenure.core.commands import Dependency, NewTask
-from tenure.core.errors import Cycle, InvalidInput
+from tenure.core.errors import Cycle
 from tenure.plans.fields import error_of
 from tenure.plans.files import PlanFile
-from tenure.plans.nodes import Finding, SourcePosition
+from tenure.plans.importers.port import DONE, DROPPED, Item, Items, Note, Report
+from tenure.plans.nodes import Finding
 
-OPEN, DONE, DROPPED = "open", "done", "dropped"
-LARGEST_SOURCE = 64 * 1024 * 1024
-MOST_NOTES = 10_000
 SHORTENED = 2000
 
 
-class Item(msgspec.Struct, kw_only=True):
-    """One piece of work as another tool has it. `status` is OPEN, DONE or DROPPED, `was` the tool's own word for it."""
-
-    id: str
-    title: str
-    path: str
-    place: SourcePosition
-    status: str = OPEN
-    was: str = ""
-    draft: str = ""  # why it is to be looked at by a person first
-    description: str = ""
-    type: str = "code"
-    priority: int = 50
-    tags: list[str] = []
-    depends_on: list[Dependency] = []
-    parent: str | None = None
-    deadline: int | None = None
-    not_before: int | None = None
-    estimated: float | None = None  # seconds
-    metadata: dict[str, Any] = {}
-
-
-class Note(msgspec.Struct, frozen=True, kw_only=True):
-    """What an import did otherwise than one to one."""
-
-    what: str  # done, dropped, begun, draft, met, loosened, parent, changed, kept
-    id: str
-    message: str
-    path: str
-    line: int
-
-
 class Imported(msgspec.Struct, frozen=True, kw_only=True):
-    """`plan` is None where there is nothing to make, or something bad was not to be skipped."""
+    """`plan` is None where there is nothing to create, or where an error was not to be skipped."""
 
     tool: str
     plan: PlanFile | None
@@ -71,51 +36,20 @@ class Imported(msgspec.Struct, frozen=True, kw_only=True):
         return [f for f in self.findings if f.level == "error"]
 
 
-class Report:
-    """What the readers found wrong, and what they did about it."""
-
-    def __init__(self, *, skip_bad: bool) -> None:
-        self.skip_bad = skip_bad
-        self.findings: list[Finding] = []
-        self.notes: list[Note] = []
-
-    def bad(self, path: str, place: SourcePosition, code: str, message: str, hint: str | None = None) -> None:
-        level = "warning" if self.skip_bad else "error"
-        self.findings.append(
-            Finding(line=place.line, column=place.column, code=code, message=message, hint=hint, path=path, level=level)
-        )
-
-    def note(self, item: Item, what: str, message: str) -> None:
-        if len(self.notes) < MOST_NOTES:
-            self.notes.append(Note(what=what, id=item.id, message=message, path=item.path, line=item.place.line))
-
-
-def read_source(path: Path) -> bytes:
-    """The bytes of a file of another tool; InvalidInput where it cannot be read or is far too large."""
-    try:
-        with path.open("rb") as file:
-            source = file.read(LARGEST_SOURCE + 1)
-    except OSError as error:
-        raise InvalidInput(f"{path}: {error.strerror or error}", "is the path right?") from None
-    if len(source) > LARGEST_SOURCE:
-        raise InvalidInput(f"{path}: more than {LARGEST_SOURCE >> 20} MiB")
-    return source
-
-
-def gather(tool: str, path: str, items: list[Item], report: Report) -> Imported:
-    """A plan of the items that are open."""
-    tasks = _Gatherer(items, report).tasks()
+def plan_of(tool: str, found: Items, report: Report) -> Imported:
+    """A plan of the open items."""
+    tasks = _ItemPlan(found.items, report).tasks()
     findings = tuple(sorted(report.findings, key=lambda f: (f.path, f.line, f.column)))
     plan = None
     if tasks and not any(f.level == "error" for f in findings):
         plan = PlanFile(
-            path=path, name=f"import-{tool}", title=f"Imported from {tool}", tasks=tuple(new for _, new in tasks),
+            path=found.path, name=f"import-{tool}", title=f"Imported from {tool}", tasks=tuple(new for _, new in tasks),
             places=tuple({"": item.place} for item, _ in tasks), relative=tuple({} for _ in tasks),
         )  # fmt: skip
-    return Imported(tool=tool, plan=plan, notes=tuple(report.notes), findings=findings, seen=len(items))
+    return Imported(tool=tool, plan=plan, notes=tuple(report.notes), findings=findings, seen=len(found.items))
 
 
-class _Gatherer:
+class _ItemPlan:
     def __init__(self, items: list[Item], report: Report) -> None:
         self.report = report
         self.items: dict[str, Item] = {}
@@ -136,13 +70,13 @@ class _Gatherer:
         for id in self.made:
             self._dependencies(self.items[id])
         self._fit_lineages()
-        self._open_circles()
+        self._break_cycles()
         return [(self.items[id], self._finished(id)) for id in self.made]
 
-    # --- each alone ---
+    # --- each item ---
 
     def _start(self, item: Item) -> None:
-        """Which items become tasks, by the engine's own rules for one."""
+        """Create the task of an open item, by the engine's own rules."""
         if item.status == DONE:
             self.report.note(item, "done", f"{item.was or 'done'} there: not made")
             return
@@ -195,7 +129,7 @@ class _Gatherer:
             self.report.note(item, "changed", f"{len(tags)} labels: the first {inputs.MOST_LISTED} became tags")
         return tuple(dict.fromkeys(tags))[: inputs.MOST_LISTED]
 
-    # --- together ---
+    # --- between items ---
 
     def _parent(self, item: Item) -> None:
         if item.parent is None:
@@ -226,7 +160,7 @@ class _Gatherer:
         self.report.bad(item.path, item.place, "UNKNOWN_TASK", f"{item.id[:80]}: {what} {name[:80]!r}, which {why}")
 
     def _fit_lineages(self) -> None:
-        """A family beyond the bounds of subtasks becomes tasks side by side, for which the parent waits."""
+        """A family beyond the limits of subtasks becomes separate tasks, which the parent depends on."""
         children: dict[str, list[str]] = {}
         for child, parent in self.parents.items():
             children.setdefault(parent, []).append(child)
@@ -268,8 +202,8 @@ class _Gatherer:
                 self.parents.pop(child, None)
                 self.waits_for[parent].setdefault(child, Dependency(task=child))
 
-    def _open_circles(self) -> None:
-        """Circles are bad; where bad parts are skipped, a dependency of each is left out."""
+    def _break_cycles(self) -> None:
+        """A cycle is an error; where bad parts are skipped, one dependency of each is left out."""
         while True:
             needs: dict[str, list[str]] = {id: list(wanted) for id, wanted in self.waits_for.items()}
             for child, parent in self.parents.items():
@@ -277,13 +211,13 @@ class _Gatherer:
             try:
                 graph.check_acyclic(needs, {})
             except Cycle as cycle:
-                self._open(cycle)
+                self._break(cycle)
                 if not self.report.skip_bad:
                     return
             else:
                 return
 
-    def _open(self, cycle: Cycle) -> None:
+    def _break(self, cycle: Cycle) -> None:
         pairs = list(zip(cycle.circle, cycle.circle[1:], strict=False))
         item = self.items[cycle.circle[0]]
         self.report.bad(item.path, item.place, cycle.code, cycle.message)
@@ -292,7 +226,7 @@ class _Gatherer:
                 del self.waits_for[waiting][needed]
                 self.report.note(self.items[waiting], "loosened", f"waits no more for {needed[:80]}: a circle")
                 return
-        child = pairs[0][1]  # nothing but parents: one of them lets go
+        child = pairs[0][1]  # only parents: one of them is dropped
         self.report.note(self.items[child], "parent", "its parents close a circle: it stands alone")
         del self.parents[child]
 

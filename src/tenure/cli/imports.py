@@ -1,4 +1,4 @@
-"""`import beads`, `import task-master`, `import backlog`: tasks of other tools, as a plan of this project."""
+"""`import`: create tasks from the files of another tool."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from tenure.cli.text_format import counted, plain
 from tenure.client.wire import outcome_value
 from tenure.client.wire import plain as wire_plain
 from tenure.core.outcomes import Outcome
-from tenure.plans import apply, backlog_md, beads, task_master
-from tenure.plans.importing import Imported, Note
+from tenure.plans.apply import apply
+from tenure.plans.importers.item_plan import Imported
+from tenure.plans.importers.port import Note
+from tenure.plans.importers.registry import read
 
 SHOWN = 5
 _WORDS = {
@@ -28,39 +30,20 @@ _WORDS = {
     "kept": "values that are only in the metadata",
 }
 
-_SHARED = (
+
+@options(
+    arg("tool", metavar="TOOL", help="beads, task-master, backlog, or an installed importer"),
+    arg("path", nargs="?", default=".", metavar="PATH", help="a repository, or the tool's own file or folder (.)"),
+    arg("--tag", metavar="NAME", help="only the tasks of this tag (task-master)"),
     arg("--dry-run", action="store_true", help="show what would happen, without storing"),
     arg("--skip-bad", action="store_true", help="leave out invalid entries instead of refusing all"),
 )
-
-
-@options(arg("path", nargs="?", default=".", metavar="PATH", help="a repository, or its issues.jsonl (.)"), *_SHARED)
-def from_beads(run: Run, given: Namespace) -> Answer:
-    """Import open issues of beads. Done ones are left out, and nothing is imported twice."""
-    return _taken_over(run, given, beads.read(Path(run.folder, given.path), skip_bad=given.skip_bad))
-
-
-@options(
-    arg("path", nargs="?", default=".", metavar="PATH", help="a repository, or its tasks.json (.)"),
-    arg("--tag", metavar="NAME", help="the tasks of this tag alone"),
-    *_SHARED,
-)
-def from_task_master(run: Run, given: Namespace) -> Answer:
-    """Import open tasks of Task Master, of all tags. Done ones are left out, and nothing is imported twice."""
-    path = Path(run.folder, given.path)
-    return _taken_over(run, given, task_master.read(path, tag=given.tag, skip_bad=given.skip_bad))
-
-
-@options(arg("path", nargs="?", default=".", metavar="PATH", help="a repository, or its backlog folder (.)"), *_SHARED)
-def from_backlog(run: Run, given: Namespace) -> Answer:
-    """Import open tasks of Backlog.md. Done ones are left out, and nothing is imported twice."""
-    return _taken_over(run, given, backlog_md.read(Path(run.folder, given.path), skip_bad=given.skip_bad))
-
-
-def _taken_over(run: Run, given: Namespace, imported: Imported) -> Answer:
+def import_(run: Run, given: Namespace) -> Answer:
+    """Import open tasks of another tool. Done ones are left out, and nothing is imported twice."""
+    imported = read(given.tool, Path(run.folder, given.path), tag=given.tag, skip_bad=given.skip_bad)
     if imported.errors:
         return refused(run, imported.findings, imported.tool, "fix them, or pass --skip-bad to leave them out")
-    outcome = apply.apply(run.client, imported.plan, dry_run=given.dry_run) if imported.plan else None
+    outcome = apply(run.client, imported.plan, dry_run=given.dry_run) if imported.plan else None
     value: dict[str, Any] = {
         "tool": imported.tool, "seen": imported.seen, "plan": imported.plan.name if imported.plan else None,
         "outcome": outcome_value(outcome) if outcome else None, "notes": [wire_plain(n) for n in imported.notes],
