@@ -1,4 +1,4 @@
-"""`restore`: a backup in the place of an embedded store, in a new epoch."""
+"""`restore`: replace an embedded store by a backup, in a new epoch."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tenure.client.chance import SystemChance
+from tenure.client.system_random import SystemRandom
 from tenure.core.errors import InvalidInput, StoreCorrupt
 from tenure.core.lifecycle import HELD
 from tenure.core.records import Task
@@ -16,7 +16,7 @@ from tenure.stores.port import Clock
 
 
 class Restored(NamedTuple):
-    """`aside` is where the store that was there lies now; `ended` the tasks whose claims the backup had as live."""
+    """`aside` is where the previous store is now; `ended` the tasks whose claims were live in the backup."""
 
     store: str
     aside: str | None
@@ -32,17 +32,17 @@ def restore(
     chance: Random | None = None,
     moment: Callable[[], time.struct_time] = time.gmtime,
 ) -> Restored:
-    """Put a backup in the place of the store at `url`, which keeps its bytes under another name.
+    """Replace the store at `url` by a backup; the previous store is kept under another name.
 
-    The backup is checked first, and copied; live claims in it end with `ERROR`, their attempt given back, and every
-    receipt from before is void. Raises StoreAway while another process has the store open: nothing is done then.
+    The backup is checked and copied first. Live claims in it end with `ERROR` and do not count as attempts; every
+    earlier receipt is void. Raises StoreUnavailable, and changes nothing, while another process has the store open.
     """
     target = path_of(url)
     if target is None:
         raise InvalidInput(
-            "only an embedded store is restored by tenure; a server's own tools restore its databases",
-            "pg_restore into an empty database and set `url` to it: whoever opens it first begins a new epoch, since "
-            "it is elsewhere. After a base backup or a snapshot in the same place: `tenure db new-epoch`.",
+            "tenure restores only an embedded store; restore a PostgreSQL database with its own tools",
+            "pg_restore into an empty database and set `url` to it: the first client begins a new epoch, because the "
+            "database is another. After a base backup or a snapshot of the same database: `tenure db new-epoch`.",
         )
     from tenure.stores.sqlite import Sqlite
     from tenure.stores.sqlite.restore import forget_draft, make_draft, put_in_place
@@ -53,9 +53,9 @@ def restore(
         try:
             wrong = store.check()
             if wrong:
-                raise StoreCorrupt(f"{backup} is damaged: {wrong[0]}", "It was left as it is. Restore another backup.")
-            store.is_copy = False  # so that the log says why the epoch began
-            engine = Engine(store, chance or SystemChance())
+                raise StoreCorrupt(f"{backup} is damaged: {wrong[0]}", "Nothing was changed. Restore another backup.")
+            store.is_copy = False  # so that the log has the reason of the new epoch
+            engine = Engine(store, chance or SystemRandom())
             with store.begin(engine.tenant, write=False) as tx:
                 held = sorted(task.key for task in tx.find(Task, {"state": HELD}))
             epoch = engine.new_epoch(f"restored from {backup}")

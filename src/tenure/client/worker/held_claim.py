@@ -1,8 +1,8 @@
-"""A claim that a function works under: its receipt of the moment, and whether the work may go on.
+"""The claim of a running function: its current receipt, and whether the function may continue.
 
-A claim may be lost while the function works: its lease ran out behind a broken connection, the store was restored. Then
-the task is claimed again by name, at once, and the work goes on under the new receipt: another generation, the same
-attempt. Only where that is denied must the function stop.
+A claim may be lost while the function runs: its lease expired behind a broken connection, or the store was restored.
+Then the task is claimed again by name at once, and the function continues with the new receipt: another generation, the
+same attempt. The function must stop only if that is denied.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from tenure.core.outcomes import CODES, Outcome
 
 log = logging.getLogger("tenure.worker")
 
-SHORTEST, LONGEST = 0.1, 5.0  # seconds between tries while the store is away
+SHORTEST, LONGEST = 0.1, 5.0  # seconds between tries while the store is unavailable
 STOPPING = ("pause", "cancel", "abort")
-# The word of whoever has the receipt, which is the function itself: there is nothing to take again.
-OWN_WORDS = frozenset({"COMPLETED", "SUBMITTED", "FAILED", "VOLUNTARY", "WAITING"})
+# The function itself ended the claim: there is nothing to claim again.
+ENDED_BY_HOLDER = frozenset({"COMPLETED", "SUBMITTED", "FAILED", "VOLUNTARY", "WAITING"})
 
 
-class Hold:
-    """Safe for the threads of the function and of the keeper."""
+class HeldClaim:
+    """Thread-safe for the function and the renewer."""
 
     def __init__(self, client: Client, granted: Outcome, lease: float, cancel: Callable[[], None]) -> None:
         """`cancel` is called once, when the function must stop."""
@@ -39,12 +39,12 @@ class Hold:
         self.key: str = granted.task["key"]
         self.receipt, self.generation = granted.receipt, granted.generation
         self.why: str | None = None  # the function must stop
-        self.is_over = False  # the claim had its last word
-        self.change: Outcome | None = None  # the last news of a changed description
-        self.seen: int | None = None  # the number of the description that the function has taken notice of
+        self.is_over = False  # the claim has ended
+        self.change: Outcome | None = None  # the last outcome that reported a changed description
+        self.seen: int | None = None  # the number of the description that the function has read
         self.moved: Callable[[], None] = lambda: None  # called for each new generation
         self._cancel = cancel
-        self._mutex = threading.RLock()  # whoever swaps the receipt
+        self._mutex = threading.RLock()  # held while the receipt is replaced
         self._stopped = threading.Event()
 
     @property
@@ -55,15 +55,15 @@ class Hold:
         """Run a holder's command; raises Cancelled where the claim is lost for good."""
         return self.insist(lambda receipt: self.client.do(make(receipt)))
 
-    def insist(self, deed: Callable[[str], Outcome]) -> Outcome:
-        """Do something with the receipt; raises Cancelled where the claim is lost for good.
+    def insist(self, action: Callable[[str], Outcome]) -> Outcome:
+        """Call `action` with the receipt; raises Cancelled where the claim is lost for good.
 
-        It stays until the store has heard it: work is not given up for a server that restarts.
+        Retries until the store answers: a restarting server does not end the function.
         """
         pause = SHORTEST
         while True:
             try:
-                return self._try(deed)
+                return self._try(action)
             except TenureError as error:
                 if not may_pass(error):
                     raise
@@ -72,22 +72,22 @@ class Hold:
             pause = min(LONGEST, pause * 2)
 
     def try_once(self, make: Callable[[str], Command]) -> Outcome:
-        """As `present`, but a store that is away is raised."""
+        """As `present`, but raises while the store is unavailable."""
         return self._try(lambda receipt: self.client.do(make(receipt)))
 
-    def _try(self, deed: Callable[[str], Outcome]) -> Outcome:
+    def _try(self, action: Callable[[str], Outcome]) -> Outcome:
         while True:
             if self.why is not None:
                 raise Cancelled(self.why)
             receipt = self.receipt
-            outcome = deed(receipt)
+            outcome = action(receipt)
             if CODES[outcome.outcome].kind != "stale":
                 self.heed(outcome)
                 return outcome
             self.lost(receipt, outcome)
 
     def heed(self, outcome: Outcome) -> None:
-        """Stop where the store says so; a warning is only passed on."""
+        """Follow the outcome's directive: stop, note a changed description, or log a warning."""
         if outcome.directive in STOPPING:
             self.stop(outcome.directive_text or f"asked to {outcome.directive}")
         elif outcome.directive == "changed":
@@ -98,11 +98,11 @@ class Hold:
             log.warning("%s: warned: %s", self.key, outcome.directive_text)
 
     def lost(self, receipt: str, refusal: Outcome) -> None:
-        """The receipt was refused: take the task again, or stop."""
+        """The receipt was refused: claim the task again, or stop."""
         with self._mutex:
             if self.is_over or self.is_cancelled or receipt != self.receipt:
-                return  # somebody has seen to it meanwhile
-            if refusal.outcome == "TASK_CANCELLED" or self._is_taken_away():
+                return  # another thread has handled it
+            if refusal.outcome == "TASK_CANCELLED" or self._was_ended_on_purpose():
                 self.stop(refusal.message or refusal.outcome)
                 return
             again = self.client.claim(self.task["id"], lease=self.lease)
@@ -110,19 +110,19 @@ class Hold:
                 self.stop(f"{refusal.message}; {again.message}")
                 return
             self.receipt, self.generation = again.receipt, again.generation
-            log.warning("%s: %s; taken again as generation %d", self.key, refusal.message, self.generation)
+            log.warning("%s: %s; claimed again as generation %d", self.key, refusal.message, self.generation)
             self.moved()
 
-    def _is_taken_away(self) -> bool:
-        """Whether somebody has ended the claim on purpose: who took it away means it, and who gave it back, too."""
+    def _was_ended_on_purpose(self) -> bool:
+        """Whether a person, a limit or the function itself has ended the claim."""
         for entry in reversed(self.client.history(self.task["id"])):
             if entry["generation"] == self.generation:
                 is_hung = entry["release_reason"] == "SUPERSEDED" and entry["error_class"] == "timeout"
-                return is_hung or entry["release_reason"] in (*OWN_WORDS, "PAUSED")
+                return is_hung or entry["release_reason"] in (*ENDED_BY_HOLDER, "PAUSED")
         return False
 
     def stop(self, why: str) -> None:
-        """The function must stop; what it has finished by then is still handed in."""
+        """The function must stop; a result that it still returns is submitted."""
         with self._mutex:
             if self.why is None and not self.is_over:
                 self.why = why
@@ -131,12 +131,12 @@ class Hold:
                 self._cancel()
 
     def end(self) -> None:
-        """The claim had its last word: nothing is renewed or taken again."""
+        """The claim has ended: it is not renewed or claimed again."""
         with self._mutex:
             self.is_over = True
 
     def renewed(self, receipt: str, answer: Outcome | TenureError) -> None:
-        """What came of a renewal."""
+        """Handle the answer to a renewal."""
         if isinstance(answer, TenureError):
             log.warning("%s: cannot be renewed: %s", self.key, answer.message)
         elif answer.outcome == "RENEWED":

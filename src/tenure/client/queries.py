@@ -1,7 +1,7 @@
-"""The looks: each makes one query and hands it to `look`. Nothing is written by them.
+"""The queries: each method builds one query and passes it to `query`. They write nothing.
 
-`One` is what a single look gives, `Dicts` a list of them, `Names` a list of names, `Out` an outcome: each either the
-value itself or an awaitable of it. Instants in what comes back are microseconds UTC.
+`One` is a single view, `Dicts` a list of them, `Names` a list of names, `Out` an outcome: each either the value or an
+awaitable of it. Instants in views are microseconds UTC.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Several = str | Iterable[str] | None
 
     class TaskFilters(TypedDict, total=False):
-        """`text` is looked for in title and key; `order` falls with a leading minus; `after` is the last row's
+        """`text` searches title and key; a leading minus reverses `order`; `after` is the last row's
         (order value, id)."""
 
         state: Several
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
         limit: int
 
     class ClaimFilters(TypedDict, total=False):
-        """What a claim may be narrowed to; without `capabilities` those that the agent registered."""
+        """What a claim may be limited to; `capabilities` defaults to those that the agent registered."""
 
         capabilities: Iterable[str] | None
         tracks: Iterable[str]
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
         region: str | None
 
     class LogFilters(TypedDict, total=False):
-        """The newest `limit` events, or with `last` off the first behind the sequence `after`."""
+        """The newest `limit` events, or with `last=False` the first ones after the sequence `after`."""
 
         after: int
         limit: int
@@ -66,30 +66,30 @@ One = TypeVar("One")
 Dicts = TypeVar("Dicts")
 Names = TypeVar("Names")
 
-_SEVERAL = frozenset({"state", "track", "type", "agent", "kind", "level"})  # of these one or many may be named
+_SEVERAL = frozenset({"state", "track", "type", "agent", "kind", "level"})  # one or many values
 
 
-class Looks(Generic[Out, One, Dicts, Names]):
+class Queries(Generic[Out, One, Dicts, Names]):
     project: str
     agent: str
     session: str
 
-    def look(self, query: Query) -> Any:
-        """What any query asks for."""
+    def query(self, query: Query) -> Any:
+        """Run any query."""
         raise NotImplementedError
 
     def _one(self, query: Query) -> One:
-        one: One = self.look(query)
+        one: One = self.query(query)
         return one
 
     def _dicts(self, query: Query) -> Dicts:
-        several: Dicts = self.look(query)
+        several: Dicts = self.query(query)
         return several
 
     # --- tasks ---
 
     def show(self, task: str) -> One:
-        """Everything about one task but its log."""
+        """Everything about one task except its log."""
         return self._one(q.Show(project=self.project, task=task))
 
     def tasks(self, **filters: Unpack[TaskFilters]) -> Dicts:
@@ -101,16 +101,18 @@ class Looks(Generic[Out, One, Dicts, Names]):
         return self._dicts(q.Ready(project=self.project, track=track, limit=limit))
 
     def next(self, **filters: Unpack[ClaimFilters]) -> Out:
-        """What `claim` would take now, without taking it."""
-        found: Out = self.look(q.Next(project=self.project, agent=self.agent, session=self.session, **_tuples(filters)))
+        """The task that `claim` would claim now; claim nothing."""
+        found: Out = self.query(
+            q.Next(project=self.project, agent=self.agent, session=self.session, **_tuples(filters))
+        )
         return found
 
     def states(self, tasks: Iterable[str]) -> Dicts:
-        """Where each of the named tasks stands, or that there is none."""
+        """The state of each named task, or that it does not exist."""
         return self._dicts(q.States(project=self.project, tasks=tuple(tasks)))
 
     def history(self, task: str) -> Dicts:
-        """The lineage: one entry a generation, with every refused submission under it."""
+        """The lineage: one entry for each generation, with its refused submissions."""
         return self._dicts(q.History(project=self.project, task=task))
 
     def results(self, task: str) -> Dicts:
@@ -118,11 +120,11 @@ class Looks(Generic[Out, One, Dicts, Names]):
         return self._dicts(q.Results(project=self.project, task=task))
 
     def artifacts(self, task: str, *, generation: int | None = None) -> Dicts:
-        """What claims of a task have put, by name; of one name the last generation's first."""
+        """The artifacts of a task by name, the last generation first."""
         return self._dicts(q.Artifacts(project=self.project, task=task, generation=generation))
 
     def why(self, task: str) -> One:
-        """Why a task stands where it does."""
+        """Why a task is in its state."""
         return self._one(q.Why(project=self.project, task=task))
 
     def dead_letters(self, *, resolved: bool = False) -> Dicts:
@@ -139,7 +141,7 @@ class Looks(Generic[Out, One, Dicts, Names]):
         return self._dicts(q.Dags(project=self.project))
 
     def plans(self, *, dag: str | None = None, plan: str | None = None, open_only: bool = False) -> Dicts:
-        """The tasks of a dag, of a named plan, or all, as they were asked for."""
+        """The tasks of a dag, of a named plan, or all, as they were planned."""
         return self._dicts(q.Plans(project=self.project, dag=dag, plan=plan, open_only=open_only))
 
     def tracks(self) -> Dicts:
@@ -148,11 +150,11 @@ class Looks(Generic[Out, One, Dicts, Names]):
     # --- the team ---
 
     def agents(self) -> Dicts:
-        """Who is there, and what each holds."""
+        """The agents, and what each holds."""
         return self._dicts(q.Agents(project=self.project))
 
     def inbox(self, *, unread: bool = True, sender: str | None = None) -> Dicts:
-        """Mail of this agent; looking does not mark it as read."""
+        """Mail of this agent; does not mark it as read."""
         return self._dicts(q.Inbox(project=self.project, agent=self.agent, unread=unread, sender=sender))
 
     def messages(self, limit: int = 100) -> Dicts:
@@ -160,11 +162,11 @@ class Looks(Generic[Out, One, Dicts, Names]):
         return self._dicts(q.Messages(project=self.project, limit=limit))
 
     def validations(self, limit: int = 100) -> Dicts:
-        """Results that wait for a verdict, the longest first, with what they are judged by and who checks them."""
+        """Results that wait for a verdict, the oldest first, with their validator and who checks them."""
         return self._dicts(q.Validations(project=self.project, limit=limit))
 
     def reservations(self) -> Dicts:
-        """What is reserved, and by whom."""
+        """The reservations and their holders."""
         return self._dicts(q.Reservations(project=self.project))
 
     def sessions(self, agent: str | None = None, limit: int = 100) -> Dicts:
@@ -176,44 +178,44 @@ class Looks(Generic[Out, One, Dicts, Names]):
         return self._one(q.ShowSession(project=self.project, session=session or self.session))
 
     def own_claims(self) -> Dicts:
-        """What this agent holds in this session, and what it lost there in the last day without its own word."""
+        """The claims of this agent in this session, and those that expired or were taken in the last day."""
         return self._dicts(q.OwnClaims(project=self.project, session=self.session, agent=self.agent))
 
     def processes(self) -> Dicts:
         """The processes that hold claims now."""
         return self._dicts(q.Processes(project=self.project))
 
-    # --- the whole ---
+    # --- the project ---
 
     def projects(self) -> Names:
         """The names of all projects in the store."""
-        names: Names = self.look(q.Projects())
+        names: Names = self.query(q.Projects())
         return names
 
     def status(self) -> One:
-        """One screen: who leads, who works, how far each track is, how many tasks stand where."""
+        """One screen: the leader, the agents at work, progress by track, tasks by state."""
         return self._one(q.Status(project=self.project))
 
     def spent(self, by: str = "task", limit: int = 100) -> Dicts:
-        """What was spent for each task, agent, model or session, the dearest first."""
+        """What each task, agent, model or session has cost, the most expensive first."""
         return self._dicts(q.ShowSpending(project=self.project, by=by, limit=limit))
 
     def savings(self) -> One:
-        """What choosing models by tier has saved against all of it in the middle tier."""
+        """What choosing models by tier has saved, compared with the middle tier for all tasks."""
         return self._one(q.ShowSavings(project=self.project))
 
     def estimates(self) -> One:
-        """How near estimates came to what tasks took, by type."""
+        """Estimates compared with what tasks took, by type."""
         return self._one(q.Estimates(project=self.project))
 
     def models(self) -> One:
-        """Which models there are for what, what they cost, and which are rate limited."""
+        """The models by tier, their prices, and which are rate limited."""
         return self._one(q.Models(project=self.project))
 
     # --- budgets ---
 
     def budgets(self, scope: str | None = None, *, after: str | None = None, limit: int = 100) -> Dicts:
-        """Budgets of the project, and the tenant's; those of tasks with `scope="task"`."""
+        """Budgets of the project and the tenant; those of tasks with `scope="task"`."""
         return self._dicts(q.Budgets(project=self.project, scope=scope, after=after, limit=limit))
 
     def budget(self, scope: str = "project") -> One:
@@ -221,15 +223,15 @@ class Looks(Generic[Out, One, Dicts, Names]):
         return self._one(q.ShowBudget(project=self.project, scope=scope))
 
     def alerts(self) -> Dicts:
-        """Budgets of which 50, 90 or 100 per cent are spent, the worst first."""
+        """Budgets that are 50, 90 or 100 per cent spent, the worst first."""
         return self._dicts(q.Alerts(project=self.project))
 
     def projection(self, scope: str = "project") -> One:
-        """Where a budget leads: burn rate, days left, and what all open tasks will take of it."""
+        """A budget's forecast: burn rate, days left, and what all open tasks will need."""
         return self._one(q.ShowProjection(project=self.project, scope=scope))
 
     def headroom(self) -> One:
-        """Whether budgets allow this agent to claim anything at all: worth a look before a process is started."""
+        """Whether budgets allow this agent to claim anything: ask before starting a process for it."""
         return self._one(q.Headroom(project=self.project, agent=self.agent))
 
     def log(self, **filters: Unpack[LogFilters]) -> Dicts:
@@ -238,7 +240,7 @@ class Looks(Generic[Out, One, Dicts, Names]):
 
 
 def _filtered(kind: type[Query], project: str, filters: Any) -> Query:
-    """The query with these filters; InvalidInput where there is no such filter."""
+    """The query with these filters; InvalidInput for an unknown filter."""
     for name in filters:
         if name not in kind.__struct_fields__:
             from tenure.core.inputs import check_choice
@@ -248,7 +250,7 @@ def _filtered(kind: type[Query], project: str, filters: Any) -> Query:
 
 
 def _tuples(filters: Any) -> dict[str, Any]:
-    """One name, or any list of them, as queries have it."""
+    """The filters with one name or any iterable of names as a tuple."""
 
     def tupled(name: str, value: Any) -> Any:
         if isinstance(value, str):

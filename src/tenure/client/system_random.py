@@ -1,11 +1,11 @@
-"""Randomness of the operating system, for the engine."""
+"""The operating system's randomness, for the engine."""
 
 from __future__ import annotations
 
 import os
 
 
-class SystemChance:
+class SystemRandom:
     def token(self, size: int) -> bytes:
         return os.urandom(size)
 

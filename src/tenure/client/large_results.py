@@ -1,4 +1,4 @@
-"""Results that are too large to stand in a row: put as an artifact, and referred to."""
+"""Results that are too large for a row: stored as an artifact, with a reference in the row."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ REF = "$artifact"
 
 
 def too_large(data: Any) -> bytes | None:
-    """The JSON of a result that does not fit; None for one that does, or that is no JSON at all."""
+    """The JSON of a result that does not fit into a row; None for one that fits, or is not valid JSON."""
     try:
         encoded = msgspec.json.encode(data)
-    except (TypeError, ValueError, RecursionError):  # said by whoever decides it, in better words
+    except (TypeError, ValueError, RecursionError):  # the engine reports it better
         return None
     return encoded if len(encoded) > LARGEST_RESULT else None
 
 
 def referring(command: Submit, put: Outcome) -> Submit:
-    """The same with a reference in the place of its data; the artifact goes along with what it names."""
+    """The command with a reference instead of its data; the artifact is part of its result."""
     artifact = put.artifact or {}
     data = {REF: NAME, "size": artifact.get("size"), "digest": artifact.get("digest")}
     names = None if command.artifacts is None else tuple(dict.fromkeys((*command.artifacts, NAME)))

@@ -1,4 +1,4 @@
-"""What a function has spent: it adds amounts; the store is told totals since the claim, which may come twice."""
+"""A function's usage: it adds amounts; reports carry totals since the claim, so that one may come twice."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class Amounts(NamedTuple):
         )  # fmt: skip
 
 
-class Spending:
-    """Totals by model under the present claim. A new claim begins with what the last one was never told of."""
+class UsageTotals:
+    """Totals by model under the current claim. A new claim begins with what the last one did not report."""
 
     def __init__(self) -> None:
         self._spent: dict[str, Amounts] = {}
-        self._told: dict[str, Amounts] = {}
+        self._reported: dict[str, Amounts] = {}
         self._lock = threading.Lock()
 
     def add(self, model: str, amounts: Amounts) -> None:
@@ -49,13 +49,13 @@ class Spending:
                 for model, a in self._spent.items()
             )  # fmt: skip
 
-    def told(self, model: str) -> None:
-        """The store has heard of this model's total."""
+    def reported(self, model: str) -> None:
+        """The store has this model's total."""
         with self._lock:
-            self._told[model] = self._spent[model]
+            self._reported[model] = self._spent[model]
 
     def moved(self) -> None:
         with self._lock:
-            rest = {model: a.plus(self._told.get(model, Amounts()), -1) for model, a in self._spent.items()}
+            rest = {model: a.plus(self._reported.get(model, Amounts()), -1) for model, a in self._spent.items()}
             self._spent = {model: a for model, a in rest.items() if a != Amounts(cost=a.cost and Decimal(0))}
-            self._told = {}
+            self._reported = {}

@@ -1,27 +1,29 @@
-"""The way to a store: the engine in this process."""
+"""The transport to a store: the engine in this process."""
+# ruff: noqa: PTH100, PTH122 - pathlib costs every command 7 ms at its start
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tenure.client.ways.places import Places
 from tenure.core.commands import ClaimNext, Command, Principal, PutArtifact
-from tenure.core.errors import TenureError
+from tenure.core.errors import InvalidInput, TenureError
 from tenure.core.outcomes import Outcome
 from tenure.engine import Engine, Random
-from tenure.stores.open_store import open_store
+from tenure.stores.open_store import open_store, path_of
 from tenure.stores.port import Clock
 
 if TYPE_CHECKING:
-    from tenure.client.contents import Got, Putting, Wanted
+    from tenure.artifacts.port import Artifacts
+    from tenure.client.contents import Download, Upload, Wanted
     from tenure.core.queries import Query
     from tenure.engine.runtime.batcher import Batcher
 
-GLANCE = 0.2  # seconds between looks whether the waiter still wants to know
+GLANCE = 0.2  # seconds between checks whether the caller still waits
 
 
-class Local:
+class LocalTransport:
     def __init__(
         self,
         url: str,
@@ -38,7 +40,7 @@ class Local:
         self.store = open_store(url, clock=clock, create=create)
         self.url = self.store.url
         self.engine = Engine(self.store, chance, pause=pause)
-        self.places = self.engine.places = Places(artifacts, url, self.engine.tenant)
+        self._artifacts = self.engine.places = ProjectArtifacts(artifacts, url, self.engine.tenant)
         self._monotonic = monotonic
         self.gatherer: Batcher | None = None
         if gather:
@@ -55,7 +57,7 @@ class Local:
     def preview(self, batch: Sequence[Command], principal: Principal) -> list[Outcome | TenureError]:
         return self.engine.preview(batch, principal)
 
-    def stay(
+    def claim_or_wait(
         self, command: ClaimNext, seconds: float, principal: Principal, is_wanted: Callable[[], bool] | None = None
     ) -> Outcome:
         from tenure.engine.runtime.work_wait import claim_next_or_wait
@@ -64,23 +66,23 @@ class Local:
             self.engine, command, seconds, self._monotonic, principal, is_wanted=is_wanted, do=self.do
         )
 
-    def look(self, query: Query, principal: Principal) -> Any:
-        from tenure.engine.reads.query_table import look  # a claim needs none of it
+    def query(self, query: Query, principal: Principal) -> Any:
+        from tenure.engine.reads.query_table import look  # a claim does not need it
 
         return look(self.engine, query, principal)
 
-    def put(self, asked: Putting, principal: Principal) -> Outcome:
+    def put(self, upload: Upload, principal: Principal) -> Outcome:
         from tenure.artifacts.port import put
         from tenure.engine.artifacts import artifact_verbs
 
-        project, source = asked.project, asked.source
-        ready = artifact_verbs.ready(self.engine, project, asked.receipt, asked.name, principal)
+        project, source = upload.project, upload.source
+        ready = artifact_verbs.ready(self.engine, project, upload.receipt, upload.name, principal)
         if isinstance(ready, Outcome):
             return ready
-        kept = put(self.places(project), source.pieces(), largest=ready.largest, expected=source.digest)
+        kept = put(self._artifacts(project), source.pieces(), largest=ready.largest, expected=source.digest)
         outcome = self.do(
             PutArtifact(
-                project=project, receipt=asked.receipt, name=asked.name, type=asked.type, digest=kept.digest,
+                project=project, receipt=upload.receipt, name=upload.name, type=upload.type, digest=kept.digest,
                 size=kept.size, since=ready.since,
             ),
             principal,
@@ -89,12 +91,13 @@ class Local:
             artifact_verbs.left(self.engine, project, kept.digest, kept.size)
         return outcome
 
-    def get(self, asked: Wanted, principal: Principal) -> Got:
-        from tenure.client.contents import Got
+    def get(self, wanted: Wanted, principal: Principal) -> Download:
+        from tenure.client.contents import Download
         from tenure.engine.artifacts.artifact_verbs import found
 
-        view: Any = found(self.engine, asked.project, asked.task, asked.name, asked.generation, principal)
-        return Got(view, self.places(asked.project).read(view["digest"], start=asked.start, end=asked.end))
+        view: Any = found(self.engine, wanted.project, wanted.task, wanted.name, wanted.generation, principal)
+        pieces = self._artifacts(wanted.project).read(view["digest"], start=wanted.start, end=wanted.end)
+        return Download(view, pieces)
 
     def mark(self, project: str, principal: Principal) -> int:
         return self.store.mark()
@@ -120,8 +123,47 @@ class Local:
             return work.now
 
     def close(self) -> None:
-        """Let go of the store, once what other threads have sent is done."""
+        """Close the store, after the commands that other threads have sent."""
         if self.gatherer is not None:
             self.gatherer.close()
-        self.places.close()
+        self._artifacts.close()
         self.store.close()
+
+
+class ProjectArtifacts:
+    """The artifact store of each project: the configured one, else a folder beside an embedded store.
+
+    Opened on first use: most commands need none.
+    """
+
+    def __init__(self, url: str | None, store: str, tenant: str = "local") -> None:
+        self._url, self._store, self._tenant = url or os.environ.get("TENURE_ARTIFACTS"), store, tenant
+        self._opened: dict[str, Artifacts] = {}
+
+    def __call__(self, project: str) -> Artifacts:
+        found = self._opened.get(project)
+        if found is None:
+            from tenure.artifacts.open_artifacts import open_artifacts
+
+            made = open_artifacts(self.url, tenant=self._tenant, project=project)
+            found = self._opened.setdefault(project, made)
+        return found
+
+    @property
+    def url(self) -> str:
+        if self._url:
+            return self._url
+        if self._store.startswith("memory://"):
+            return "memory://"
+        path = path_of(self._store)
+        if path is None:
+            raise InvalidInput(
+                "no artifact store is set, and this store is not a file that could have a folder beside it",
+                "set `artifacts` (TENURE_ARTIFACTS) to s3://bucket/prefix, or to a folder that all hosts share",
+            )
+        # After the store's own name: two stores in one folder must not delete each other's.
+        return os.path.splitext(os.path.abspath(path))[0] + ".artifacts"
+
+    def close(self) -> None:
+        for opened in self._opened.values():
+            opened.close()

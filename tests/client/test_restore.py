@@ -12,7 +12,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from tenure.client.restoring import Restored, restore
+from tenure.client.restore import Restored, restore
 from tenure.core import commands as c
 from tenure.core.errors import InvalidInput, SchemaMismatch, StoreCorrupt, StoreUnavailable
 from tenure.stores.sqlite import Sqlite
