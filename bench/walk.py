@@ -23,6 +23,7 @@ from typing import Any
 from bench.report import Figure, show
 
 Walked = dict[str, set[str]]  # functions by file
+FEED = "tenure-feed"  # the thread that reads new events for all streams, after the claim
 
 
 class Walk:
@@ -46,7 +47,8 @@ class Walk:
 
     def _note(self, code: CodeType) -> None:
         is_function = code.co_flags & 1 and not code.co_name.startswith("<")  # no class body, no comprehension
-        if is_function and code.co_filename.startswith(self._root):
+        is_ours = is_function and code.co_filename.startswith(self._root)
+        if is_ours and threading.current_thread().name != FEED:
             self.walked.setdefault(code.co_filename.removeprefix(self._root), set()).add(code.co_qualname)
 
 
