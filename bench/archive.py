@@ -15,7 +15,7 @@ from pathlib import Path
 import apsw
 import psycopg
 
-from tenure.client.chance import SystemChance
+from tenure.client.system_random import SystemRandom
 from tenure.core import commands as c
 from tenure.core.commands import NewTask, Totals
 from tenure.core.outcomes import Outcome
@@ -75,7 +75,7 @@ def postgres_bytes(url: str) -> int:
 
 
 def measured(name: str, store: Store, taken: Callable[[], int], tasks: int) -> None:
-    engine = Engine(store, SystemChance())
+    engine = Engine(store, SystemRandom())
     empty = taken()
     fill(engine, tasks)
     before = taken()

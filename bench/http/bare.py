@@ -6,8 +6,8 @@ import sys
 
 import msgspec
 
-from tenure.client.chance import SystemChance
-from tenure.client.wire import unspelled
+from tenure.client.system_random import SystemRandom
+from tenure.client.wire import from_plain
 from tenure.config import read_settings
 from tenure.core.commands import Command, DefineProject, Principal
 from tenure.core.outcomes import Outcome
@@ -26,9 +26,9 @@ class Bare(Service):
 
 def main(port: int, answer: bytes) -> int:
     """Serve; `answer` is what a real claim was told, so that the JSON made is the same."""
-    Bare.granted = msgspec.convert(unspelled(msgspec.json.decode(answer)), Outcome)
+    Bare.granted = msgspec.convert(from_plain(msgspec.json.decode(answer)), Outcome)
     assembly.Service = Bare  # type: ignore[misc]
-    engine = Engine(open_store("memory://"), SystemChance())
+    engine = Engine(open_store("memory://"), SystemRandom())
     engine.do(DefineProject(project="bench"))
     settings = read_settings("/", {}, {"serve.port": port, "serve.log_file": "/dev/null", "serve.auth": "open"})
     return serving.serve(engine, settings, lambda url, link: None)

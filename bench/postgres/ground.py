@@ -11,7 +11,7 @@ import psycopg
 
 from bench.ground import RESULT, TITLE, WrongAnswer, check, request_id
 from bench.postgres.filling import Copier, Model, copy_agents
-from tenure.client.chance import SystemChance
+from tenure.client.system_random import SystemRandom
 from tenure.core import commands
 from tenure.core.commands import NewTask
 from tenure.core.outcomes import Outcome
@@ -48,7 +48,7 @@ class Board:
 
     def __init__(self, url: str, schema: str, projects: Sequence[str]) -> None:
         self.url, self.schema, self.projects = url, schema, projects
-        self.engine = Engine(open_store(self.store_url), SystemChance(), pause=time.sleep)
+        self.engine = Engine(open_store(self.store_url), SystemRandom(), pause=time.sleep)
         self.granted: list[str] = []
         self.accepted: list[str] = []
         self.copier: Copier | None = None

@@ -19,11 +19,11 @@ raise SystemExit(main(["--sync", "1", "--async", "0", "--seed", "1"]))
 """
 # Claims that have a number and nothing else.
 NO_NONCE = """
-from tenure.client.chance import SystemChance
+from tenure.client.system_random import SystemRandom
 from tenure.core.receipts import NONCE_BYTES
 
-token = SystemChance.token
-SystemChance.token = lambda self, size: bytes(size) if size == NONCE_BYTES else token(self, size)
+token = SystemRandom.token
+SystemRandom.token = lambda self, size: bytes(size) if size == NONCE_BYTES else token(self, size)
 """
 # Nobody says that history was lost.
 NO_EPOCH = """

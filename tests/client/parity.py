@@ -18,7 +18,7 @@ from tenure.core.commands import NewTask, NewTrack, Process, Totals
 from tenure.core.errors import TenureError
 from tenure.core.records import Watch
 
-OWN = {"do", "look", "stay"}  # under every other
+OWN = {"do", "query", "claim_or_wait"}  # under every other
 VERBS = {name for name in dir(Verbs) if not name.startswith("_")} - OWN - {"project", "agent", "session", "user"}
 
 _ID = re.compile(r"\b([a-z]+)_[0-9A-HJKMNP-TV-Z]{26}\b")

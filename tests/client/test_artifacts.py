@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from tenure import AsyncClient, Client
-from tenure.client.ways.places import Places
+from tenure.client.transports.local import ProjectArtifacts
 from tenure.core.errors import InvalidInput
 from tenure.testing.suites.artifact_clients import ArtifactClientSuite
 from tests.servers.postgres import url_of
@@ -113,21 +113,21 @@ class TestBehindPostgres(InBucket):
 
 
 def test_two_stores_in_one_folder_have_places_of_their_own(tmp_path: Path) -> None:
-    urls = [Places(None, str(tmp_path / name)).url for name in ("a.db", "b.db")]
+    urls = [ProjectArtifacts(None, str(tmp_path / name)).url for name in ("a.db", "b.db")]
     assert urls == [str(tmp_path / "a.artifacts"), str(tmp_path / "b.artifacts")]
 
 
 def test_a_store_that_is_no_file_wants_a_place_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TENURE_ARTIFACTS", raising=False)
-    with pytest.raises(InvalidInput, match="no place for artifacts") as told:
-        Places(None, "postgresql://host/db")("p")
+    with pytest.raises(InvalidInput, match="no artifact store is set") as told:
+        ProjectArtifacts(None, "postgresql://host/db")("p")
     assert "s3://" in (told.value.hint or "")
     monkeypatch.setenv("TENURE_ARTIFACTS", "/srv/kept")
-    assert Places(None, "postgresql://host/db").url == "/srv/kept"
+    assert ProjectArtifacts(None, "postgresql://host/db").url == "/srv/kept"
 
 
 def test_projects_do_not_see_each_others_bytes(tmp_path: Path) -> None:
-    places = Places(None, str(tmp_path / "a.db"))
+    places = ProjectArtifacts(None, str(tmp_path / "a.db"))
     from tenure.artifacts.port import put
 
     digest = put(places("one"), [b"mine"], largest=10).digest

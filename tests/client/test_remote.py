@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from tenure.client import AsyncClient, Client
-from tenure.client.ways.hearing import error_of
-from tenure.client.ways.way import StoreOnly
+from tenure.client.transports.http_messages import error_of
+from tenure.client.transports.port import StoreOnly
 from tenure.core import errors
 from tenure.core.commands import ClaimNext
 from tenure.core.errors import (  # fmt: skip
@@ -281,7 +281,7 @@ def test_a_claim_waits_in_pieces_and_stops_when_nobody_wants_it() -> None:
         assert len(asked) > 2
         assert len(set(stub.headers("idempotency-key"))) == 1
         command = ClaimNext(project="shop", agent="me", session="s")
-        assert client.stay(command, 70, is_wanted=lambda: False).outcome == "NO_TASK"
+        assert client.claim_or_wait(command, 70, is_wanted=lambda: False).outcome == "NO_TASK"
 
 
 def test_what_only_a_store_can_do_says_what_to_do_instead() -> None:
@@ -344,14 +344,13 @@ print([m for m in ("tenure.engine", "tenure.stores", "apsw", "asyncio", "httpx2"
 
 
 def test_an_async_client_sends_again_and_gives_up_just_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tenure.client.ways.trying.PATIENCE", 0.3)
-
     async def lost_and_found() -> None:
         with stubbed(CUT, problem(503, "STORE_UNAVAILABLE"), OK) as stub:
             async with AsyncClient(stub.url, "shop", key="k") as client:
                 assert (await client.note("A-001", "x")).ok
             assert len(set(stub.headers("idempotency-key"))) == 1
             assert set(stub.headers("authorization")) == {"Bearer k"}
+        monkeypatch.setattr("tenure.client.transports.http.PATIENCE", 0.3)
         with stubbed(CUT) as stub:
             async with AsyncClient(stub.url, "shop") as client:
                 with pytest.raises(OutcomeUnknown):

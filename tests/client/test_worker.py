@@ -506,7 +506,7 @@ def test_a_result_goes_in_under_the_receipt_of_the_moment(
     mia.add("Work", type="t")
     worker = worker_at(place, lease=1.0)
     worker.task("t")(lambda ctx: "done")
-    do = worker.client.way.do
+    do = worker.client.transport.do
 
     def away_at_first(command: Command, principal: Principal) -> Outcome:
         if isinstance(command, Submit) and parse_receipt(command.receipt).generation == 1:
@@ -514,7 +514,7 @@ def test_a_result_goes_in_under_the_receipt_of_the_moment(
             raise StoreUnavailable("not now")
         return do(command, principal)
 
-    monkeypatch.setattr(worker.client.way, "do", away_at_first)
+    monkeypatch.setattr(worker.client.transport, "do", away_at_first)
     with running(worker):
         until(mia, lambda: mia.show("A-001")["state"] == "completed")
     *lost, last = [entry["result_accepted"] for entry in mia.history("A-001")]

@@ -11,7 +11,7 @@ import pytest
 
 from tenure import AsyncContext, Client, Context, Worker
 from tenure.client.worker.failures import Cancelled
-from tenure.client.worker.hold import Hold
+from tenure.client.worker.held_claim import HeldClaim
 from tenure.core import commands as c
 from tenure.core.records import RetryPolicy
 from tenure.testing import FakeClock
@@ -112,19 +112,21 @@ def test_a_large_result_of_a_function_is_put_and_referred_to(place: Place) -> No
 # --- hung ---
 
 
-def held(client: Client, **fields: object) -> tuple[Hold, list[str]]:
+def held(client: Client, **fields: object) -> tuple[HeldClaim, list[str]]:
     client.init()
     client.add("Hangs", retry=RetryPolicy(strategy="immediate"), **fields)
     cancelled: list[str] = []
-    hold = Hold(client, client.claim("A-001", lease=24 * 3600.0), 24 * 3600.0, lambda: cancelled.append("cancelled"))
-    return hold, cancelled
+    claim = HeldClaim(
+        client, client.claim("A-001", lease=24 * 3600.0), 24 * 3600.0, lambda: cancelled.append("cancelled")
+    )
+    return claim, cancelled
 
 
-def renew(hold: Hold) -> None:
+def renew(claim: HeldClaim) -> None:
     """As the keeper does it."""
-    receipt = hold.receipt
-    (answer,) = hold.client.batch([c.Renew(project=hold.client.project, receipt=receipt, lease=hold.lease)])
-    hold.renewed(receipt, answer)
+    receipt = claim.receipt
+    (answer,) = claim.client.batch([c.Renew(project=claim.client.project, receipt=receipt, lease=claim.lease)])
+    claim.renewed(receipt, answer)
 
 
 def test_a_hung_function_is_warned_then_cancelled_and_its_task_not_taken_again(
@@ -132,17 +134,17 @@ def test_a_hung_function_is_warned_then_cancelled_and_its_task_not_taken_again(
 ) -> None:
     clock = FakeClock()
     with Client(str(tmp_path / "store.db"), "shop", clock=clock) as client:
-        hold, cancelled = held(client)
-        client.progress(hold.receipt, step="almost", done_in=10 * MINUTE)
+        claim, cancelled = held(client)
+        client.progress(claim.receipt, step="almost", done_in=10 * MINUTE)
         clock.advance(seconds=41 * MINUTE)
-        renew(hold)
+        renew(claim)
         assert "warned: no sign of progress" in caplog.text
         assert cancelled == []
         clock.advance(seconds=11 * MINUTE)
-        renew(hold)
+        renew(claim)
         assert cancelled == ["cancelled"]
         with pytest.raises(Cancelled):
-            hold.present(lambda receipt: c.Progress(project="shop", receipt=receipt, percent=50))
+            claim.present(lambda receipt: c.Progress(project="shop", receipt=receipt, percent=50))
         assert [entry["release_reason"] for entry in client.history("A-001")] == ["SUPERSEDED"]
         assert client.show("A-001")["state"] == "ready"
 
@@ -150,8 +152,8 @@ def test_a_hung_function_is_warned_then_cancelled_and_its_task_not_taken_again(
 def test_a_function_over_its_time_is_cancelled(tmp_path: Path) -> None:
     clock = FakeClock()
     with Client(str(tmp_path / "store.db"), "shop", clock=clock) as client:
-        hold, cancelled = held(client, constraints={"max_duration": 20 * MINUTE})
+        claim, cancelled = held(client, constraints={"max_duration": 20 * MINUTE})
         clock.advance(seconds=21 * MINUTE)
-        renew(hold)
+        renew(claim)
         assert cancelled == ["cancelled"]
         assert len(client.history("A-001")) == 1

@@ -6,17 +6,17 @@ import inspect
 from typing import Any
 
 from tenure import AsyncClient, Client, Context, Worker
-from tenure.client.looks import Looks
+from tenure.client.queries import Queries
 from tenure.client.verbs import Verbs
-from tenure.client.worker.context import Telling
+from tenure.client.worker.context import TaskContext
 from tests.docs.tables import table
 
 HEAD = """# The Python SDK
 
 `tenure.Client` and `tenure.AsyncClient` have the same methods, on a store of this machine and over a server: the URL
-says which. Verbs come back as [outcomes](outcomes.md), looks as plain dictionaries and lists with instants in
-microseconds; what is wrong is raised as one of the [errors](errors.md). Fields of verbs are those of the
-[commands](commands.md). How to [write a worker](../how-to/write-a-worker.md).
+decides. Verbs return [outcomes](outcomes.md), queries plain dictionaries and lists with instants in microseconds;
+failures are raised as one of the [errors](errors.md). Fields of verbs are those of the [commands](commands.md). How to
+[write a worker](../how-to/write-a-worker.md).
 """
 
 
@@ -28,13 +28,13 @@ def page() -> str:
             HEAD,
             _section("Client", _signed(Client), Client),
             _listed(Client, own),
-            "## Verbs\n", _listed(Verbs, _names(Verbs, Looks)),
-            "## Looks\n", _listed(Looks, _names(Looks)),
-            "## Only on a store\n\nOver a server these raise `STORE_ONLY`: do them where its store is.\n",
+            "## Verbs\n", _listed(Verbs, _names(Verbs, Queries)),
+            "## Queries\n", _listed(Queries, _names(Queries)),
+            "## Only on a store\n\nOver a server these raise `STORE_ONLY`: run them on the server's host.\n",
             _listed(Client, upkeep),
             _section("AsyncClient", _signed(AsyncClient), AsyncClient),
             _section("Worker", _signed(Worker), Worker), _listed(Worker, ("task", "run", "arun", "stop", "close")),
-            _section("Context", "", Context), _listed(Telling, _names(Telling)),
+            _section("Context", "", Context), _listed(TaskContext, _names(TaskContext)),
         ]
     )  # fmt: skip
 

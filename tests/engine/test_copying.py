@@ -260,10 +260,10 @@ def test_a_row_that_arrives_otherwise_is_noticed(opened: Any, monkeypatch: pytes
 
 CUT_OFF = """
 import sys, time
-from tenure.client.chance import SystemChance
+from tenure.client.system_random import SystemRandom
 from tenure.engine import Engine, copying
 from tenure.stores.sqlite import Sqlite
-old, new = (Engine(Sqlite(path), SystemChance()) for path in sys.argv[1:])
+old, new = (Engine(Sqlite(path), SystemRandom()) for path in sys.argv[1:])
 def wait(*_):
     print("half", flush=True)
     time.sleep(600)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tenure.client.chance import SystemChance
+from tenure.client.system_random import SystemRandom
 from tenure.core import commands as c
 from tenure.core.commands import NewTask
 from tenure.core.records import Task, replace
@@ -23,7 +23,7 @@ A_TASK = 7_000  # bytes at most; it was 17,000
 
 def worked(path: Path, tasks: int) -> Engine:
     """A third of the tasks is completed."""
-    engine = Engine(Sqlite(str(path)), SystemChance())
+    engine = Engine(Sqlite(str(path)), SystemRandom())
     engine.do(c.DefineProject(project=P))
     for start in range(0, tasks, 300):
         engine.run([c.Add(project=P, task=NewTask(title=f"Task {start + n}")) for n in range(300)])

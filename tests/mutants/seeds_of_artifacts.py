@@ -91,5 +91,5 @@ ARTIFACTS = (
         '== "NEVER"',
         RUNS,
     ),
-    Mutant("hung: the worker takes it again", "client/worker/hold.py", "return is_hung or ", "return ", WORKS),
+    Mutant("hung: the worker takes it again", "client/worker/held_claim.py", "return is_hung or ", "return ", WORKS),
 )

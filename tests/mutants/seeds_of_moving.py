@@ -6,7 +6,7 @@ from tests.mutants.mutant import Mutant
 
 DROPPING = ("tests/stores/test_sqlite.py", "tests/stores/test_postgres.py")
 COPYING = ("tests/engine/test_copying.py",)
-RESTORING = ("tests/client/test_restoring.py",)
+RESTORING = ("tests/client/test_restore.py",)
 UPGRADES = ("tests/upgrades/test_upgrade.py",)
 ARCHIVE = "engine/archive/mover.py"
 RECALL = "engine/archive/recall.py"
@@ -235,7 +235,7 @@ MOVING = (
     ),
     Mutant(
         "a restored store goes on in its epoch",
-        "client/restoring.py",
+        "client/restore.py",
         'epoch = engine.new_epoch(f"restored from {backup}")',
         'epoch = ""',
         RESTORING,

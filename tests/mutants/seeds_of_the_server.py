@@ -9,6 +9,8 @@ ROOM = ("tests/server/test_waiting_room.py",)
 STEP = ("tests/server/test_doorstep.py",)
 HOOKS = ("tests/server/test_deliveries.py",)
 LOOPBACK = ("tests/server/test_on_loopback.py",)
+CLIENT = ("tests/client/test_remote.py",)
+HTTP = "client/transports/http.py"
 JSON = ("tests/core/test_decoding.py",)
 SHORT_WAY = ("tests/engine/test_on_postgres.py",)
 ROLES = "core/roles.py"
@@ -92,12 +94,29 @@ THE_SERVER = (
     ),
     Mutant(
         "token: readable by all",
-        "client/ways/local_token.py",
+        "client/local_token.py",
         "os.O_NOFOLLOW, 0o600)",
         "os.O_NOFOLLOW, 0o644)",
         LOOPBACK,
     ),
-    Mutant("token: anybody's file", "client/ways/local_token.py", "& 0o077:", "& 0:", LOOPBACK),
+    Mutant("token: anybody's file", "client/local_token.py", "& 0o077:", "& 0:", LOOPBACK),
+    # --- the client's retries
+    Mutant(
+        "client: a lost write is reported as not done",
+        HTTP,
+        "        self._is_unknown |= trouble.is_sent and not self._request.is_read\n",
+        "",
+        CLIENT,
+    ),
+    Mutant(
+        "client: each try has a request id of its own",
+        HTTP,
+        "signed = request._replace(headers=request.headers | self._credentials.headers)",
+        "signed = request._replace(headers=request.headers | self._credentials.headers"
+        ' | {"Idempotency-Key": self._chance.token(8).hex()})',
+        CLIENT,
+    ),
+    Mutant("client: a key over plain HTTP", HTTP, "not is_secure and not address.is_loopback", "False", CLIENT),
     # --- ends of credentials
     Mutant(
         "end: who waits is not asked again",

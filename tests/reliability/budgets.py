@@ -24,7 +24,7 @@ from multiprocessing.synchronize import Barrier, Event
 from pathlib import Path
 
 from tenure.client import Client
-from tenure.client.chance import SystemChance
+from tenure.client.system_random import SystemRandom
 from tenure.core.commands import NewTask
 from tenure.core.money import NANO, parse_usd, usd_text
 from tenure.core.records import Budget, Claim, RetryWords, Usage
@@ -190,7 +190,7 @@ class Proof:
         for one in team:
             one.start()
         self.client = Client(self.url, PROJECT, agent="proof", session="proof")
-        self.engine = Engine(open_store(self.url), SystemChance())
+        self.engine = Engine(open_store(self.url), SystemRandom())
         with Watch(self.engine) as watch:
             try:
                 wrong = self._rushed()

@@ -32,7 +32,7 @@ from tenure.stores.sqlite import Sqlite
 from tests.reliability.ground import end_when_told
 from tests.reliability.leaders import LEADING, Upheaval
 from tests.reliability.storm import ends, in_child
-from tests.reliability.storm_worker import LEASE, NAMED, PROJECT, SystemChance, Worker
+from tests.reliability.storm_worker import LEASE, NAMED, PROJECT, SystemRandom, Worker
 from tests.servers.postgres import PostgresServer
 
 SPEED = 600
@@ -56,7 +56,7 @@ def opened(folder: Path) -> Engine:
 
     store: Store
     store = Postgres(named.read_text(), clock=clock) if named.exists() else Sqlite(f"{folder}/tenure.db", clock=clock)
-    return Engine(store, SystemChance(), pause=time.sleep)
+    return Engine(store, SystemRandom(), pause=time.sleep)
 
 
 def coordinator_of(

@@ -30,7 +30,7 @@ MOST_TROUBLES = 2  # of a life; three in a row would send the agent away for a m
 MOST_RETRIED = 5
 
 
-class SystemChance:
+class SystemRandom:
     def token(self, size: int) -> bytes:
         return os.urandom(size)
 
@@ -48,7 +48,7 @@ def open_engine(folder: Path) -> Engine:
     url = url_of(folder)
     if url.startswith("postgresql:"):
         url += f"&application_name={NAMED}-{os.getpid()}"  # whoever aims finds the process by it
-    return tried(Engine(open_store(url), SystemChance(), pause=time.sleep), eagerly=os.getpid() % 2 == 0)
+    return tried(Engine(open_store(url), SystemRandom(), pause=time.sleep), eagerly=os.getpid() % 2 == 0)
 
 
 def tried(engine: Engine, *, eagerly: bool) -> Engine:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import tenure
-from tenure.client.chance import SystemChance
+from tenure.client.system_random import SystemRandom
 from tenure.core.records import Leader, replace
 from tenure.engine import Engine
 from tenure.engine.duties.coordinator import Coordinator
@@ -180,7 +180,7 @@ async def test_probes_of_a_store_that_hangs_say_so_and_do_not_pile_up(monkeypatc
         assert goes_on.wait(30)
         return begin(tenant, write=write)
 
-    engine = Engine(store, SystemChance())
+    engine = Engine(store, SystemRandom())
     service = Service(engine)
     desk = Desk(service, Coordinator(engine, "one", lambda: 0.0))
     request = Request({"headers": []}, lambda: None)  # type: ignore[arg-type, return-value]

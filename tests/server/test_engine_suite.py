@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import uvicorn
 
-from tenure.client.chance import SystemChance
-from tenure.client.ways.remote import Remote
+from tenure.client.system_random import SystemRandom
+from tenure.client.transports.http import HttpTransport
 from tenure.core.commands import OWNER, Command, Principal
 from tenure.core.errors import TenureError
 from tenure.core.outcomes import Outcome
@@ -36,14 +36,14 @@ class OverHttp:
 
     def __init__(self, engine: Engine, url: str) -> None:
         self._engine, self._url = engine, url
-        self._ways: dict[str | None, Remote] = {}  # by the key that is shown
+        self._transports: dict[str | None, HttpTransport] = {}  # by the key that is shown
 
     def do(self, command: Command, principal: Principal = OWNER) -> Outcome:
-        return self._way_of(principal).do(command, principal)
+        return self._transport_of(principal).do(command, principal)
 
     def run(self, batch: Sequence[Command], principal: Principal = OWNER) -> list[Outcome | TenureError]:
         if len(batch) > 1:
-            return self._way_of(principal).run(batch, principal)
+            return self._transport_of(principal).run(batch, principal)
         try:
             return [self.do(batch[0], principal)]
         except TenureError as error:
@@ -52,17 +52,17 @@ class OverHttp:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
 
-    def _way_of(self, principal: Principal) -> Remote:
+    def _transport_of(self, principal: Principal) -> HttpTransport:
         key = principal.key and principal.key + PROVES * principal.is_proven
-        if key not in self._ways:
-            self._ways[key] = Remote(
-                self._url, key=key, chance=SystemChance(), monotonic=lambda: 0.0, pause=lambda _: None
+        if key not in self._transports:
+            self._transports[key] = HttpTransport(
+                self._url, key=key, chance=SystemRandom(), monotonic=lambda: 0.0, pause=lambda _: None
             )
-        return self._ways[key]
+        return self._transports[key]
 
     def close(self) -> None:
-        for way in self._ways.values():
-            way.close()
+        for transport in self._transports.values():
+            transport.close()
 
 
 class Served(uvicorn.Server):

@@ -4,7 +4,7 @@ import asyncio
 import queue
 import threading
 
-from tenure.client.chance import SystemChance
+from tenure.client.system_random import SystemRandom
 from tenure.core import commands as c
 from tenure.core.commands import NewTask, Principal
 from tenure.core.errors import StoreUnavailable
@@ -68,7 +68,7 @@ async def test_a_busy_stream_has_its_beat_too(monkeypatch):
 
 async def test_a_stream_ends_with_the_key_that_began_it(monkeypatch):
     monkeypatch.setattr(feed, "BEAT", 0.001)
-    engine = Engine(open_store("memory://"), SystemChance())
+    engine = Engine(open_store("memory://"), SystemRandom())
     engine.do(c.DefineProject(project="p"))
     engine.do(c.Add(project="p", task=NewTask(title="t")))
     service = Service(engine)
@@ -104,7 +104,7 @@ async def test_a_stream_ends_with_the_key_that_began_it(monkeypatch):
 
 
 async def test_news_of_a_key_lets_every_stream_look_up():
-    engine = Engine(open_store("memory://"), SystemChance())
+    engine = Engine(open_store("memory://"), SystemRandom())
     engine.do(c.DefineProject(project="p"))
     reading = feed.Feed(engine)
     reading.start(asyncio.get_running_loop())
@@ -118,7 +118,7 @@ async def test_news_of_a_key_lets_every_stream_look_up():
 
 async def test_a_store_that_is_away_at_the_start_is_waited_for(monkeypatch):
     monkeypatch.setattr(feed, "AWAY", 0.001)
-    engine = Engine(open_store("memory://"), SystemChance())
+    engine = Engine(open_store("memory://"), SystemRandom())
     engine.do(c.DefineProject(project="p"))
     mark, tries = engine.store.mark, iter(range(100))
 
@@ -142,7 +142,7 @@ async def test_a_store_that_is_away_at_the_start_is_waited_for(monkeypatch):
 
 async def test_while_nobody_waits_pages_are_read_rarely_and_whoever_comes_ends_the_lull(monkeypatch):
     monkeypatch.setattr(feed, "LULL", 1000.0)
-    engine = Engine(open_store("memory://"), SystemChance())
+    engine = Engine(open_store("memory://"), SystemRandom())
     engine.do(c.DefineProject(project="p"))
     news = feed.Feed(engine)
     heard: asyncio.Queue = asyncio.Queue()
@@ -181,7 +181,7 @@ class Lulls(threading.Event):
 async def test_behind_a_full_page_there_is_no_lull(monkeypatch):
     monkeypatch.setattr(feed, "LULL", 1000.0)
     monkeypatch.setattr(feed, "PAGE", 2)
-    engine = Engine(open_store("memory://"), SystemChance())
+    engine = Engine(open_store("memory://"), SystemRandom())
     engine.do(c.DefineProject(project="p"))
     news = feed.Feed(engine)
     news._is_awaited = Lulls()
@@ -200,7 +200,7 @@ async def test_behind_a_full_page_there_is_no_lull(monkeypatch):
 
 async def test_what_was_being_written_at_the_start_is_heard_though_others_were_first(postgres, tmp_path):
     store = Postgres(url_of(tmp_path))
-    engine = Engine(store, SystemChance())
+    engine = Engine(store, SystemRandom())
     engine.do(c.DefineProject(project="p"))
     news = feed.Feed(engine)
     heard: asyncio.Queue = asyncio.Queue()

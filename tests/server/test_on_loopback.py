@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tenure.client import AsyncClient, Client
-from tenure.client.ways.local_token import find_token, token_file, write_token
+from tenure.client.local_token import find_token, token_file, write_token
 from tenure.core.errors import NotSignedIn
 from tests.servers.processes import wait_until
 from tests.servers.tenure import TenureServer

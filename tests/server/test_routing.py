@@ -2,19 +2,19 @@
 
 import pytest
 
-from tenure.client.routes import COMMANDS, LOOKS
+from tenure.client.routes import COMMANDS, QUERIES
 from tenure.server.routing import NoMethod, NoRoute, Tree
 
 
 @pytest.fixture(scope="module")
 def tree():
     made = Tree()
-    for route in (*COMMANDS, *LOOKS):
+    for route in (*COMMANDS, *QUERIES):
         made.add(route.method, route.path, route)
     return made
 
 
-@pytest.mark.parametrize("route", [*COMMANDS, *LOOKS], ids=lambda r: f"{r.method} {r.path}")
+@pytest.mark.parametrize("route", [*COMMANDS, *QUERIES], ids=lambda r: f"{r.method} {r.path}")
 def test_every_route_is_found_with_its_fields(tree, route):
     path = route.path.replace("{", "the-").replace("}", "")
     found, fields = tree.find(route.method, path)

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from tenure.client.chance import SystemChance
+from tenure.client.system_random import SystemRandom
 from tenure.core import commands as c
 from tenure.core.commands import OWNER, NewTask
 from tenure.core.errors import Overloaded
@@ -19,7 +19,7 @@ from tenure.stores.open_store import open_store
 
 @pytest.fixture
 def engine():
-    engine = Engine(open_store("memory://"), SystemChance())
+    engine = Engine(open_store("memory://"), SystemRandom())
     engine.do(c.DefineProject(project="p"))
     return engine
 

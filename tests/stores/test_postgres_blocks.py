@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tenure.client.chance import SystemChance
+from tenure.client.system_random import SystemRandom
 from tenure.core import commands as c
 from tenure.core.commands import NewTask
 from tenure.core.events import Event
@@ -27,7 +27,7 @@ BATCH = 12
 @pytest.fixture
 def engine(postgres: PostgresServer, tmp_path: Path) -> Iterator[Engine]:
     store = Postgres(url_of(tmp_path))
-    yield Engine(store, SystemChance())
+    yield Engine(store, SystemRandom())
     store.close()
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tenure.client.chance import SystemChance
+from tenure.client.system_random import SystemRandom
 from tenure.core import commands as c
 from tenure.core.errors import StoreUnavailable
 from tenure.core.records import Claim, Row, Task, replace
@@ -39,7 +39,7 @@ def impatient(store: Postgres, tmp_path: Path) -> Iterator[Postgres]:
 @pytest.fixture
 def task(store: Postgres) -> Task:
     """One that is ready and plain."""
-    engine = Engine(store, SystemChance())
+    engine = Engine(store, SystemRandom())
     engine.do(c.DefineProject(project=P))
     engine.do(c.Register(project=P, agent="ann0", session="s0"))
     added(engine, 1)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tenure.client.chance import SystemChance
+from tenure.client.system_random import SystemRandom
 from tenure.core import commands as c
 from tenure.core.commands import Command, NewTask
 from tenure.engine import Engine
@@ -36,7 +36,7 @@ class Counted:
 @pytest.fixture
 def run(postgres: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Counted]:
     store = Postgres(url_of(tmp_path))
-    counted = Counted(Engine(store, SystemChance()))
+    counted = Counted(Engine(store, SystemRandom()))
     real = Connection.run
 
     def noted(self: Connection, statements: Sequence[Any], aside: Any = None) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tenure.client.chance import SystemChance
+from tenure.client.system_random import SystemRandom
 from tenure.core import commands as c
 from tenure.core.commands import NewTask
 from tenure.core.errors import Conflict, StoreUnavailable, TenureError
@@ -42,13 +42,13 @@ def store(postgres: PostgresServer, tmp_path: Path) -> Iterator[Postgres]:
 def impatient(postgres: PostgresServer, tmp_path: Path) -> Iterator[Engine]:
     """An engine that gives up at once where it would have to wait for somebody else's lock."""
     store = Postgres(url_of(tmp_path), patience=0.05)
-    yield Engine(store, SystemChance())
+    yield Engine(store, SystemRandom())
     store.close()
 
 
 @pytest.fixture
 def engine(store: Postgres) -> Engine:
-    engine = Engine(store, SystemChance(), pause=lambda _: None)
+    engine = Engine(store, SystemRandom(), pause=lambda _: None)
     engine.do(c.DefineProject(project=P))
     engine.run([c.Register(project=P, agent=f"ann{n}", session=f"s{n}") for n in range(MANY)])
     return engine

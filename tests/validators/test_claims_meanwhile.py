@@ -110,6 +110,6 @@ def test_hostile_contracts_and_outputs_are_refused_in_time(opened: Opened) -> No
     large = client.submit(receipt, "x" * 50_000_000)  # put as an artifact, of which a pattern sees nothing
     assert (large.outcome, "1 MiB" in large.message) == ("INVALID_OUTPUT", True)
     with pytest.raises(TooLarge):
-        client.way.do(c.Submit(project="shop", receipt=receipt, data="x" * 50_000_000), client.principal)
+        client.transport.do(c.Submit(project="shop", receipt=receipt, data="x" * 50_000_000), client.principal)
     assert time.monotonic() - began < 30
     assert client.submit(receipt, "aaa").outcome == "ACCEPTED"

@@ -53,7 +53,7 @@ def begun(client: Client, folder: Path, mark: str) -> subprocess.Popen[str]:
     """A validator in a process of its own, whose command runs."""
     ((name, value),) = marking(mark).items()
     process = subprocess.Popen(
-        [sys.executable, "-c", VALIDATOR, client.way.url, WAITS, str(folder), name, value],
+        [sys.executable, "-c", VALIDATOR, client.transport.url, WAITS, str(folder), name, value],
         stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     until(lambda: bool(with_mark(mark)))

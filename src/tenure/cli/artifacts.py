@@ -13,7 +13,7 @@ from tenure.cli.main import Answer, Run, Usage, answered, arg, options
 from tenure.cli.terminal_output import say
 
 if TYPE_CHECKING:
-    from tenure.client.contents import Given, Got
+    from tenure.client.contents import Content, Download
 
 
 @options(
@@ -32,7 +32,7 @@ def put(run: Run, given: Namespace) -> Answer:
     if not name:
         raise Usage("artifact put: stdin needs a --name")
     receipt = run.receipt(given)
-    source: Given = sys.stdin.buffer if given.file == "-" else Path(run.folder, given.file)
+    source: Content = sys.stdin.buffer if given.file == "-" else Path(run.folder, given.file)
     outcome = run.client.put_artifact(receipt, name, source, type=given.type)
     run.receipts.settle(receipt, outcome)
     return answered(outcome, (lambda: _kept(outcome.artifact or {})) if outcome.ok else "")
@@ -79,7 +79,7 @@ def _named(given: Namespace) -> tuple[str, str]:
     return named
 
 
-def _print(got: Got) -> int:
+def _print(got: Download) -> int:
     from tenure.cli.answers import reader_left
 
     try:

@@ -44,7 +44,7 @@ def save(run: Run, given: Namespace) -> Answer:
 def show(run: Run, given: Namespace) -> Answer:
     """Print the last checkpoint of a task."""
     from tenure.agents.checkpoints import fitted
-    from tenure.client.wire import spelled
+    from tenure.client.wire import format_instant
 
     if given.budget is not None and given.budget < 1:
         raise Usage("checkpoint show: --budget must be at least 1")
@@ -55,7 +55,8 @@ def show(run: Run, given: Namespace) -> Answer:
     said = fitted(found["data"], given.budget)
     text = "\n".join(said.lines)
     value = {
-        "task": task["key"], "agent": found["agent"], "generation": found["generation"], "at": spelled(found["at"]),
+        "task": task["key"], "agent": found["agent"], "generation": found["generation"],
+        "at": format_instant(found["at"]),
     }  # fmt: skip
     whole = {"checkpoint": found["data"]} if given.budget is None else {"text": text, "left_out": said.left_out}
     return Answer({**value, **whole}, text)

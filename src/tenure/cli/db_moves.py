@@ -13,7 +13,7 @@ from tenure.config import without_password
 from tenure.core.errors import NotAllowed
 
 if TYPE_CHECKING:
-    from tenure.client.moving import Moves
+    from tenure.client.copy import Copies
 
 
 def _must_own(run: Run) -> None:
@@ -66,7 +66,7 @@ def copy(run: Run, given: Namespace) -> Answer:
     """
     _must_own(run)
     source, target = (_store_named(run, url) for url in (given.source, given.target))
-    from tenure.client.moving import copy as copied
+    from tenure.client.copy import copy as copied
 
     done = copied(
         source, target, given.project, verified=not given.no_verify, artifacts=run.setting("artifacts"),
@@ -87,7 +87,7 @@ def _store_named(run: Run, url: str) -> str:
     return url if "://" in url else os.path.join(run.folder, url)
 
 
-def _told(done: Moves, source: str, target: str) -> str:
+def _told(done: Copies, source: str, target: str) -> str:
     lines = []
     for one in done.copied:
         tasks = one.rows["task"] + one.rows["archived"]
@@ -114,7 +114,7 @@ def restore(run: Run, given: Namespace) -> Answer:
     void (STALE_EPOCH), and results that come with them are kept. Refused while another process has the store open.
     """
     _must_own(run)
-    from tenure.client.restoring import restore as restored
+    from tenure.client.restore import restore as restored
 
     url = _store_named(run, given.to) if given.to else run.home.url
     done = restored(os.path.join(run.folder, given.backup), url)

@@ -8,8 +8,8 @@ from typing import Any
 from tenure.cli.main import Answer, Run, answered, arg, options
 from tenure.cli.option_kinds import seconds
 from tenure.cli.text_format import plain, table
+from tenure.client.wire import format_instant
 from tenure.client.wire import plain as wire
-from tenure.client.wire import spelled
 from tenure.core import commands as c
 from tenure.core import queries as q
 from tenure.core.outcomes import Outcome
@@ -36,7 +36,7 @@ def create(run: Run, given: Namespace) -> Answer:
 @options(arg("--all", action="store_true", help="also revoked and expired ones"))
 def list_(run: Run, given: Namespace) -> Answer:
     """The store's keys, without their secrets."""
-    found = run.client.look(q.Keys(ended=given.all))
+    found = run.client.query(q.Keys(ended=given.all))
     return Answer(wire(found), lambda: _table(found))
 
 
@@ -67,8 +67,8 @@ def _table(found: list[dict[str, Any]]) -> str:
     rows = [
         (
             k["id"], plain(k["name"]), k["role"], ", ".join(k["capabilities"]), k["agent"],
-            ", ".join(k["projects"]) or "all", k["status"], k["used_at"] and spelled(k["used_at"])[:16],
-            k["expires_at"] and spelled(k["expires_at"])[:10],
+            ", ".join(k["projects"]) or "all", k["status"], k["used_at"] and format_instant(k["used_at"])[:16],
+            k["expires_at"] and format_instant(k["expires_at"])[:10],
         )
         for k in found
     ]  # fmt: skip

@@ -21,8 +21,10 @@ class NotingClient(Client):
     def do(self, command: Command) -> Outcome:
         return self._noted(super().do(command))
 
-    def stay(self, command: ClaimNext, seconds: float, *, is_wanted: Callable[[], bool] | None = None) -> Outcome:
-        return self._noted(super().stay(command, seconds, is_wanted=is_wanted))
+    def claim_or_wait(
+        self, command: ClaimNext, seconds: float, *, is_wanted: Callable[[], bool] | None = None
+    ) -> Outcome:
+        return self._noted(super().claim_or_wait(command, seconds, is_wanted=is_wanted))
 
     def batch(self, batch: Sequence[Command]) -> list[Outcome | TenureError]:
         answers = super().batch(batch)

@@ -61,9 +61,7 @@ CREATING = {
     "trigger remove": Listed("triggers:remove", "remove a trigger; its tasks stay"),
     "trigger rotate": Listed("triggers:rotate", "give a webhook a new secret"),
     "trigger watch": Listed("triggers:watch", "create a task that investigates when failures cluster"),
-    "import beads": Listed("importing:from_beads", "import issues of beads"),
-    "import task-master": Listed("importing:from_task_master", "import tasks of Task Master"),
-    "import backlog": Listed("importing:from_backlog", "import tasks of Backlog.md"),
+    "import": Listed("imports:import_", "import tasks of another tool"),
 }
 READING = {
     "status": Listed("status:status", "show one screen: leader, agents, progress"),

@@ -1,9 +1,9 @@
 """The Python SDK: `Client`, `AsyncClient` and `Worker`, on a store of this machine or over a server, by URL.
 
-`verbs.py` and `looks.py` have every method, written once; `ways/` is how a command gets to where it is decided;
-`worker/` calls functions with tasks. `routes.py`, `statuses.py` and `wire.py` are the HTTP that server and client
-agree on. May import the engine and `stores.opening`. No rule lives here. Only `Client` is loaded at once: the command
-line starts hundreds of times a day, and pays for nothing else.
+`verbs.py` and `queries.py` have every method, written once; `transports/` carries them to a store or server; `worker/`
+calls functions with tasks. `routes.py`, `statuses.py` and `wire.py` define the HTTP API for server and client. May
+import the engine and `stores.open_store`. No rule lives here. Only `Client` is imported eagerly: the command line
+starts hundreds of times a day.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""`Client`: the verbs and looks on a local store or a server, each call until its answer is there."""
+"""`Client`: the verbs and queries on a local store or a server; each call blocks until its answer."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from tenure.client.large import too_large
+from tenure.client.large_results import too_large
+from tenure.client.transports.port import StoreOnly, Transport, is_server
 from tenure.client.verbs import Verbs
-from tenure.client.ways.way import StoreOnly, Way, is_server
 from tenure.core.commands import ClaimNext, Command, Principal, Submit
 from tenure.core.outcomes import Outcome
 
 if TYPE_CHECKING:
-    from tenure.client.contents import Given, Got
-    from tenure.client.ways.local import Local
+    from tenure.client.contents import Content, Download
+    from tenure.client.transports.local import LocalTransport
     from tenure.core.errors import TenureError
     from tenure.core.queries import Query
     from tenure.engine import Engine, Random
@@ -29,18 +29,18 @@ __all__ = ["Client"]
 
 
 class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
-    """One project, and who speaks: `agent` and `session` are what claims are put down to.
+    """One project, and who uses it: claims are made in the name of `agent` and `session`.
 
     `url` is a store (a path, `sqlite://`, `postgresql://` …) or a server (`http://`, `https://`); without it, the store
-    that the command line would find in the working folder, with its project. A server is shown `key`, else what
-    TENURE_KEY says; it knows the role by that, and `role` can only lower it.
+    that the command line would find in the working folder, with its project. `key` (default: TENURE_KEY) signs in to
+    a server and decides the role there; `role` can only lower it.
 
-    Safe to share between threads. With `gather=True` commands that several threads send at once share transactions of
-    a local store, which is worth it from a handful of threads on; more than 10,000 waiting ones are refused as
-    Overloaded. From asyncio use AsyncClient.
+    Thread-safe. With `gather=True` commands that several threads send at once share transactions of a local store,
+    which pays off from a handful of threads on; beyond 10,000 waiting commands it raises Overloaded. From asyncio use
+    AsyncClient.
 
-    `artifacts` is where their bytes lie: a folder or `s3://bucket/prefix`, else what TENURE_ARTIFACTS says, else a
-    folder beside an embedded store. A server has its own.
+    `artifacts` is where their bytes are stored: a folder or `s3://bucket/prefix` (default: TENURE_ARTIFACTS, else a
+    folder beside an embedded store). A server has its own.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
         if url is None:
-            from tenure.client.finding import find
+            from tenure.client.discovery import find
 
             url, project, key, artifacts = find(project, key, artifacts)
         self.project = project or "default"
@@ -72,18 +72,18 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
         self.user = user
         self.principal = Principal(role=role, user=user, agent=agent, session=session)
         if chance is None:
-            from tenure.client.chance import SystemChance
+            from tenure.client.system_random import SystemRandom
 
-            chance = SystemChance()
-        self.way: Way
+            chance = SystemRandom()
+        self.transport: Transport
         if is_server(url):
-            from tenure.client.ways.remote import Remote
+            from tenure.client.transports.http import HttpTransport
 
-            self.way = Remote(url, key=key, chance=chance, monotonic=monotonic, pause=pause)
+            self.transport = HttpTransport(url, key=key, chance=chance, monotonic=monotonic, pause=pause)
         else:
-            from tenure.client.ways.local import Local
+            from tenure.client.transports.local import LocalTransport
 
-            self.way = Local(
+            self.transport = LocalTransport(
                 url, chance=chance, create=create, gather=gather, clock=clock, monotonic=monotonic, pause=pause,
                 artifacts=artifacts,
             )  # fmt: skip
@@ -97,83 +97,85 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
         self.close()
 
     def close(self) -> None:
-        """Let go of the store or server, once what other threads have sent is done."""
-        self.way.close()
+        """Close the connection to the store or server, after the commands that other threads have sent."""
+        self.transport.close()
 
-    # --- asking ---
+    # --- commands and queries ---
 
     def do(self, command: Command) -> Outcome:
-        """Run any command. A result that is too large to stand in a row is put as an artifact first."""
+        """Run any command. A result that is too large for a row is stored as an artifact first."""
         if isinstance(command, Submit) and (large := too_large(command.data)) is not None:
             return self._submit_large(command, large)
-        return self.way.do(command, self.principal)
+        return self.transport.do(command, self.principal)
 
     def _submit_large(self, command: Submit, encoded: bytes) -> Outcome:
-        from tenure.client.large import JSON, NAME, referring
+        from tenure.client.large_results import JSON, NAME, referring
 
         put = self.put_artifact(command.receipt, NAME, encoded, type=JSON)
-        return self.way.do(referring(command, put), self.principal) if put.ok else put
+        return self.transport.do(referring(command, put), self.principal) if put.ok else put
 
-    def stay(self, command: ClaimNext, seconds: float, *, is_wanted: Callable[[], bool] | None = None) -> Outcome:
-        """As `do`, but stays until there is something to take or the time is over, or `is_wanted` says no."""
-        return self.way.stay(command, seconds, self.principal, is_wanted)
+    def claim_or_wait(
+        self, command: ClaimNext, seconds: float, *, is_wanted: Callable[[], bool] | None = None
+    ) -> Outcome:
+        """As `do`, but waits for a claimable task, up to `seconds` or until `is_wanted` returns False."""
+        return self.transport.claim_or_wait(command, seconds, self.principal, is_wanted)
 
     def batch(self, batch: Sequence[Command]) -> list[Outcome | TenureError]:
-        """Many commands in one transaction, one outcome or error each."""
-        return self.way.run(batch, self.principal)
+        """Run many commands in one transaction; one outcome or error each."""
+        return self.transport.run(batch, self.principal)
 
     def preview(self, batch: Sequence[Command]) -> list[Outcome | TenureError]:
-        """What `batch` would answer now; nothing is written."""
-        return self.way.preview(batch, self.principal)
+        """Return what `batch` would return now; write nothing."""
+        return self.transport.preview(batch, self.principal)
 
-    def look(self, query: Query) -> Any:
-        """What any query asks for."""
-        return self.way.look(query, self.principal)
+    def query(self, query: Query) -> Any:
+        """Run any query."""
+        return self.transport.query(query, self.principal)
 
     # --- artifacts ---
 
-    def put_artifact(self, receipt: str, name: str, content: Given, *, type: str | None = None) -> Outcome:
-        """Keep a named output of the claim: bytes, a Path, or a file opened for bytes. Sent in pieces."""
-        from tenure.client.contents import Putting, Source, type_of
+    def put_artifact(self, receipt: str, name: str, content: Content, *, type: str | None = None) -> Outcome:
+        """Store a named output of the claim: bytes, a Path, or a file opened for bytes. Sent in pieces."""
+        from tenure.client.contents import Source, Upload, type_of
 
         with Source(content) as source:
-            asked = Putting(self.project, receipt, name, type or type_of(name), source)
-            return self.way.put(asked, self.principal)
+            upload = Upload(self.project, receipt, name, type or type_of(name), source)
+            return self.transport.put(upload, self.principal)
 
     def get_artifact(
         self, task: str, name: str, *, generation: int | None = None, start: int = 0, end: int | None = None
-    ) -> Got:
+    ) -> Download:
         """An artifact in pieces: the last of that name, or of a generation; all of it, or from `start` to `end`."""
         from tenure.client.contents import Wanted
 
-        return self.way.get(Wanted(self.project, task, name, generation, start, end), self.principal)
+        return self.transport.get(Wanted(self.project, task, name, generation, start, end), self.principal)
 
     # --- news ---
 
     def mark(self) -> int:
-        """Where the log ends now, for `wait_for_news`. Take it before a look: what comes after it is then news."""
-        return self.way.mark(self.project, self.principal)
+        """The last event's sequence, for `wait_for_news`. Take it before a query, so that no later event is missed."""
+        return self.transport.mark(self.project, self.principal)
 
     def wait_for_news(self, mark: int, seconds: float, *, is_wanted: Callable[[], bool] | None = None) -> bool:
-        """True as soon as the log goes beyond `mark`, False when the time is over or `is_wanted` says no."""
-        return self.way.wait(mark, seconds, self.project, self.principal, is_wanted)
+        """True as soon as there are events after `mark`, False after `seconds` or once `is_wanted` returns False."""
+        return self.transport.wait(mark, seconds, self.project, self.principal, is_wanted)
 
     def now(self) -> int:
         """The store's time, in microseconds."""
-        return self.way.now(self.project, self.principal)
+        return self.transport.now(self.project, self.principal)
 
-    # --- what only a store can do ---
+    # --- only on a store ---
 
-    def _local(self, what: str, instead: str = "do it on the server's host, with its store's URL") -> Local:
+    def _local(self, what: str, instead: str = "do it on the server's host, with its store's URL") -> LocalTransport:
         if self.is_remote:
-            raise StoreOnly(f"{what}: not over a server; {self.way.url} is one", instead)
-        local: Any = self.way
+            raise StoreOnly(f"{what}: not over a server; {self.transport.url} is one", instead)
+        local: Any = self.transport
         return local  # type: ignore[no-any-return]
 
     @property
     def is_remote(self) -> bool:
-        """Whether a server is asked, and not a store."""
-        return is_server(self.way.url)
+        """Whether this is a server, not a store."""
+        return is_server(self.transport.url)
 
     @property
     def store(self) -> Store:
@@ -188,24 +190,24 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
         return self._local("gatherer").gatherer
 
     def sweep(self) -> int:
-        """Settle what is due, so that events come promptly; how many rows it was."""
+        """Settle what is due, so that its events come promptly; return the number of rows."""
         return self._local("sweep", "a server settles what is due by itself").engine.sweep(self.project).settled
 
     def verify(self) -> list[str]:
-        """What is wrong with the store; empty when every promise holds."""
+        """List what is wrong with the store; empty when every invariant holds."""
         local = self._local("verify")
         from tenure.engine.verify.artifact_rows import lost
 
         return [*local.store.check(), *local.engine.verify(), *lost(local.engine)]
 
     def backup(self, target: str) -> None:
-        """An exact copy of one moment, while others go on working."""
+        """Write a consistent copy of the store while it is in use."""
         self._local("backup").store.backup(target)
 
     def archive_finished(self, *, older: float | None = None) -> Moved:
         """Move finished tasks that nothing open can reach into the archive, those `older` than so many seconds.
 
-        Where nobody leads, triggers hear the rest of the log first; what some reader has not passed stays.
+        Without a leader, triggers read the rest of the log first; tasks whose events a reader has not passed stay.
         """
         engine = self._local("archive").engine
         from tenure.engine.archive.mover import move_all
@@ -215,22 +217,22 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
         return move_all(engine, self.project, older=None if older is None else round(older * 1e6))
 
     def could_archive(self, *, older: float | None = None) -> int:
-        """How many tasks `archive_finished` would move; nothing is written."""
+        """Count the tasks that `archive_finished` would move; write nothing."""
         engine = self._local("archive").engine
         from tenure.engine.archive.mover import could_move
 
         return could_move(engine, self.project, older=None if older is None else round(older * 1e6))
 
     def clock(self) -> ClockState:
-        """How the clock stands to the store's time; nothing is written."""
+        """Compare the clock with the store's time; write nothing."""
         from tenure.engine.runtime.clock_repair import clock_state
 
         return clock_state(self._local("clock").engine)
 
     def accept_clock(self) -> Accepted:
-        """Take the host's clock as right, and put right what was written while it was ahead."""
+        """Accept the host's clock as correct, and correct the rows that were written while it was ahead."""
         return self._local("accept_clock").engine.accept_clock()
 
     def new_epoch(self, why: str) -> str:
-        """End every live claim and void all receipts handed out so far."""
+        """End every live claim and make all receipts so far void."""
         return self._local("new_epoch").engine.new_epoch(why)

@@ -1,4 +1,4 @@
-"""Bytes on their way to a place for artifacts, and back: in pieces, so that none has to fit into memory."""
+"""Bytes of artifacts to and from their store, in pieces: none has to fit into memory."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from typing import IO, Any, BinaryIO, NamedTuple, Self
 from tenure.core.errors import InvalidInput
 
 PIECE = 1 << 20
-IN_MEMORY = 4 << 20  # bytes of a stream that are gathered before a file is made
+IN_MEMORY = 4 << 20  # bytes of a stream that are buffered before a file is made
 ANYTHING = "application/octet-stream"
 
-Given = bytes | os.PathLike[str] | BinaryIO
+Content = bytes | os.PathLike[str] | BinaryIO
 
 
 def type_of(name: str) -> str:
-    """The media type that a name's ending speaks of."""
+    """The media type for a name's extension."""
     guessed, encoding = mimetypes.guess_type(name, strict=False)
     return guessed if guessed and encoding is None else ANYTHING
 
 
 class Source:
-    """What shall be put: read twice, once for its digest and once to be sent; and sent again where that must be.
+    """The content of an upload: read once for its digest, then for each time it is sent.
 
-    A file is read from where it stands; what cannot be read twice, as a pipe, is gathered first.
+    A file is read from its current position; a pipe, which cannot be read twice, is buffered first.
     """
 
-    def __init__(self, given: Given) -> None:
+    def __init__(self, given: Content) -> None:
         self._file, self._is_ours = _opened(given)
         self._start = self._file.tell()
         hashed, size = hashlib.sha256(), 0
@@ -43,17 +43,17 @@ class Source:
         self.digest, self.size = hashed.hexdigest(), size
 
     def pieces(self) -> Iterator[bytes]:
-        """All of it, as it was when it was first read; InvalidInput where it has changed in length since."""
+        """All of it, as it was first read; InvalidInput where it has become shorter since."""
         self._file.seek(self._start)
         left = self.size
         while left and (piece := self._file.read(min(PIECE, left))):
             left -= len(piece)
             yield piece
         if left:
-            raise InvalidInput(f"what is put became shorter by {left} bytes while it was read", "put it again")
+            raise InvalidInput(f"the artifact became shorter by {left} bytes while it was read", "store it again")
 
     def close(self) -> None:
-        """Somebody else's file is left as it was found, for the case that it is to be put once more."""
+        """The caller's own file is left open at its first position, so that it can be stored again."""
         if self._is_ours:
             self._file.close()
         else:
@@ -72,7 +72,7 @@ class Source:
         self.close()
 
 
-def _opened(given: Given) -> tuple[IO[bytes], bool]:
+def _opened(given: Content) -> tuple[IO[bytes], bool]:
     if isinstance(given, bytes):
         import io
 
@@ -82,10 +82,10 @@ def _opened(given: Given) -> tuple[IO[bytes], bool]:
             return _repeatable(Path(given).open("rb"))
         except OSError as error:
             raise InvalidInput(f"{os.fspath(given)}: {error.strerror or error}") from None
-    if not hasattr(given, "read"):  # a text: as likely a path as the content itself
+    if not hasattr(given, "read"):  # a str may be a path or the content itself
         raise InvalidInput(
-            f"an artifact of {type(given).__name__}: bytes, a Path, or a file opened for bytes",
-            'a text is put as `text.encode()`, a file as `Path("name")`',
+            f"an artifact must be bytes, a Path, or a file opened for bytes (got {type(given).__name__})",
+            'pass a text as `text.encode()`, a file as `Path("name")`',
         )
     file, is_ours = _repeatable(given)
     return file, is_ours and file is not given
@@ -94,15 +94,15 @@ def _opened(given: Given) -> tuple[IO[bytes], bool]:
 def _repeatable(file: IO[bytes]) -> tuple[IO[bytes], bool]:
     if file.seekable():
         return file, True
-    gathered = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 closed with the source
+    buffer = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 closed with the source
     while piece := file.read(PIECE):
-        gathered.write(piece)
-    gathered.seek(0)
-    return gathered, True
+        buffer.write(piece)
+    buffer.seek(0)
+    return buffer, True
 
 
-class Putting(NamedTuple):
-    """One artifact that shall be put."""
+class Upload(NamedTuple):
+    """An artifact to store."""
 
     project: str
     receipt: str
@@ -112,7 +112,7 @@ class Putting(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """One artifact that is asked for: the last of its name, or of a generation; from `start` to before `end`."""
+    """An artifact to read: the last of its name, or a generation's; from `start` to before `end`."""
 
     project: str
     task: str
@@ -122,10 +122,10 @@ class Wanted(NamedTuple):
     end: int | None = None
 
 
-class Got:
-    """An artifact: `view` says what it is; iterating, or `read`, gives its bytes, once.
+class Download:
+    """An artifact: `view` describes it; iterating, or `read`, returns its bytes, once.
 
-    Read whole, its last piece comes only after all of it was compared with its digest.
+    Read whole, its last piece comes only after all bytes matched its digest.
     """
 
     def __init__(self, view: dict[str, Any], pieces: Iterator[bytes], close: Callable[[], None] = lambda: None) -> None:
@@ -141,14 +141,14 @@ class Got:
         return b"".join(self)
 
     def save(self, folder: str | Path, name: str | None = None, *, replace: bool = False) -> Path:
-        """Write it into the folder, under its own name; never outside, and never over what is there unless told."""
+        """Write it into the folder under its own name, never outside; over an existing file only with `replace`."""
         from tenure.artifacts.placement import place
 
         with self:
             return place(folder, name or self.view["name"], self, replace=replace)
 
     def close(self) -> None:
-        """Want no more of it. Read to its end it is closed by itself."""
+        """Stop reading. At its end it closes by itself."""
         self._close()
 
     def __enter__(self) -> Self:
@@ -160,8 +160,8 @@ class Got:
         self._close()
 
 
-class AsyncGot:
-    """As Got, awaited."""
+class AsyncDownload:
+    """As Download, for asyncio."""
 
     def __init__(self, view: dict[str, Any], pieces: AsyncIterator[bytes]) -> None:
         self.view, self._pieces = view, pieces
@@ -174,6 +174,6 @@ class AsyncGot:
 
 
 async def in_threads(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """The pieces, each made in a thread: reading a disk must not hold an event loop."""
+    """The pieces, each read in a thread: reading a disk must not block an event loop."""
     while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
         yield piece

@@ -1,8 +1,8 @@
 """The HTTP API as one table: each route with the command or query that it carries.
 
-Server, OpenAPI page and remote client are made from it. Words in braces are fields of the command or query; the
-other fields are the JSON body of a command, or the query string of a look. `{task}` of a holder's verb, which
-a receipt names already, must agree with the receipt.
+Server, OpenAPI page and HTTP client are derived from it. Words in braces are fields of the command or query; the other
+fields are the JSON body of a command, or the query string of a query. `{task}` of a holder's verb must agree with the
+receipt, which names the task too.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ class Route(NamedTuple):
 P, T = PROJECT, TASK
 
 COMMANDS = tuple(Route(d.method, d.path, kind) for kind in c.ALL if (d := kind.declaration).path)
-LOOKS = tuple(Route(d.method, d.path, kind) for kind in q.ALL if (d := kind.declaration).path)
+QUERIES = tuple(Route(d.method, d.path, kind) for kind in q.ALL if (d := kind.declaration).path)
 
-# Beside the table, with shapes of their own:
+# Not in the table, because of their shapes:
 #   POST  /projects/{project}/batch     {"commands": [{"command": "submit", …}, …]} → {"outcomes": […]}
-#   POST  /projects/{project}/preview   the same, decided and never written
+#   POST  /projects/{project}/preview   the same, decided but not written
 #   GET   /projects/{project}/events    with Accept: text/event-stream it is live, from Last-Event-ID or ?after=
-#   POST  /projects/{project}/triggers/{trigger}/deliveries   a webhook's body as it came; its signature signs it in
-#   GET   /projects/{project}/news      ?mark=N&wait=SECONDS: {"mark": M}, as soon as M > N, or when the time is over
+#   POST  /projects/{project}/triggers/{trigger}/deliveries   a webhook's body unchanged; its signature is the sign-in
+#   GET   /projects/{project}/news      ?mark=N&wait=SECONDS: {"mark": M}, as soon as M > N, or after the wait
 #   PUT   /projects/{project}/tasks/{task}/artifacts/{name}   the bytes, with Tenure-Receipt; GET gives them, or a Range
 #   GET   /coordinator/status, POST /coordinator/recover, GET /coordinator/logs
 #   GET   /health, /health/coordinator, /ready, /metrics, /openapi.json
@@ -45,9 +45,9 @@ NEWS = P + "/news"
 ARTIFACT = T + "/artifacts/{name}"  # the rest of the path: names may have slashes
 DELIVERIES = P + "/triggers/{trigger}/deliveries"
 
-_OF = {route.asks: route for route in (*COMMANDS, *LOOKS)}
+_OF = {route.asks: route for route in (*COMMANDS, *QUERIES)}
 
 
 def route_of(asks: type[c.Command] | type[q.Query]) -> Route:
-    """The route that carries commands or queries of this kind."""
+    """The route of this kind of command or query."""
     return _OF[asks]

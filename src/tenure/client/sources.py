@@ -1,18 +1,18 @@
-"""The verbs and looks of where work comes from by itself: schedules, triggers, the watch."""
+"""The verbs and queries of schedules, triggers and the watch, which create tasks by themselves."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tenure.client.looks import Dicts, Looks, Names, One, Out
+from tenure.client.queries import Dicts, Names, One, Out, Queries
 from tenure.core import commands as c
 from tenure.core import queries as q
 from tenure.core.commands import Command, NewTask, Template
 from tenure.core.records import Watch
 
 
-class Sources(Looks[Out, One, Dicts, Names]):
+class Sources(Queries[Out, One, Dicts, Names]):
     def do(self, command: Command) -> Out:
         raise NotImplementedError
 
@@ -29,7 +29,7 @@ class Sources(Looks[Out, One, Dicts, Names]):
         title: str = "",
         deadline_in: float | None = None,
     ) -> Out:
-        """Make a schedule, or change all of it. Texts of the tasks may have gaps such as `{tick.date}`."""
+        """Create or replace a schedule. Texts of the tasks may have placeholders such as `{tick.date}`."""
         return self.do(
             c.SetSchedule(
                 project=self.project, schedule=name, cron=cron, zone=zone, misfire=misfire,
@@ -47,7 +47,7 @@ class Sources(Looks[Out, One, Dicts, Names]):
         return self.do(c.RemoveSchedule(project=self.project, schedule=name))
 
     def run_schedule(self, name: str) -> Out:
-        """Make its tasks now, beside its ticks."""
+        """Create its tasks now, in addition to its ticks."""
         return self.do(c.RunSchedule(project=self.project, schedule=name))
 
     def schedules(self) -> Dicts:
@@ -72,9 +72,9 @@ class Sources(Looks[Out, One, Dicts, Names]):
         title: str = "",
         deadline_in: float | None = None,
     ) -> Out:
-        """Make a trigger, or change all of it. Texts of the tasks may have gaps such as `{event.key}`.
+        """Create or replace a trigger. Texts of the tasks may have placeholders such as `{event.key}`.
 
-        `on` is a kind of event, a pattern such as `dag.*`, or `webhook`: then the outcome has its secret, this once.
+        `on` is a kind of event, a pattern such as `dag.*`, or `webhook`: then this outcome alone has its secret.
         """
         return self.do(
             c.SetTrigger(
@@ -93,16 +93,16 @@ class Sources(Looks[Out, One, Dicts, Names]):
         return self.do(c.RemoveTrigger(project=self.project, trigger=name))
 
     def rotate_secret(self, name: str, secret: str | None = None, *, grace: float = 24 * 3600.0) -> Out:
-        """A new secret for a webhook; the one before is good for `grace` seconds more."""
+        """Replace a webhook's secret; the previous one stays valid for `grace` seconds."""
         return self.do(c.RotateSecret(project=self.project, trigger=name, secret=secret, grace=grace))
 
     def try_trigger(self, name: str, sample: Mapping[str, Any] | None = None) -> Out:
-        """What it would make of a sample, or of the last event that it would hear; nothing is stored."""
+        """Return what it would create for a sample, or for the last matching event; store nothing."""
         given = None if sample is None else dict(sample)
         return self.do(c.TryTrigger(project=self.project, trigger=name, sample=given))
 
     def deliver(self, name: str, headers: Mapping[str, str], body: bytes) -> Out:
-        """Pass on a delivery for a webhook, exactly as it came."""
+        """Pass a delivery to a webhook, unchanged."""
         return self.do(c.Deliver(project=self.project, trigger=name, headers=dict(headers), body=body))
 
     def triggers(self) -> Dicts:
@@ -115,11 +115,11 @@ class Sources(Looks[Out, One, Dicts, Names]):
     # --- the watch ---
 
     def set_watch(self, watch: Watch | None) -> Out:
-        """Have a task made that finds out why, where much of a tag, type or track fails; None: have none made."""
+        """Create a task that investigates when failures of a tag, type or track cluster; None turns it off."""
         return self.do(c.SetWatch(project=self.project, watch=watch))
 
     def watched(self) -> One:
-        """What the watch goes by, and how much fails of what, the worst first."""
+        """The watch's settings and the failure rates, the worst first."""
         return self._one(q.Watched(project=self.project))
 
 

@@ -1,9 +1,9 @@
-"""HTTP statuses, the one table: what an outcome or an error is answered with, and read back from."""
+"""The one table of HTTP statuses for outcomes and errors."""
 
 from __future__ import annotations
 
 OF_KIND = {"ok": 200, "nothing": 200, "missing": 404, "held": 409, "stale": 409, "denied": 409, "invalid": 422}
-OF_OUTCOME = {"CREATED": 201, "VALIDATING": 202, "VERSION_CONFLICT": 409}  # apart from their kinds
+OF_OUTCOME = {"CREATED": 201, "VALIDATING": 202, "VERSION_CONFLICT": 409}  # other than their kind's
 
 OF_ERROR = {
     "INVALID_INPUT": 400,

@@ -1,6 +1,6 @@
-"""The verbs: each makes one command and hands it to `do`. Written once, for clients that block and clients that don't.
+"""The verbs: each method builds one command and passes it to `do`. Written once for `Client` and `AsyncClient`.
 
-`Out` is what comes back: an Outcome, or an awaitable of one. `client.py` and `async_client.py` say which.
+`Out` is an Outcome, or an awaitable of one.
 """
 
 from __future__ import annotations
@@ -8,21 +8,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from tenure.client.looks import Dicts, Names, One, Out
+from tenure.client.queries import Dicts, Names, One, Out
 from tenure.client.sources import Sources
 from tenure.core import commands as c
 from tenure.core import limits
 from tenure.core.commands import ClaimNext, Command, Dependency, NewTask, NewTrack, Process, Template, Totals
 
 if TYPE_CHECKING:
-    from decimal import Decimal  # only named: its import would cost every start a millisecond
+    from decimal import Decimal  # only for types: its import would cost every start a millisecond
 
 
 class Verbs(Sources[Out, One, Dicts, Names]):
-    """Everything that can be asked of a project, as methods.
+    """Every verb of a project, as methods.
 
-    "Denied" and "stale" come back as outcomes (`outcome.ok` tells); bad input and a store that is away are raised as
-    TenureError. A receipt is the only proof of a claim: keep it, and hand it to whoever shall go on.
+    "Denied" and "stale" are outcomes (check `outcome.ok`); bad input and an unavailable store raise TenureError.
+    A receipt is the only proof of a claim: keep it, or pass it to the process that continues the work.
     """
 
     user: str | None
@@ -31,14 +31,14 @@ class Verbs(Sources[Out, One, Dicts, Names]):
         """Run any command."""
         raise NotImplementedError
 
-    def stay(self, command: ClaimNext, seconds: float) -> Out:
-        """As `do`, but stays until there is something to take or the time is over."""
+    def claim_or_wait(self, command: ClaimNext, seconds: float) -> Out:
+        """As `do`, but waits up to `seconds` for a claimable task."""
         raise NotImplementedError
 
     # --- projects ---
 
     def init(self, **settings: Any) -> Out:
-        """Make the project, or change its settings: default_track, boost, agents_may_operate, limits, routing."""
+        """Create the project, or change its settings: default_track, boost, agents_may_operate, limits, routing."""
         return self.do(c.DefineProject(project=self.project, **settings))
 
     def define_track(self, code: str, name: str, purpose: str = "") -> Out:
@@ -61,9 +61,9 @@ class Verbs(Sources[Out, One, Dicts, Names]):
         default_estimate: str | Decimal | float | None = None,
         **fields: Any,
     ) -> Out:
-        """Make a budget or change it: `tenant`, `project`, `dag:ID`, `task:KEY` or `agent:NAME`.
+        """Create or change a budget: `tenant`, `project`, `dag:ID`, `task:KEY` or `agent:NAME`.
 
-        `fields` are period, zone, begins_at, ends_at and throttle, as SetBudget has them.
+        `fields` are those of SetBudget: period, zone, begins_at, ends_at and throttle.
         """
         amount = None if usd is None else str(usd)
         estimate = None if default_estimate is None else str(default_estimate)
@@ -77,15 +77,15 @@ class Verbs(Sources[Out, One, Dicts, Names]):
         return self.do(c.RemoveBudget(project=self.project, scope=scope))
 
     def move_budget(self, source: str, target: str, amount: str | Decimal | float) -> Out:
-        """Give a part of one budget that is neither spent nor reserved to another, in the currency of both."""
+        """Move an amount that is neither spent nor reserved from one budget to another, in their currency."""
         return self.do(c.MoveBudget(project=self.project, source=source, target=target, amount=str(amount)))
 
-    # --- making work ---
+    # --- tasks and dags ---
 
     def add(
         self, title: str, *, after: Iterable[str | Dependency] = (), request_id: str | None = None, **fields: Any
     ) -> Out:
-        """Make one task; `after` names what it depends on, `fields` are those of NewTask."""
+        """Create a task; `after` names its dependencies, `fields` are those of NewTask."""
         task = NewTask(title=title, depends_on=tuple(after), **fields)
         return self.do(c.Add(project=self.project, task=task, request_id=request_id))
 
@@ -101,9 +101,9 @@ class Verbs(Sources[Out, One, Dicts, Names]):
         on_end: Mapping[str, Template] | None = None,
         budget: str | Decimal | float | None = None,
     ) -> Out:
-        """Make a whole dag at once; with a name it can be applied again. A dry run says what would happen.
+        """Create a whole dag; one with a name can be applied again. A dry run returns what would happen.
 
-        `on_end` says what is made when the dag is completed, failed or cancelled; `budget` what it may cost in dollars.
+        `on_end` has the tasks to create when the dag is completed, failed or cancelled; `budget` is in dollars.
         """
         return self.do(
             c.Plan(
@@ -136,10 +136,10 @@ class Verbs(Sources[Out, One, Dicts, Names]):
         metadata: Mapping[str, Any] | None = None,
         **filters: Any,
     ) -> Out:
-        """Claim a task by name, or the best that this agent may take; `wait` stays that many seconds for one.
+        """Claim a task by name, or the best that this agent may claim; `wait` is how many seconds to wait for one.
 
-        `process` is whose end proves that the holder is gone; leave it out where the receipt will be handed on.
-        `agent_type` (claude, codex, gemini …) is for an agent that is not registered: by it a model is named.
+        The end of `process` proves that the holder is gone; leave it out if the receipt will be passed on.
+        `agent_type` (claude, codex, gemini …) chooses the model for an agent that is not registered.
         """
         who: dict[str, Any] = {
             "project": self.project, "agent": self.agent, "session": self.session, "user": self.user, "lease": lease,
@@ -149,12 +149,12 @@ class Verbs(Sources[Out, One, Dicts, Names]):
         if task is not None:
             return self.do(c.ClaimTask(**who, task=task))
         command = c.ClaimNext(**who, n=n, **filters)
-        return self.stay(command, wait) if wait > 0 else self.do(command)
+        return self.claim_or_wait(command, wait) if wait > 0 else self.do(command)
 
     def renew(
         self, receipt: str, lease: float | None = None, *, background: bool = False, seen: int | None = None
     ) -> Out:
-        """`seen` says up to which number you have read the task's description, after the directive `changed`."""
+        """`seen` is the number of the description that you have read, after the directive `changed`."""
         return self.do(c.Renew(project=self.project, receipt=receipt, lease=lease, background=background, seen=seen))
 
     def start(self, receipt: str) -> Out:
@@ -190,7 +190,7 @@ class Verbs(Sources[Out, One, Dicts, Names]):
         cost_usd: str | Decimal | float | None = None,
         duration: float = 0.0,
     ) -> Out:
-        """Report what a model has cost since the claim, in all: tokens, dollars (None: not known), seconds."""
+        """Report a model's totals since the claim: tokens, dollars (None: not known), seconds."""
         return self.do(
             c.ReportUsage(
                 project=self.project, receipt=receipt, model=model, fresh=fresh, cached=cached, written=written,
@@ -199,7 +199,7 @@ class Verbs(Sources[Out, One, Dicts, Names]):
         )  # fmt: skip
 
     def land(self, receipt: str, branch: str, old: str, new: str) -> Out:
-        """Record that the branch is about to be moved from one commit to the other; the swap is the caller's."""
+        """Record that the branch is about to move from one commit to another; the caller moves it."""
         return self.do(c.Land(project=self.project, receipt=receipt, branch=branch, old=old, new=new))
 
     def submit(
@@ -215,10 +215,10 @@ class Verbs(Sources[Out, One, Dicts, Names]):
         artifacts: Iterable[str] | None = None,
         seen: int | None = None,
     ) -> Out:
-        """Hand in; `artifacts` names those of this claim that go along, else all that the task has in this run.
+        """Submit a result; `artifacts` are the names of its artifacts, by default all of the task in this run.
 
-        CHANGED means that the description is another by now: read `diff`, then submit with `seen` = `brief`.
-        `lines` and `test_files` say what the work has changed, for projects that look at what it took.
+        CHANGED means that the description has changed: read `diff`, then submit with `seen` = `brief`.
+        `lines` and `test_files` are the size of the change, for projects that compare it with the cost.
         """
         return self.do(
             c.Submit(
@@ -237,7 +237,7 @@ class Verbs(Sources[Out, One, Dicts, Names]):
         checker: str | None = None,
         request_id: str | None = None,
     ) -> Out:
-        """Check a result that waits for a verdict: of this task, or the best one that `validators` can judge."""
+        """Take a result that waits for a verdict: this task's, or the best one that `validators` can check."""
         return self.do(
             c.TakeValidation(
                 project=self.project, task=task, validators=tuple(validators), lease=lease,
@@ -251,7 +251,7 @@ class Verbs(Sources[Out, One, Dicts, Names]):
     def judge(
         self, receipt: str, ok: bool, reasons: Iterable[str] = (), details: Mapping[str, Any] | None = None
     ) -> Out:
-        """The verdict, by the receipt that taking the validation gave."""
+        """Record the verdict, with the receipt of the validation."""
         return self.do(
             c.Judge(
                 project=self.project, receipt=receipt, ok=ok, reasons=tuple(reasons), details=dict(details or {})
@@ -259,7 +259,7 @@ class Verbs(Sources[Out, One, Dicts, Names]):
         )  # fmt: skip
 
     def undecided(self, receipt: str, reason: str, retry_after: float | None = None) -> Out:
-        """Give a validation up without a verdict; it is tried again."""
+        """Give up a validation without a verdict; it will be tried again."""
         return self.do(c.Undecide(project=self.project, receipt=receipt, reason=reason, retry_after=retry_after))
 
     def fail(
@@ -290,13 +290,13 @@ class Verbs(Sources[Out, One, Dicts, Names]):
     def ask(self, receipt: str, question: str) -> Out:
         return self.do(c.Ask(project=self.project, receipt=receipt, question=question))
 
-    # --- persons' verbs ---
+    # --- operators ---
 
     def pause(self, task: str, reason: str = "", *, drain: bool = False) -> Out:
         return self.do(c.Pause(project=self.project, task=task, reason=reason, drain=drain))
 
     def resume(self, task: str, *, budget: bool = False) -> Out:
-        """Lift what persons have paused; with `budget` also what a budget has, whatever that has left."""
+        """Resume a task that a person paused; with `budget` also one that its budget paused."""
         return self.do(c.Resume(project=self.project, task=task, budget=budget))
 
     def answer(self, task: str, text: str) -> Out:
@@ -317,18 +317,18 @@ class Verbs(Sources[Out, One, Dicts, Names]):
         return self.do(c.Adopt(project=self.project, task=task, result=result, supersede=supersede, note=note))
 
     def approve(self, task: str, note: str = "") -> Out:
-        """The result that waits for a verdict is good."""
+        """Accept the result that waits for a verdict."""
         return self.do(c.Approve(project=self.project, task=task, note=note))
 
     def reject(self, task: str, reason: str) -> Out:
-        """It is not; the reason is for whoever tries again."""
+        """Reject the result that waits for a verdict; the next attempt gets the reason."""
         return self.do(c.Reject(project=self.project, task=task, reason=reason))
 
     def archive(self, task: str) -> Out:
         return self.do(c.Archive(project=self.project, task=task))
 
     def update(self, task: str, version: int | None = None, *, supersede: bool = False, **changes: Any) -> Out:
-        """Change fields of a task; with `version` only if nobody has changed it since."""
+        """Change fields of a task; with `version` only if it is still the current one."""
         return self.do(c.Edit(project=self.project, task=task, changes=changes, version=version, supersede=supersede))
 
     def assign(self, task: str, agent: str, seconds: float = limits.OFFER) -> Out:
@@ -352,7 +352,7 @@ class Verbs(Sources[Out, One, Dicts, Names]):
     # --- the team ---
 
     def register(self, **fields: Any) -> Out:
-        """Tell of this agent: type, capabilities, models, tracks, region, max_concurrent_tasks …"""
+        """Register this agent: type, capabilities, models, tracks, region, max_concurrent_tasks …"""
         return self.do(c.Register(project=self.project, agent=self.agent, session=self.session, **fields))
 
     def heartbeat(self, **fields: Any) -> Out:
@@ -362,25 +362,25 @@ class Verbs(Sources[Out, One, Dicts, Names]):
         return self.do(c.Drain(project=self.project, agent=agent or self.agent))
 
     def terminate(self, agent: str, *, graceful: bool = True, reason: str = "") -> Out:
-        """End an agent: it claims nothing until `resume_agent`. Graceful: what it holds may finish."""
+        """Stop an agent: it claims nothing until `resume_agent`. Graceful: its claims may finish."""
         return self.do(c.Terminate(project=self.project, agent=agent, graceful=graceful, reason=reason))
 
     def resume_agent(self, agent: str) -> Out:
-        """Let an agent claim again that was drained or terminated."""
+        """Let a drained or terminated agent claim again."""
         return self.do(c.ResumeAgent(project=self.project, agent=agent))
 
     def leave(self, session: str | None = None) -> Out:
         return self.do(c.Leave(project=self.project, session=session or self.session))
 
     def gone(self, processes: Iterable[Process]) -> Out:
-        """Tell of processes that this host's process table no longer has: the claims they held expire now."""
+        """Report processes that have ended on this host: their claims expire now."""
         return self.do(c.Gone(project=self.project, processes=tuple(processes)))
 
     def send(self, text: str, to: str = "@all", *, type: str = "chat", reply_to: str | None = None) -> Out:
         return self.do(c.Send(project=self.project, sender=self.agent, text=text, to=to, type=type, reply_to=reply_to))
 
     def read(self, messages: Iterable[str] | None = None) -> Out:
-        """Unread mail of this agent, marked as read."""
+        """Return this agent's unread mail and mark it as read."""
         wanted = None if messages is None else tuple(messages)
         return self.do(c.Read(project=self.project, agent=self.agent, messages=wanted))
 
@@ -401,7 +401,7 @@ class Verbs(Sources[Out, One, Dicts, Names]):
         return self.do(c.Unreserve(project=self.project, receipt=receipt))
 
     def lead(self, *, lease: float = limits.LEADER_LEASE, term: int | None = None) -> Out:
-        """Become, or stay, this project's `@leader`."""
+        """Become this project's `@leader`, or renew leadership."""
         return self.do(c.Lead(project=self.project, holder=self.agent, agent=True, lease=lease, term=term))
 
     def step_down(self, term: int) -> Out:

@@ -1,7 +1,7 @@
-"""The JSON that interfaces show: outcomes and views as plain values, instants as RFC 3339.
+"""The JSON of all interfaces: outcomes and views as plain values, instants as RFC 3339.
 
-Rows count microseconds; people and other programs read `2026-03-01T12:04:10.000000Z`. Beside an instant that a
-program acts on stands a duration in seconds (`lease`), which needs no clock to agree.
+Rows have microseconds; people and other programs read `2026-03-01T12:04:10.000000Z`. Next to an instant that a program
+acts on is a duration in seconds (`lease`), which is right even if the clocks differ.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ _INSTANTS = frozenset(
 _ENDINGS = ("_at", "_until")
 
 
-@cache  # names are those of fields
+@cache  # there are few names: those of fields
 def is_instant(name: str) -> bool:
     return name in _INSTANTS or name.endswith(_ENDINGS)
 
 
-@lru_cache(4096)  # the answers of a batch share most of theirs
-def spelled(instant: int) -> str:
+@lru_cache(4096)  # the answers of a batch share most instants
+def format_instant(instant: int) -> str:
     second, micros = divmod(instant, 1_000_000)
     return f"{_second(second)}.{micros:06}Z"
 
 
-@lru_cache(4096)  # and the rest are of few seconds
+@lru_cache(4096)  # the others fall into few seconds
 def _second(second: int) -> str:
     return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
-def instant(text: str) -> int:
-    """The microseconds that an RFC 3339 text spells; ValueError where it spells none, or has no zone."""
+def parse_instant(text: str) -> int:
+    """The microseconds of an RFC 3339 text; ValueError where it is not valid, or has no zone."""
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         raise ValueError(f"{text[:80]!r} has no time zone: end it with Z")
@@ -45,7 +45,7 @@ def instant(text: str) -> int:
 
 
 def plain(value: Any) -> Any:
-    """`value` as JSON has it; what people put into results, specs and metadata stays as they put it."""
+    """`value` for JSON; results, specs and metadata stay as their author wrote them."""
     if isinstance(value, msgspec.Struct):
         value = msgspec.to_builtins(value)
     if isinstance(value, dict):
@@ -57,14 +57,14 @@ def plain(value: Any) -> Any:
             if kind is not int:
                 made[name] = part if name in _THEIRS else plain(part)
             elif is_instant(name):
-                made[name] = spelled(part)
+                made[name] = format_instant(part)
         return made
     if isinstance(value, (list, tuple)):
         return [plain(part) for part in value]
     return value
 
 
-_PLAIN = frozenset({str, float, bool, type(None)})  # whatever it is called, it stays: most of what is answered
+_PLAIN = frozenset({str, float, bool, type(None)})  # most values: unchanged under any name
 _THEIRS = frozenset(
     {
         "data", "metadata", "spec", "constraints", "output", "details", "template", "filter", "on_end", "settings",
@@ -73,21 +73,21 @@ _THEIRS = frozenset(
 
 
 def outcome_value(outcome: Outcome) -> dict[str, Any]:
-    """An outcome in its one shape; unset fields are left out."""
+    """An outcome for JSON, without its unset fields."""
     value: dict[str, Any] = plain(outcome)
     return value
 
 
-def unspelled(value: Any) -> Any:
-    """What `plain` was given, as far as JSON tells: instants are microseconds again."""
+def from_plain(value: Any) -> Any:
+    """The value that `plain` made JSON of: instants are microseconds again."""
     if isinstance(value, dict):
-        return {name: _unspelled_field(name, part) for name, part in value.items()}
+        return {name: _field_from_plain(name, part) for name, part in value.items()}
     if isinstance(value, list):
-        return [unspelled(part) for part in value]
+        return [from_plain(part) for part in value]
     return value
 
 
-def _unspelled_field(name: str, value: Any) -> Any:
+def _field_from_plain(name: str, value: Any) -> Any:
     if name in _THEIRS:
         return value
-    return instant(value) if is_instant(name) and isinstance(value, str) else unspelled(value)
+    return parse_instant(value) if is_instant(name) and isinstance(value, str) else from_plain(value)

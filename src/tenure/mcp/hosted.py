@@ -18,7 +18,7 @@ from weakref import WeakSet
 from tenure.agents.identity import Who
 from tenure.agents.receipts import LAST_WORDS, Kept
 from tenure.client import Client
-from tenure.client.ways.local import Local
+from tenure.client.transports.local import LocalTransport
 from tenure.config import Value
 from tenure.core import ids, limits, roles
 from tenure.core.commands import Command, Principal
@@ -47,7 +47,7 @@ class Visitor(NamedTuple):
 Observe = Callable[[Command, Principal, "Outcome | TenureError", float], None]
 
 
-class Shared(Local):
+class Shared(LocalTransport):
     """The server's own engine and gatherer, which live longer than any seat; `observe` is told of each command."""
 
     def __init__(self, engine: Engine, gatherer: Batcher, observe: Observe) -> None:
@@ -78,12 +78,12 @@ class Shared(Local):
 
 
 class Seated(Client):
-    """Speaks for one caller by a way that all share."""
+    """Speaks for one caller over a transport that all share."""
 
-    def __init__(self, way: Shared, project: str, principal: Principal) -> None:
+    def __init__(self, transport: Shared, project: str, principal: Principal) -> None:
         assert principal.agent is not None
         assert principal.session is not None
-        self.way, self.project, self.principal = way, project, principal
+        self.transport, self.project, self.principal = transport, project, principal
         self.agent, self.session, self.user = principal.agent, principal.session, principal.user
 
 
@@ -127,7 +127,7 @@ class Hosted:
         observe: Observe = lambda *_: None,
     ) -> None:
         """`project` is for those who name none; `observe` is told of each command with its answer and its seconds."""
-        self._way = Shared(engine, gatherer, observe)
+        self._transport = Shared(engine, gatherer, observe)
         self._settings, self._project = settings, project
         self._lock = threading.Lock()
         self._seats: OrderedDict[tuple[str | None, str, Principal], Seat] = OrderedDict()
@@ -143,7 +143,7 @@ class Hosted:
         with self._lock:
             if key not in self._seats:
                 receipts = Remembered(project) if visitor.connection else Unkept(project)
-                client = Seated(self._way, project, principal)
+                client = Seated(self._transport, project, principal)
                 self._seats[key] = Seat(who, client, receipts, self._settings, None, self._introduced)
             self._seats.move_to_end(key)
             while len(self._seats) > MOST_SEATS:

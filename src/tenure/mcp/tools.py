@@ -49,7 +49,7 @@ def claim(call: Call, given: a.Claim) -> Reply:
     client = call.seat.client
     if given.task is None:
         wanted = next_best(call, given)
-        return claim_reply(call, client.stay(wanted.command, wanted.wait, is_wanted=call.is_wanted))
+        return claim_reply(call, client.claim_or_wait(wanted.command, wanted.wait, is_wanted=call.is_wanted))
     call.seat.introduce()
     if given.wait or given.track or given.type or given.tags or given.capabilities:
         raise InvalidInput("claim: wait and filters go with the next best task, not with a named one")

@@ -6,7 +6,8 @@
     drawing.draw(client.dag(id), "mermaid")           its graph
 
 A text becomes a tree of nodes that know their place (`yaml_trees`, `json_trees`), the tree becomes tasks and findings
-(`fields`, `files`). An import (`beads`, `task_master`, `backlog_md`) reads another tool's files into items, and
-`importing` makes the same kind of plan of them. The rules of a task are core's; here they only get a line number.
-May import `client` and what is below. To add an import: one module that yields items, a verb in `cli/importing.py`.
+(`fields`, `files`). `importers/` reads another tool's files into the same kind of plan. The rules of a task are core's;
+here they only get a line number.
+May import `client` and what is below. To add an importer: one module that returns items, a line in
+`importers/registry.py`; or an entry point of another package.
 """

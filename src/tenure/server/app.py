@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mutab
 from contextlib import aclosing, suppress
 from typing import Any, NamedTuple
 
-from tenure.client.routes import BATCH, COMMANDS, LOOKS, NEWS, PREFIX, PREVIEW, Route
+from tenure.client.routes import BATCH, COMMANDS, NEWS, PREFIX, PREVIEW, QUERIES, Route
 from tenure.core import limits
 from tenure.core.commands import ClaimNext, Command, Principal
 from tenure.core.errors import Bug, InvalidInput, TenureError
@@ -80,7 +80,7 @@ class App:
         self._mounts: list[tuple[str, Inner, bool]] = []
         for route in COMMANDS:
             self.add(Place(route.method, PREFIX + route.path, self._command(route)))
-        for route in LOOKS:
+        for route in QUERIES:
             handle = self._live_log(route) if route.asks is Log else self._look(route)
             self.add(Place(route.method, PREFIX + route.path, handle))
         for path, run in ((BATCH, service.batch), (PREVIEW, service.preview)):

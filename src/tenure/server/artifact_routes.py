@@ -18,7 +18,7 @@ import msgspec
 
 from tenure.artifacts.port import PIECE, Artifacts, Kept, Writing
 from tenure.client.routes import ARTIFACT, PREFIX
-from tenure.client.ways.asking import header_safe, unsafe
+from tenure.client.transports.http_messages import header_safe, header_text
 from tenure.client.wire import plain
 from tenure.core import limits
 from tenure.core.artifact_names import checked_name
@@ -157,7 +157,7 @@ def _asked(request: Request) -> _Asked:
     receipt = request.header(b"tenure-receipt")
     if not receipt:
         raise InvalidInput("Tenure-Receipt: is missing", "send the receipt that the claim gave")
-    receipt = unsafe(receipt)
+    receipt = header_text(receipt)
     check_task(request.fields["task"], receipt)
     type = check_type(request.header(b"content-type") or ANYTHING)
     digest = _digest(request.header(b"content-digest"))

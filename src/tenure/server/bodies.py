@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from tenure.client.routes import APART, AS_JSON, COMMANDS, Route
-from tenure.client.wire import instant, is_instant, unspelled
+from tenure.client.wire import from_plain, is_instant, parse_instant
 from tenure.core import commands as c
 from tenure.core.commands import Command
 from tenure.core.decoders import check_json, decoder_of
@@ -126,7 +126,7 @@ def _decoder(
             check_json(body, "the body")
         try:
             if has_instants:
-                return msgspec.convert(unspelled(msgspec.json.decode(body)), kind)
+                return msgspec.convert(from_plain(msgspec.json.decode(body)), kind)
             return decode(body)
         except (ValueError, RecursionError) as error:  # msgspec's own errors are ValueErrors
             raise InvalidInput(f"the body: {error}") from None
@@ -175,7 +175,7 @@ def _value(name: str, text: str) -> Any:
         if name in AS_JSON and text.startswith("["):
             check_json(text, name)
             return msgspec.json.decode(text)
-        return instant(text) if is_instant(name) and not text.isdecimal() else text
+        return parse_instant(text) if is_instant(name) and not text.isdecimal() else text
     except ValueError as error:
         raise InvalidInput(f"{name} {text[:80]!r}: {error}") from None
 

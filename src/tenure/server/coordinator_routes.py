@@ -10,7 +10,7 @@ import msgspec
 
 from tenure import __version__
 from tenure.client.routes import PREFIX
-from tenure.client.wire import instant, plain
+from tenure.client.wire import parse_instant, plain
 from tenure.core import limits
 from tenure.core.decoders import check_json
 from tenure.core.errors import InvalidInput, StoreUnavailable, TenureError
@@ -132,6 +132,6 @@ def _instant(text: str | None) -> int | None:
     if text is None:
         return None
     try:
-        return int(text) if text.isdecimal() else instant(text)
+        return int(text) if text.isdecimal() else parse_instant(text)
     except ValueError as error:
         raise InvalidInput(f"since {text[:60]!r}: {error}") from None

@@ -15,7 +15,7 @@ from typing import Protocol
 
 import uvicorn
 
-from tenure.client.ways.local_token import PREFIX, remove_token, token_file, write_token
+from tenure.client.local_token import PREFIX, remove_token, token_file, write_token
 from tenure.config import BadConfig, Settings
 from tenure.core.queries import Keys
 from tenure.engine import Engine

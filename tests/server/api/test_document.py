@@ -14,7 +14,7 @@ import requests
 from schemathesis.specs.openapi.definitions import OPENAPI_31_VALIDATOR
 
 from tenure.client import Client
-from tenure.client.routes import COMMANDS, LOOKS, PREFIX, route_of
+from tenure.client.routes import COMMANDS, PREFIX, QUERIES, route_of
 from tenure.client.wire import is_instant
 from tenure.core.roles import ROLES
 from tenure.engine.reads.query_table import look
@@ -105,7 +105,7 @@ def test_every_look_answers_on_the_wire_as_it_says(tmp_path: Path) -> None:
     looked = set()
     strict = closed(document())
     for kind, fields in every_look(rich):
-        if kind not in {route.asks for route in LOOKS}:
+        if kind not in {route.asks for route in QUERIES}:
             continue
         query = kind(project="" if kind in OF_STORE else PROJECT, **fields)
         answer = answers.of_look(query, look(scene.engine, query))
@@ -117,7 +117,7 @@ def test_every_look_answers_on_the_wire_as_it_says(tmp_path: Path) -> None:
         assert found == [], (kind, fields)
         looked.add(kind)
     scene.store.close()
-    assert looked == {route.asks for route in LOOKS}
+    assert looked == {route.asks for route in QUERIES}
 
 
 def test_instants_are_spelled_wherever_the_wire_spells_them() -> None:

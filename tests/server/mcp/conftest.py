@@ -17,7 +17,7 @@ from mcp.types import Implementation
 
 from tenure.cli.crash import kept_crash
 from tenure.client import Client
-from tenure.client.chance import SystemChance
+from tenure.client.system_random import SystemRandom
 from tenure.config import read_settings
 from tenure.core.commands import Principal
 from tenure.engine import Engine
@@ -48,7 +48,7 @@ class Place:
         self.store = store
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}/mcp"
-        engine = Engine(Sqlite(str(store)), SystemChance())
+        engine = Engine(Sqlite(str(store)), SystemRandom())
         self.service = Service(engine)
         hosted = Hosted(engine, self.service.gatherer, read_settings(str(store.parent), {}, {}), "default")
         self.mcp = McpApp(hosted, lambda scope: scope["state"]["principal"], kept_crash, self.service.claim_or_wait)

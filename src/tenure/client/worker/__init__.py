@@ -1,4 +1,4 @@
-"""`Worker`: functions that are called with tasks, while everything around the work is kept: claims, leases, results.
+"""`Worker`: calls functions with tasks; claims, renews leases and submits results for them.
 
     worker = tenure.Worker("https://tenure.example.com", "shop")
 
@@ -9,9 +9,9 @@
 
     worker.run()
 
-One thread claims (`worker.py`), one renews what is held (`keeper.py`), and each task has a thread of its own
-(`work.py`); async functions run in an event loop, which may block as long as it likes without losing a lease. A claim
-that was lost is taken again (`hold.py`). Works the same on a store and over a server.
+One thread claims (`worker.py`), one renews all claims (`renewer.py`), and each task has its own thread (`attempt.py`);
+async functions run in an event loop, which may block without losing a lease. A lost claim is claimed again
+(`held_claim.py`). Works the same on a store and over a server.
 """
 
 from tenure.client.worker.context import AsyncContext, Context

@@ -1,4 +1,4 @@
-"""What a function is called with: its task, and what it may tell while it works on it.
+"""The argument of a worker's function: its task, and what it can report while it runs.
 
 `Context` is for functions that block, `AsyncContext` for async ones: the same methods, awaited.
 """
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tenure.client.client import Client
 from tenure.client.worker.failures import Failure, Suspended, may_pass
-from tenure.client.worker.hold import Hold
+from tenure.client.worker.held_claim import HeldClaim
 from tenure.core import commands as c
 from tenure.core.commands import NewTask
 from tenure.core.errors import TenureError
@@ -22,7 +22,7 @@ from tenure.core.outcomes import Outcome
 if TYPE_CHECKING:
     from decimal import Decimal
 
-    from tenure.client.contents import Given
+    from tenure.client.contents import Content
 
 log = logging.getLogger("tenure.worker")
 
@@ -33,112 +33,112 @@ Text = TypeVar("Text")
 Data = TypeVar("Data")
 
 
-class Telling(Generic[Done, Out, Dicts, Text, Data]):
-    """Every method raises Cancelled once the task is no longer this function's. Set `summary` to say what was done.
+class TaskContext(Generic[Done, Out, Dicts, Text, Data]):
+    """Every method raises Cancelled once the function no longer holds the task. Set `summary` for the result's summary.
 
-    The work must also look at `cancelled` where it goes on for long without telling anything.
+    A function that runs long without calling a method must check `cancelled`.
     """
 
-    def __init__(self, hold: Hold, granted: Outcome) -> None:
-        from tenure.client.worker.spending import Spending
+    def __init__(self, claim: HeldClaim, granted: Outcome) -> None:
+        from tenure.client.worker.usage_totals import UsageTotals
 
-        self._hold = hold
-        self.task: dict[str, Any] = hold.task
+        self._claim = claim
+        self.task: dict[str, Any] = claim.task
         self.inputs: dict[str, Any] = granted.inputs or {}
         self.models: tuple[str, ...] = granted.models or ()
         self.model: str | None = granted.model  # the one to use, where it is known
         self.tier: str | None = granted.tier  # of models: small, middle or top
         self.attempt: int = granted.attempt or 1
-        # What was left by whoever worked on this before: the last checkpoint and who wrote it, and what was put.
+        # From earlier attempts: the last checkpoint, its author, and the artifacts.
         self.saved: dict[str, Any] | None = (granted.checkpoint or {}).get("data")
         self.saved_by: str | None = (granted.checkpoint or {}).get("agent")
         self.artifacts: tuple[Mapping[str, Any], ...] = granted.artifacts or ()
         self.summary = ""
-        self.spending = Spending()
-        hold.moved = self.spending.moved
+        self.usage_totals = UsageTotals()
+        claim.moved = self.usage_totals.moved
 
     @property
     def generation(self) -> int:
-        """The fencing token of the claim; it grows where a lost claim was taken again."""
-        return self._hold.generation
+        """The fencing token of the claim; it grows when a lost claim is claimed again."""
+        return self._claim.generation
 
     @property
     def receipt(self) -> str:
-        """What proves the claim. Hand it to whoever shall write in its name."""
-        return self._hold.receipt
+        """The proof of the claim, for other processes that write for it."""
+        return self._claim.receipt
 
     @property
     def cancelled(self) -> bool:
-        """Whether the function should stop. What it returns all the same is still handed in."""
-        return self._hold.is_cancelled
+        """Whether the function should stop. A result that it still returns is submitted."""
+        return self._claim.is_cancelled
 
     @property
     def client(self) -> Client:
-        """For everything else; it blocks."""
-        return self._hold.client
+        """The client, for everything else; it blocks."""
+        return self._claim.client
 
-    def _run(self, deed: Callable[[], Any]) -> Any:
+    def _run(self, action: Callable[[], Any]) -> Any:
         raise NotImplementedError
 
     def _present(self, kind: type[c.Command], **fields: Any) -> Outcome:
-        project = self._hold.client.project
-        return self._hold.present(lambda receipt: kind(project=project, receipt=receipt, **fields))  # type: ignore[call-arg]
+        project = self._claim.client.project
+        return self._claim.present(lambda receipt: kind(project=project, receipt=receipt, **fields))  # type: ignore[call-arg]
 
-    def _tell(self, make: Callable[[str], c.Command]) -> bool:
-        """Tell what the work does not depend on; whether it was heard."""
+    def _report(self, make: Callable[[str], c.Command]) -> bool:
+        """Report something optional; whether the store received it."""
         try:
-            self._hold.try_once(make)
+            self._claim.try_once(make)
         except TenureError as error:
             if not may_pass(error):
                 raise
-            log.warning("%s: not told: %s", self._hold.key, error.message)
+            log.warning("%s: not reported: %s", self._claim.key, error.message)
             return False
         return True
 
-    # --- telling ---
+    # --- reports ---
 
     def progress(self, percent: int | None = None, step: str | None = None, done_in: float | None = None) -> Done:
-        """How far it is; `done_in` is an estimate in seconds. Not told while the store is away."""
-        project = self._hold.client.project
-        told: Done = self._run(
-            lambda: self._tell(
+        """Report progress; `done_in` is an estimate in seconds. Skipped while the store is unavailable."""
+        project = self._claim.client.project
+        reported: Done = self._run(
+            lambda: self._report(
                 lambda receipt: c.Progress(
                     project=project, receipt=receipt, percent=percent, step=step, done_in=done_in
                 )
             )
         )
-        return told
+        return reported
 
     def change(self) -> str | None:
-        """What has changed in the task's description since you last asked, as a diff; None where nothing has.
+        """The diff of the task's description since the last call; None if it has not changed.
 
-        Who takes it has seen it: the result is then for the new text. One that nobody has seen is not accepted, and
-        the task is done again with the new text.
+        Calling it means that the result is for the new text. A result for an outdated text is not accepted, and the
+        task is done again with the new text.
         """
-        news = self._hold.change
-        if news is None or news.brief == self._hold.seen:
+        news = self._claim.change
+        if news is None or news.brief == self._claim.seen:
             return None
-        self._hold.seen = news.brief
+        self._claim.seen = news.brief
         return news.diff
 
     def checkpoint(self, data: Mapping[str, Any]) -> Out:
-        """Keep what another attempt needs to go on from here; it finds it as `saved`."""
+        """Save what another attempt needs to continue from here; it finds it as `saved`."""
         kept: Out = self._run(lambda: self._present(c.SaveCheckpoint, data=dict(data)))
         return kept
 
-    def artifact(self, name: str, content: Given, *, type: str | None = None) -> Out:
-        """Keep a named output: bytes, a Path, or a file opened for bytes. Those who depend on this task get it."""
-        client = self._hold.client
+    def artifact(self, name: str, content: Content, *, type: str | None = None) -> Out:
+        """Store a named output: bytes, a Path, or a file opened for bytes. Dependent tasks get it."""
+        client = self._claim.client
         put: Out = self._run(
-            lambda: self._hold.insist(lambda receipt: client.put_artifact(receipt, name, content, type=type))
+            lambda: self._claim.insist(lambda receipt: client.put_artifact(receipt, name, content, type=type))
         )
         return put
 
     def fetch(self, name: str, task: str | None = None, *, generation: int | None = None) -> Data:
-        """The bytes of an artifact: of a task in `inputs`, by its key, or of this one's own earlier attempts."""
+        """The bytes of an artifact: of a task in `inputs`, by its key, or of this task's earlier attempts."""
 
         def get() -> bytes:
-            return self._hold.client.get_artifact(task or self.task["key"], name, generation=generation).read()
+            return self._claim.client.get_artifact(task or self.task["key"], name, generation=generation).read()
 
         got: Data = self._run(get)
         return got
@@ -154,50 +154,50 @@ class Telling(Generic[Done, Out, Dicts, Text, Data]):
         cost_usd: str | Decimal | float | None = None,
         duration: float = 0.0,
     ) -> Done:
-        """Add what a call of a model has cost: tokens, dollars, seconds. Not totals: those are kept here.
+        """Add the cost of one model call: tokens, dollars, seconds. The context keeps the totals.
 
-        While the store is away they only grow; it is told with the next call, or the result.
+        While the store is unavailable the totals only grow; the next call or the result reports them.
         """
 
         def add() -> None:
             from decimal import Decimal
 
-            from tenure.client.worker.spending import Amounts
+            from tenure.client.worker.usage_totals import Amounts
 
             cost = None if cost_usd is None else Decimal(str(cost_usd))
-            self.spending.add(model, Amounts(fresh, cached, written, output, cost, duration))
-            if self._tell(lambda receipt: self._usage(model, receipt)):
-                self.spending.told(model)
+            self.usage_totals.add(model, Amounts(fresh, cached, written, output, cost, duration))
+            if self._report(lambda receipt: self._usage(model, receipt)):
+                self.usage_totals.reported(model)
 
-        told: Done = self._run(add)
-        return told
+        reported: Done = self._run(add)
+        return reported
 
     def _usage(self, model: str, receipt: str) -> c.ReportUsage:
         import msgspec
 
-        totals = next(one for one in self.spending.totals() if one.model == model)
-        return c.ReportUsage(project=self._hold.client.project, receipt=receipt, **msgspec.structs.asdict(totals))
+        totals = next(one for one in self.usage_totals.totals() if one.model == model)
+        return c.ReportUsage(project=self._claim.client.project, receipt=receipt, **msgspec.structs.asdict(totals))
 
     def spawn(self, *tasks: NewTask, wait: bool = False) -> Out:
-        """Make subtasks, each with a `name` of its own: what an earlier call has made is given back, not made again.
+        """Create subtasks with unique names; those that an earlier call created are returned, not created again.
 
-        With `wait` the function ends here while one of them is open, and is called again when all have ended. Then it
-        comes past this line, with their outputs and failures in `inputs`.
+        With `wait` the function ends here while one of them is open, and is called again when all have ended. Then this
+        call returns, with their outputs and failures in `inputs`.
         """
 
-        def grow() -> Outcome:
+        def create() -> Outcome:
             made = self._present(c.Spawn, tasks=tuple(tasks))
             if wait and any(task["state"] not in ENDED for task in made.tasks or ()):
                 raise self._suspended(c.Wait)
             return made
 
-        made: Out = self._run(grow)
+        made: Out = self._run(create)
         return made
 
     def ask(self, question: str) -> Text:
-        """What a person answers. The function ends here until then, and is called again; then it comes past this line.
+        """Ask a person. The function ends here and is called again with the answer; then this call returns it.
 
-        Questions are told apart by their words: ask with the same ones each time.
+        A question is identified by its text: use the same text each time.
         """
 
         def answer() -> str:
@@ -213,31 +213,31 @@ class Telling(Generic[Done, Out, Dicts, Text, Data]):
         outcome = self._present(kind, **fields)
         if not outcome.ok:
             raise Failure(f"{outcome.outcome}: {outcome.message}")
-        self._hold.end()
+        self._claim.end()
         return Suspended()
 
     def message(self, text: str, to: str = "@all", *, type: str = "chat") -> Out:
         """Write to an agent, `@all`, `@leader`, `@idle` or `@track:B`."""
-        sent: Out = self._run(lambda: self._hold.client.send(text, to, type=type))
+        sent: Out = self._run(lambda: self._claim.client.send(text, to, type=type))
         return sent
 
     def messages(self) -> Dicts:
-        """Mail that this worker has not read yet, marked as read."""
+        """This worker's unread mail, marked as read."""
 
         def read() -> list[dict[str, Any]]:
-            return [dict(message) for message in self._hold.client.read().messages or ()]
+            return [dict(message) for message in self._claim.client.read().messages or ()]
 
         mail: Dicts = self._run(read)
         return mail
 
 
-class Context(Telling[None, Outcome, list[dict[str, Any]], str, bytes]):
-    def _run(self, deed: Callable[[], Any]) -> Any:
-        return deed()
+class Context(TaskContext[None, Outcome, list[dict[str, Any]], str, bytes]):
+    def _run(self, action: Callable[[], Any]) -> Any:
+        return action()
 
 
 class AsyncContext(
-    Telling[Awaitable[None], Awaitable[Outcome], Awaitable[list[dict[str, Any]]], Awaitable[str], Awaitable[bytes]]
+    TaskContext[Awaitable[None], Awaitable[Outcome], Awaitable[list[dict[str, Any]]], Awaitable[str], Awaitable[bytes]]
 ):
-    def _run(self, deed: Callable[[], Any]) -> Any:
-        return asyncio.to_thread(deed)
+    def _run(self, action: Callable[[], Any]) -> Any:
+        return asyncio.to_thread(action)

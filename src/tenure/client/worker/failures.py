@@ -1,4 +1,4 @@
-"""What a function raises to say how its attempt ended; any other exception is a failure of the class `task`."""
+"""Exceptions of a worker's function; any other exception is a failure of the class `task`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Failure(Exception):
 
 
 class RetryLater(Failure):
-    """Not now: try again in so many seconds. No attempt is counted, unless three different agents have said so."""
+    """Try again in so many seconds. Not counted as an attempt, unless three different agents have raised it."""
 
     def __init__(self, seconds: float, message: str = "") -> None:
         super().__init__(message or f"asked for another try in {seconds:g} s", error_class=RATE_LIMIT)
@@ -31,25 +31,25 @@ class RetryLater(Failure):
 
 
 class Permanent(Failure):
-    """No other attempt would fare better: the task becomes a dead letter at once, and waits for a person."""
+    """No other attempt would succeed: the task becomes a dead letter at once, and waits for a person."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, error_class=PERMANENT)
 
 
 class Cancelled(BaseException):
-    """The task is no longer this function's: stop. Raised by the context's methods.
+    """The function no longer holds the task and must stop. Raised by the context's methods.
 
-    Not an Exception, as asyncio's own: what catches every failure must not go on with work that another has.
+    Not an Exception, as asyncio's own: code that catches every failure must not continue with another's task.
     """
 
 
 class Suspended(BaseException):
-    """The function gave its claim back itself (it waits for subtasks, or an answer): nothing is to be handed in."""
+    """The function ended its own claim (it waits for subtasks, or an answer): there is nothing to submit."""
 
 
 def may_pass(error: TenureError) -> bool:
-    """Whether the store or server may be back in a moment."""
+    """Whether the store or server may be available again soon."""
     if isinstance(error, (SchemaMismatch, StoreCorrupt)):
         return False
     return isinstance(error, (StoreError, Overloaded, RateLimited, AuthUnavailable))

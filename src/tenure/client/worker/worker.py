@@ -1,4 +1,4 @@
-"""The worker: claims tasks for its functions, so many at a time, until it is told to stop."""
+"""The worker: claims tasks for its functions, `concurrency` at a time, until it is stopped."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tenure.client.chance import SystemChance
 from tenure.client.client import Client
+from tenure.client.system_random import SystemRandom
+from tenure.client.worker.attempt import Attempt, Handler
 from tenure.client.worker.failures import may_pass
-from tenure.client.worker.keeper import Keeper
-from tenure.client.worker.work import Handler, Work
+from tenure.client.worker.renewer import Renewer
 from tenure.core import limits
 from tenure.core.commands import ClaimNext
 from tenure.core.errors import InvalidInput, TenureError
@@ -33,18 +33,18 @@ log = logging.getLogger("tenure.worker")
 
 LEASE = limits.LEASE
 PATIENCE = limits.WORKER_POLL
-DENIED = 1.0  # seconds until the worker asks again that was denied for what it is: drained, or at a limit
-SLOWEST = 15.0  # seconds between tries while the store is away
+DENIED = 1.0  # seconds until a worker that is drained or at a limit asks again
+SLOWEST = 15.0  # seconds between tries while the store is unavailable
 GRACE = limits.WORKER_GRACE
-GLANCE = 0.2  # seconds between looks at what a signal has set
-GATHERED = 4  # with so many at once, commands of a local store are worth gathering
+GLANCE = 0.2  # seconds between checks of what a signal handler has set
+GATHERED = 4  # from this concurrency on, batching the commands of a local store pays off
 
 
 class Worker:
     """Functions for tasks. `url`, `project`, `key`, `agent` and `user` are as for Client.
 
-    `concurrency` tasks are worked on at once. Tasks are claimed by the types that functions are for, and narrowed by
-    `capabilities`, `tracks` and `tags`. SIGINT and SIGTERM let what runs finish; a second one stops it.
+    It runs `concurrency` tasks at once. It claims tasks of the types that have a function, limited by `capabilities`,
+    `tracks` and `tags`. After SIGINT or SIGTERM running functions may finish; a second signal stops them.
     """
 
     def __init__(
@@ -64,8 +64,8 @@ class Worker:
         grace: float = GRACE,
     ) -> None:
         if concurrency < 1:
-            raise InvalidInput(f"concurrency {concurrency}: at least 1")
-        self._chance = SystemChance()
+            raise InvalidInput(f"concurrency must be at least 1 (got {concurrency})")
+        self._chance = SystemRandom()
         # Identity is per process and worker, never per name: two of one name may work at once.
         session = f"{agent}-{os.getpid()}-{self._chance.token(4).hex()}"
         self.client = Client(
@@ -78,12 +78,12 @@ class Worker:
         self._handlers: dict[str, Handler] = {}
         self._anything: Handler | None = None
         self._draining, self._stopping = threading.Event(), threading.Event()
-        self._works: set[Work] = set()
+        self._attempts: set[Attempt] = set()
         self._changed = threading.Condition()
         self._error: BaseException | None = None
 
     def task(self, *types: str) -> Callable[[F], F]:
-        """Let the function work on tasks of these types, or with none named on all that no other is for."""
+        """Register the function for tasks of these types; without types, for all that have no other function."""
 
         def register(function: F) -> F:
             handler = Handler(function, inspect.iscoroutinefunction(function))
@@ -97,13 +97,13 @@ class Worker:
     # --- running ---
 
     def run(self, *, until_empty: bool = False) -> None:
-        """Work until `stop` or a signal; with `until_empty` until there is nothing to take and nothing is worked on."""
+        """Run until `stop` or a signal; with `until_empty` until no task is claimable and none is running."""
         loop = _OwnLoop() if self._has_async() else None
         handlers = self._on_signals() if threading.current_thread() is threading.main_thread() else {}
         try:
             claimer = self._start(until_empty, loop.loop if loop else None)
             while claimer.is_alive():
-                claimer.join(GLANCE)  # a signal that comes just before an endless wait would wait as long
+                claimer.join(GLANCE)  # a signal just before an endless wait would be noticed only after it
         finally:
             for number, before in handlers.items():
                 signal.signal(number, before)
@@ -112,18 +112,18 @@ class Worker:
         self._raise()
 
     async def arun(self, *, until_empty: bool = False) -> None:
-        """As `run`, in an event loop: async functions run in it, others in threads. Cancelled, it stops at once."""
+        """As `run`, in an event loop: async functions run in it, others in threads. Stops at once when cancelled."""
         loop = asyncio.get_running_loop()
         on_signals = [number for number in (signal.SIGINT, signal.SIGTERM) if self._adds_handler(loop, number)]
         ended = asyncio.Event()
 
-        def tell() -> None:
+        def notify() -> None:
             claimer.join()
             loop.call_soon_threadsafe(ended.set)
 
         try:
             claimer = self._start(until_empty, loop)
-            threading.Thread(target=tell, name="tenure-worker-end", daemon=True).start()
+            threading.Thread(target=notify, name="tenure-worker-end", daemon=True).start()
             try:
                 await ended.wait()
             except asyncio.CancelledError:
@@ -136,7 +136,7 @@ class Worker:
         self._raise()
 
     def stop(self, *, now: bool = False) -> None:
-        """Claim nothing more, and end when what runs has finished; `now` stops it too, and gives its tasks back."""
+        """Claim nothing more and end after the running functions; `now` stops them too and releases their tasks."""
         self._draining.set()
         if now:
             self._stopping.set()
@@ -144,7 +144,7 @@ class Worker:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Let go of the store or server."""
+        """Close the connection to the store or server."""
         self.client.close()
 
     def _has_async(self) -> bool:
@@ -165,12 +165,12 @@ class Worker:
     def _adds_handler(self, loop: asyncio.AbstractEventLoop, number: int) -> bool:
         try:
             loop.add_signal_handler(number, self._signalled)
-        except (NotImplementedError, RuntimeError, ValueError):  # not in the main thread: they are somebody else's
+        except (NotImplementedError, RuntimeError, ValueError):  # not in the main thread: signals belong to the program
             return False
         return True
 
     def _signalled(self, *_: object) -> None:
-        # Only remembered: a handler may run while this very thread has the lock.
+        # Only set a flag: a handler may run while this thread has the lock.
         (self._stopping if self._draining.is_set() else self._draining).set()
 
     # --- the claimer ---
@@ -186,20 +186,20 @@ class Worker:
         return claimer
 
     def _claim_all(self, until_empty: bool, loop: asyncio.AbstractEventLoop | None) -> None:
-        keeper = Keeper(self.client)
-        keeper.start()
+        renewer = Renewer(self.client)
+        renewer.start()
         try:
-            self._claim_on(until_empty, keeper, loop)
+            self._claim_on(until_empty, renewer, loop)
         except BaseException as error:  # noqa: BLE001 raised where the worker was started
             self._error = error
         finally:
             self._finish()
-            keeper.close()
+            renewer.close()
             with suppress(TenureError):
                 self.client.leave()
 
-    def _claim_on(self, until_empty: bool, keeper: Keeper, loop: asyncio.AbstractEventLoop | None) -> None:
-        away = 0.0
+    def _claim_on(self, until_empty: bool, renewer: Renewer, loop: asyncio.AbstractEventLoop | None) -> None:
+        pause = 0.0
         request_id = self._chance.token(16).hex()
         while (free := self._free()) is not None:
             is_idle = free == self.concurrency
@@ -210,14 +210,14 @@ class Worker:
             )  # fmt: skip
             try:
                 wait = 0.0 if until_empty and is_idle else PATIENCE
-                outcome = self.client.stay(command, wait, is_wanted=self._is_wanted(free, until_empty))
-                away = 0.0
+                outcome = self.client.claim_or_wait(command, wait, is_wanted=self._is_wanted(free, until_empty))
+                pause = 0.0
             except TenureError as error:
                 if not may_pass(error):
                     raise
-                away = min(SLOWEST, away * 2 or 0.5)
+                pause = min(SLOWEST, pause * 2 or 0.5)
                 log.warning("no task can be claimed now: %s", error.message)
-                self._draining.wait(away)
+                self._draining.wait(pause)
                 continue
             request_id = self._chance.token(16).hex()
             if outcome.outcome == "DENIED_AGENT":
@@ -227,74 +227,76 @@ class Worker:
             if not outcome.ok and outcome.outcome != "NO_TASK":
                 self._draining.wait(DENIED)
             for granted in outcome.claims or ((outcome,) if outcome.receipt else ()):
-                self._begin(granted, keeper, loop)
+                self._begin(granted, renewer, loop)
             if until_empty and is_idle and not outcome.ok:
                 return
 
     def _is_wanted(self, free: int, until_empty: bool) -> Callable[[], bool]:
-        """A waiting claim is given up to stop, and where more can be taken by now than it asks for."""
+        """A waiting claim ends when the worker stops, or when it could claim more tasks than it asked for."""
 
         def is_wanted() -> bool:
             if self._draining.is_set():
                 return False
-            return not until_empty or self.concurrency - len(self._works) == free
+            return not until_empty or self.concurrency - len(self._attempts) == free
 
         return is_wanted
 
     def _free(self) -> int | None:
-        """How many more may be begun, as soon as it is one; None when there is to be no more."""
+        """Wait for a free slot and return their number; None when the worker stops."""
         with self._changed:
-            while not self._draining.is_set() and len(self._works) >= self.concurrency:
+            while not self._draining.is_set() and len(self._attempts) >= self.concurrency:
                 self._changed.wait(GLANCE)  # a signal only sets a flag
-            return None if self._draining.is_set() else self.concurrency - len(self._works)
+            return None if self._draining.is_set() else self.concurrency - len(self._attempts)
 
-    def _begin(self, granted: Outcome, keeper: Keeper, loop: asyncio.AbstractEventLoop | None) -> None:
+    def _begin(self, granted: Outcome, renewer: Renewer, loop: asyncio.AbstractEventLoop | None) -> None:
         assert granted.task is not None
         handler = self._handlers.get(granted.task["type"]) or self._anything
         assert handler is not None, "a type that was not asked for"
-        work = Work(self.client, granted, self.lease, keeper, loop)
+        attempt = Attempt(self.client, granted, self.lease, renewer, loop)
         with self._changed:
-            self._works.add(work)
-        threading.Thread(target=self._work, args=(work, handler), name=f"task {work.hold.key}", daemon=True).start()
+            self._attempts.add(attempt)
+        threading.Thread(
+            target=self._run_attempt, args=(attempt, handler), name=f"task {attempt.claim.key}", daemon=True
+        ).start()
 
-    def _work(self, work: Work, handler: Handler) -> None:
+    def _run_attempt(self, attempt: Attempt, handler: Handler) -> None:
         try:
-            work.run(handler)
+            attempt.run(handler)
         except BaseException as error:  # noqa: BLE001 a bug of ours: raised where the worker was started
             self._error = error
             self._draining.set()
         finally:
             with self._changed:
-                self._works.discard(work)
+                self._attempts.discard(attempt)
                 self._changed.notify_all()
 
     def _finish(self) -> None:
-        """Wait until what runs has finished; once told to stop now, no longer than the grace."""
+        """Wait for the running attempts; after `stop(now=True)` no longer than the grace period."""
         with self._changed:
-            while self._works and not self._stopping.is_set():
+            while self._attempts and not self._stopping.is_set():
                 self._changed.wait(GLANCE)
-            works = list(self._works)
-        for work in works:
-            work.interrupt()
+            running = list(self._attempts)
+        for attempt in running:
+            attempt.interrupt()
         with self._changed:
-            self._changed.wait_for(lambda: not self._works, self.grace)
-            left = list(self._works)
-        for work in left:  # a thread cannot be ended: its task is given back without it
-            work.abandoned.set()
-            work.hold.end()
+            self._changed.wait_for(lambda: not self._attempts, self.grace)
+            left = list(self._attempts)
+        for attempt in left:  # a thread cannot be ended: its task is released without it
+            attempt.abandoned.set()
+            attempt.claim.end()
             with suppress(TenureError):
-                self.client.release(work.hold.receipt, "the worker was told to stop")
+                self.client.release(attempt.claim.receipt, "the worker was stopped")
 
 
 class _OwnLoop:
-    """An event loop in a thread of its own, for async functions of a worker that was started without one."""
+    """An event loop in its own thread, for async functions of a worker that was started without one."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._turn, name="tenure-loop", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="tenure-loop", daemon=True)
         self._thread.start()
 
-    def _turn(self) -> None:
+    def _run(self) -> None:
         asyncio.set_event_loop(self.loop)
         self.loop.run_forever()
 

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import unquote
 
-from tenure.client.ways.local_token import is_local_token
+from tenure.client.local_token import is_local_token
 from tenure.core import ids, inputs, keys, limits, roles
 from tenure.core.commands import Principal
 from tenure.core.errors import NotAllowed, NotSignedIn, Overloaded, TenureError

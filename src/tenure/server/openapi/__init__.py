@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from tenure import __version__
-from tenure.client.routes import COMMANDS, LOOKS, PREFIX
+from tenure.client.routes import COMMANDS, PREFIX, QUERIES
 from tenure.server.openapi import beside
 from tenure.server.openapi.operations import in_paths, operation, responses
 from tenure.server.openapi.schemas import components
@@ -61,7 +61,7 @@ SECURITY: dict[str, Any] = {
 def document() -> dict[str, Any]:
     """The whole document. The same object each time: not to be changed."""
     paths: dict[str, dict[str, Any]] = {}
-    for route in (*LOOKS, *COMMANDS):
+    for route in (*QUERIES, *COMMANDS):
         paths.setdefault(PREFIX + route.path, {})[route.method.lower()] = operation(route)
     for path, operations in beside.paths().items():
         paths.setdefault(path, {}).update(operations)

@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 import msgspec
 
-from tenure.client.routes import COMMANDS, LOOKS, Route
+from tenure.client.routes import COMMANDS, QUERIES, Route
 from tenure.client.wire import is_instant
 from tenure.core import commands as c
 from tenure.core import inputs, views
@@ -75,7 +75,7 @@ def ref(name: str) -> Schema:
 
 def components() -> dict[str, Schema]:
     """All schemas, by name."""
-    looks = [views.OF[route.asks] for route in LOOKS if issubclass(route.asks, q.Query)]
+    looks = [views.OF[route.asks] for route in QUERIES if issubclass(route.asks, q.Query)]
     seen = {_item_of(kind) for kind in (*looks, *views.IN_OUTCOME.values())}
     answers = _made([*seen, *BESIDE])
     del answers["Outcome"]
@@ -150,7 +150,7 @@ def body_ref(kind: type[msgspec.Struct]) -> Schema:
     return ref(_body_name(kind.__name__))
 
 
-_OWN = {route.asks.__name__ for route in (*COMMANDS, *LOOKS)}
+_OWN = {route.asks.__name__ for route in (*COMMANDS, *QUERIES)}
 
 
 def _body_name(name: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tenure.client.chance import SystemChance
+from tenure.client.system_random import SystemRandom
 from tenure.core import commands as c
 from tenure.core import queries as q
 from tenure.core import triggers as rule
@@ -133,12 +133,12 @@ class Triggers(Stage):
         ended = threading.Event()
 
         def add(number: int) -> None:
-            engine = Engine(scene.store, SystemChance())
+            engine = Engine(scene.store, SystemRandom())
             for n in range(each):
                 engine.do(c.Add(project=PROJECT, task=NewTask(title=f"t-{number}-{n}")), MEMBER)
 
         def listen(number: int) -> None:
-            engine = Engine(scene.store, SystemChance())
+            engine = Engine(scene.store, SystemRandom())
             while not ended.is_set():
                 trigger_duty.hear(engine, PROJECT)
 

@@ -1,0 +1,359 @@
+"""HTTP messages: commands and queries as requests, as `client/routes.py` lists them; replies as outcomes or errors."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from urllib.parse import quote, unquote, urlencode
+
+import msgspec
+
+from tenure.client.routes import APART, ARTIFACT, AS_JSON, BATCH, NEWS, PREFIX, PREVIEW, Route, route_of
+from tenure.client.wire import from_plain
+from tenure.core import errors, inputs
+from tenure.core.commands import Command, Principal
+from tenure.core.decoders import converted
+from tenure.core.errors import InvalidInput, StoreUnavailable, TenureError
+from tenure.core.outcomes import Outcome
+from tenure.core.queries import Query
+from tenure.core.receipts import parse_receipt
+
+if TYPE_CHECKING:
+    from tenure.client.contents import Source, Upload, Wanted
+
+T = TypeVar("T")
+
+FOUND = (200, 206)  # statuses of a reply that carries an artifact
+_JSON = {"Content-Type": "application/json"}
+_PRINTABLE = "".join(map(chr, range(0x20, 0x7F))).replace("%", "")
+
+
+# --- requests -----------------------------------------------------------------------------------------------
+
+
+class Request(NamedTuple):
+    method: str
+    path: str  # below the server's own URL, with the query string
+    headers: dict[str, str]
+    body: bytes = b""
+    is_read: bool = True  # it changes nothing
+    request_id: str | None = None
+    source: Source | None = None  # the body of an upload, sent in pieces
+    is_download: bool = False  # a reply with an artifact is returned unread
+
+
+def command_request(command: Command, principal: Principal, wait: float | None = None) -> Request:
+    """The request that carries a command; invalid input is raised here, before anything is sent."""
+    checked = inputs.validated(command).command
+    route = route_of(type(command))
+    fields = {name: getattr(checked, name) for name in checked.__struct_fields__}
+    if "{task}" in route.path and "task" not in fields:
+        fields["task"] = parse_receipt(checked.receipt).name
+    path, in_path = _filled(route, fields)
+    body = {name: value for name, value in _given(checked) if name not in in_path and name not in APART}
+    headers = {
+        **_identity(principal), **_trace(checked.trace_id), **_JSON,
+        "Idempotency-Key": _request_id(checked.request_id or ""),
+    }  # fmt: skip
+    if wait is not None:
+        path += f"?wait={wait:g}"
+    return Request(route.method, path, headers, msgspec.json.encode(body), False, checked.request_id)
+
+
+def batch_request(batch: Sequence[Command], principal: Principal, *, is_preview: bool) -> Request:
+    """Many commands of one project in one request."""
+    projects = {command.project for command in batch}
+    if len(projects) != 1:
+        raise InvalidInput(f"a batch for {len(projects)} projects; over a server it is of one", "send one for each")
+    if "" in projects:
+        raise InvalidInput("commands about the store as a whole go one by one over a server")
+    path = PREFIX + (PREVIEW if is_preview else BATCH).replace("{project}", quote(projects.pop(), safe=""))
+    body = {
+        "commands": [
+            {"command": type(command).__struct_config__.tag}
+            | {name: value for name, value in _given(command) if name not in APART}
+            for command in batch
+        ],
+        "request_ids": [command.request_id for command in batch],
+    }
+    headers = {**_identity(principal), **_trace(None), **_JSON}
+    ids = {command.request_id or "" for command in batch}
+    return Request("POST", path, headers, msgspec.json.encode(body), is_preview, min(ids))
+
+
+def query_request(query: Query, principal: Principal) -> Request:
+    route = route_of(type(query))
+    fields = {name: getattr(query, name) for name in query.__struct_fields__}
+    path, in_path = _filled(route, fields)
+    pairs: list[tuple[str, str]] = []
+    for name, value in _given(query):
+        if name in in_path or name == "project":
+            continue
+        if name in AS_JSON and not isinstance(value, int):
+            pairs.append((name, msgspec.json.encode(value).decode()))
+        elif isinstance(value, (tuple, list)):
+            pairs += [(name, str(part)) for part in value]
+        else:
+            pairs.append((name, str(value).lower() if isinstance(value, bool) else str(value)))
+    return Request(route.method, path + ("?" + urlencode(pairs) if pairs else ""), _identity(principal))
+
+
+def news_request(project: str, mark: int, wait: float, principal: Principal) -> Request:
+    path = PREFIX + NEWS.replace("{project}", quote(project, safe=""))
+    return Request("GET", f"{path}?mark={mark}&wait={wait:g}", _identity(principal))
+
+
+def upload_request(upload: Upload, principal: Principal) -> Request:
+    import base64
+
+    source = upload.source
+    headers = {
+        **_identity(principal),
+        "Tenure-Receipt": header_safe(upload.receipt),
+        "Content-Type": upload.type,
+        "Content-Length": str(source.size),
+        "Content-Digest": f"sha-256=:{base64.b64encode(bytes.fromhex(source.digest)).decode()}:",
+    }
+    path = _artifact_path(upload.project, parse_receipt(upload.receipt).name, upload.name)
+    return Request("PUT", path, headers, is_read=False, source=source)
+
+
+def download_request(wanted: Wanted, principal: Principal) -> Request:
+    path = _artifact_path(wanted.project, wanted.task, wanted.name)
+    if wanted.generation is not None:
+        path += "?" + urlencode({"generation": wanted.generation})
+    headers = _identity(principal)
+    if wanted.start or wanted.end is not None:
+        if wanted.start < 0 or (wanted.end is not None and wanted.end <= wanted.start):
+            raise InvalidInput(f"no bytes from {wanted.start} to {wanted.end}")
+        headers["Range"] = f"bytes={wanted.start}-{'' if wanted.end is None else wanted.end - 1}"
+    return Request("GET", path, headers, is_download=True)
+
+
+def _artifact_path(project: str, task: str, name: str) -> str:
+    from tenure.core.artifact_names import checked_name
+
+    if not project or not task:
+        raise InvalidInput("project and task: neither may be empty")
+    filled = ARTIFACT.replace("{project}", quote(project, safe="")).replace("{task}", quote(task, safe=""))
+    return PREFIX + filled.replace("{name}", quote(checked_name(name), safe="/"))
+
+
+def _filled(route: Route, fields: Mapping[str, Any]) -> tuple[str, frozenset[str]]:
+    """The path with its braces filled, and which fields those were."""
+    parts, used = [], set()
+    for part in route.path.split("/"):
+        if part.startswith("{"):
+            name = part.strip("{}")
+            if not fields[name]:  # an empty segment would be another path
+                raise InvalidInput(f"{name}: is empty")
+            used.add(name)
+            parts.append(quote(str(fields[name]), safe=""))
+        else:
+            parts.append(part)
+    return PREFIX + "/".join(parts), frozenset(used)
+
+
+def _given(value: msgspec.Struct) -> Iterator[tuple[str, Any]]:
+    """The fields that differ from their defaults: an older server may not know the others."""
+    names, defaults = value.__struct_fields__, value.__struct_defaults__
+    missing = (msgspec.NODEFAULT,) * (len(names) - len(defaults))
+    for name, default in zip(names, (*missing, *defaults), strict=True):
+        field = getattr(value, name)
+        if default is msgspec.NODEFAULT or field != (default.factory() if hasattr(default, "factory") else default):
+            yield name, _plain(field)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, msgspec.Struct):
+        return dict(_given(value))
+    return [_plain(part) for part in value] if isinstance(value, tuple) else value
+
+
+# --- headers ------------------------------------------------------------------------------------------------
+
+
+def header_safe(text: str) -> str:
+    """Text for a header: `%` and everything but printable ASCII is percent-encoded UTF-8."""
+    return quote(text, safe=_PRINTABLE)
+
+
+def header_text(text: str) -> str:
+    """The text that `header_safe` encoded."""
+    return unquote(text)
+
+
+def _request_id(text: str) -> str:
+    if not (text.isascii() and text.isprintable()):
+        raise InvalidInput(f"request id {text[:80]!r}: over a server it is of printable ASCII characters")
+    return text
+
+
+def _identity(principal: Principal) -> dict[str, str]:
+    names = {"Agent": principal.agent, "Session": principal.session, "User": principal.user}
+    headers = {f"Tenure-{name}": header_safe(value) for name, value in names.items() if value}
+    if principal.role != "owner":  # the header can only lower the role: the highest needs none
+        headers["Tenure-Role"] = principal.role
+    return headers
+
+
+def _trace(trace_id: str | None) -> dict[str, str]:
+    """W3C `traceparent`: the command's, OpenTelemetry's where the program uses it, or the environment's."""
+    if trace_id is not None and len(trace_id) == 32:
+        return {"traceparent": f"00-{trace_id}-{os.urandom(8).hex()}-01"}
+    otel = sys.modules.get("opentelemetry.trace")
+    if otel is not None:
+        span = otel.get_current_span().get_span_context()
+        if span.is_valid:
+            return {"traceparent": f"00-{span.trace_id:032x}-{span.span_id:016x}-{int(span.trace_flags):02x}"}
+    given = os.environ.get("TRACEPARENT")
+    return {"traceparent": header_safe(given)} if given else {}
+
+
+# --- replies ------------------------------------------------------------------------------------------------
+
+
+class Reply(NamedTuple):
+    status: int
+    body: bytes
+    headers: Any  # a mapping that ignores the case of names
+    stream: Any = None  # of a download: the body, still to be read
+
+    @property
+    def retry_after(self) -> float | None:
+        """In seconds; a date there is not worth a parser."""
+        text = self.headers.get("Retry-After")
+        return float(text) if text is not None and text.isdecimal() else None
+
+
+class Trouble(NamedTuple):
+    """A failure that another try may not meet. `is_sent`: the request may have been applied."""
+
+    error: TenureError
+    is_sent: bool
+    retry_after: float | None = None
+
+
+PASSING = frozenset({429, 502, 503, 504})
+LASTING = frozenset({"SCHEMA_MISMATCH", "STORE_CORRUPT"})  # 503, but waiting does not fix them
+
+
+def trouble_in(reply: Reply, url: str) -> Trouble | None:
+    """The failure that a reply reports, where another try may succeed; None where the reply is final."""
+    if reply.status not in PASSING:
+        return None
+    problem = _problem(reply)
+    if problem is None:  # from a proxy before the server
+        away = StoreUnavailable(f"{url} answered with status {reply.status}", "check whether the server runs")
+        return Trouble(away, reply.status in (502, 504), reply.retry_after)
+    error = error_of(problem)
+    return None if error.code in LASTING else Trouble(error, not error.definite, reply.retry_after)
+
+
+def outcome_of(reply: Reply, url: str) -> Outcome:
+    return _read(reply, url, _outcome)
+
+
+def _outcome(value: dict[str, Any]) -> Outcome:
+    if value["outcome"] == "NO_TASK" and not value.get("claims"):
+        value.pop("claims", None)  # over HTTP nothing to claim is also an empty list
+    return converted(from_plain(value), Outcome)
+
+
+def answers_of(reply: Reply, url: str) -> list[Outcome | TenureError]:
+    """The answers to a batch."""
+    return _read(reply, url, lambda value: [_outcome(v) if "outcome" in v else error_of(v) for v in value["outcomes"]])
+
+
+def view_of(reply: Reply, url: str) -> Any:
+    """The answer to a query: a view, an outcome, or a page (`items` and `next`)."""
+    return _read(reply, url, _view)
+
+
+def _view(value: dict[str, Any]) -> Any:
+    if not value:
+        raise KeyError("nothing")  # no query has an empty answer
+    if "outcome" in value and "items" not in value:
+        return _outcome(value)
+    return {"items": from_plain(value["items"]), "next": value["next"]} if "items" in value else from_plain(value)
+
+
+def mark_of(reply: Reply, url: str) -> int:
+    return _read(reply, url, lambda value: int(value["mark"]))
+
+
+def artifact_of(reply: Reply, url: str) -> dict[str, Any]:
+    """The view of the artifact that a reply carries."""
+    if reply.status not in FOUND:
+        view_of(reply, url)  # raises the error that it reports
+    try:
+        view: dict[str, Any] = from_plain(msgspec.json.decode(header_text(reply.headers.get("Tenure-Artifact") or "")))
+        return view
+    except msgspec.DecodeError:
+        raise _not_tenure(reply, url) from None
+
+
+def _read(reply: Reply, url: str, read: Callable[[Any], T]) -> T:
+    """What `read` returns for the reply; InvalidInput where a tenure server would not answer so."""
+    value = _value(reply, url)
+    try:
+        return read(value)
+    except (KeyError, TypeError, AttributeError, ValueError):  # msgspec's own errors are ValueErrors
+        raise _not_tenure(reply, url) from None
+
+
+def _not_tenure(reply: Reply, url: str) -> InvalidInput:
+    return InvalidInput(
+        f"{url} does not answer as a tenure server does (status {reply.status})",
+        "check the url, and whether the server has another version",
+    )
+
+
+def _value(reply: Reply, url: str) -> Any:
+    """The JSON of a reply; a problem is raised as its error."""
+    problem = _problem(reply)
+    if problem is not None:
+        raise error_of(problem)
+    if 300 <= reply.status < 400:
+        location = reply.headers.get("Location", "")
+        raise InvalidInput(f"{url} redirects to {location[:200]}", "set the url to where the server is")
+    value = _decoded(reply)
+    if not isinstance(value, dict) or (reply.status >= 400 and "outcome" not in value):
+        raise _not_tenure(reply, url)
+    return value
+
+
+def _decoded(reply: Reply) -> Any:
+    try:
+        return msgspec.json.decode(reply.body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+def _problem(reply: Reply) -> dict[str, Any] | None:
+    is_problem = reply.headers.get("Content-Type", "").startswith("application/problem+json")
+    value = _decoded(reply) if is_problem else None
+    return value if isinstance(value, dict) and isinstance(value.get("code"), str) else None
+
+
+def _tree(kind: type[TenureError]) -> Iterator[tuple[str, type[TenureError]]]:
+    yield kind.code, kind
+    for sub in kind.__subclasses__():
+        if sub.__module__ == errors.__name__:
+            yield from _tree(sub)
+
+
+_KINDS = dict(_tree(TenureError))
+
+
+def error_of(problem: dict[str, Any]) -> TenureError:
+    """The error of a problem document, of the same class as on the server."""
+    code = problem["code"]
+    kind = _KINDS.get(code, TenureError)
+    error = kind(str(problem.get("detail") or code), problem.get("hint"))
+    if error.code != code:  # a newer server's
+        error.code = code
+    error.definite = bool(problem.get("definite", kind.definite))
+    return error

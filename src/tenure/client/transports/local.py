@@ -1,0 +1,169 @@
+"""The transport to a store: the engine in this process."""
+# ruff: noqa: PTH100, PTH122 - pathlib costs every command 7 ms at its start
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tenure.core.commands import ClaimNext, Command, Principal, PutArtifact
+from tenure.core.errors import InvalidInput, TenureError
+from tenure.core.outcomes import Outcome
+from tenure.engine import Engine, Random
+from tenure.stores.open_store import open_store, path_of
+from tenure.stores.port import Clock
+
+if TYPE_CHECKING:
+    from tenure.artifacts.port import Artifacts
+    from tenure.client.contents import Download, Upload, Wanted
+    from tenure.core.queries import Query
+    from tenure.engine.runtime.batcher import Batcher
+
+GLANCE = 0.2  # seconds between checks whether the caller still waits
+
+
+class LocalTransport:
+    def __init__(
+        self,
+        url: str,
+        *,
+        chance: Random,
+        create: bool,
+        gather: bool,
+        clock: Clock | None,
+        monotonic: Callable[[], float],
+        pause: Callable[[float], None],
+        artifacts: str | None = None,
+    ) -> None:
+        """With `gather` the commands of several threads share transactions."""
+        self.store = open_store(url, clock=clock, create=create)
+        self.url = self.store.url
+        self.engine = Engine(self.store, chance, pause=pause)
+        self._artifacts = self.engine.places = ProjectArtifacts(artifacts, url, self.engine.tenant)
+        self._monotonic = monotonic
+        self.gatherer: Batcher | None = None
+        if gather:
+            from tenure.engine.runtime.batcher import Batcher
+
+            self.gatherer = Batcher(self.engine)
+
+    def do(self, command: Command, principal: Principal) -> Outcome:
+        return (self.gatherer or self.engine).do(command, principal)
+
+    def run(self, batch: Sequence[Command], principal: Principal) -> list[Outcome | TenureError]:
+        return self.engine.run(batch, principal)
+
+    def preview(self, batch: Sequence[Command], principal: Principal) -> list[Outcome | TenureError]:
+        return self.engine.preview(batch, principal)
+
+    def claim_or_wait(
+        self, command: ClaimNext, seconds: float, principal: Principal, is_wanted: Callable[[], bool] | None = None
+    ) -> Outcome:
+        from tenure.engine.runtime.work_wait import claim_next_or_wait
+
+        return claim_next_or_wait(
+            self.engine, command, seconds, self._monotonic, principal, is_wanted=is_wanted, do=self.do
+        )
+
+    def query(self, query: Query, principal: Principal) -> Any:
+        from tenure.engine.reads.query_table import look  # a claim does not need it
+
+        return look(self.engine, query, principal)
+
+    def put(self, upload: Upload, principal: Principal) -> Outcome:
+        from tenure.artifacts.port import put
+        from tenure.engine.artifacts import artifact_verbs
+
+        project, source = upload.project, upload.source
+        ready = artifact_verbs.ready(self.engine, project, upload.receipt, upload.name, principal)
+        if isinstance(ready, Outcome):
+            return ready
+        kept = put(self._artifacts(project), source.pieces(), largest=ready.largest, expected=source.digest)
+        outcome = self.do(
+            PutArtifact(
+                project=project, receipt=upload.receipt, name=upload.name, type=upload.type, digest=kept.digest,
+                size=kept.size, since=ready.since,
+            ),
+            principal,
+        )  # fmt: skip
+        if not outcome.ok:
+            artifact_verbs.left(self.engine, project, kept.digest, kept.size)
+        return outcome
+
+    def get(self, wanted: Wanted, principal: Principal) -> Download:
+        from tenure.client.contents import Download
+        from tenure.engine.artifacts.artifact_verbs import found
+
+        view: Any = found(self.engine, wanted.project, wanted.task, wanted.name, wanted.generation, principal)
+        pieces = self._artifacts(wanted.project).read(view["digest"], start=wanted.start, end=wanted.end)
+        return Download(view, pieces)
+
+    def mark(self, project: str, principal: Principal) -> int:
+        return self.store.mark()
+
+    def wait(
+        self,
+        mark: int,
+        seconds: float,
+        project: str,
+        principal: Principal,
+        is_wanted: Callable[[], bool] | None = None,
+    ) -> bool:
+        if is_wanted is None:
+            return self.store.wait(mark, seconds)
+        until = self._monotonic() + seconds
+        while is_wanted() and (left := until - self._monotonic()) > 0:
+            if self.store.wait(mark, min(GLANCE, left)):
+                return True
+        return False
+
+    def now(self, project: str, principal: Principal) -> int:
+        with self.engine.reading() as work:
+            return work.now
+
+    def close(self) -> None:
+        """Close the store, after the commands that other threads have sent."""
+        if self.gatherer is not None:
+            self.gatherer.close()
+        self._artifacts.close()
+        self.store.close()
+
+
+class ProjectArtifacts:
+    """The artifact store of each project: the configured one, else a folder beside an embedded store.
+
+    Opened on first use: most commands need none.
+    """
+
+    def __init__(self, url: str | None, store: str, tenant: str = "local") -> None:
+        self._url, self._store, self._tenant = url or os.environ.get("TENURE_ARTIFACTS"), store, tenant
+        self._opened: dict[str, Artifacts] = {}
+
+    def __call__(self, project: str) -> Artifacts:
+        found = self._opened.get(project)
+        if found is None:
+            from tenure.artifacts.open_artifacts import open_artifacts
+
+            made = open_artifacts(self.url, tenant=self._tenant, project=project)
+            found = self._opened.setdefault(project, made)
+        return found
+
+    @property
+    def url(self) -> str:
+        if self._url:
+            return self._url
+        if self._store.startswith("memory://"):
+            return "memory://"
+        path = path_of(self._store)
+        if path is None:
+            raise InvalidInput(
+                "no artifact store is set, and this store is not a file that could have a folder beside it",
+                "set `artifacts` (TENURE_ARTIFACTS) to s3://bucket/prefix, or to a folder that all hosts share",
+            )
+        # After the store's own name: two stores in one folder must not delete each other's.
+        return os.path.splitext(os.path.abspath(path))[0] + ".artifacts"
+
+    def close(self) -> None:
+        for opened in self._opened.values():
+            opened.close()

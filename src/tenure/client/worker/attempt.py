@@ -1,0 +1,166 @@
+"""One attempt: a function called with a claimed task, until its result is submitted."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from msgspec import structs
+
+from tenure.client.client import Client
+from tenure.client.worker.context import AsyncContext, Context
+from tenure.client.worker.failures import Cancelled, Failure, Suspended
+from tenure.client.worker.held_claim import LONGEST, SHORTEST, HeldClaim
+from tenure.client.worker.renewer import Renewer
+from tenure.core import commands as c
+from tenure.core import limits
+from tenure.core.errors import InvalidInput, NotAllowed, TenureError
+from tenure.core.outcomes import Outcome
+
+log = logging.getLogger("tenure.worker")
+
+LONGEST_ERROR = limits.WORKER_ERROR
+
+
+Final = c.Submit | c.Fail | c.Release
+
+
+class Handler(NamedTuple):
+    function: Callable[[Any], Any]
+    is_async: bool
+
+
+class Attempt:
+    def __init__(
+        self, client: Client, granted: Outcome, lease: float, renewer: Renewer, loop: asyncio.AbstractEventLoop | None
+    ) -> None:
+        """`loop` is where an async function runs."""
+        self._client, self._granted, self._renewer, self._loop = client, granted, renewer, loop
+        self.claim = HeldClaim(client, granted, lease, self._cancel)
+        self._running: asyncio.Task[Any] | None = None  # the async function
+        self._is_stopped = False
+        self.abandoned = threading.Event()  # the worker no longer waits for the submit
+
+    def run(self, handler: Handler) -> None:
+        """Call the function and submit its result. Never raises the function's exceptions."""
+        self._renewer.add(self.claim)
+        try:
+            self._submit(self._called(handler))
+        finally:
+            self.claim.end()
+            self._renewer.remove(self.claim)
+
+    def interrupt(self) -> None:
+        """Stop the function; its task is released."""
+        self._is_stopped = True
+        self.claim.stop("the worker was stopped")
+
+    def _cancel(self) -> None:
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._cancel_running)
+
+    def _cancel_running(self) -> None:
+        if self._running is not None:
+            self._running.cancel()
+
+    def _called(self, handler: Handler) -> Final | None:
+        """The command that ends the claim; None where the function has ended it, or lost it."""
+        project, claim = self._client.project, self.claim
+        context: Context | AsyncContext
+        try:
+            if handler.is_async:
+                context = AsyncContext(claim, self._granted)
+                data = self._awaited(handler.function, context)
+            else:
+                context = Context(claim, self._granted)
+                data = handler.function(context)
+        except Suspended:
+            return None
+        except (Cancelled, asyncio.CancelledError) as error:
+            if claim.is_cancelled and not self._is_stopped:
+                return None  # the claim has ended already
+            why = "the worker was stopped" if self._is_stopped else str(error) or "cancelled"
+            return c.Release(project=project, receipt=claim.receipt, reason=why)
+        except Failure as failure:
+            return self._fail(str(failure), failure.error_class, failure.retry_after)
+        except TimeoutError as error:
+            return self._fail(f"TimeoutError: {error}", "timeout")
+        except Exception as error:
+            log.warning("%s failed", claim.key, exc_info=True)
+            return self._fail(f"{type(error).__name__}: {error}", "task")
+        except BaseException as error:  # noqa: BLE001 the end of the program, raised inside a function
+            log.warning("%s: %s ends the attempt", claim.key, type(error).__name__)
+            return c.Release(project=project, receipt=claim.receipt, reason=type(error).__name__)
+        return c.Submit(
+            project=project, receipt=claim.receipt, data=data, summary=context.summary,
+            usage=context.usage_totals.totals(), seen=claim.seen,
+        )  # fmt: skip
+
+    def _awaited(self, function: Callable[[Any], Any], context: AsyncContext) -> Any:
+        """The async function's result. A cancelled function may clean up first, or still return."""
+        assert self._loop is not None
+        ended = threading.Event()
+
+        def begin() -> None:
+            assert self._loop is not None
+            self._running = self._loop.create_task(function(context))
+            self._running.add_done_callback(lambda _: ended.set())
+            if self.claim.is_cancelled:  # cancelled before it began
+                self._running.cancel()
+
+        self._loop.call_soon_threadsafe(begin)
+        ended.wait()
+        assert self._running is not None
+        return self._running.result()
+
+    def _fail(self, message: str, error_class: str, retry_after: float | None = None) -> c.Fail:
+        return c.Fail(
+            project=self._client.project, receipt=self.claim.receipt, message=message[:LONGEST_ERROR],
+            error_class=error_class, retry_after=retry_after,
+        )  # fmt: skip
+
+    def _submit(self, command: Final | None) -> None:
+        """Send the command until the store answers: a restarting server must not lose an hour of work."""
+        pause = SHORTEST
+        while command is not None:
+            command = structs.replace(command, receipt=self.claim.receipt)  # it may have been claimed again since
+            try:
+                outcome = self._client.do(command)
+            except (InvalidInput, NotAllowed) as error:
+                log.warning("%s: %s", self.claim.key, error.message)
+                command = self._replacement(command, error)
+            except TenureError as error:
+                log.warning("%s: cannot be submitted yet: %s", self.claim.key, error.message)
+                if self.abandoned.wait(pause):
+                    return
+                pause = min(LONGEST, pause * 2)
+            else:
+                command = self._next(command, outcome)
+
+    def _replacement(self, command: Final, error: TenureError) -> Final | None:
+        """The command to send instead of a refused result or failure."""
+        if isinstance(command, c.Submit):
+            return self._fail(f"the result: {error.message}", "invalid_output")
+        if isinstance(command, c.Fail) and command.error_class != "task":  # a class that the server does not know
+            return self._fail(f"{command.error_class}: {command.message}", "task")
+        return None
+
+    def _next(self, command: Final, outcome: Outcome) -> Final | None:
+        if outcome.outcome == "INVALID_OUTPUT":
+            return self._fail(outcome.message, "invalid_output")
+        if outcome.outcome == "CHANGED":  # the function has not read it: the next attempt gets the new text
+            log.warning("%s: %s", self.claim.key, outcome.message)
+            reason = "the description was changed during the attempt"
+            return c.Release(project=self._client.project, receipt=self.claim.receipt, reason=reason)
+        if outcome.outcome == "ALREADY_EXPIRED":  # storing a large result needs a live claim
+            self.claim.lost(command.receipt, outcome)
+        if not outcome.ok and command.receipt != self.claim.receipt:
+            return command
+        level = logging.INFO if outcome.ok else logging.WARNING
+        log.log(
+            level, "%s: %s: %s %s", self.claim.key, type(command).__name__.lower(), outcome.outcome, outcome.message
+        )
+        return None

@@ -1,0 +1,145 @@
+"""The claim of a running function: its current receipt, and whether the function may continue.
+
+A claim may be lost while the function runs: its lease expired behind a broken connection, or the store was restored.
+Then the task is claimed again by name at once, and the function continues with the new receipt: another generation, the
+same attempt. The function must stop only if that is denied.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from tenure.client.client import Client
+from tenure.client.worker.failures import Cancelled, may_pass
+from tenure.core.commands import Command
+from tenure.core.errors import TenureError
+from tenure.core.outcomes import CODES, Outcome
+
+log = logging.getLogger("tenure.worker")
+
+SHORTEST, LONGEST = 0.1, 5.0  # seconds between tries while the store is unavailable
+STOPPING = ("pause", "cancel", "abort")
+# The function itself ended the claim: there is nothing to claim again.
+ENDED_BY_HOLDER = frozenset({"COMPLETED", "SUBMITTED", "FAILED", "VOLUNTARY", "WAITING"})
+
+
+class HeldClaim:
+    """Thread-safe for the function and the renewer."""
+
+    def __init__(self, client: Client, granted: Outcome, lease: float, cancel: Callable[[], None]) -> None:
+        """`cancel` is called once, when the function must stop."""
+        assert granted.task is not None
+        assert granted.receipt is not None
+        assert granted.generation is not None
+        self.client, self.lease = client, lease
+        self.task: dict[str, Any] = dict(granted.task)
+        self.key: str = granted.task["key"]
+        self.receipt, self.generation = granted.receipt, granted.generation
+        self.why: str | None = None  # the function must stop
+        self.is_over = False  # the claim has ended
+        self.change: Outcome | None = None  # the last outcome that reported a changed description
+        self.seen: int | None = None  # the number of the description that the function has read
+        self.moved: Callable[[], None] = lambda: None  # called for each new generation
+        self._cancel = cancel
+        self._mutex = threading.RLock()  # held while the receipt is replaced
+        self._stopped = threading.Event()
+
+    @property
+    def is_cancelled(self) -> bool:
+        return self.why is not None
+
+    def present(self, make: Callable[[str], Command]) -> Outcome:
+        """Run a holder's command; raises Cancelled where the claim is lost for good."""
+        return self.insist(lambda receipt: self.client.do(make(receipt)))
+
+    def insist(self, action: Callable[[str], Outcome]) -> Outcome:
+        """Call `action` with the receipt; raises Cancelled where the claim is lost for good.
+
+        Retries until the store answers: a restarting server does not end the function.
+        """
+        pause = SHORTEST
+        while True:
+            try:
+                return self._try(action)
+            except TenureError as error:
+                if not may_pass(error):
+                    raise
+                log.warning("%s: waits for the store: %s", self.key, error.message)
+            self._stopped.wait(pause)
+            pause = min(LONGEST, pause * 2)
+
+    def try_once(self, make: Callable[[str], Command]) -> Outcome:
+        """As `present`, but raises while the store is unavailable."""
+        return self._try(lambda receipt: self.client.do(make(receipt)))
+
+    def _try(self, action: Callable[[str], Outcome]) -> Outcome:
+        while True:
+            if self.why is not None:
+                raise Cancelled(self.why)
+            receipt = self.receipt
+            outcome = action(receipt)
+            if CODES[outcome.outcome].kind != "stale":
+                self.heed(outcome)
+                return outcome
+            self.lost(receipt, outcome)
+
+    def heed(self, outcome: Outcome) -> None:
+        """Follow the outcome's directive: stop, note a changed description, or log a warning."""
+        if outcome.directive in STOPPING:
+            self.stop(outcome.directive_text or f"asked to {outcome.directive}")
+        elif outcome.directive == "changed":
+            if self.change is None or self.change.brief != outcome.brief:
+                log.warning("%s: its description was changed", self.key)
+            self.change = outcome
+        elif outcome.directive == "warn":
+            log.warning("%s: warned: %s", self.key, outcome.directive_text)
+
+    def lost(self, receipt: str, refusal: Outcome) -> None:
+        """The receipt was refused: claim the task again, or stop."""
+        with self._mutex:
+            if self.is_over or self.is_cancelled or receipt != self.receipt:
+                return  # another thread has handled it
+            if refusal.outcome == "TASK_CANCELLED" or self._was_ended_on_purpose():
+                self.stop(refusal.message or refusal.outcome)
+                return
+            again = self.client.claim(self.task["id"], lease=self.lease)
+            if again.outcome != "GRANTED" or again.receipt is None or again.generation is None:
+                self.stop(f"{refusal.message}; {again.message}")
+                return
+            self.receipt, self.generation = again.receipt, again.generation
+            log.warning("%s: %s; claimed again as generation %d", self.key, refusal.message, self.generation)
+            self.moved()
+
+    def _was_ended_on_purpose(self) -> bool:
+        """Whether a person, a limit or the function itself has ended the claim."""
+        for entry in reversed(self.client.history(self.task["id"])):
+            if entry["generation"] == self.generation:
+                is_hung = entry["release_reason"] == "SUPERSEDED" and entry["error_class"] == "timeout"
+                return is_hung or entry["release_reason"] in (*ENDED_BY_HOLDER, "PAUSED")
+        return False
+
+    def stop(self, why: str) -> None:
+        """The function must stop; a result that it still returns is submitted."""
+        with self._mutex:
+            if self.why is None and not self.is_over:
+                self.why = why
+                self._stopped.set()
+                log.warning("%s: stop: %s", self.key, why)
+                self._cancel()
+
+    def end(self) -> None:
+        """The claim has ended: it is not renewed or claimed again."""
+        with self._mutex:
+            self.is_over = True
+
+    def renewed(self, receipt: str, answer: Outcome | TenureError) -> None:
+        """Handle the answer to a renewal."""
+        if isinstance(answer, TenureError):
+            log.warning("%s: cannot be renewed: %s", self.key, answer.message)
+        elif answer.outcome == "RENEWED":
+            self.heed(answer)
+        else:
+            self.lost(receipt, answer)
