@@ -258,3 +258,20 @@ def test_eight_processes_make_the_worktree_of_one_claim(tenure: Tenure, reposito
     assert [said.json["error"] for said in answers if said.code and "just now" not in said.out] == []
     again = crowd(tenure, [(str(tenure.folder), ["worktree", "add", *speaking(), "--json"])] * 4)
     assert {said.json["path"] for said in again} <= paths
+
+
+def test_work_for_an_older_description_does_not_land_until_the_new_one_was_seen(
+    tenure: Tenure, repository: Repository
+) -> None:
+    ref = claimed(tenure)
+    inside = at(str(worktree(tenure)["path"]))
+    repository.commit("parser.py", "x\n", inside.folder)
+    before = repository.tip()
+    assert tenure("edit", ref, "-d", "In another language.").code == 0
+    refused = inside("land", *speaking())
+    assert (refused.code, "CHANGED" in refused.out, "--seen 2" in refused.out) == (8, True, True)
+    assert "+In another language." in refused.out
+    assert repository.tip() == before
+    landed = inside("land", *speaking(), "--seen", "2", "--json")
+    assert (landed.code, landed.json["outcome"]) == (0, "ACCEPTED")
+    assert repository.tip() != before

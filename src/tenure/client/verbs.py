@@ -198,9 +198,9 @@ class Verbs(Sources[Out, One, Dicts, Names]):
             )
         )  # fmt: skip
 
-    def land(self, receipt: str, branch: str, old: str, new: str) -> Out:
+    def land(self, receipt: str, branch: str, old: str, new: str, *, seen: int | None = None) -> Out:
         """Record that the branch is about to be moved from one commit to the other; the swap is the caller's."""
-        return self.do(c.Land(project=self.project, receipt=receipt, branch=branch, old=old, new=new))
+        return self.do(c.Land(project=self.project, receipt=receipt, branch=branch, old=old, new=new, seen=seen))
 
     def submit(
         self,
