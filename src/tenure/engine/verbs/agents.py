@@ -244,7 +244,8 @@ def give_back(work: UnitOfWork, where: dict[str, str], ending: lifecycle.Ending,
     for task in work.find(Task, where):
         if not claims.is_held(task):
             continue
-        policy = brief_of(work, task).retry
+        # The brief would cost a round trip of its own.
+        policy = None if claims.is_given_back(task, ending) else brief_of(work, task).retry
         free, over = claims.ended(task, current_claim(work, task), ending, work.now, retry=policy)
         work.record(kind, over, task=free, agent=task.agent, session=task.session)
         freed.append(task.key)
