@@ -16,9 +16,9 @@ from tenure.agents import processes
 from tenure.agents.running.outbox import Finished, Outbox
 from tenure.client import Client
 from tenure.core.commands import Process
-from tenure.stores.sqlite import schema, store_file
 from tenure.core.records import Reservation, replace
 from tenure.stores.port import Change
+from tenure.stores.sqlite import schema, store_file
 from tests.cli.conftest import Tenure
 from tests.cli.shop import LEASE, Shop, busy_shop, just_now
 from tests.cli.terminal import Terminal

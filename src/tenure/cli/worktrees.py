@@ -7,11 +7,11 @@ from argparse import Namespace
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from tenure.cli.answers import said as said_of
 from tenure.cli.exit_codes import OF_KIND
 from tenure.cli.holder_verbs import RECEIPT, SEEN, TASK
 from tenure.cli.main import Answer, Run, Usage, answered, arg, options
 from tenure.cli.option_kinds import contents, json_value
-from tenure.cli.answers import said as said_of
 from tenure.core.lifecycle import CLAIMED, RUNNING
 
 if TYPE_CHECKING:

@@ -210,7 +210,7 @@ def terminate(work: UnitOfWork, cmd: commands.Terminate) -> Outcome:
     )  # fmt: skip
 
 
-def _finishing(work: Work, agent: Agent) -> str:
+def _finishing(work: UnitOfWork, agent: Agent) -> str:
     held = [task.key for task in work.find(Task, {"project": agent.project, "agent": agent.id}) if claims.is_held(task)]
     return f"; it may finish {', '.join(held[:5])}{' …' if len(held) > 5 else ''}" if held else ""
 
