@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tenure.stores.opening import open_store
+from tenure.stores.open_store import open_store
 
 from tenure.client.chance import SystemChance
 from tenure.core.errors import NotSignedIn
