@@ -79,7 +79,7 @@ PLACE = (
     ),
     Mutant(
         "outbox: what is of another store goes",
-        "agents/running/outbox.py",
+        "client/outbox.py",
         "if not is_unknown(finished, outcome):",
         "if True:",
         OUTBOX,

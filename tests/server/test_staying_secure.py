@@ -3,13 +3,13 @@
 import asyncio
 
 import pytest
-from tenure.stores.open_store import open_store
 
 from tenure.client.chance import SystemChance
 from tenure.core.errors import NotSignedIn
 from tenure.engine import Engine
 from tenure.server.app import STAY_SECURE, App
 from tenure.server.service import Service
+from tenure.stores.open_store import open_store
 
 
 @pytest.mark.parametrize(("scheme", "is_told"), [("https", True), ("http", False)])

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import msgspec
 from msgspec import structs
 
+from tenure.client import outbox
 from tenure.client.client import Client
 from tenure.client.worker.context import AsyncContext, Context
 from tenure.client.worker.failures import Cancelled, Failure, Suspended
@@ -43,6 +46,7 @@ class Work:
         self._running: asyncio.Task[Any] | None = None  # the async function
         self._is_stopped = False
         self.abandoned = threading.Event()  # nobody waits any more for what is handed in
+        self._kept: tuple[str, str] | None = None  # the receipt that lies in the outbox, and its file
 
     def run(self, handler: Handler) -> None:
         """Call the function and hand in what it made. Never raises what the function did."""
@@ -133,12 +137,33 @@ class Work:
                 log.warning("%s: %s", self.hold.key, error.message)
                 command = self._instead(command, error)
             except TenureError as error:
+                self._keep(command)
                 log.warning("%s: cannot be handed in yet: %s", self.hold.key, error.message)
                 if self.abandoned.wait(pause):
                     return
                 pause = min(LONGEST, pause * 2)
             else:
                 command = self._heard(command, outcome)
+                self._forget()
+
+    def _keep(self, command: LastWord) -> None:
+        """Write it down, so that it outlives this process: the next worker or runner of this store sends it."""
+        if self._kept is not None and self._kept[0] == command.receipt:
+            return
+        self._forget()
+        try:
+            self._kept = command.receipt, self._outbox.put(outbox.of_command(command, self.hold.key))
+        except (OSError, TypeError, msgspec.MsgspecError) as error:
+            log.warning("%s: it cannot be kept in the outbox: %s", self.hold.key, error)
+
+    def _forget(self) -> None:
+        if self._kept is not None:
+            self._outbox.answered(self._kept[1])
+            self._kept = None
+
+    @property
+    def _outbox(self) -> outbox.Outbox:
+        return outbox.Outbox(self._client.way.url, os.environ)
 
     def _instead(self, command: LastWord, error: TenureError) -> LastWord | None:
         """What can be said of a result or failure that is refused as such."""
