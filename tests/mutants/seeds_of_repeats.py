@@ -188,7 +188,7 @@ REPEATS = (
     ),
     Mutant(
         "the short way renews for a terminated agent and does not say so",
-        "stores/postgres/hot.py",
+        "stores/postgres/hot_statements.py",
         "        AND a.terminated_at IS NULL\n",
         "",
         ("tests/engine/test_on_postgres.py",),
