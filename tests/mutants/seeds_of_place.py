@@ -56,6 +56,15 @@ PLACE = (
     ),
     Mutant("place: the noted sequence is ignored", STORE, "(last or 0) < known", "False", PLACE_CHECKS),
     Mutant(
+        "place: the note is read behind the file",
+        STORE,
+        "            here = store_file.place_of(self.path)\n            known = max(kept.get(found.epoch, 0) for kept in "
+        "(noted(here, os.environ), seen or {}))\n            ((last,),) = link.all(LAST)",
+        "            ((last,),) = link.all(LAST)\n            here = store_file.place_of(self.path)\n            known = "
+        "max(kept.get(found.epoch, 0) for kept in (noted(here, os.environ), seen or {}))",
+        PLACE_CHECKS,
+    ),
+    Mutant(
         "place: the end of an epoch is not noted",
         STORE,
         "note(self._place, {ended: sequence, epoch: sequence}, os.environ)",
