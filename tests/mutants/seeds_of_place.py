@@ -58,10 +58,12 @@ PLACE = (
     Mutant(
         "place: the note is read behind the file",
         STORE,
-        "            here = store_file.place_of(self.path)\n            known = max(kept.get(found.epoch, 0) for kept in "
-        "(noted(here, os.environ), seen or {}))\n            ((last,),) = link.all(LAST)",
-        "            ((last,),) = link.all(LAST)\n            here = store_file.place_of(self.path)\n            known = "
-        "max(kept.get(found.epoch, 0) for kept in (noted(here, os.environ), seen or {}))",
+        "            here = store_file.place_of(self.path)\n"
+        "            known = max(kept.get(found.epoch, 0) for kept in (noted(here, os.environ), seen or {}))\n"
+        "            ((last,),) = link.all(LAST)",
+        "            ((last,),) = link.all(LAST)\n"
+        "            here = store_file.place_of(self.path)\n"
+        "            known = max(kept.get(found.epoch, 0) for kept in (noted(here, os.environ), seen or {}))",
         PLACE_CHECKS,
     ),
     Mutant(
