@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.reliability.results import ELSEWHERE
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -20,7 +22,7 @@ class Ran(NamedTuple):
 
 def run(folder: Path, *arguments: str) -> Ran:
     """`folder`: where it may leave what it found."""
-    env = {**os.environ, "TMPDIR": str(folder)}
+    env = {**os.environ, "TMPDIR": str(folder), ELSEWHERE: str(folder)}
     done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False, cwd=ROOT, env=env)
     last = (done.stdout.splitlines() or [""])[-1]
     numbers = {name: float(number) for name, number in re.findall(r"(\w+)=(\d+(?:\.\d+)?)", last)}

@@ -26,7 +26,7 @@ def test_what_was_acknowledged_survives_a_power_cut_at_any_sync(tmp_path: Path) 
 @pytest.mark.nightly
 def test_losses_are_found_on_a_disk_that_ignores_syncs(tmp_path: Path) -> None:
     ran = prove(tmp_path, "powerloss", "--images", "60", "--steps", "20", "--seed", "1", "--no-sync")
-    assert ran.code == 1, ran.said
+    assert ran.code == 0, ran.said
     assert ran.numbers["lost"] > 10
     assert ran.numbers["broken"] > 0
 

@@ -37,6 +37,8 @@ def test_a_trigger_still_fires_where_everything_was_archived_first(tenure: Tenur
     add("One")
     assert tenure("claim").code == 0
     assert tenure("done").code == 0
+    ahead = tenure("db", "archive", "--older-than", 0, "--dry-run")
+    assert ahead.out == "0 tasks would be moved, 1 more once every reader of the log has passed their events\n"
     said = tenure("db", "archive", "--older-than", 0, "--json")
     assert (said.code, said.json["moved"], said.json["held_back"]) == (0, 1, 0)
     assert [t["title"] for t in tenure("list", "--json").json] == ["Look at A-001-one"]

@@ -16,6 +16,8 @@ from tenure.agents import processes
 from tenure.agents.running.outbox import Finished, Outbox
 from tenure.client import Client
 from tenure.core.commands import Process
+from tenure.core.records import Reservation, replace
+from tenure.stores.port import Change
 from tenure.stores.sqlite import schema, store_file
 from tests.cli.conftest import Tenure
 from tests.cli.shop import LEASE, Shop, busy_shop, just_now
@@ -373,3 +375,18 @@ def test_people_see_the_worst_last_with_its_fix_below(bare: Tenure, alone: None)
     assert levels == sorted(levels, key=("ok", "note", "warning", "error").index)
     assert lines[-1] == "4 warnings, 1 note"
     assert lines[-3].strip().startswith("→ ")
+
+
+def test_what_is_reserved_for_a_task_that_nobody_holds_is_named(
+    shop: Shop, tenure: Tenure, examine: Callable[..., Findings]
+) -> None:
+    key = str((shop.mia.add("Paint", touches=("door.txt",)).task or {})["key"])
+    shop.client("ann").claim(key)
+    assert not [one for one in examine() if "door.txt" in one["message"]]
+    store = shop.mia.store
+    with store.begin("local", write=True) as tx:  # as 0.1 left it when a held task was edited
+        (held,) = tx.find(Reservation, {"project": "default"})
+        tx.save([Change(held, replace(held, generation=7))])
+    finding = the(examine(), "door.txt")
+    assert (finding["check"], finding["level"]) == ("stuck", "note")
+    assert "nobody holds" in finding["message"]

@@ -38,6 +38,15 @@ def test_done_is_the_validator_and_prints_the_verdict(checked: Tenure) -> None:
     assert checked("done", "A-002", "--json").json["again"]
 
 
+def test_an_agent_is_told_who_runs_the_check_of_its_result(checked: Tenure) -> None:
+    said = checked.process("done", "A-001", "--agent", "ann", TENURE_ROLE="agent", CLAUDECODE="1")
+    assert said.code == 0
+    assert said.out == (
+        "VALIDATING: A-001-make-it: handed in; test-pass has to find it good\n"
+        "  `tenure run`, `daemon` or `serve` runs the check, or a person approves it; you hold it no longer\n"
+    )
+
+
 def test_no_wait_leaves_it_to_others_and_status_says_so(checked: Tenure) -> None:
     said = checked("done", "A-001", "--no-wait", "--json")
     assert (said.code, said.json["outcome"], said.json["validation"]["state"]) == (0, "VALIDATING", "waiting")

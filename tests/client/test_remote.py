@@ -204,6 +204,8 @@ def test_an_error_of_a_newer_server_keeps_its_code() -> None:
         (problem(404, "NOT_FOUND"), NotFound),
         (reply(200, b"<html>hello", type="text/html"), InvalidInput),
         (reply(404, {"detail": "Not Found"}), InvalidInput),
+        (reply(200, {}), InvalidInput),
+        (reply(200, [1]), InvalidInput),
         (reply(308, b"", "Location: https://elsewhere"), InvalidInput),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import signal
+import socket
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -293,3 +294,44 @@ def test_what_the_server_starts_reads_nothing_and_writes_nowhere_near_the_wire(r
     descriptors = Path(f"/proc/{server.pid}/fd")
     assert (descriptors / "0").readlink() == Path("/dev/null")
     assert (descriptors / "1").readlink() == (descriptors / "2").readlink()
+
+
+# --- a store that is not ours, or is taken away ---
+
+
+def git(folder: Path, *words: str) -> None:
+    who = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main")
+    subprocess.run(["git", *who, *words], cwd=folder, check=True, capture_output=True)
+
+
+async def test_a_cloned_folder_that_names_a_server_sends_it_nothing(process: Connect, bare: Path) -> None:
+    make_store(bare)
+    with socket.create_server(("127.0.0.1", 0)) as ear:
+        ear.setblocking(False)
+        (bare / ".tenure" / "config.toml").write_text(f'url = "http://127.0.0.1:{ear.getsockname()[1]}"\n')
+        git(bare, "init", "-q")
+        git(bare, "add", "-f", "-A")
+        async with process() as agent:
+            said = await agent("claim")
+            assert (said.is_error, said.outcome) == (True, "UNTRUSTED")
+            assert "tenure trust" in said.text
+        with pytest.raises(BlockingIOError):
+            ear.accept()
+
+
+async def test_nothing_is_acknowledged_after_git_clean(process: Connect, owner: Client, folder: Path) -> None:
+    owner.add("Cleaned away")
+    git(folder, "init", "-q")
+    (folder / ".gitignore").write_text(".tenure/\n")
+    async with process("--session", "s1", "--agent", "ann") as agent:
+        receipt = (await agent("claim"))["receipt"]
+        git(folder, "clean", "-xdfq", "-e", ".gitignore")
+        assert not (folder / ".tenure").exists()
+        for said in (
+            await agent("update", receipt=receipt, percent=50),
+            await agent("finish", receipt=receipt, outcome="done", result="lost?"),
+            await agent("claim"),
+        ):
+            assert said.is_error, said
+            assert said.outcome in ("STORE_AWAY", "NO_STORE", "NOT_FOUND"), said
+        assert not (folder / ".tenure" / "tenure.db").exists()  # nobody has made a new one

@@ -62,6 +62,12 @@ MOVES = (
         "if after.guarded and before.state in HELD",
     ),
     Mutant(
+        "moves: work for an unseen description is landed",
+        "engine/verbs/land.py",
+        "    if changed is not None:\n        return changed\n",
+        "",
+    ),
+    Mutant(
         "moves: the fused verbs complete an unseen description",
         "core/plain_tasks.py",
         " or task.unseen_since is not None",

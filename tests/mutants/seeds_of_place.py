@@ -56,6 +56,17 @@ PLACE = (
     ),
     Mutant("place: the noted sequence is ignored", STORE, "(last or 0) < known", "False", PLACE_CHECKS),
     Mutant(
+        "place: the note is read behind the file",
+        STORE,
+        "            here = store_file.place_of(self.path)\n"
+        "            known = max(kept.get(found.epoch, 0) for kept in (noted(here, os.environ), seen or {}))\n"
+        "            ((last,),) = link.all(LAST)",
+        "            ((last,),) = link.all(LAST)\n"
+        "            here = store_file.place_of(self.path)\n"
+        "            known = max(kept.get(found.epoch, 0) for kept in (noted(here, os.environ), seen or {}))",
+        PLACE_CHECKS,
+    ),
+    Mutant(
         "place: the end of an epoch is not noted",
         STORE,
         "note(self._place, {ended: sequence, epoch: sequence}, os.environ)",
@@ -79,7 +90,7 @@ PLACE = (
     ),
     Mutant(
         "outbox: what is of another store goes",
-        "agents/running/outbox.py",
+        "client/outbox.py",
         "if not is_unknown(finished, outcome):",
         "if True:",
         OUTBOX,

@@ -180,4 +180,24 @@ REPEATS = (
         '    if work.find(Task, {"project": agent.project, "agent": agent.id}, limit=1):\n        return agent',
         "    pass",
     ),
+    Mutant(
+        "a renewal does not say that the agent was terminated",
+        "engine/verbs/brief.py",
+        "agent is not None and agent.terminated_at is not None:",
+        "False:",
+    ),
+    Mutant(
+        "the short way renews for a terminated agent and does not say so",
+        "stores/postgres/hot_statements.py",
+        "        AND a.terminated_at IS NULL\n",
+        "",
+        ("tests/engine/test_on_postgres.py",),
+    ),
+    Mutant(
+        "who waits for work does not hear that its agent was terminated",
+        "server/waiting_room.py",
+        "            if event.kind in _ENDS_WAITING:",
+        "            if False:",
+        ("tests/server/test_waiting_room.py",),
+    ),
 )

@@ -7,6 +7,8 @@ import importlib
 import sys
 from pathlib import Path
 
+from tests.reliability import results
+
 FOLDER = Path(__file__).parent
 
 
@@ -28,7 +30,9 @@ def main(argv: list[str]) -> int:
             print(f"  {name:<18}{line}")
         return 0 if not argv or argv[0] in ("-h", "--help") else 2
     proof = importlib.import_module(f"tests.reliability.{argv[0]}")
-    return int(proof.main(argv[1:]))
+    code = int(proof.main(argv[1:]))
+    results.write(argv[0], argv[1:], held=code == 0)
+    return code
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from tenure.client import Client
 from tenure.server.openapi import document
+from tests.reliability import results
 from tests.server.api.fuzz import Fuzz
 from tests.server.api.ground import names_of, served
 
@@ -63,5 +64,12 @@ def main(argv: list[str]) -> int:
     for promise in broken:
         print(f"broken: {promise}")
     wrong = len(fuzz.findings) + len(broken)
+    numbers: dict[str, results.Figure] = {
+        "cases": fuzz.done,
+        "operations": len(fuzz.reached),
+        "with_effect": reached,
+        "findings": wrong,
+    }
+    results.tell("api", numbers, variant="postgres" if options.postgres else "")
     print("every answer was as the document says" if not wrong else f"FAILED: {wrong} findings")
     return 1 if wrong else 0

@@ -30,6 +30,7 @@ from tenure.core.money import NANO, parse_usd, usd_text
 from tenure.core.records import Budget, Claim, RetryWords, Usage
 from tenure.engine import Engine
 from tenure.stores.open_store import open_store
+from tests.reliability import results
 from tests.reliability.ground import end_when_told
 from tests.servers.postgres import PostgresServer
 
@@ -291,8 +292,7 @@ def main(argv: list[str]) -> int:
         print(text)
     if not wrong:
         shutil.rmtree(folder)
-    print(
-        "budgets:", *(f"{name}={number}" for name, number in sorted(proof.counts.items())), f"wrong={len(wrong)}",
-        f"seconds={time.monotonic() - began:.0f}",
-    )  # fmt: skip
+    numbers: dict[str, results.Figure] = dict(sorted(proof.counts.items()))
+    numbers |= {"wrong": len(wrong), "seconds": round(time.monotonic() - began)}
+    results.tell("budgets", numbers, variant=wanted.store if wanted.store != "sqlite" else "")
     return 1 if wrong else 0

@@ -27,6 +27,7 @@ from typing import Self
 
 import psycopg
 
+from tests.reliability import results
 from tests.reliability.chaos_worker import Steadfast
 from tests.reliability.ground import end_when_told
 from tests.reliability.storm import AT_WORK, StormOnPostgres, ends, judged, make_store
@@ -242,11 +243,11 @@ def prove(name: str, proof: Proof, argv: list[str], about: str, *, rate: float) 
         print(f"{hits[fault]:8} {fault}: hit" + (f" (and {missed[fault]} that hit nothing)" if missed[fault] else ""))
     kinds = Counter(kind for kind, _ in result.findings)
     named = {kind.replace(" ", "_"): kinds.pop(kind, 0) for kind in ("lost", "double", "falsely stale", "limbo")}
-    numbers = {
+    numbers: dict[str, results.Figure] = {
         "faults": sum(hits[fault] for fault in struck.shares), "kinds": sum(hits[fault] > 0 for fault in struck.shares),
         "unknown": count["answers unknown"], "found_done": count["unknown, then found done"],
         "claims": count["claims"], "accepted": count["accepted"], "refused": count["submissions refused"],
         **named, "other": kinds.total(), "seconds": round(seconds),
     }  # fmt: skip
-    print(f"{name}:", *(f"{name}={number}" for name, number in numbers.items()))
+    results.tell(name, numbers)
     return 1 if result.findings else 0

@@ -26,6 +26,7 @@ from tenure.core import commands
 from tenure.core.errors import TenureError
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Task
+from tests.reliability import results
 from tests.reliability.ground import end_when_told
 from tests.servers.postgres import PostgresServer
 from tests.servers.replication import children
@@ -189,9 +190,10 @@ def main(argv: list[str]) -> int:
         wrong.append(f"the tables grew: in the last third of the windows they have {grown:.2f} times the middle's size")
     for text in wrong:
         print(f"wrong: {text}")
-    print(
-        f"churn: tasks={churn.done} tasks_per_second={statistics.mean(w.tasks for w in windows):.0f} "
-        f"last_third_of_first={steady:.2f} megabytes={windows[-1].hot / MEGABYTE:.0f} tables_grew={grown:.2f} "
-        f"archive_megabytes={windows[-1].cold / MEGABYTE:.0f} wrong={len(wrong)}"
-    )
+    numbers: dict[str, results.Figure] = {
+        "tasks": churn.done, "tasks_per_second": round(statistics.mean(w.tasks for w in windows)),
+        "last_third_of_first": round(steady, 2), "megabytes": round(windows[-1].hot / MEGABYTE),
+        "tables_grew": round(grown, 2), "archive_megabytes": round(windows[-1].cold / MEGABYTE), "wrong": len(wrong),
+    }  # fmt: skip
+    results.tell("churn", numbers)
     return 1 if wrong else 0

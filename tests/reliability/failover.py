@@ -17,6 +17,7 @@ from pathlib import Path
 
 import psycopg
 
+from tests.reliability import results
 from tests.reliability.chaos_worker import Steadfast
 from tests.reliability.failover_lost import Lost, lose
 from tests.reliability.ground import end_when_told
@@ -89,7 +90,7 @@ def asynchronous(times: int) -> Lost:
     for number in range(times):
         with Pair() as pair:
             one = lose(pair)
-        print(f"lossy failover {number + 1}: {one.told()}", flush=True)
+        print(f"lossy failover {number + 1}:", *(f"{n}={v}" for n, v in one.told().items()), flush=True)
         total += one
     return total
 
@@ -120,20 +121,18 @@ def main(argv: list[str]) -> int:
         kinds = Counter(kind for kind, _ in result.findings)
         named = {kind.replace(" ", "_"): kinds.pop(kind, 0) for kind in ("lost", "double", "falsely stale", "limbo")}
         count = result.counts
-        numbers = {
+        numbers: dict[str, results.Figure] = {
             "failovers": count["failovers"], "unknown": count["answers unknown"], "claims": count["claims"],
             "accepted": count["accepted"], **named, "other": kinds.total(),
             "seconds": round(time.monotonic() - began),
         }  # fmt: skip
-        print("failover synchronous:", *(f"{name}={number}" for name, number in numbers.items()), flush=True)
+        results.tell("failover", numbers, part="synchronous")
     if wanted.lossy:
         began = time.monotonic()
         total = asynchronous(wanted.lossy)
         for text in total.findings:
             print(text)
         failed = failed or bool(total.findings)
-        print(
-            f"failover asynchronous: failovers={wanted.lossy} {total.told()} other={len(total.findings)} "
-            f"seconds={time.monotonic() - began:.0f}"
-        )
+        numbers = {"failovers": wanted.lossy, **total.told(), "other": len(total.findings)}
+        results.tell("failover", numbers | {"seconds": round(time.monotonic() - began)}, part="asynchronous")
     return 1 if failed else 0

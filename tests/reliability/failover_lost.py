@@ -43,11 +43,11 @@ class Lost:
         if not holds:
             self.findings.append(text)
 
-    def told(self) -> str:
+    def told(self) -> dict[str, int]:
         names = ("lost_claims", "lost_results", "refused_by_nonce", "revived_without_epoch", "tried", "accepted")
         words = ("acknowledged_claims_lost", "acknowledged_results_lost", "same_generation_refused_by_nonce",
                  "superseded_accepted_without_new_epoch", "zombie_tries", "zombies_accepted")  # fmt: skip
-        return " ".join(f"{word}={self.counts[name]}" for word, name in zip(words, names, strict=True))
+        return {word: self.counts[name] for word, name in zip(words, names, strict=True)}
 
 
 class Story:

@@ -29,6 +29,7 @@ import msgspec
 import tenure
 from tenure.core.errors import TenureError
 from tenure.engine import Engine
+from tests.reliability import results
 from tests.reliability.faults_acts import ACTS, STORE, Act, opened, state_of
 from tests.reliability.faults_stage import tried
 from tests.reliability.powerloss_work import SeededChance
@@ -273,11 +274,11 @@ def main(argv: list[str]) -> int:
         print(f"{number:8} {name}")
     kinds = Counter(kind for kind, _ in found)
     names = ("lost", "half", "untrue", "broken", "stuck", "crash", "unproven")
-    numbers = {
+    numbers: dict[str, results.Figure] = {
         "points": counts["points"],
         "unknown": counts["OUTCOME_UNKNOWN"],
         **{kind: kinds[kind] for kind in names},
+        "seconds": round(time.monotonic() - began),
     }
-    print("faults:", *(f"{name}={number}" for name, number in numbers.items()),
-          f"seconds={round(time.monotonic() - began)}")  # fmt: skip
+    results.tell("faults", numbers)
     return 1 if found else 0

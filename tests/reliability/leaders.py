@@ -25,6 +25,7 @@ from tenure.engine.duties.election import STORE, Duty, LeaderEngine
 from tenure.engine.runtime.settle import Report
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.engine.verbs.lead import COORDINATOR
+from tests.reliability import results
 from tests.reliability.ground import end_when_told
 from tests.reliability.storm import MOST_STOPPED, STOPPED_FOR, Storm, ends, make_store
 from tests.reliability.storm_worker import LEASE, NAMED, PROJECT, Worker, open_engine
@@ -163,9 +164,7 @@ def main(argv: list[str]) -> int:
     if not wrong:
         shutil.rmtree(folder)
     names = ("kills", "aimed", "zombies", "terms", "ticks", "writes", "cut_short", "longest_gap_ms")
-    numbers = {name: counts[name] for name in names}
-    print(
-        "leaders:", *(f"{name}={number}" for name, number in numbers.items()), f"wrong={len(wrong)}",
-        f"seconds={time.monotonic() - began:.0f}",
-    )  # fmt: skip
+    numbers: dict[str, results.Figure] = {name: counts[name] for name in names}
+    numbers |= {"wrong": len(wrong), "seconds": round(time.monotonic() - began)}
+    results.tell("leaders", numbers, variant=wanted.store if wanted.store != "sqlite" else "")
     return 1 if wrong else 0

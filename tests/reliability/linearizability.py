@@ -26,7 +26,7 @@ from tenure.core.errors import TenureError
 from tenure.core.records import RetryPolicy, Task
 from tenure.engine import Engine
 from tenure.stores.open_store import open_store
-from tests.reliability import one_task
+from tests.reliability import one_task, results
 from tests.reliability.checker import Operation, explanation, told
 from tests.reliability.ground import server_if
 from tests.reliability.storm_worker import tried
@@ -352,12 +352,11 @@ def run_store(store: str, wanted: argparse.Namespace) -> int:
     seconds = time.monotonic() - began
     for outcome, number in sorted(outcomes.items()):
         print(f"{number:8} {outcome}")
-    print(
-        f"linearizability: store={store} histories={played} players={wanted.players} operations={operations} "
-        f"overlapping={overlapping} violations={violations} seconds={seconds:.1f} "
-        f"histories_per_second={played / seconds:.0f}",
-        flush=True,
-    )
+    numbers: dict[str, results.Figure] = {
+        "histories": played, "players": wanted.players, "operations": operations, "overlapping": overlapping,
+        "violations": violations, "seconds": round(seconds), "histories_per_second": round(played / seconds),
+    }  # fmt: skip
+    results.tell("linearizability", numbers, part=store, variant="" if wanted.store == "both" else store)
     return violations
 
 

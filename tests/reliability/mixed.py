@@ -24,6 +24,7 @@ from tenure.core import commands
 from tenure.core.errors import TenureError
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Claim, Result, Task
+from tests.reliability import results
 from tests.reliability.ground import end_when_told
 from tests.servers.postgres import PostgresServer
 
@@ -260,12 +261,12 @@ def main(argv: list[str]) -> int:
     for text, number in Counter(wrong).most_common(20):
         print(f"wrong, {number} times: {text}")
     bad = sum(number for answer, number in answers.items() if answer.split()[1] in BAD)
-    print(
-        f"mixed: processes={wanted.processes} threads={wanted.processes * (wanted.agents + 6)} "
-        f"claims={answers['ClaimNext GRANTED']} renewals={answers['Renew RENEWED']} "
-        f"submits={answers['Submit ACCEPTED']} plans={answers['Plan CREATED']} bad_items={bad} "
-        f"cycles_per_second={answers['Submit ACCEPTED'] / wanted.seconds:.0f} "
-        f"deadlocks_in_server={deadlocks} serialisation_errors_in_log={log.count('could not serialize')} "
-        f"wrong={len(wrong)}"
-    )
+    numbers: dict[str, results.Figure] = {
+        "processes": wanted.processes, "threads": wanted.processes * (wanted.agents + 6),
+        "claims": answers["ClaimNext GRANTED"], "renewals": answers["Renew RENEWED"],
+        "submits": answers["Submit ACCEPTED"], "plans": answers["Plan CREATED"], "bad_items": bad,
+        "cycles_per_second": round(answers["Submit ACCEPTED"] / wanted.seconds), "deadlocks_in_server": deadlocks,
+        "serialisation_errors_in_log": log.count("could not serialize"), "wrong": len(wrong),
+    }  # fmt: skip
+    results.tell("mixed", numbers)
     return 1 if wrong else 0

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from tests.reliability import results
 from tests.reliability.ground import server_if
 from tests.stateful.actors import History
 from tests.stateful.histories import Dice, Maker
@@ -127,8 +128,9 @@ def run(wanted: argparse.Namespace) -> int:
     seconds = time.monotonic() - began
     for kind, number in sorted(kinds.items(), key=lambda item: -item[1]):
         print(f"{number:6} {kind}")
-    print(
-        f"model: store={wanted.store} histories={histories} steps={steps} divergences={divergences} "
-        f"seconds={seconds:.1f} histories_per_second={histories / seconds:.0f}"
-    )
+    numbers: dict[str, results.Figure] = {
+        "store": wanted.store, "histories": histories, "steps": steps, "divergences": divergences,
+        "seconds": round(seconds), "histories_per_second": round(histories / seconds),
+    }  # fmt: skip
+    results.tell("model", numbers, variant=wanted.store if wanted.store != "sqlite" else "")
     return 1 if divergences else 0

@@ -29,6 +29,7 @@ from tenure.core.errors import TenureError
 from tenure.engine import Engine
 from tenure.stores.sqlite import Sqlite
 from tenure.testing import FakeClock
+from tests.reliability import results
 from tests.reliability.disk_images import MODES, Disk
 from tests.reliability.disk_trace import Operation, Sync, Write, recorded
 from tests.reliability.powerloss_work import (
@@ -248,10 +249,10 @@ def main(argv: list[str]) -> int:
     for name, number in sorted(counts.items()):
         print(f"{number:8} {name}")
     kinds = Counter(kind for kind, _ in found)
-    numbers = {
+    numbers: dict[str, results.Figure] = {
         "images": counts["images"], "at_a_sync": counts["at a sync"], "again": counts["sent again"],
         **{kind: kinds[kind] for kind in ("lost", "half", "double", "broken")},
         "seconds": round(time.monotonic() - began),
     }  # fmt: skip
-    print("powerloss:", *(f"{name}={number}" for name, number in numbers.items()))
-    return 1 if found else 0
+    results.tell("powerloss", numbers, variant="no-sync" if wanted.no_sync else "")
+    return 0 if bool(found) == wanted.no_sync else 1

@@ -27,6 +27,7 @@ from tenure.agents.running.keeping import marked
 from tenure.client import Client
 from tenure.core.commands import NewTask
 from tenure.core.records import RetryPolicy
+from tests.reliability import results
 
 AGENT = Path(__file__).with_name("run_agent.py")
 LEASE = 300.0  # nothing is taken over by waiting for it
@@ -193,6 +194,11 @@ def main(argv: list[str]) -> int:
             f"seed {seed}: {options.tasks} tasks, {options.agents} agents, {len(begun)} starts of an agent,"
             f" killed: {told}; {time.monotonic() - began:.0f} s"
         )
+        numbers: dict[str, results.Figure] = {
+            "tasks": options.tasks, "agents": options.agents, "starts": len(begun),
+            "kills": sum(proof.kills.values()), "wrong": len(wrong),
+        }  # fmt: skip
+        results.tell("run", numbers)
         if wrong:
             print(json.dumps(wrong, indent=1))
             print((Path(folder) / "log").read_text()[-4000:])

@@ -29,6 +29,7 @@ from tenure.engine.sources import trigger_duty
 from tenure.stores.port import Store
 from tenure.stores.postgres import Postgres
 from tenure.stores.sqlite import Sqlite
+from tests.reliability import results
 from tests.reliability.ground import end_when_told
 from tests.reliability.leaders import LEADING, Upheaval
 from tests.reliability.storm import ends, in_child
@@ -197,9 +198,8 @@ def main(argv: list[str]) -> int:
         print(text)
     if not wrong:
         shutil.rmtree(folder)
-    numbers = {name: counts[name] for name in ("ticks", "heard", "terms", "kills", "aimed", "zombies")}
-    print(
-        "schedules:", *(f"{name}={number}" for name, number in numbers.items()), f"wrong={len(wrong)}",
-        f"seconds={time.monotonic() - began:.0f}",
-    )  # fmt: skip
+    names = ("ticks", "heard", "terms", "kills", "aimed", "zombies")
+    numbers: dict[str, results.Figure] = {name: counts[name] for name in names}
+    numbers |= {"wrong": len(wrong), "seconds": round(time.monotonic() - began)}
+    results.tell("schedules", numbers, variant=wanted.store if wanted.store != "sqlite" else "")
     return 1 if wrong else 0

@@ -24,6 +24,7 @@ from pathlib import Path
 import psycopg
 
 from tenure.core import commands
+from tests.reliability import results
 from tests.reliability.ground import end_when_told
 from tests.reliability.storm_answers import Verdict
 from tests.reliability.storm_check import verdict
@@ -269,11 +270,11 @@ def main(argv: list[str]) -> int:
         print(f"{number:8} {name}")
     kinds = Counter(kind for kind, _ in result.findings)
     named = {kind: kinds.pop(kind, 0) for kind in ("lost", "double", "limbo")}
-    numbers = {
+    numbers: dict[str, results.Figure] = {
         "kills": blows["kills"], "aimed": blows["aimed"], "zombies": blows["zombies"] + count["submissions by heirs"],
         "claims": count["claims"], "accepted": count["accepted"], "refused": count["submissions refused"],
         **named, "other": kinds.total(), "seconds": round(seconds),
         "kills_per_second": round(blows["kills"] / seconds, 1),
     }  # fmt: skip
-    print("storm:", *(f"{name}={number}" for name, number in numbers.items()))
+    results.tell("storm", numbers, variant=wanted.store if wanted.store != "sqlite" else "")
     return 1 if failed else 0

@@ -25,6 +25,8 @@ PROJECT = "storm"
 NAMED = "storm-store"  # the file in a storm's folder that has the URL of its store
 LEASE = 1.0  # the shortest there is
 RETRY = RetryPolicy(strategy="fixed", initial_delay=0.05, jitter=0.5)
+# Of half of the tasks all attempts may be used up; the others end as poison pills before that.
+PATIENT = replace(RETRY, poison=0)
 TASK = commands.NewTask(title="weather it", max_attempts=4, retry=RETRY)
 MOST_TROUBLES = 2  # of a life; three in a row would send the agent away for a minute
 MOST_RETRIED = 5
@@ -166,8 +168,8 @@ class Worker:
 
     def addition(self) -> commands.Command:
         """The title says which request made it: one that was done twice shows."""
-        request = self.new_id()
-        return commands.Add(project=PROJECT, task=replace(TASK, title=request), request_id=request)
+        request, retry = self.new_id(), self.dice.choice((RETRY, PATIENT))
+        return commands.Add(project=PROJECT, task=replace(TASK, title=request, retry=retry), request_id=request)
 
     def claim(self) -> commands.Command:
         return commands.ClaimNext(

@@ -10,9 +10,11 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from tenure.client import Client
+from tenure.client.outbox import Finished
 from tenure.core.errors import StoreUnavailable
 from tests.running.conftest import Stage, until
 from tests.servers.tenure import TenureServer
@@ -163,3 +165,59 @@ def test_a_worker_keeps_the_result_until_a_store_is_there(stage: Stage, backup: 
     finally:
         worker.kill()
         worker.wait()
+
+
+def test_a_result_outlives_its_worker_too_and_the_next_one_sends_it(stage: Stage, backup: Path, tmp_path: Path) -> None:
+    key = stage.add("Held by a function", type="t")
+
+    def start(log: Path) -> subprocess.Popen[bytes]:
+        with log.open("w") as out:
+            return subprocess.Popen(
+                [sys.executable, "-c", WORKER, str(stage.home / "tenure.db"), str(tmp_path)], env=stage.environ,
+                stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+            )  # fmt: skip
+
+    first = start(tmp_path / "log")
+    try:
+        until((tmp_path / "begun").exists, "the function to begin")
+        stage.client.backup(str(backup))
+        clean(stage)
+        (tmp_path / "go-on").touch()
+        until(stage.outbox, "the result to be in the outbox")
+    finally:
+        first.kill()
+        first.wait()
+    (name,) = stage.outbox()
+    assert json.loads((Path(stage.box.folder) / name).read_text())["data"] == "finished"
+
+    with put_back(stage, backup) as client:
+        client.add("Another", type="none")  # its first write begins the epoch of the copy
+        second = start(tmp_path / "log-2")
+        try:
+            until(lambda: not stage.outbox(), "the outbox to be empty")
+        finally:
+            second.kill()
+            second.wait()
+        (refused,) = client.history(key)[0]["refused"]
+        assert refused["reason"] == "STALE_EPOCH"  # kept, though a backup that was put back begins a new epoch
+        assert client.verify() == []
+
+
+def test_two_files_for_one_receipt_have_one_effect(stage: Stage) -> None:
+    """The preferred folder could not be written for a while: the same claim may lie in both."""
+    key = stage.add("Twice")
+    receipt = str(stage.client.claim(key).receipt)
+    one = Finished(what="submit", project="default", key=key, receipt=receipt, data="once", request_id="r")
+    failed = str(stage.client.claim(stage.add("Fails twice")).receipt)
+    two = Finished(what="fail", project="default", key="x", receipt=failed, message="broke")
+    for folder in (stage.box.folder, str(stage.home / "outbox")):
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        for name, finished in (("1.json", one), ("2.json", two)):
+            (Path(folder) / name).write_bytes(msgspec.json.encode(finished))
+    sent = stage.box.flush(stage.client)
+    assert [(s.finished.what, s.outcome and s.outcome.outcome, s.outcome and s.outcome.again) for s in sent] == [
+        ("submit", "ACCEPTED", False), ("fail", "OK", False), ("submit", "ACCEPTED", True), ("fail", "OK", True),
+    ]  # fmt: skip
+    assert stage.outbox() == []
+    assert [claim["release_reason"] for claim in stage.client.history("A-002")] == ["FAILED"]
+    assert stage.client.verify() == []

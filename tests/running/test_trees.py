@@ -121,3 +121,20 @@ def test_without_a_repository_nothing_is_claimed(stage: Stage) -> None:
     log = stage.run("--worktree", "--once").ends(8)
     assert "git" in log
     assert stage.client.history(key) == []
+
+
+@pytest.mark.parametrize("words", [("--land",), ("--worktree",)])
+def test_work_for_an_older_description_is_given_back_with_the_difference(stage: Stage, words: tuple[str, ...]) -> None:
+    key = stage.add("Paint it", description="Paint it red.")
+    stage.do(writes={"made.txt": "red\n"})
+    runner = stage.run(*words, "--once")
+    stage.started(key)
+    assert stage.client.update(key, description="Paint it blue.").ok
+    before = stage.git("rev-parse", "main")
+    stage.go()
+    runner.ends(None)
+
+    assert (stage.state(key), stage.git("rev-parse", "main")) == ("ready", before)
+    assert stage.lineage(key) == [(1, "VOLUNTARY", None)]
+    assert "+Paint it blue." in json.dumps(stage.client.show(key)["checkpoint"]["data"])
+    assert "its description was changed" in runner.log

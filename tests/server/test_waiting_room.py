@@ -3,6 +3,8 @@
 import asyncio
 from contextlib import suppress
 
+import pytest
+
 from tenure.core.commands import OWNER, ClaimNext, Principal
 from tenure.core.errors import NotSignedIn
 from tenure.core.events import Event
@@ -19,6 +21,7 @@ class Store:
         self.asked = 0
         self.room = WaitingRoom(self.claim, self.is_still_good)
         self.ended: set[str | None] = set()  # keys
+        self.denied: set[str] = set()  # agents
 
     async def is_still_good(self, principal):
         return principal.key not in self.ended
@@ -26,6 +29,8 @@ class Store:
     async def claim(self, command, principal):
         self.asked += 1
         await asyncio.sleep(0)
+        if command.agent in self.denied:
+            return Outcome(outcome="DENIED_AGENT")
         for task in self.tasks:
             if command.agent.startswith(task):
                 self.tasks.remove(task)
@@ -191,3 +196,19 @@ async def test_news_of_a_key_ends_those_who_wait_with_it_at_once():
     assert not waiting[1].done()
     store.room.close()
     await waiting[1]
+
+
+@pytest.mark.parametrize("kind", ["agent.terminating", "agent.draining"])
+async def test_who_waits_as_an_agent_that_an_operator_ends_hears_it_at_once(kind):
+    store = Store()
+    ended, other = store.wait("ann"), store.wait("bo")
+    await settled()
+    store.denied.add("ann")
+    store.room.hear([Event(id="e", time=0, kind=kind, project="p", agent="ann")])
+    await settled()
+    assert ended.done()  # not by the slow look on behalf of all
+    assert ended.result().outcome == "DENIED_AGENT"
+    assert not other.done()
+    other.cancel()
+    with suppress(asyncio.CancelledError):
+        await other

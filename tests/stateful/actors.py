@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, get_args
 
 from tenure.core import commands
 from tenure.core.outcomes import Outcome
@@ -19,6 +19,7 @@ History = list[Turn]
 RECEIPTED = ("renew", "start", "progress", "checkpoint", "submit", "fail", "release", "ask", "wait", "spawn",
              "reserve", "usage")  # fmt: skip
 ALONE = ("renew_reservation", "unreserve")  # by the receipt of a reservation
+BY_TAG = {kind.__struct_config__.tag: kind for kind in get_args(commands.AnyCommand)}
 KINDS: dict[str, type[commands.Command]] = {
     "reserve_alone": commands.Reserve,
     "limit_generations": commands.DefineProject,
@@ -115,7 +116,7 @@ class Clerk:
             made["task"] = self.refs(made["task"])
         writer = getattr(self, f"_{verb}", None)
         made = writer(made) if writer else made
-        kind = KINDS.get(verb) or getattr(commands, "".join(word.capitalize() for word in verb.split("_")))
+        kind = KINDS.get(verb) or BY_TAG[verb]
         return kind(project=self.project, **made)
 
     def learn(self, step: Step, outcome: Outcome) -> None:

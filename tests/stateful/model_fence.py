@@ -255,7 +255,11 @@ class Fence(Ground):
         return self._checked(task, answer | {"mail": mail})
 
     def _directive(self, task: Task, claim: Claim) -> Answer:
-        return {"directive": "pause" if "drain" in task.causes else "changed" if claim.unseen else "continue"}
+        if "drain" in task.causes:
+            return {"directive": "pause"}
+        if claim.unseen:
+            return {"directive": "changed"}
+        return {"directive": "terminated" if self.agents[claim.agent].terminated else "continue"}
 
     def start(self, receipt: Receipt) -> Answer:
         return self._touch(receipt, "start")

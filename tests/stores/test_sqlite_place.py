@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import apsw
@@ -234,6 +234,25 @@ def test_a_file_that_says_less_than_was_noted_begins_an_epoch(path: Path, tmp_pa
     assert again.do(c.Renew, receipt=receipt).outcome == "STALE_EPOCH"
     assert again.do(c.Renew, receipt=other).outcome == "STALE_EPOCH"
     again.store.close()
+
+
+def test_who_opens_a_store_while_others_write_does_not_take_it_for_a_copy(
+    path: Path, store: Sqlite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process commits and notes between two looks of the one that opens."""
+
+    def read_late(place: str, environ: Mapping[str, str]) -> dict[str, int]:
+        monkeypatch.setattr("tenure.stores.sqlite.store.noted", noted)
+        other = Sqlite(str(path))
+        write(other, Change(None, row_of(Agent, project="p", id="cy")), events=[event_of(project="p")])
+        other.close()
+        return noted(place, environ)
+
+    monkeypatch.setattr("tenure.stores.sqlite.store.noted", read_late)
+    opened = Sqlite(str(path))
+    assert not opened.is_copy
+    opened.close()
+    store.close()
 
 
 def test_a_file_of_an_earlier_epoch_begins_another(path: Path, tmp_path: Path) -> None:

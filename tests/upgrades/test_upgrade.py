@@ -204,3 +204,32 @@ def test_an_sqlite_store_is_backed_up_beside_itself_first(tmp_path: Path) -> Non
         assert old.path.stat().st_mode & 0o777 == 0o600
         kept = contents(old, old.columns())
         assert {t for t in before.keys() - {"meta"} if kept[t] != before[t]} == set()
+
+
+def test_commands_from_before_are_undone(store: Store) -> None:
+    engine = engine_of(store)
+    with store.begin("local", write=False) as tx:
+        titles = {brief.id: brief.title for brief in tx.find(Brief, {"project": "shop"})}
+        before = {task.id: task for task in tx.find(Task, {"project": "shop"})}
+        made_by = {e.causation_id: e.kind for e in tx.events({"project": "shop"}, limit=10_000) if e.task}
+    undone = {}
+    for command in sorted(filter(None, made_by), reverse=True):
+        answer = engine.do(c.Undo(project="shop", command_id=command))
+        if answer.ok:
+            undone |= dict.fromkeys(answer.changed or (), made_by[command])
+        else:
+            assert answer.message, made_by[command]
+    assert set(undone.values()) >= {"task.cancelled", "task.reset", "task.retried", "task.created", "task.unlinked"}
+    back = {titles[task.id]: task for task in _tasks(engine) if before[task.id].state == "cancelled"}
+    for title in ("by request", "the top", "below", "a part"):
+        assert (title, back[title].state, back[title].cancelled) != (
+            title,
+            "cancelled",
+            before[back[title].id].cancelled,
+        )
+    assert engine.verify() == []
+
+
+def _tasks(engine: Engine) -> list[Task]:
+    with engine.reading(("shop",)) as work:
+        return work.find(Task, {"project": "shop"})

@@ -100,15 +100,6 @@ def test_inside_a_worktree_its_task_is_meant(tenure: Tenure, repository: Reposit
     assert tenure("show", other, "--json").json["state"] == "completed"
 
 
-def test_another_session_finds_the_receipt_in_the_worktree(tenure: Tenure, repository: Repository) -> None:
-    claimed(tenure)
-    path = str(worktree(tenure)["path"])
-    repository.commit("parser.py", "x\n", path)
-    assert tenure("land", "--session", "another").code == 6
-    said = at(path)("land", "--session", "another", "--json")
-    assert (said.code, said.json["outcome"]) == (0, "ACCEPTED")
-
-
 def test_what_is_in_the_way_has_a_code_and_an_exit_of_its_own(tenure: Tenure, repository: Repository) -> None:
     claimed(tenure)
     path = str(worktree(tenure)["path"])
@@ -258,3 +249,31 @@ def test_eight_processes_make_the_worktree_of_one_claim(tenure: Tenure, reposito
     assert [said.json["error"] for said in answers if said.code and "just now" not in said.out] == []
     again = crowd(tenure, [(str(tenure.folder), ["worktree", "add", *speaking(), "--json"])] * 4)
     assert {said.json["path"] for said in again} <= paths
+
+
+def test_work_for_an_older_description_does_not_land_until_the_new_one_was_seen(
+    tenure: Tenure, repository: Repository
+) -> None:
+    ref = claimed(tenure)
+    inside = at(str(worktree(tenure)["path"]))
+    repository.commit("parser.py", "x\n", inside.folder)
+    before = repository.tip()
+    assert tenure("edit", ref, "-d", "In another language.").code == 0
+    refused = inside("land", *speaking())
+    assert (refused.code, "CHANGED" in refused.out, "--seen 2" in refused.out) == (8, True, True)
+    assert "+In another language." in refused.out
+    assert repository.tip() == before
+    landed = inside("land", *speaking(), "--seen", "2", "--json")
+    assert (landed.code, landed.json["outcome"]) == (0, "ACCEPTED")
+    assert repository.tip() != before
+
+
+def test_a_worktree_lends_its_claim_to_nobody(tenure: Tenure, repository: Repository) -> None:
+    ref = claimed(tenure)
+    inside = at(str(worktree(tenure)["path"]))
+    repository.commit("parser.py", "x\n", inside.folder)
+    for words in (("done",), ("done", ref), ("done", f"{ref}@1"), ("land",), ("release", ref)):
+        said = inside(*words, *speaking("other"), "--json")
+        assert (said.code, said.json["error"]["code"]) == (6, "NO_RECEIPT"), words
+    assert tenure("show", ref, "--json").json["state"] == "running"
+    assert inside("land", *speaking(), "--json").json["outcome"] == "ACCEPTED"

@@ -36,39 +36,39 @@ def test_asked_again_the_same_worktree_is_given(repository: Repository, ann: Age
     assert len(git.trees(str(repository.path))) == 2
 
 
-def test_the_receipt_lies_in_the_private_git_folder_for_the_user_alone(repository: Repository, ann: Agent) -> None:
+def test_the_record_of_a_worktree_is_for_the_user_alone_and_has_no_receipt(repository: Repository, ann: Agent) -> None:
     assert ann.tree is not None
     file = Path(repository.git("rev-parse", "--absolute-git-dir", at=ann.tree.path)) / "tenure.json"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert ann.receipt in file.read_text()
+    assert ann.receipt.partition(":")[2] not in file.read_text()
     assert repository.status(ann.tree.path) == ""
 
 
-def test_the_receipt_is_found_anywhere_inside_and_without_a_process(
+def test_the_claim_is_named_anywhere_inside_and_without_a_process(
     repository: Repository, ann: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert ann.tree is not None
     deep = Path(ann.tree.path) / "a" / "b"
     deep.mkdir(parents=True)
     monkeypatch.setattr(subprocess, "Popen", None)  # a call would fail
-    assert worktrees.receipt_here(str(deep)) == ann.receipt
-    assert worktrees.receipt_here(ann.tree.path) == ann.receipt
-    assert worktrees.receipt_here(str(repository.path)) is None
-    assert worktrees.receipt_here("/") is None
+    assert worktrees.record_here(str(deep)).claim == fences.claim_mark(ann.receipt)
+    assert worktrees.record_here(ann.tree.path).claim == fences.claim_mark(ann.receipt)
+    assert worktrees.record_here(str(repository.path)) is None
+    assert worktrees.record_here("/") is None
 
 
-def test_a_receipt_file_that_is_broken_counts_as_none(repository: Repository, ann: Agent) -> None:
+def test_a_record_that_is_broken_counts_as_none(repository: Repository, ann: Agent) -> None:
     assert ann.tree is not None
     file = Path(repository.git("rev-parse", "--absolute-git-dir", at=ann.tree.path)) / "tenure.json"
-    file.write_bytes(b'{"receipt": 7')
-    assert worktrees.receipt_here(ann.tree.path) is None
+    file.write_bytes(b'{"project": 7')
+    assert worktrees.record_here(ann.tree.path) is None
 
 
 def test_a_git_file_that_points_nowhere_counts_as_none(tmp_path: Path) -> None:
     (tmp_path / ".git").write_text("gitdir: /does/not/exist\n")
-    assert worktrees.receipt_here(str(tmp_path)) is None
+    assert worktrees.record_here(str(tmp_path)) is None
     (tmp_path / ".git").write_bytes(b"\xff\xfe\0")
-    assert worktrees.receipt_here(str(tmp_path)) is None
+    assert worktrees.record_here(str(tmp_path)) is None
 
 
 def test_a_stale_receipt_makes_no_worktree(repository: Repository, task: str) -> None:

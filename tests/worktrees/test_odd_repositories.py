@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tenure.agents import git, landing, worktrees
+from tenure.agents import fences, git, landing, worktrees
 from tenure.core.errors import InvalidInput
 from tests.servers.fixtures import provided
 from tests.worktrees.conftest import Agent, Repository
@@ -36,7 +36,7 @@ def test_any_path_will_do(tmp_path: Path, name: str) -> None:
     assert f"sub/{name}.py" in repository.files()
     assert repository.status() == ""
     assert agent.tree is not None
-    assert worktrees.receipt_here(agent.tree.path) == agent.receipt
+    assert worktrees.record_here(agent.tree.path).claim == fences.claim_mark(agent.receipt)
     assert worktrees.release(agent.tree) == ()
 
 
@@ -189,7 +189,7 @@ def test_a_worktree_with_a_submodule_checked_out_stays(repository: Repository, t
     assert agent.tree is not None
     repository.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--init", at=agent.tree.path)
     inside = Path(agent.tree.path) / "lib"
-    assert worktrees.receipt_here(str(inside)) == agent.receipt
+    assert worktrees.record_here(str(inside)).claim == fences.claim_mark(agent.receipt)
     (reason,) = worktrees.release(agent.tree)
     assert "submodules" in reason
     assert "force" not in reason

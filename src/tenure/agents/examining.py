@@ -124,8 +124,8 @@ class Examiner:
             return obstacle
         try:
             taken = self.client.take_validation(task, lease=self._lease, checker=self._checker())
-        except NotAllowed as error:  # the result is handed in all the same
-            return error.message
+        except NotAllowed:  # the maker of a result does not check it
+            return "`tenure run`, `daemon` or `serve` runs the check, or a person approves it; you hold it no longer"
         return self.examine(taken) if taken.outcome == "GRANTED" else taken.message
 
     def _checker(self) -> str:
@@ -207,28 +207,6 @@ def verdict_outcome(submitted: Outcome, examined: Examined) -> Outcome:
         outcome, outcome="INVALID_OUTPUT", message=f"{outcome.message}: {'; '.join(verdict.reasons)}", hint=hint,
         work_lost=False,
     )  # fmt: skip
-
-
-def examined_soon(client: Client, folder: str, submitted: Outcome, seconds: float) -> Outcome:
-    """The verdict on what was just handed in, if it comes within so many seconds. The check goes on all the same."""
-    assert submitted.validation is not None
-    key, said = submitted.validation["key"], list[Outcome]()
-    examiner = Examiner(client, tools_for(folder, os.environ))
-
-    def examine() -> None:
-        try:
-            examined = examiner.examine_task(key)
-        except TenureError as error:
-            examined = error.message
-        if isinstance(examined, str):
-            said.append(replace(submitted, hint=examined))
-        else:
-            said.append(verdict_outcome(submitted, examined))
-
-    thread = threading.Thread(target=examine, name=f"validation {key}", daemon=True)
-    thread.start()
-    thread.join(seconds)
-    return said[0] if said else replace(submitted, hint="it is being checked; you do not hold it any more")
 
 
 class _Kept:

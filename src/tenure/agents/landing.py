@@ -109,6 +109,7 @@ def land(
     summary: str = "",
     result: Any = None,
     message: str | None = None,
+    seen: int | None = None,
     pause: Callable[[float], None] = time.sleep,
 ) -> Landing:
     """Merge a holder's commits into a branch and hand the result in. May be repeated, whatever it was cut short by.
@@ -124,7 +125,7 @@ def land(
     branch = check_branch(onto or meant or _recorded_branch(task, receipt) or _no_target())
     if not git.is_branch(folder, branch):
         raise NotFound(f"there is no branch {branch!r} here", "name another with --onto, or make it: git branch NAME")
-    attempt = _Attempt(client, receipt, task, work, branch, message or _message(task, summary), pause)
+    attempt = _Attempt(client, receipt, task, work, branch, message or _message(task, summary), seen, pause)
     landed: Landing | None
     try:
         landed = attempt.run()
@@ -139,7 +140,7 @@ def land(
             kept = {"onto": branch, "commit": work.commit, "base": work.began, "landed": False}
             return Landing(client.submit(receipt, _with_result(kept, result), summary), branch)
     data = {"branch": branch, "commit": landed.commit, "base": landed.base}
-    return landed._replace(outcome=client.submit(receipt, _with_result(data, result), summary))
+    return landed._replace(outcome=client.submit(receipt, _with_result(data, result), summary, seen=seen))
 
 
 def _no_target() -> str:
@@ -196,11 +197,11 @@ class _Attempt:
 
     def __init__(
         self, client: Client, receipt: str, task: dict[str, Any], work: _Work, branch: str, message: str,
-        pause: Callable[[float], None],
+        seen: int | None, pause: Callable[[float], None],
     ) -> None:  # fmt: skip
         self.client, self.receipt, self.task, self.work, self.branch = client, receipt, task, work, branch
         self.generation = parse_receipt(receipt).generation
-        self.message, self.pause = message, pause
+        self.message, self.seen, self.pause = message, seen, pause
         self.folder, self.ref = work.folder, f"refs/heads/{branch}"
         self.fence = fences.fence_of(self.folder, task["id"], task["key"], receipt)
 
@@ -217,7 +218,7 @@ class _Attempt:
             new = self._recorded(old) or self._merged(old)
             if checkout is not None:
                 checkouts.check(checkout, old, new)
-            said = self.client.land(self.receipt, self.branch, old, new)
+            said = self.client.land(self.receipt, self.branch, old, new, seen=self.seen)
             if not said.ok:
                 raise fences.NotHeld(said)
             try:

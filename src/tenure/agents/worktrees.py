@@ -52,7 +52,6 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     branch: str
     base: str
     onto: str | None = None
-    receipt: str | None = None
 
 
 class Worktree(NamedTuple):
@@ -110,12 +109,6 @@ def record_here(folder: str) -> Record | None:
                 return _record_in(private) if private else None
             # a submodule: the worktree it is part of lies above
     return None
-
-
-def receipt_here(folder: str) -> str | None:
-    """The receipt of the one claim that the worktree around `folder` was made for. Starts no process."""
-    record = record_here(folder)
-    return record.receipt if record else None
 
 
 def _write(path: str, record: Record) -> None:
@@ -176,7 +169,7 @@ def make(
     path, branch, note = _add(repository, home_folder, task["key"], generation, receipt, began)
     record = Record(
         project=client.project, task=task["id"], key=task["key"], generation=generation, branch=branch, base=began,
-        onto=target, claim=fences.claim_mark(receipt), receipt=receipt,
+        onto=target, claim=fences.claim_mark(receipt),
     )  # fmt: skip
     _write(path, record)
     return Worktree(path, branch, began, target, note)

@@ -33,8 +33,11 @@ def archive(run: Run, given: Namespace) -> Answer:
     """
     _must_own(run)
     if given.dry_run:
-        count = run.client.could_archive(older=given.older_than)
-        return Answer({"would_move": count, "dry_run": True}, f"{counted(count, 'task')} would be moved")
+        ahead = run.client.could_archive(older=given.older_than)
+        said = f"{counted(ahead.tasks, 'task')} would be moved"
+        if ahead.held_back:
+            said += f", {ahead.held_back} more once every reader of the log has passed their events"
+        return Answer({"would_move": ahead.tasks, "held_back": ahead.held_back, "dry_run": True}, said)
     moved = run.client.archive_finished(older=given.older_than)
     value = {
         "moved": moved.tasks,

@@ -178,26 +178,10 @@ class Run:
         return task or self.environ.get("TENURE_TASK") or None
 
     def receipt(self, given: Namespace) -> str:
-        """The receipt to present: --receipt, the one that this agent keeps here, or that of this folder's one claim."""
+        """The receipt to present: --receipt, or the one that this agent keeps; never one of the folder or worktree."""
         if given.receipt:
             return str(given.receipt)
-        from tenure.agents.receipts import NoReceipt, claim_name, named, ref_of
-
-        task = self.named_task(given.task)
-        try:
-            return self.receipts.find(task, self.client.own_claims).receipt
-        except NoReceipt:
-            from tenure.agents.worktrees import receipt_here
-
-            here = receipt_here(self.folder)
-            if here is None:
-                raise
-            wanted = named(task) if task else None
-            if wanted and wanted.generation is not None and not claim_name(here).endswith(f"@{wanted.generation}"):
-                raise
-            if wanted and not f"{wanted.task}-".upper().startswith(f"{ref_of(here)}-".upper()):
-                raise
-            return here
+        return self.receipts.find(self.named_task(given.task), self.client.own_claims).receipt
 
     def task_held(self, task: str | None) -> str:
         """The task that was named, by TENURE_TASK too; else the one that this agent holds."""

@@ -23,8 +23,9 @@ def reserve(run: Run, given: Namespace) -> Answer:
     receipt = run.receipt(given) if given.task or given.receipt else None
     mode = "shared" if given.shared else "exclusive"
     outcome = run.client.reserve(*given.patterns, receipt=receipt, mode=mode, lease=given.lease)
-    own = f"\nto release: tenure unreserve {outcome.receipt}" if outcome.receipt and receipt is None else ""
-    return answered(outcome, f"{outcome.outcome}: {outcome.message}{own}")
+    what = outcome.message or f"{', '.join(given.patterns)}, {mode}"
+    own = f"\n  to release: tenure unreserve {outcome.receipt}" if outcome.receipt and receipt is None else ""
+    return answered(outcome, f"{outcome.outcome}: {what}{own}")
 
 
 @options(arg("receipt", help="what `reserve` printed"))

@@ -44,7 +44,8 @@ def validating_of(run: Run, say: Callable[[str], object]) -> Validating:
 def approve(run: Run, given: Namespace) -> Answer:
     """Accept a result that waits for a verdict: the task is completed.
 
-    A person's word stands for any validator's; an agent may review what another one made, where a review is asked for.
+    A person's word stands for any validator's. No verdict is given from an agent's own session; through a server, an
+    agent with its own key may review what another one made, where a review is asked for.
     """
     return answered(run.client.approve(given.task, given.note))
 

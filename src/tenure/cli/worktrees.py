@@ -7,8 +7,9 @@ from argparse import Namespace
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from tenure.cli.answers import said as said_of
 from tenure.cli.exit_codes import OF_KIND
-from tenure.cli.holder_verbs import RECEIPT, TASK
+from tenure.cli.holder_verbs import RECEIPT, SEEN, TASK
 from tenure.cli.main import Answer, Run, Usage, answered, arg, options
 from tenure.cli.option_kinds import contents, json_value
 from tenure.core.lifecycle import CLAIMED, RUNNING
@@ -206,6 +207,7 @@ def _removed(removed: list[dict[str, Any]], kept: list[dict[str, Any]]) -> str:
     arg("-s", "--summary", type=contents, default="", metavar="TEXT", help="what was done, in a line or two"),
     arg("--result", type=json_value, metavar="JSON", help="more of the result: JSON, @FILE, or - for stdin"),
     arg("-m", "--message", type=contents, metavar="TEXT", help="of the merge commit (else the task's title)"),
+    SEEN,
 )
 def land(run: Run, given: Namespace) -> Answer:
     """Merge your commits into their branch, and submit the result. Only the task's holder can.
@@ -220,7 +222,7 @@ def land(run: Run, given: Namespace) -> Answer:
     receipt = _receipt(run, given)
     landed = landing.land(
         run.client, receipt, run.folder, source=given.source, onto=given.onto, summary=given.summary,
-        result=given.result, message=given.message,
+        result=given.result, message=given.message, seen=given.seen,
     )  # fmt: skip
     run.receipts.settle(receipt, landed.outcome)
     value = {name: part for name, part in landed._asdict().items() if name != "outcome"}
@@ -242,9 +244,7 @@ def _landed(landed: Landing) -> str:
     ]
     if landed.not_run:
         lines.append(f"  not run, since they want a checkout of the merge: {', '.join(landed.not_run)}")
-    lines.append(f"{outcome.outcome}: {outcome.message}" if outcome.message else outcome.outcome)
-    if outcome.hint:
-        lines.append(f"  {outcome.hint}")
+    lines.append(said_of(outcome))
     if outcome.ok:
         lines.append("  `tenure worktree remove --ended` removes landed worktrees")
     return "\n".join(lines)

@@ -216,8 +216,8 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
         hear_alone(engine, self.project, f"archive-{self.session}")
         return move_all(engine, self.project, older=None if older is None else round(older * 1e6))
 
-    def could_archive(self, *, older: float | None = None) -> int:
-        """Count the tasks that `archive_finished` would move; write nothing."""
+    def could_archive(self, *, older: float | None = None) -> Moved:
+        """Count what `archive_finished` would move and what readers of the log hold back; write nothing."""
         engine = self._local("archive").engine
         from tenure.engine.archive.mover import could_move
 

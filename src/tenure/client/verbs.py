@@ -198,9 +198,9 @@ class Verbs(Sources[Out, One, Dicts, Names]):
             )
         )  # fmt: skip
 
-    def land(self, receipt: str, branch: str, old: str, new: str) -> Out:
+    def land(self, receipt: str, branch: str, old: str, new: str, *, seen: int | None = None) -> Out:
         """Record that the branch is about to move from one commit to another; the caller moves it."""
-        return self.do(c.Land(project=self.project, receipt=receipt, branch=branch, old=old, new=new))
+        return self.do(c.Land(project=self.project, receipt=receipt, branch=branch, old=old, new=new, seen=seen))
 
     def submit(
         self,

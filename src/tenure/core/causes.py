@@ -18,6 +18,12 @@ PAUSES = (PERSON, BUDGET, QUESTION, REVIEW, DRAIN, LOST)
 
 OWN = (PERSON, DRAIN, LOST)  # what a person's `resume` lifts
 
+# What lifts each, in words for people.
+WAYS = {
+    PERSON: "resume it", DRAIN: "resume it", LOST: "resume it", BUDGET: "raise the budget, or resume with --budget",
+    QUESTION: "answer the question", REVIEW: "approve or reject the result, or resume once more",
+}  # fmt: skip
+
 CASCADE = "cascade"  # a task that it depends on failed; `source` is its id
 PARENT = "parent"  # the task of which it is a subtask was cancelled; `source` is its id
 UNDO = "undo"  # the command that made it was undone

@@ -241,8 +241,6 @@ JUDGE_REPLY_BYTES = limit(_MIB, "bytes", "the answer of a judge's server", _FIXE
 JUDGE_TOKENS = limit(2048, "tokens", "the answer of a judge", _FIXED, "the model stops")
 JUDGE_OUTPUT = limit(200_000, "characters", "an output that a judge reads", _FIXED, "the output is refused")
 RUBRIC = limit(16 * _KIB, "characters", "a rubric", _FIXED, _TOO_LARGE)
-VERDICT_REPLY = limit(40.0, "s", "an MCP reply that waits for a verdict", _FIXED,
-    "the reply says that validation goes on")
 
 _sections.append("Schedules, triggers, webhooks")
 SCHEDULES = limit(1000, "schedules", "a project", _FIXED, _REACHED)

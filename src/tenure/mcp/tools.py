@@ -19,7 +19,6 @@ from tenure.mcp.replies import Reply, answered, listed, seen, told
 from tenure.mcp.seats import Seat
 
 MOST_LISTED = limits.MCP_LISTED
-MOST_CHECKED = limits.VERDICT_REPLY
 
 
 class Call(NamedTuple):
@@ -196,7 +195,7 @@ def finish(call: Call, given: a.Finish) -> Reply:
     seat, text = call.seat, given.summary or ""
     if given.outcome == "done":
         _check_tree(seat, given)
-        outcome = _verdict(seat, seat.client.submit(given.receipt, given.result, text, seen=given.seen))
+        outcome = seat.client.submit(given.receipt, given.result, text, seen=given.seen)
     elif given.outcome == "fail":
         outcome = seat.client.fail(given.receipt, text, given.class_ or "task", retry_after=given.retry_after)
     elif given.outcome == "release":
@@ -205,16 +204,6 @@ def finish(call: Call, given: a.Finish) -> Reply:
         outcome = seat.client.ask(given.receipt, text)
     seat.receipts.settle(given.receipt, outcome, ends=given.outcome != "done")
     return answered(outcome, next="claim takes the next task." if outcome.ok else None)
-
-
-def _verdict(seat: Seat, submitted: Outcome) -> Outcome:
-    """The verdict on what was handed in, if it can be found where the work is, and soon; else it is still to come."""
-    if submitted.outcome != "VALIDATING" or seat.folder is None:
-        return submitted
-    from tenure.agents.examining import examined_soon
-
-    assert submitted.validation is not None
-    return examined_soon(seat.client, seat.folder, submitted, MOST_CHECKED)
 
 
 def _check_fit(given: a.Finish) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple
 
 from tenure.core import lifecycle
 from tenure.core.commands import ClaimNext, Principal
@@ -27,6 +28,8 @@ _MAY_FREE = frozenset({
     "project.started", "project.changed", "task.completed", "task.dead_lettered", "task.cancelled", "task.paused",
     "task.offered", "task.offer_ended", "task.edited", "reservation.released", "agent.updated", "agent.registered",
 })  # fmt: skip
+# Of one agent: its next claim is denied, and those who wait in its name should hear it now.
+_ENDS_WAITING = frozenset({"agent.terminating", "agent.draining"})
 
 Claim = Callable[[ClaimNext, Principal], Awaitable[Outcome]]
 StillGood = Callable[[Principal], Awaitable[bool]]
@@ -63,7 +66,7 @@ class WaitingRoom:
                     return outcome
                 if outcome.retry_in is not None:
                     room.look_in(max(SOONEST, outcome.retry_in))
-                has_turn = await room.turn(until - loop.time(), principal.key)
+                has_turn = await room.turn(until - loop.time(), Waiter(principal.key, command.agent))
                 if not await self._is_still_good(principal):
                     raise NotSignedIn("the key or token has ended while it waited; nothing was claimed")
                 if not has_turn:
@@ -85,11 +88,13 @@ class WaitingRoom:
         for event in events:
             if event.kind.startswith("key."):
                 for one in self._rooms.values():
-                    one.wake(event.details["key"])
+                    one.wake(key=event.details["key"])
             room = self._rooms.get(event.project)
             if room is None:
                 continue
-            if event.new_state == lifecycle.READY:
+            if event.kind in _ENDS_WAITING:
+                room.wake(agent=event.agent)
+            elif event.new_state == lifecycle.READY:
                 room.let_in(1)
             elif event.kind in _MAY_FREE:
                 room.look_in(LULL)
@@ -101,12 +106,17 @@ class WaitingRoom:
             room.empty()
 
 
+class Waiter(NamedTuple):
+    key: str | None
+    agent: str
+
+
 class _Room:
     """Those who wait in one project. A turn is the leave to look once."""
 
     def __init__(self) -> None:
         self.users = 0
-        self.waiters: dict[asyncio.Future[bool], str | None] = {}  # in the order of their coming, with their keys
+        self.waiters: dict[asyncio.Future[bool], Waiter] = {}  # in the order of their coming
         self._loop = asyncio.get_running_loop()
         self._owed = 0  # turns for which nobody waited when the news came: all were looking, and may have missed it
         self._passes = 0
@@ -114,13 +124,13 @@ class _Room:
         self._at = 0.0
         self.look_in(POLL)
 
-    async def turn(self, seconds: float, key: str | None) -> bool:
+    async def turn(self, seconds: float, waiter: Waiter) -> bool:
         """Wait for a turn; False when the time is over."""
         if self._owed:
             self._owed -= 1
             return True
         future: asyncio.Future[bool] = self._loop.create_future()
-        self.waiters[future] = key
+        self.waiters[future] = waiter
         handle = self._loop.call_later(max(0.0, seconds), _resolve, future, False)
         try:
             return await future
@@ -132,9 +142,9 @@ class _Room:
             handle.cancel()
             self.waiters.pop(future, None)
 
-    def wake(self, key: str) -> None:
-        """Let those who wait with this key look up: it may have ended."""
-        for future in [future for future, own in self.waiters.items() if own == key]:
+    def wake(self, *, key: str | None = None, agent: str | None = None) -> None:
+        """Let those who wait with this key, or as this agent, look now: it may have ended."""
+        for future in [one for one, who in self.waiters.items() if (key and who.key == key) or who.agent == agent]:
             _resolve(future, True)
 
     def let_in(self, count: int) -> None:

@@ -30,6 +30,7 @@ from tenure.testing.engine.overview import Overview
 from tenure.testing.engine.own_claims import OwnClaims
 from tenure.testing.engine.pauses import Pauses
 from tenure.testing.engine.processes import Processes
+from tenure.testing.engine.quick_checks import QuickChecks
 from tenure.testing.engine.reach import Reach
 from tenure.testing.engine.readers import LogReaders
 from tenure.testing.engine.recalling import Recalling
@@ -45,6 +46,7 @@ from tenure.testing.engine.triggers import Triggers
 from tenure.testing.engine.undo import Undo
 from tenure.testing.engine.upkeep import Upkeep
 from tenure.testing.engine.validations import Validations
+from tenure.testing.engine.verdicts import Verdicts
 from tenure.testing.engine.watches import Watches
 
 
@@ -86,7 +88,9 @@ class EngineSuite(
     Archive,
     LogReaders,
     Recalling,
+    QuickChecks,
     Validations,
+    Verdicts,
     BothWays,
 ):
     """Subclass it, name the subclass `Test…`, and define `open_store`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from playwright.sync_api import expect
 
 from tenure.client import Client
-from tenure.core.commands import NewTask
+from tenure.core.commands import ClaimNext, NewTask, Register
 from tests.server.dashboard.conftest import PROJECT
 from tests.server.dashboard.tab import Tab
 
@@ -87,12 +87,69 @@ def test_a_question_is_answered(tab: Tab, client: Client) -> None:
     key = added(client, "Paint the door")
     client.ask(str(client.claim(key).receipt), "Which colour?")
     tab.go(f"{P}/tasks/{key}")
-    expect(tab.find(".why")).to_contain_text("Which colour?")
+    expect(tab.find(".cause")).to_contain_text("Which colour?")
     tab.page.get_by_role("button", name="Answer").click()
     tab.find("dialog textarea").fill("green, as the window")
     tab.find("dialog").get_by_role("button", name="Answer").click()
     expect(tab.find(".task-line")).to_contain_text("ready")
     expect(tab.find(".answer")).to_contain_text("green, as the window")
+
+
+def test_each_cause_of_a_pause_is_shown_with_its_own_way_on(tab: Tab, client: Client) -> None:
+    key = added(client, "Choose the paper")
+    client.fail(str(client.claim(key).receipt), "more than was planned", "budget_exceeded")
+    client.pause(key, "until Monday")
+    asked = added(client, "Choose the ink")
+    client.ask(str(client.claim(asked).receipt), "Blue or black?")
+    client.pause(asked, "the shop is closed")
+    tab.go(f"{P}/tasks/{asked}")
+    causes = tab.find(".cause")
+    expect(causes).to_have_count(2)
+    expect(causes.filter(has_text="A question")).to_contain_text("Blue or black?")
+    causes.filter(has_text="A person").get_by_role("button", name="Resume").click()
+    expect(causes).to_have_count(1)
+    assert client.show(asked)["state"] == "paused"
+    causes.get_by_role("button", name="Answer").click()
+    tab.find("dialog textarea").fill("blue")
+    tab.find("dialog").get_by_role("button", name="Answer").click()
+    expect(tab.find(".task-line")).to_contain_text("ready")
+    tab.go(f"{P}/tasks/{key}")
+    expect(causes.filter(has_text="A person")).to_contain_text("until Monday")
+    causes.filter(has_text="A budget").get_by_role("button", name="Resume despite the budget").click()
+    tab.find("dialog").get_by_role("button", name="Resume despite the budget").click()
+    expect(tab.find(".task-line")).to_contain_text("ready")
+    assert client.show(key).get("pauses", ()) == ()
+
+
+def test_a_drain_is_taken_back_while_its_holder_works(tab: Tab, client: Client) -> None:
+    key = added(client, "Print the page")
+    receipt = str(client.claim(key).receipt)
+    client.pause(key, "after this one", drain=True)
+    tab.go(f"{P}/tasks/{key}")
+    expect(tab.find(".cause")).to_contain_text("A drain")
+    tab.find(".cause").get_by_role("button", name="Take it back").click()
+    expect(tab.find(".cause")).to_have_count(0)
+    assert client.renew(receipt).directive == "continue"
+
+
+def test_an_agent_is_terminated_with_a_reason_and_resumed(tab: Tab, client: Client) -> None:
+    client.do(Register(project=PROJECT, agent="wild"))
+    wild = ClaimNext(project=PROJECT, agent="wild", session="wild", lease=1)
+    tab.go(f"{P}/agents")
+    card = tab.find(".agent").filter(has_text="wild")
+    card.get_by_role("button", name="Drain").click()
+    expect(card).to_contain_text("draining")
+    card.get_by_role("button", name="Resume").click()
+    expect(card).to_contain_text("idle")
+    card.get_by_role("button", name="Terminate").click()
+    tab.page.get_by_label("Reason").fill("it runs wild")
+    tab.find("dialog").get_by_role("button", name="Terminate").click()
+    expect(card).to_contain_text("Terminated")
+    expect(card).to_contain_text("it runs wild")
+    assert client.do(wild).outcome == "DENIED_AGENT"
+    card.get_by_role("button", name="Resume").click()
+    expect(card.get_by_role("button", name="Resume")).to_have_count(0)
+    assert client.do(wild).outcome != "DENIED_AGENT"
 
 
 def test_what_is_done_is_put_down_to_whoever_said_a_name(tab: Tab, client: Client) -> None:

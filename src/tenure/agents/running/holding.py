@@ -160,6 +160,8 @@ class Hold:
             self._say(f"{self.key}: warned: {outcome.directive_text}")
         elif self._directive == "changed" and directive != "changed":
             self._say(f"{self.key}: its description was changed; the agent has not seen that")
+        elif self._directive == "terminated" and directive != "terminated":
+            self._say(f"{self.key}: {outcome.directive_text}")
         elif self._directive in ("pause", "cancel", "abort"):
             self._stop(Stop(self._directive, outcome.directive_text or f"asked to {self._directive}"))
         self._renewed()

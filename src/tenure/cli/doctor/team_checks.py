@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tenure.cli.doctor.findings import MOST, Finding, error, first_of, note, ok, warning
 from tenure.cli.text_format import SECOND, counted, lasting, shorten
 from tenure.core import eligibility, graph, lifecycle, limits, team
-from tenure.core.causes import QUESTION
+from tenure.core.causes import OWN, QUESTION
 from tenure.core.filters import Present, Range
 from tenure.core.priority import parse_lane
 from tenure.core.records import Agent, Edge, Leader, Project, Reservation, Schedule, Task, Trigger
@@ -211,14 +211,17 @@ def _paused(rows: UnitOfWork, project: str) -> Iterator[Finding]:
     paused = rows.find(Task, {"project": project, "state": lifecycle.PAUSED}, limit=MOST_READ)
     asking = [task for task in paused if any(pause.cause == QUESTION for pause in task.pauses)]
     for task in asking[:MOST]:
-        question = shorten((task.reason or "").removeprefix("question: "), 100)
+        asked = next(pause.reason for pause in task.pauses if pause.cause == QUESTION)
+        question = shorten(asked.removeprefix("question: "), 100)
         yield warning("stuck", f"{task.key} waits for an answer: {question}", f"`tenure answer {task.ref} TEXT`")
     if len(asking) > MOST:
         yield warning("stuck", f"{len(asking) - MOST} more questions", "`tenure list -s paused` lists them")
     others = [task for task in paused if task not in asking]
     if others:
         names = [f"{task.key} ({shorten(task.reason or '', 40)})" for task in others]
-        yield note("stuck", f"paused: {first_of(names)}", f"`tenure resume {others[0].ref}` resumes it")
+        ref, is_own = others[0].ref, all(pause.cause in OWN for pause in others[0].pauses)
+        fix = f"`tenure resume {ref}` resumes it" if is_own else f"`tenure why {ref}` says what lifts it"
+        yield note("stuck", f"paused: {first_of(names)}", fix)
 
 
 def _readers(rows: UnitOfWork, project: str) -> Iterator[Finding]:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import msgspec
 from msgspec import structs
 
+from tenure.client import outbox
 from tenure.client.client import Client
 from tenure.client.worker.context import AsyncContext, Context
 from tenure.client.worker.failures import Cancelled, Failure, Suspended
@@ -43,6 +46,7 @@ class Attempt:
         self._running: asyncio.Task[Any] | None = None  # the async function
         self._is_stopped = False
         self.abandoned = threading.Event()  # the worker no longer waits for the submit
+        self._kept: tuple[str, str] | None = None  # the receipt in the outbox, and its file
 
     def run(self, handler: Handler) -> None:
         """Call the function and submit its result. Never raises the function's exceptions."""
@@ -133,12 +137,33 @@ class Attempt:
                 log.warning("%s: %s", self.claim.key, error.message)
                 command = self._replacement(command, error)
             except TenureError as error:
+                self._keep(command)
                 log.warning("%s: cannot be submitted yet: %s", self.claim.key, error.message)
                 if self.abandoned.wait(pause):
                     return
                 pause = min(LONGEST, pause * 2)
             else:
                 command = self._next(command, outcome)
+                self._forget()
+
+    def _keep(self, command: Final) -> None:
+        """Write it to the outbox: the next worker or runner of this store sends it if this process ends."""
+        if self._kept is not None and self._kept[0] == command.receipt:
+            return
+        self._forget()
+        try:
+            self._kept = command.receipt, self._outbox.put(outbox.of_command(command, self.claim.key))
+        except (OSError, TypeError, msgspec.MsgspecError) as error:
+            log.warning("%s: cannot be written to the outbox: %s", self.claim.key, error)
+
+    def _forget(self) -> None:
+        if self._kept is not None:
+            self._outbox.answered(self._kept[1])
+            self._kept = None
+
+    @property
+    def _outbox(self) -> outbox.Outbox:
+        return outbox.Outbox(self._client.transport.url, os.environ)
 
     def _replacement(self, command: Final, error: TenureError) -> Final | None:
         """The command to send instead of a refused result or failure."""

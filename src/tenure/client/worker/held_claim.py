@@ -96,6 +96,8 @@ class HeldClaim:
             self.change = outcome
         elif outcome.directive == "warn":
             log.warning("%s: warned: %s", self.key, outcome.directive_text)
+        elif outcome.directive == "terminated":
+            log.info("%s: %s", self.key, outcome.directive_text)  # the next claim is denied, and that ends the worker
 
     def lost(self, receipt: str, refusal: Outcome) -> None:
         """The receipt was refused: claim the task again, or stop."""

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tenure.client import outbox
 from tenure.client.client import Client
 from tenure.client.system_random import SystemRandom
 from tenure.client.worker.attempt import Attempt, Handler
@@ -181,6 +182,9 @@ class Worker:
         self._stopping.clear()
         self._error = None
         self.client.register(type="sdk", capabilities=self._capabilities)
+        for sent in outbox.Outbox(self.client.transport.url, os.environ).flush(self.client):
+            said = sent.outcome.outcome if sent.outcome else sent.error
+            log.info("%s: from the outbox, sent again: %s", sent.finished.key, said)
         claimer = threading.Thread(target=self._claim_all, args=(until_empty, loop), name="tenure-claimer", daemon=True)
         claimer.start()
         return claimer

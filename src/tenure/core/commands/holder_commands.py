@@ -131,6 +131,7 @@ class Land(Command, frozen=True, kw_only=True, tag="land"):
     branch: str
     old: str  # all zeros: the branch is to be made
     new: str
+    seen: int | None = None  # the number of the description that the work is for
 
 
 class PutArtifact(Command, frozen=True, kw_only=True, tag="put_artifact"):

@@ -100,21 +100,25 @@ def move_all(engine: Engine, project: str, *, older: int | None = None) -> Moved
     return _pruned(engine, project, moved)
 
 
-def could_move(engine: Engine, project: str, *, older: int | None = None) -> int:
-    """How many tasks `move_all` would move now; nothing is written."""
-    found: dict[str, Task] = {}
+def could_move(engine: Engine, project: str, *, older: int | None = None) -> Moved:
+    """What `move_all` would move now, and what readers hold back; nothing is written."""
+    going: set[str] = set()
+    held_back: set[str] = set()
     with engine.reading((project,)) as work:
         until = _until(work, project, older)
         for state in lifecycle.FINISHED:
             place = ""
             while True:
                 page, place = _candidates(work, project, state, until, place)
-                for lineage in _lineages(work, page):
-                    if not _stays(work, lineage, until):
-                        found |= {task.id: task for task in lineage}
+                free = [one for one in _lineages(work, page) if not _stays(work, one, until)]
+                read = _read_by_all(work, project, free)
+                going |= {task.id for lineage in read for task in lineage}
+                held_back |= {task.id for lineage in free for task in lineage} - going
                 if not place:
                     break
-    return len(found)
+    moved = Moved()
+    moved.tasks, moved.held_back = len(going), len(held_back - going)
+    return moved
 
 
 # --- moving -------------------------------------------------------------------------------------------------
@@ -134,8 +138,7 @@ def _move_page(engine: Engine, project: str, state: str, place: str, older: int 
                     going.append(lineage)
             except OUR_FAULTS as error:
                 moved.failed[lineage[0].id] = f"{type(error).__name__}: {error}"
-        unread = unread_by_some(work, project, [task.id for lineage in going for task in lineage])
-        read = [lineage for lineage in going if unread.isdisjoint(task.id for task in lineage)]
+        read = _read_by_all(work, project, going)
         moved.held_back += sum(map(len, going)) - sum(map(len, read))
         leaving = {task.id: task for lineage in read for task in lineage}
         if leaving:
@@ -143,6 +146,12 @@ def _move_page(engine: Engine, project: str, state: str, place: str, older: int 
         return moved, last
 
     return engine.transact((project,), decide)
+
+
+def _read_by_all(work: UnitOfWork, project: str, lineages: Sequence[list[Task]]) -> list[list[Task]]:
+    """Those of which every reader of the log has passed all events."""
+    unread = unread_by_some(work, project, [task.id for lineage in lineages for task in lineage])
+    return [lineage for lineage in lineages if unread.isdisjoint(task.id for task in lineage)]
 
 
 def _until(work: UnitOfWork, project: str, older: int | None = None) -> int:

@@ -22,7 +22,7 @@ from tenure.engine.verbs.holder_verbs import Hold
 if TYPE_CHECKING:
     from tenure.core import views as v
 
-STRONGER = ("pause", "cancel", "abort")  # directives that a warning does not hide
+WEAKER = ("continue", "warn")  # directives that a warning of a budget may take the place of
 
 
 def counts_in(work: UnitOfWork, project: Project, task: Task, agent: str) -> list[str]:
@@ -245,7 +245,7 @@ def checked(work: UnitOfWork, hold: Hold, answer: Outcome) -> Outcome:
     if over is not None:
         return _paused(work, task, over, answer)
     near = max(rows, key=budgets.percent, default=None)
-    if near is None or budgets.percent(near) < budgets.WARN or answer.directive in STRONGER:
+    if near is None or budgets.percent(near) < budgets.WARN or answer.directive not in WEAKER:
         return answer
     return replace(answer, directive="warn", directive_text=f"budget {_told(work, near)}")
 

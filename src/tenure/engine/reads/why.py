@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tenure.core import claims, eligibility, lifecycle, priority
+from tenure.core import causes, claims, eligibility, lifecycle, priority
 from tenure.core import queries as q
 from tenure.core.filters import Present
 from tenure.core.records import Agent, Project, Task
@@ -37,7 +37,9 @@ def why(work: UnitOfWork, project: str, name: str) -> WhyView:
         at = getattr(task, field)
         if at is not None and at > work.now:
             reasons.append(f"{text.format(at)}, in {(at - work.now) / 1e6:.0f} s")
-    if task.state in (lifecycle.PAUSED, lifecycle.CANCELLED) and task.reason:
+    if task.state == lifecycle.PAUSED:
+        reasons += [f"paused: {one.reason or one.cause} ({causes.WAYS[one.cause]})" for one in task.pauses]
+    if task.state == lifecycle.CANCELLED and task.reason:
         reasons.append(f"{task.state}: {task.reason}")
     if task.state == lifecycle.DEAD_LETTERED and task.last_error:
         reasons.append(f"dead letter after {task.attempts} attempts: {task.last_error.message[:200]}")

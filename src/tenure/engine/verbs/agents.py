@@ -182,7 +182,10 @@ def drain(work: UnitOfWork, cmd: commands.Drain) -> Outcome:
         return Outcome(outcome="UNCHANGED", agent=agent_view(work, agent))
     agent = replace(agent, draining=True)
     work.record("agent.draining", agent, project=cmd.project, agent=agent.id)
-    return Outcome(outcome="UPDATED", agent=agent_view(work, agent), command_id=work.command_id)
+    return Outcome(
+        outcome="UPDATED", agent=agent_view(work, agent), command_id=work.command_id,
+        message=f"{agent.id} claims nothing more{_finishing(work, agent)}",
+    )  # fmt: skip
 
 
 def terminate(work: UnitOfWork, cmd: commands.Terminate) -> Outcome:
@@ -201,7 +204,15 @@ def terminate(work: UnitOfWork, cmd: commands.Terminate) -> Outcome:
     )  # fmt: skip
     freed = () if cmd.graceful else give_back(work, holding, lifecycle.SUPERSEDED_BY, "task.recovered")
     agent = end_agent(work, work.get(Agent, cmd.project, agent.id) or agent)
-    return Outcome(outcome="UPDATED", changed=freed, agent=agent_view(work, agent), command_id=work.command_id)
+    return Outcome(
+        outcome="UPDATED", changed=freed, agent=agent_view(work, agent), command_id=work.command_id,
+        message=f"{agent.id} is terminated{_finishing(work, agent)}",
+    )  # fmt: skip
+
+
+def _finishing(work: UnitOfWork, agent: Agent) -> str:
+    held = [task.key for task in work.find(Task, {"project": agent.project, "agent": agent.id}) if claims.is_held(task)]
+    return f"; it may finish {', '.join(held[:5])}{' …' if len(held) > 5 else ''}" if held else ""
 
 
 def resume(work: UnitOfWork, cmd: commands.ResumeAgent) -> Outcome:
@@ -212,7 +223,10 @@ def resume(work: UnitOfWork, cmd: commands.ResumeAgent) -> Outcome:
         return Outcome(outcome="UNCHANGED", agent=agent_view(work, agent))
     agent = replace(agent, draining=False, terminated_at=None, terminated_for=None)
     work.record("agent.resumed", agent, project=cmd.project, agent=agent.id)
-    return Outcome(outcome="UPDATED", agent=agent_view(work, agent), command_id=work.command_id)
+    return Outcome(
+        outcome="UPDATED", agent=agent_view(work, agent), command_id=work.command_id,
+        message=f"{agent.id} may claim again",
+    )  # fmt: skip
 
 
 def ended_text(agent: Agent) -> str:
@@ -244,7 +258,8 @@ def give_back(work: UnitOfWork, where: dict[str, str], ending: lifecycle.Ending,
     for task in work.find(Task, where):
         if not claims.is_held(task):
             continue
-        policy = brief_of(work, task).retry
+        # The brief would cost a round trip of its own.
+        policy = None if claims.is_given_back(task, ending) else brief_of(work, task).retry
         free, over = claims.ended(task, current_claim(work, task), ending, work.now, retry=policy)
         work.record(kind, over, task=free, agent=task.agent, session=task.session)
         freed.append(task.key)

@@ -11,18 +11,25 @@ from typing import Any
 from tenure.core import claims
 from tenure.core.errors import InvalidInput
 from tenure.core.outcomes import Outcome
-from tenure.core.records import Brief, Task, replace
+from tenure.core.records import Agent, Brief, Task, replace
 from tenure.engine.reads import task_view
 from tenure.engine.runtime.effects import brief_of
 from tenure.engine.runtime.unit_of_work import UnitOfWork
+from tenure.engine.verbs import agents
 
 _HUNG = "no sign of progress past the estimated completion"
 
 
 def directive(work: UnitOfWork, task: Task) -> dict[str, Any]:
-    """For the answer to a sign of life: what the holder should do, and the news of its task."""
-    wanted = task.wanted or "continue"
-    return {"directive": wanted, "directive_text": _HUNG if wanted == "warn" else None, **news(work, task)}
+    """For the answer to a sign of life: what the holder should do, and the news of its task.
+
+    That an operator has ended its agent goes before a warning, and behind what concerns the task itself.
+    """
+    wanted, text = task.wanted or "continue", _HUNG if task.wanted == "warn" else None
+    agent = work.get(Agent, task.project, task.agent) if task.agent else None
+    if wanted != "pause" and agent is not None and agent.terminated_at is not None:
+        wanted, text = agents.TERMINATED, f"{agents.ended_text(agent)}; finish this task and claim nothing more"
+    return {"directive": wanted, "directive_text": text, **news(work, task)}
 
 
 def news(work: UnitOfWork, task: Task) -> dict[str, Any]:

@@ -153,6 +153,18 @@ def keep_started(work: UnitOfWork, task: Task) -> Task:
     return _started(work, claims.lengthened(task, work.now))
 
 
+def up_to_date(work: UnitOfWork, hold: Hold, seen: int | None) -> tuple[Hold, Outcome | None]:
+    """Before an effect of the work: refuse what is for a description that the holder has not seen. The claim stays."""
+    if hold.task.unseen_since is None and seen is None:
+        return hold, None
+    hold = hold._replace(task=brief.acknowledged(work, hold.task, seen))
+    refusal = brief.unseen(work, hold.task)
+    if refusal is None:
+        return hold, None
+    kept = keep_started(work, hold.task)
+    return hold._replace(task=kept), replace(refusal, state=kept.state, lease_until=kept.lease_until)
+
+
 def start(work: UnitOfWork, cmd: commands.Start) -> Outcome:
     hold = held(work, cmd.project, cmd.receipt)
     task = keep_started(work, hold.task)

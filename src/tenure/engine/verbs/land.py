@@ -15,7 +15,8 @@ from tenure.core.outcomes import Outcome
 from tenure.core.records import Landing, Task
 from tenure.engine.runtime.effects import spread
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
-from tenure.engine.verbs.holder_verbs import held, keep_started
+from tenure.engine.verbs import brief
+from tenure.engine.verbs.holder_verbs import held, keep_started, up_to_date
 
 if TYPE_CHECKING:
     from tenure.core.views import LandingView
@@ -28,6 +29,9 @@ def land(work: UnitOfWork, cmd: commands.Land) -> Outcome:
     check_landing(cmd)
     hold = held(work, cmd.project, cmd.receipt)
     claim = hold.claim
+    hold, changed = up_to_date(work, hold, cmd.seen)
+    if changed is not None:
+        return changed
     recorded = [row for row in of_task(work, hold.task) if row.generation == claim.generation]
     if len(recorded) >= MOST:
         raise LimitReached(
@@ -51,7 +55,7 @@ def land(work: UnitOfWork, cmd: commands.Land) -> Outcome:
         spread(work)
     return Outcome(
         outcome="OK", again=again, landings=tuple(before), state=task.state, generation=task.generation,
-        lease_until=task.lease_until, directive=task.wanted or "continue",
+        lease_until=task.lease_until, **brief.directive(work, task),
     )  # fmt: skip
 
 

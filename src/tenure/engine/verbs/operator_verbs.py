@@ -107,18 +107,11 @@ def resume(work: UnitOfWork, cmd: commands.Resume) -> Outcome:
     return replace(updated(work, kept), **_remaining(kept))
 
 
-_WAYS = {
-    causes.BUDGET: "raise the budget, or resume with --budget",
-    causes.QUESTION: "answer the question",
-    causes.REVIEW: "approve or reject the result, or resume once more",
-}
-
-
 def _remaining(task: Task) -> dict[str, Any]:
     """What still holds the task back, for the answer of a verb that lifted something else."""
     if task.state != PAUSED:
         return {}
-    ways = dict.fromkeys(_WAYS[one.cause] for one in task.pauses if one.cause in _WAYS)
+    ways = dict.fromkeys(causes.WAYS[one.cause] for one in task.pauses)
     return {
         "message": f"{task.key} is still paused: {task.reason}", "hint": "; ".join(ways) or None,
         "pauses": tuple(causes.told(one) for one in task.pauses),

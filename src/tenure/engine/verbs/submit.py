@@ -16,7 +16,7 @@ from tenure.core.records import Agent, Claim, Project, Result, Row, Task, replac
 from tenure.engine.reads import task_view
 from tenure.engine.runtime.effects import spread
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
-from tenure.engine.verbs.holder_verbs import Hold, judged, keep_started
+from tenure.engine.verbs.holder_verbs import Hold, judged, up_to_date
 
 MOST_REFUSED = limits.REFUSED_RESULTS
 
@@ -31,7 +31,7 @@ def submit(work: UnitOfWork, cmd: commands.Submit) -> Outcome:
     digest = hashlib.sha256(encoded).hexdigest()[:32]
     answer = _accepted_before(work, hold, cmd, digest)
     if answer is None and hold.refusal is None:
-        hold, answer = _seen(work, hold, cmd)
+        hold, answer = up_to_date(work, hold, cmd.seen)
     if answer is None and "tokens_per_line" in hold.project.limits:
         from tenure.engine.budgets.efficiency import reviewed  # as below
 
@@ -49,20 +49,6 @@ def submit(work: UnitOfWork, cmd: commands.Submit) -> Outcome:
     from tenure.engine.verbs.usage import told  # most submissions report none, and a start stays cheap
 
     return told(work, hold, cmd.usage, answer)
-
-
-def _seen(work: UnitOfWork, hold: Hold, cmd: commands.Submit) -> tuple[Hold, Outcome | None]:
-    """A result for a description that its holder has not seen is not accepted; it keeps the claim and goes on."""
-    if hold.task.unseen_since is None and cmd.seen is None:
-        return hold, None
-    from tenure.engine.verbs import brief  # few tasks are changed while they are held
-
-    hold = hold._replace(task=brief.acknowledged(work, hold.task, cmd.seen))
-    refusal = brief.unseen(work, hold.task)
-    if refusal is None:
-        return hold, None
-    kept = keep_started(work, hold.task)
-    return hold._replace(task=kept), replace(refusal, state=kept.state, lease_until=kept.lease_until)
 
 
 def new_result(work: UnitOfWork, hold: Hold, cmd: commands.Submit, encoded: bytes, digest: str, **more: Any) -> Result:

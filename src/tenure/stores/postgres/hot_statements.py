@@ -255,6 +255,7 @@ WITH found AS (
 """
     + _HOLDS
     + """
+        AND a.terminated_at IS NULL
 ), renewed AS (
     UPDATE {s}task_hot AS t SET
         lease = coalesce(f.lease, t.lease), lease_until = f.until, renewals = t.renewals + 1, presented_at = $2,

@@ -246,9 +246,9 @@ class Sqlite:
         try:
             link = connections.take()
             found = schema.look(link, self.path) or self._upgrade(link)
-            ((last,),) = link.all(LAST)
             here = store_file.place_of(self.path)
             known = max(kept.get(found.epoch, 0) for kept in (noted(here, os.environ), seen or {}))
+            ((last,),) = link.all(LAST)  # behind the note: others may commit, and note it, between the two
         except BaseException as error:
             if link is not None:
                 link.close()

@@ -220,8 +220,8 @@ class Archive(Stage):
         scene.finish(scene.add(), scene.add())
         scene.add("open")
         before = scene.tables()
-        assert mover.could_move(scene.engine, PROJECT) == 0
-        assert mover.could_move(scene.engine, PROJECT, older=0) == 2
+        assert mover.could_move(scene.engine, PROJECT).tasks == 0
+        assert mover.could_move(scene.engine, PROJECT, older=0).tasks == 2
         assert scene.tables() == before
         assert mover.move_all(scene.engine, PROJECT, older=0).tasks == 2
 

@@ -54,6 +54,18 @@ class Landings(Stage):
         assert event.details == {"branch": "main", "old": commit(1), "new": commit(2)}
         assert (event.generation, event.agent) == (1, "ann")
 
+    def test_no_work_for_an_older_description_is_landed(self, scene: Scene) -> None:
+        key = scene.add(description="Paint it red.")
+        receipt = scene.take(key)
+        scene.do(c.Edit, task=key, changes={"description": "Paint it blue."})
+        refused = land(scene, receipt, 1, 2)
+        assert (refused.outcome, refused.brief, refused.work_lost) == ("CHANGED", 2, False)
+        assert "+Paint it blue." in (refused.diff or "")
+        assert (scene.events(kind="task.landing"), scene.state(key)) == ([], "running")
+        seen = scene.do(c.Land, receipt=receipt, branch="main", old=commit(1), new=commit(2), seen=2)
+        assert (seen.outcome, seen.directive) == ("OK", "continue")
+        assert scene.submit(receipt).outcome == "ACCEPTED"
+
     def test_the_same_landing_again_is_recorded_once(self, scene: Scene) -> None:
         receipt = scene.take(scene.add())
         land(scene, receipt, 1, 2)

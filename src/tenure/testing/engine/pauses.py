@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tenure.core import commands as c
-from tenure.engine.reads import tasks
+from tenure.engine.reads import tasks, why
 from tenure.testing.engine.budgets import spend
 from tenure.testing.engine.spending import look
 from tenure.testing.engine.stage import Stage
@@ -71,9 +71,18 @@ class Pauses(Stage):
         assert scene.do(c.Pause, task=key, reason="wait").outcome == "UPDATED"
         answer = scene.do(c.Answer, task=key, text="The blue one.")
         assert (answer.outcome, answer.state, causes(scene, key)) == ("UPDATED", "paused", ["person"])
+        assert answer.hint == "resume it"
         assert scene.task(key).answers[0]["answer"] == "The blue one."
         assert scene.do(c.Answer, task=key, text="Or not.").outcome == "DENIED_STATE"
         assert scene.do(c.Resume, task=key).state == "ready"
+
+    def test_why_says_of_each_cause_what_lifts_it(self, scene: Scene) -> None:
+        key = asked(scene)
+        scene.do(c.Pause, task=key, reason="wait")
+        paused = [one for one in look(scene, why.why, key)["reasons"] if one.startswith("paused: ")]
+        assert len(paused) == 2
+        assert paused[0].endswith("(answer the question)")
+        assert paused[1] == "paused: wait (resume it)"
 
     @pytest.mark.parametrize("drain", [False, True])
     def test_the_same_cause_twice_changes_nothing(self, scene: Scene, drain: bool) -> None:

@@ -64,6 +64,8 @@ class LogReaders(Stage):
             scene.put(None, Cursor(project=PROJECT, id=name, sequence=sequence))
         with scene.engine.reading((PROJECT,)) as work:
             assert list(holding_back(work, PROJECT)) == ["slow"]
+        ahead = mover.could_move(scene.engine, PROJECT, older=0)
+        assert (ahead.tasks, ahead.held_back) == (1, 1)
         done = archive_all(scene)
         assert (done.tasks, done.held_back) == (1, 1)
         slow = scene.row(Cursor, "slow")

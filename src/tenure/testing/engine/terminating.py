@@ -64,12 +64,34 @@ class Terminating(Stage):
         scene.do(c.Terminate, agent="ann")
         assert status(scene) == "draining"
         assert scene.do(c.Heartbeat, agent="ann").directive == "terminated"
-        assert scene.do(c.Progress, receipt=receipts[0], percent=50).directive == "continue"
+        assert scene.do(c.Progress, receipt=receipts[0], percent=50).directive == "terminated"
         assert scene.next("ann").outcome == "DENIED_AGENT"
         assert scene.submit(receipts[0]).outcome == "ACCEPTED"
         assert (status(scene), "agent.terminated" in kinds_of(scene, "ann")) == ("draining", False)
         assert scene.submit(receipts[1]).outcome == "ACCEPTED"
         assert (status(scene), kinds_of(scene, "ann")[-1]) == ("offline", "agent.terminated")
+
+    def test_the_renewals_of_a_terminated_agent_say_so_alone_and_in_a_batch(self, scene: Scene) -> None:
+        receipts = [scene.take(scene.add(), "ann") for _ in range(2)]
+        other = scene.take(scene.add(), "bo")
+        assert scene.do(c.Renew, receipt=receipts[0]).directive == "continue"
+        scene.do(c.Terminate, agent="ann", reason="runs wild")
+        alone = scene.do(c.Renew, receipt=receipts[0])
+        assert (alone.outcome, alone.directive) == ("RENEWED", "terminated")
+        assert "runs wild" in (alone.directive_text or "")
+        batch = scene.run(*(c.Renew(project=PROJECT, receipt=receipt) for receipt in (*receipts, other)))
+        assert [getattr(answer, "directive", answer) for answer in batch] == ["terminated", "terminated", "continue"]
+        scene.do(c.ResumeAgent, agent="ann")
+        assert scene.do(c.Renew, receipt=receipts[0]).directive == "continue"
+
+    def test_a_pause_and_a_new_description_go_before_the_end_of_the_agent(self, scene: Scene) -> None:
+        drained, changed = scene.add(), scene.add()
+        receipts = {key: scene.take(key, "ann") for key in (drained, changed)}
+        scene.do(c.Terminate, agent="ann")
+        scene.do(c.Pause, task=drained, drain=True)
+        scene.do(c.Edit, task=changed, changes={"description": "Another"})
+        assert scene.do(c.Renew, receipt=receipts[drained]).directive == "pause"
+        assert scene.do(c.Renew, receipt=receipts[changed]).directive == "changed"
 
     @pytest.mark.parametrize("verb", ["fail", "release", "recover", "cancel", "ask", "wait"])
     def test_however_the_last_claim_ends_the_agent_ends_with_it(self, scene: Scene, verb: str) -> None:

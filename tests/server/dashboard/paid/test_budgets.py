@@ -53,7 +53,7 @@ def test_a_task_over_its_budget_pauses_and_goes_on_when_that_is_raised(tab: Tab,
     expect(tab.find("#nav").get_by_role("link", name="Budgets").locator(".badge")).to_have_text("1")
     tab.go(f"/projects/forge/tasks/{key}")
     expect(tab.find(".task-line .state")).to_contain_text("paused")
-    expect(tab.find(".why")).to_contain_text("budget")
+    expect(tab.find(".cause")).to_contain_text("budget")
     tab.page.get_by_role("link", name="Project 120 %").click()
     card(tab, "project").get_by_role("button", name="Raise").click()
     tab.page.get_by_label("To how much in all").fill("10")

@@ -17,23 +17,25 @@ const TO_WHOM = [
   { name: "seconds", label: "For how many seconds", kind: "number", value: "60", required: true },
 ];
 
-const isQuestion = (task) => (task.reason ?? "").startsWith("question:");
+// Lists may come without the causes: then the server says what holds a task back.
+const has = (task, ...causes) => !task.pauses || task.pauses.some((pause) => causes.includes(pause.cause));
 
-// `verb` is the route's and the command's name, `states` where it makes sense, `fields` what is asked first.
+// `verb` is the route's and the command's name, `id` tells two with one verb apart, `states` where it makes sense,
+// `fields` what is asked first, `values` what is sent in any case.
 const ACTIONS = [
   {
     verb: "approve", label: "Approve", said: "Approved", isFirst: true,
-    states: ["validating"],
+    states: ["validating", "paused"], fits: isDecidable,
   },
   {
     verb: "reject", label: "Reject", said: "Rejected", danger: true,
-    states: ["validating"],
+    states: ["validating", "paused"], fits: isDecidable,
     text: "The attempt counts as failed, and what you write here is told to whoever tries again.",
     fields: [{ name: "reason", label: "What is wrong with it", kind: "text", required: true }],
   },
   {
     verb: "answer", label: "Answer", said: "Answered", isFirst: true,
-    states: ["paused"], fits: isQuestion,
+    states: ["paused"], fits: (task) => has(task, "question"),
     fields: [{ name: "text", label: "Answer", kind: "text", required: true }],
   },
   {
@@ -42,7 +44,21 @@ const ACTIONS = [
     text: "A new run with all its attempts.",
     fields: [{ name: "note", label: "Note for whoever takes it", kind: "text", hint: "Optional." }],
   },
-  { verb: "resume", label: "Resume", said: "Resumed", inBatch: true, states: ["paused"] },
+  {
+    verb: "resume", label: "Resume", said: "Resumed", inBatch: true,
+    states: ["paused"], fits: (task) => has(task, "person", "drain", "lost"),
+  },
+  {
+    verb: "resume", id: "undrain", label: "Take it back", said: "The drain is taken back",
+    states: HELD, fits: (task) => task.pauses?.some((pause) => pause.cause === "drain"),
+  },
+  {
+    verb: "resume", id: "override", label: "Resume despite the budget", said: "Resumed despite the budget",
+    states: ["paused"], fits: (task) => task.pauses?.some((pause) => pause.cause === "budget"), values: { budget: true },
+    text: "The task may go on though the budget has nothing left for it; the log says who decided that. A person's \
+pause is lifted with it.",
+    fields: [],
+  },
   {
     verb: "pause", label: "Pause", said: "Paused", inBatch: true,
     states: [...WAITING, ...HELD],
@@ -93,6 +109,13 @@ const ACTIONS = [
   },
 ];
 
+// A result waits for a verdict, also where nobody could decide on it and the task is paused for that alone.
+function isDecidable(task) {
+  return task.state === "validating" || (task.pauses ?? []).every((pause) => pause.cause === "review");
+}
+
+const idOf = (action) => action.id ?? action.verb;
+
 function can(action, task) {
   return (action.states === null || action.states.includes(task.state)) && (action.fits?.(task) ?? true);
 }
@@ -104,12 +127,13 @@ function sent(values) {
 
 function send(project, action, task, values) {
   if (action.verb === "publish") return command(path(project, "publish"), { task: task.key });
-  return command(path(project, "tasks", task.key, action.verb), sent(values));
+  return command(path(project, "tasks", task.key, action.verb), { ...action.values, ...sent(values) });
 }
 
 // The actions of one task, the likeliest first.
 // `names`: others than the table has, where a page has a button of its own for the usual. `only`: some of them.
-export function Actions({ project, task, agents = [], names = {}, only = null }) {
+// `without`: not these. Both have ids, which are the verbs where nothing else is said.
+export function Actions({ project, task, agents = [], names = {}, only = null, without = [] }) {
   const [asked, ask] = useState(null);
   if (!useOperator()) return null;
   const run = (action, values = {}) =>
@@ -118,10 +142,11 @@ export function Actions({ project, task, agents = [], names = {}, only = null })
     if (action.danger) return "button danger-text";
     return action.isFirst && !names[action.verb] ? "button primary" : "button";
   };
-  const button = (action) => html`<button key=${action.verb} class=${look(action)}
+  const button = (action) => html`<button key=${idOf(action)} class=${look(action)}
     onClick=${() => (action.fields ? ask(action) : run(action))}>${names[action.verb] ?? action.label}</button>`;
+  const isWanted = (action) => (only?.includes(idOf(action)) ?? true) && !without.includes(idOf(action));
   return html`<div class="actions" role="group" aria-label="Actions">
-    ${ACTIONS.filter((action) => can(action, task) && (only?.includes(action.verb) ?? true)).map(button)}
+    ${ACTIONS.filter((action) => can(action, task) && isWanted(action)).map(button)}
     ${asked && html`<${Ask} title=${`${asked.label}: ${task.key}`} text=${asked.text} action=${asked.label}
       danger=${asked.danger} fields=${asked.fields.map((field) => withAgents(field, agents))}
       run=${(values) => run(asked, values)} close=${() => ask(null)} />`}

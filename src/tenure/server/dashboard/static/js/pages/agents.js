@@ -61,6 +61,8 @@ function Card({ project, agent, did, tasks, ask }) {
       <div><span class="card-title text">${agent.name}</span> <span class="faint text">${agent.type}</span></div>
       <${AgentStatus} agent=${agent} />
     </div>
+    ${agent.terminated_at && html`<p class="problem">Terminated <${Time} at=${agent.terminated_at} />\
+${agent.terminated_for && html`: <span class="text">${agent.terminated_for}</span>`}</p>`}
     ${agent.health && agent.health !== "ok" && html`<p class="problem">Says of its health: ${agent.health}</p>`}
     ${agent.tasks.length > 0 && html`<${Holding} project=${project} agent=${agent} tasks=${tasks} />`}
     <${Facts} of=${[
@@ -91,23 +93,32 @@ function Holding({ project, agent, tasks }) {
 
 function Verbs({ project, agent, ask }) {
   const mine = (...parts) => path(project, "agents", agent.name, ...parts);
-  const drain = () => done(project, `${agent.name} takes nothing more`, () => command(mine("drain")));
+  const send = (verb, said) => () => done(project, said, () => command(mine(verb)));
   const end = () => ask(ending(project, agent, mine("terminate")));
-  if (!useOperator() || agent.status === "offline") return null;
+  const isStopped = agent.draining || agent.terminated_at;
+  const isThere = agent.status !== "offline";
+  if (!useOperator() || !(isThere || isStopped)) return null;
   return html`<div class="card-actions">
-    <a class="button small" href=${address(project, "messages", null, { to: agent.name })}>Write</a>
-    ${agent.status !== "draining" && html`<button class="button small" onClick=${drain}>Drain</button>`}
-    <button class="button small danger-text" onClick=${end}>End</button>
+    ${isThere && html`<a class="button small" href=${address(project, "messages", null, { to: agent.name })}>Write</a>`}
+    ${isStopped
+      ? html`<button class="button small" onClick=${send("resume", `${agent.name} may claim again`)}>Resume</button>`
+      : html`<button class="button small" onClick=${send("drain", `${agent.name} takes nothing more`)}>Drain</button>`}
+    ${isThere && html`<button class="button small danger-text" onClick=${end}>Terminate</button>`}
   </div>`;
 }
 
 function ending(project, agent, where) {
   return {
-    title: `End ${agent.name}`,
+    title: `Terminate ${agent.name}`,
     danger: true,
-    action: "End it",
-    text: `What it holds (${counted(agent.tasks.length, "task")}) is given back at once, and what it hands in \
-afterwards is refused. Draining lets it finish first.`,
-    run: () => done(project, `${agent.name} is ended`, () => command(where, { graceful: false })),
+    action: "Terminate",
+    text: `It claims nothing more until it is resumed, and its workers end. It may finish what it holds \
+(${counted(agent.tasks.length, "task")}), unless you take that away now: then what it submits later is refused.`,
+    fields: [
+      { name: "reason", label: "Reason", kind: "text", hint: "The agent is told." },
+      { name: "now", label: "Take away now what it holds", kind: "check", value: false },
+    ],
+    run: ({ reason, now: isNow }) =>
+      done(project, `${agent.name} is terminated`, () => command(where, { reason, graceful: !isNow })),
   };
 }

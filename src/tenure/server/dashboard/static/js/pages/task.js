@@ -13,6 +13,7 @@ import { NOTHING, briefNumber, counted, dollars, lasting } from "../words.js";
 import { Actions } from "./acting.js";
 import { Line } from "./events.js";
 import { Lineage } from "./lineage.js";
+import { Pauses, verbsOf } from "./pauses.js";
 
 const MOST_LINKS = 30;
 
@@ -24,6 +25,7 @@ export function Task({ project, id }) {
   const log = useLook(path(project, "events"), { task: id, limit: 300 });
   return html`<${Looked} of=${task} lines=${12} what="Loading the task">${(data) => html`
     <${Head} project=${project} task=${data} results=${results} />
+    <${Pauses} project=${project} task=${data} />
     <${Reasons} why=${why.data} task=${data} />
     <div class="columns side">
       <div class="stack">
@@ -57,16 +59,18 @@ function Head({ project, task, results }) {
         ${task.agent && task.step && html`<span class="quiet text">${task.step}</span>`}
       </p>
     </div>
-    <${Actions} project=${project} task=${{ ...task, hasKept }} agents=${names} />
+    <${Actions} project=${project} task=${{ ...task, hasKept }} agents=${names} without=${verbsOf(task)} />
   </header>`;
 }
 
 const TONES = { dead_lettered: "bad", paused: "odd" };
 
 function Reasons({ why, task }) {
-  if (!why?.reasons.length) return null;
+  // The causes of a pause stand above it, each with its own way on.
+  const reasons = (why?.reasons ?? []).filter((reason) => !(task.pauses?.length && reason.startsWith("paused: ")));
+  if (!reasons.length) return null;
   return html`<ul class=${`banner why ${TONES[task.state] ?? ""}`}>
-    ${why.reasons.map((reason) => html`<li key=${reason} class="text">${reason}</li>`)}
+    ${reasons.map((reason) => html`<li key=${reason} class="text">${reason}</li>`)}
   </ul>`;
 }
 

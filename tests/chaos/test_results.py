@@ -1,0 +1,39 @@
+"""Each proof leaves a file of its figures, from which the table of RELIABILITY.md is made."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.reliability import results
+
+
+def test_the_file_has_the_figures_that_were_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    results.tell("model", {"histories": 20, "divergences": 0})
+    file = results.write("model", ["--histories", "20"], held=True, folder=tmp_path)
+    assert capsys.readouterr().out == "model: histories=20 divergences=0\n"
+    kept = json.loads(file.read_text())
+    assert file.name == "model.json"
+    assert set(kept) == {"harness", "command", "commit", "date", "figures", "verdict"}
+    assert kept["command"] == "./x reliability model --histories 20"
+    assert kept["figures"] == {"histories": 20, "divergences": 0}
+    assert kept["verdict"] == "held"
+
+
+def test_a_variant_has_a_file_of_its_own_and_each_part_its_own_names(tmp_path: Path) -> None:
+    results.tell("failover", {"lost": 1}, part="synchronous", variant="postgres")
+    results.tell("failover", {"lost": 0}, part="asynchronous", variant="postgres")
+    file = results.write("failover", [], held=False, folder=tmp_path)
+    assert file.name == "failover-postgres.json"
+    kept = json.loads(file.read_text())
+    assert kept["figures"] == {"synchronous_lost": 1, "asynchronous_lost": 0}
+    assert kept["verdict"] == "failed"
+
+
+def test_one_run_leaves_nothing_to_the_next(tmp_path: Path) -> None:
+    results.tell("storm", {"lost": 0}, variant="postgres")
+    results.write("storm", [], held=True, folder=tmp_path)
+    assert results.write("model", [], held=True, folder=tmp_path).name == "model.json"
+    assert json.loads((tmp_path / "model.json").read_text())["figures"] == {}
