@@ -116,6 +116,18 @@ def test_a_move_changes_what_it_declares_and_leaves_nothing_of_the_left_state(
     assert (after.state == "cancelled") == (after.cancelled is not None)
 
 
+CLOSING = [name for name, fields in moves.FIELDS.items() if "answerable" in fields and name != "freed"]
+
+
+@pytest.mark.parametrize(("name", "state"), [(name, state) for name in CLOSING for state in CALLS[name][0]])
+@given(data=st.data())
+def test_a_move_that_closes_the_late_window_does_so_whatever_was_before(
+    name: str, state: str, data: st.DataObject
+) -> None:
+    before = replace(data.draw(tasks(state)), answerable=True)
+    assert not CALLS[name][1](before).answerable
+
+
 @given(data=st.data())
 def test_completed_is_the_same_wherever_it_comes_from(data: st.DataObject) -> None:
     states = CALLS["completed"][0]

@@ -1,100 +1,58 @@
-"""`./x mutants [NAME …]`: plant each seeded bug in a copy of the source, run the tests, and tell who noticed."""
+"""`./x mutants [WORD …]`: plant each seeded bug, run the tests that must catch it, and report which did."""
 
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import re
-import shutil
+import itertools
 import subprocess
 import sys
-import tempfile
-import threading
 import time
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
 
-from tests.mutants.seeds import ENGINE, MUTANTS, ON_POSTGRES, Mutant
+import msgspec
 
-ROOT = Path(__file__).parents[2]
-_FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
+from tests.mutants.mutant import ROOT, SUITES, Mutant, named_tests
+from tests.mutants.seeds import MUTANTS
+from tests.mutants.trying import Tried, compiled, in_tree, tried
 
-
-def planted(mutant: Mutant | None, folder: Path) -> Path:
-    """A copy of the source with the bug in it; without one, the control."""
-    source = folder / "src"
-    shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
-    if mutant is not None:
-        (source / "tenure" / mutant.file).write_text(edited(mutant))
-    return source
+PROGRESS = ROOT / ".x" / "mutants.json"
+RESULT = ROOT / "reliability" / "results" / "mutants.json"
 
 
-def edited(mutant: Mutant) -> str:
-    """The file with the bug in it. Raises SystemExit where the seed has not exactly one place any more."""
-    text = (ROOT / "src" / "tenure" / mutant.file).read_text()
-    found = text.count(mutant.old)
-    if found != 1:
-        raise SystemExit(f"{mutant.name}: found {found} times in {mutant.file}; fix the seed")
-    return text.replace(mutant.old, mutant.new)
+class Progress(msgspec.Struct):
+    """What a run has found so far, so that `--resume` can continue it."""
+
+    source: str
+    stores: list[str]
+    minutes: float = 0.0
+    tried: dict[str, Tried] = {}
 
 
-def noticed_by(mutant: Mutant | None, tests: str, first: Iterable[str] = ()) -> str | None:
-    """The first test of that place which fails on the mutant, or None when none does.
-
-    `first`: tests that are asked before all others. Most mutants are caught by those, in seconds.
-    """
-    with tempfile.TemporaryDirectory(prefix="tenure-mutant-") as folder:
-        source = planted(mutant, Path(folder))
-        # a copy has its own bytecode, or none: a stale one could hide the bug
-        env = {**os.environ, "PYTHONPATH": str(source), "PYTHONDONTWRITEBYTECODE": "1"}
-        for asked in (*first, tests):
-            command = [sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "-p", "no:cacheprovider", asked]
-            run = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
-            if run.returncode == 1 or (run.returncode and asked == tests):  # a test that has gone catches nothing
-                match = _FAILED.search(run.stdout)
-                return match.group(1) if match else (run.stdout.strip().splitlines() or [run.stderr[-200:]])[-1]
-    return None
+def git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
 
 
-class Tried(NamedTuple):
-    mutant: Mutant
-    notices: dict[str, str | None]
-    seconds: float
-
-    @property
-    def is_caught(self) -> bool:
-        return all(self.notices.values())
-
-
-class Notes:
-    """Which test caught a mutant last time: it is asked first. Local, since a stale note only costs a second."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._mutex = threading.Lock()
-        self._known: dict[str, str] = json.loads(path.read_text()) if path.exists() else {}
-
-    def first(self, mutant: Mutant, tests: str) -> list[str]:
-        known = self._known.get(f"{mutant.name} | {tests}")
-        return [*([known] if known else []), *(name for name in mutant.first if name.startswith(tests))]
-
-    def keep(self, tried: Tried) -> None:
-        with self._mutex:
-            for tests, notice in tried.notices.items():
-                if notice and notice.startswith(tests):
-                    self._known[f"{tried.mutant.name} | {tests}"] = notice
-            self._path.parent.mkdir(exist_ok=True)
-            self._path.write_text(json.dumps(self._known, indent=1, sort_keys=True))
+def begun(stores: list[str], resume: bool) -> Progress:
+    """An earlier run on this same source, without the seeds that were not caught by the tests they name; or none."""
+    source = git("rev-parse", "HEAD:src") + ("+changes" if git("status", "--porcelain", "src") else "")
+    if resume and PROGRESS.exists():
+        earlier = msgspec.json.decode(PROGRESS.read_bytes(), type=Progress)
+        if (earlier.source, earlier.stores) == (source, stores):
+            earlier.tried = {name: t for name, t in earlier.tried.items() if t.is_caught and not t.elsewhere}
+            return earlier
+        print("nothing to resume: the last run was on another source, or on other stores")
+    return Progress(source, stores)
 
 
 def chosen(words: Sequence[str], only: Sequence[str], part: str) -> list[Mutant]:
-    """The mutants that were asked for, by words in their names, by whole names, and every Nth of those."""
+    """The mutants that were asked for: by words in their names, by whole names, and every Nth of those."""
     unknown = set(only) - {mutant.name for mutant in MUTANTS}
     if unknown:
-        raise SystemExit(f"there are no mutants of the names {sorted(unknown)}")
+        raise SystemExit(f"there are no mutants with the names {sorted(unknown)}")
     mutants = [m for m in MUTANTS if (m.name in only if only else True) and any(w in m.name for w in words or [""])]
     number, of = (int(text) for text in part.split("/"))
     if not 1 <= number <= of:
@@ -102,54 +60,104 @@ def chosen(words: Sequence[str], only: Sequence[str], part: str) -> list[Mutant]
     return mutants[number - 1 :: of]
 
 
-def failing_controls(mutants: Sequence[Mutant], jobs: int) -> dict[str, str]:
-    """Tests that fail without a mutant: they can prove nothing."""
-    places = sorted({tests for m in mutants for tests in m.noticed_by})
+def failing_controls(mutants: Sequence[Mutant], stores: Sequence[str], jobs: int) -> list[str]:
+    """Named tests that fail without a mutant: they can prove nothing."""
+    named = [named_tests(mutant, stores) for mutant in mutants]
+    by_file: dict[str, set[str]] = {}
+    for file, nodes in itertools.chain.from_iterable(tests.items() for tests in named):
+        by_file.setdefault(file, set()).update(nodes)
+    # whole files, largest first: what they set up once is set up once
+    files = sorted((sorted(nodes) for nodes in by_file.values() if nodes), key=len, reverse=True)
     with ThreadPoolExecutor(jobs) as pool:
-        failed = pool.map(lambda tests: noticed_by(None, tests), places)
-    return {tests: why for tests, why in zip(places, failed, strict=True) if why}
+        return [*itertools.chain.from_iterable(pool.map(lambda nodes: in_tree(None, *nodes), files))]
+
+
+def shown(result: Tried) -> None:
+    word = "MISSED" if not result.is_caught else "elsewhere" if result.elsewhere else "caught"
+    print(f"{word:<10}{result.name}  ({result.seconds:.0f} s)")
+    for file, node in result.caught.items():
+        note = "caught elsewhere: update caught_by  " if file in result.elsewhere else ""
+        print(f"          {note}{node or f'NOT CAUGHT in {file}'}", flush=True)
+
+
+def figures(results: Sequence[Tried], minutes: float, jobs: int) -> dict[str, int]:
+    def on(store: str) -> int:
+        return sum(bool(result.caught.get(SUITES[store].partition("::")[0])) for result in results)
+
+    return {
+        "seeds": len(results),
+        "caught": sum(result.is_caught for result in results),
+        "caught_by_another_test_than_named": sum(bool(result.elsewhere) for result in results),
+        **{f"on_{store}": on(store) for store in SUITES},
+        "minutes": round(minutes),
+        "processes": jobs,
+    }
+
+
+def written(progress: Progress, jobs: int, path: Path = RESULT) -> None:
+    """The result of a whole run, for the table in RELIABILITY.md."""
+    numbers = figures([*progress.tried.values()], progress.minutes, jobs)
+    result = {
+        "harness": "mutants",
+        "command": "./x mutants" + (" --postgres" if "postgres" in progress.stores else ""),
+        "commit": git("describe", "--always", "--abbrev=8", "--dirty=+changes", "--exclude=*"),
+        "date": datetime.now(UTC).date().isoformat(),
+        "figures": numbers,
+        "verdict": "held" if numbers["caught"] == numbers["seeds"] else "failed",
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(result), indent=2) + b"\n")
+
+
+@contextmanager
+def cancelling(pool: ThreadPoolExecutor) -> Iterator[None]:
+    """Ctrl-C ends the run after the mutants that are being tried, not after all."""
+    try:
+        yield
+    except BaseException:
+        pool.shutdown(cancel_futures=True)
+        raise
 
 
 def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="./x mutants", description=__doc__)
-    parser.add_argument("names", nargs="*", help="only mutants whose name has one of these words")
-    parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="only mutants of these very names")
+    parser.add_argument("words", nargs="*", help="only mutants whose name contains one of these")
+    parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="only mutants with these exact names")
     parser.add_argument("--part", default="1/1", metavar="K/N", help="only the Kth of N equal parts")
-    parser.add_argument("--jobs", type=int, default=1, help="mutants tried at the same time")
+    parser.add_argument("--jobs", type=int, default=2, help="mutants tried at the same time")
     parser.add_argument("--list", action="store_true", help="print the names, and try nothing")
-    parser.add_argument("--no-control", action="store_true", help="trust that the tests pass without a mutant")
-    parser.add_argument("--postgres", action="store_true", help="the engine's suite must notice on PostgreSQL too")
+    parser.add_argument("--no-control", action="store_true", help="do not check that the tests pass without a mutant")
+    parser.add_argument("--postgres", action="store_true", help="tests of the engine suite must fail on PostgreSQL too")
+    parser.add_argument("--resume", action="store_true", help="skip what the last run on this same source has caught")
     given = parser.parse_args(argv)
-    mutants = chosen(given.names, given.only, given.part)
-    if given.postgres:
-        mutants = [m._replace(noticed_by=(*ENGINE, ON_POSTGRES)) if m.noticed_by == ENGINE else m for m in mutants]
+    mutants = chosen(given.words, given.only, given.part)
     if given.list:
         print(*(mutant.name for mutant in mutants), sep="\n")
         return 0
-    for tests, why in ({} if given.no_control else failing_controls(mutants, given.jobs)).items():
-        print(f"{tests} fails without a mutant, so it can prove nothing: {why}")
+    compiled()
+    stores = ["memory", "sqlite", *(["postgres"] if given.postgres else [])]
+    progress = begun(stores, given.resume)
+    left = [mutant for mutant in mutants if mutant.name not in progress.tried]
+    started, before = time.monotonic(), progress.minutes
+    failing = [] if given.no_control else failing_controls(left, stores, given.jobs)
+    for node in failing:
+        print(f"{node} fails without a mutant, so it can prove nothing")
+    if failing:
         return 2
-    notes = Notes(ROOT / ".x" / "mutants.json")
-
-    def try_one(mutant: Mutant) -> Tried:
-        began = time.monotonic()
-        notices = {tests: noticed_by(mutant, tests, notes.first(mutant, tests)) for tests in mutant.noticed_by}
-        return Tried(mutant, notices, time.monotonic() - began)
-
-    missed = []
-    with ThreadPoolExecutor(given.jobs) as pool:
-        for tried in pool.map(try_one, mutants):
-            notes.keep(tried)
-            if not tried.is_caught:
-                missed.append(tried.mutant.name)
-            print(f"{'caught ' if tried.is_caught else 'MISSED '} {tried.mutant.name}  ({tried.seconds:.0f} s)")
-            for tests, notice in tried.notices.items():
-                print(f"          {notice.split('::', 1)[-1] if notice else 'NOT NOTICED'}  [{tests}]", flush=True)
-    print(
-        f"\n{len(mutants) - len(missed)} of {len(mutants)} mutants caught, of {len(MUTANTS)} in all; part {given.part}"
-    )
-    for name in missed:
-        print(f"MISSED  {name}")
+    with ThreadPoolExecutor(given.jobs) as pool, cancelling(pool):
+        for future in as_completed([pool.submit(tried, mutant, stores) for mutant in left]):
+            result = future.result()
+            progress.tried[result.name] = result
+            progress.minutes = before + (time.monotonic() - started) / 60
+            PROGRESS.write_bytes(msgspec.json.encode(progress))
+            shown(result)
+    results = [progress.tried[mutant.name] for mutant in mutants]
+    missed = [result.name for result in results if not result.is_caught]
+    print(f"\n{len(results) - len(missed)} of {len(results)} mutants caught; there are {len(MUTANTS)} seeds")
+    print(*(f"MISSED    {name}" for name in missed), sep="\n")
+    if len(results) == len(MUTANTS):
+        written(progress, given.jobs)
+        print(f"written to {RESULT.relative_to(ROOT)}; `./x docs` puts it into RELIABILITY.md")
     return 1 if missed else 0
 
 

@@ -1,12 +1,13 @@
-"""Seeded bugs in who speaks, which receipt is presented, and what is told after a commit: `seeds.py` takes them in."""
+"""Seeded bugs in who speaks, which receipt is presented, and what is told after a commit."""
 
 from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-KEPT = ("tests/cli/test_identity.py",)
-SCRIPTS = ("tests/cli/test_who_am_i.py",)
-AFTERWARDS = ("tests/cli/test_after_the_commit.py",)
+TEST_AFTER_THE_COMMIT = "tests/cli/test_after_the_commit.py"
+TEST_IDENTITY = "tests/cli/test_identity.py"
+TEST_WHO_AM_I = "tests/cli/test_who_am_i.py"
+
 RECEIPTS = "agents/receipts.py"
 RECORDED = "agents/recorded.py"
 PENDING = "agents/pending.py"
@@ -18,46 +19,56 @@ IDENTITY = (
         RECEIPTS,
         "return [safe_name(self.agent)] if self.agent is not None else sorted(_listed(place))",
         "return sorted(_listed(place))",
-        KEPT,
+        f"{TEST_IDENTITY}::test_receipts_are_found_by_session_agent_and_task",
     ),
     Mutant(
         "identity: receipt of an older generation used",
         RECEIPTS,
         "if wanted.generation in (kept.generation, *kept.instead_of) and kept.ended",
         "if kept.ended",
-        KEPT,
+        f"{TEST_IDENTITY}::test_two_generations_of_one_task_are_two_claims",
     ),
-    Mutant("identity: after a loss no claim is named", RECEIPTS, "        if lost:\n", "        if False:\n", KEPT),
     Mutant(
-        "identity: receipts from before are anybody's",
+        "identity: after a loss no claim is named",
+        RECEIPTS,
+        "        if lost:\n",
+        "        if False:\n",
+        f"{TEST_IDENTITY}::test_after_a_loss_the_claim_must_be_named_with_its_generation",
+    ),
+    Mutant(
+        "identity: receipts of an earlier version are used for any agent",
         RECEIPTS,
         "is_plain = all(kept.agent is not None for kept in live)",
         "is_plain = True",
-        KEPT,
+        f"{TEST_IDENTITY}::test_receipts_from_before_are_used_for_the_agent_that_the_store_says",
     ),
     Mutant(
         "identity: own claims of every agent",
         "engine/reads/own_claims.py",
         '"session": session, "agent": agent}',
         '"session": session}',
+        "test_a_live_claim_is_its_agents_in_its_session_alone",
     ),
     Mutant(
         "identity: own claims for every agent",
         "core/roles.py",
         "principal.agent not in (None, query.agent):",
         "False:",
+        "test_an_agent_asks_for_its_own_claims_alone",
     ),
     Mutant(
         "identity: no claim was ever lost",
         "core/claims.py",
         "return claim.reason in _OWN_WORDS or (",
         "return True or (",
+        "test_a_claim_that_was_lost_is_among_them_for_a_day[expired]",
     ),
     Mutant(
         "identity: every ended claim was lost",
         "core/claims.py",
         "return claim.reason in _OWN_WORDS or (",
         "return False and (",
+        "test_a_claim_that_its_holder_ended_is_not_among_them[submit]",
     ),
     # --- who speaks
     Mutant(
@@ -65,28 +76,28 @@ IDENTITY = (
         "agents/identity.py",
         "return _recognised(environ, agent, session, recorded.nearest_joined(environ))",
         "return _recognised(environ, agent, session, None)",
-        SCRIPTS,
+        f"{TEST_WHO_AM_I}::test_whoever_a_script_joined_as_its_later_commands_are",
     ),
     Mutant(
         "identity: background process bound to its shell",
         RECORDED,
         "return os.getppid() == leader.pid and processes.is_in_foreground() and not processes.is_nohup()",
         "return True",
-        SCRIPTS,
+        f"{TEST_WHO_AM_I}::test_what_runs_in_the_background_or_by_a_script_does_not",
     ),
     Mutant(
         "identity: session named after its living leader alone",
         RECORDED,
         "if record is None or (leader is not None and leader.start != record.start):",
         "if True:",
-        SCRIPTS,
+        f"{TEST_WHO_AM_I}::test_a_session_is_named_when_it_is_first_seen_and_a_new_leader_is_a_new_session",
     ),
     Mutant(
         "identity: new leader takes the old session's name",
         RECORDED,
         "if record is None or (leader is not None and leader.start != record.start):",
         "if record is None:",
-        SCRIPTS,
+        f"{TEST_WHO_AM_I}::test_a_session_is_named_when_it_is_first_seen_and_a_new_leader_is_a_new_session",
     ),
     # --- after the commit
     Mutant(
@@ -94,27 +105,27 @@ IDENTITY = (
         PENDING,
         "left = _left_behind(environ, home, words, within)",
         "left = None",
-        AFTERWARDS,
+        f"{TEST_AFTER_THE_COMMIT}::test_a_claim_whose_answer_could_not_be_written_is_given_again",
     ),
     Mutant(
         "identity: request of a living process sent again",
         PENDING,
         " and processes.has_ended(sent.pid, sent.start)",
         "",
-        AFTERWARDS,
+        f"{TEST_AFTER_THE_COMMIT}::test_two_who_ask_at_the_same_time_are_given_two_claims",
     ),
     Mutant(
         "identity: an error after the effect says that nothing happened",
         "cli/main.py",
         "    error.definite = False\n",
         "",
-        AFTERWARDS,
+        f"{TEST_AFTER_THE_COMMIT}::test_an_error_after_the_effect_is_not_definite",
     ),
     Mutant(
-        "identity: a claim that was not told is forgotten",
+        "identity: a claim that was not printed is forgotten",
         "cli/claim.py",
         "        run.untold.append(request.untold)\n",
         "",
-        AFTERWARDS,
+        f"{TEST_AFTER_THE_COMMIT}::test_a_claim_whose_answer_could_not_be_written_is_given_again",
     ),
 )

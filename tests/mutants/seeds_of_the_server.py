@@ -1,167 +1,257 @@
-"""Seeded bugs in what the server lets in, keeps open and repeats: `seeds.py` takes them in."""
+"""Seeded bugs in what the server lets in, keeps open and repeats."""
 
 from __future__ import annotations
 
-from tests.mutants.mutant import Mutant
+from tests.mutants.mutant import Mutant, on
 
-GATE = ("tests/server/auth",)
-ROOM = ("tests/server/test_waiting_room.py",)
-STEP = ("tests/server/test_doorstep.py",)
-HOOKS = ("tests/server/test_deliveries.py",)
-LOOPBACK = ("tests/server/test_on_loopback.py",)
-CLIENT = ("tests/client/test_remote.py",)
+TEST_DECODING = "tests/core/test_decoding.py"
+TEST_COOKIES = "tests/server/auth/test_cookies.py"
+TEST_KEYS = "tests/server/auth/test_keys.py"
+TEST_LOCAL_TOKEN = "tests/server/auth/test_local_token.py"
+TEST_TOKENS = "tests/server/auth/test_tokens.py"
+TEST_DOORSTEP = "tests/server/test_doorstep.py"
+TEST_FEED = "tests/server/test_feed.py"
+TEST_ON_LOOPBACK = "tests/server/test_on_loopback.py"
 HTTP = "client/transports/http.py"
-JSON = ("tests/core/test_decoding.py",)
-SHORT_WAY = ("tests/engine/test_on_postgres.py",)
+TEST_REMOTE = "tests/client/test_remote.py"
+TEST_WAITING_ROOM = "tests/server/test_waiting_room.py"
+
 ROLES = "core/roles.py"
 SESSIONS = "core/web_sessions.py"
 THE_GATE = "server/auth/gate.py"
 
 THE_SERVER = (
     # --- verdicts
-    Mutant("verdict: by the author's agent", ROLES, "or principal.agent == claim.agent or", "or"),
-    Mutant("verdict: by the author's session", ROLES, " or principal.session == claim.session", ""),
-    Mutant("verdict: by the author's key", ROLES, "return same_key or", "return"),
+    Mutant(
+        "verdict: by the author's agent",
+        ROLES,
+        "or principal.agent == claim.agent or",
+        "or",
+        "test_a_verdict_is_never_the_authors_by_agent_session_or_key",
+    ),
+    Mutant(
+        "verdict: by the author's session",
+        ROLES,
+        " or principal.session == claim.session",
+        "",
+        "test_a_verdict_is_never_the_authors_by_agent_session_or_key",
+    ),
+    Mutant(
+        "verdict: by the author's key",
+        ROLES,
+        "return same_key or",
+        "return",
+        "test_a_verdict_is_never_the_authors_by_agent_session_or_key",
+    ),
     Mutant(
         "verdict: from an agent's session",
         ROLES,
         'if principal.address is None and principal.role == "agent":',
         "if False:",
+        "test_an_agents_session_on_this_machine_gives_no_verdicts",
     ),
     Mutant(
-        "verdict: without the capability", ROLES, 'if role == "agent" and CHECKER not in', 'if "x" == CHECKER not in'
+        "verdict: without the capability",
+        ROLES,
+        'if role == "agent" and CHECKER not in',
+        'if "x" == CHECKER not in',
+        "test_an_agents_key_takes_checks_only_with_the_capability",
     ),
     Mutant(
         "verdict: an author judges what another took",
         "engine/checks/validation_verbs.py",
         '    roles.check_verdict(work.principal, current_claim(work, held.task), f"judge: {held.task.key}")\n',
         "",
+        "test_a_check_that_another_took_is_not_judged_by_the_author",
     ),
     Mutant(
         "verdict: the best one may be the author's",
         "engine/checks/validation_verbs.py",
         "if roles.is_author(work.principal, current_claim(work, task)):",
         "if False:",
+        "test_a_verdict_is_never_the_authors_by_agent_session_or_key",
     ),
     Mutant(
         "verdict: signed with a name of one's own",
         "engine/checks/validation_verbs.py",
         "return work.principal.owner or work.principal.name",
         "return work.principal.name",
+        "test_a_check_that_another_took_is_not_judged_by_the_author",
     ),
-    Mutant("verdict: the claim forgets its key", "engine/verbs/claim.py", ", key=work.principal.key", ""),
     Mutant(
-        "verdict: the short way forgets the key",
+        "verdict: the claim forgets its key",
+        "engine/verbs/claim.py",
+        ", key=work.principal.key",
+        "",
+        "test_a_verdict_is_never_the_authors_by_agent_session_or_key",
+    ),
+    Mutant(
+        "verdict: the fast path forgets the key",
         "engine/runtime/fast_path/next_claims.py",
         "principal.address, principal.key,",
         "principal.address, None,",
-        SHORT_WAY,
+        on("postgres", "test_a_claim_by_key_is_stored_with_the_key[eager]"),
     ),
     # --- repeats
-    Mutant("repeat: by anybody", "core/digests.py", " if owner else text", " if False else text"),
+    Mutant(
+        "repeat: by anybody",
+        "core/digests.py",
+        " if owner else text",
+        " if False else text",
+        "test_a_keys_secret_is_not_shown_to_another_who_repeats_the_request",
+    ),
     Mutant(
         "repeat: what a header says is proven",
         "core/commands/command.py",
         "if self.is_proven else",
         "if self.agent else",
+        "test_a_review_is_a_person_s_word_or_another_agent_s",
     ),
     # --- web sessions
-    Mutant("session: outlives its key", SESSIONS, " and keys.is_live(key, now)", "", GATE),
+    Mutant(
+        "session: outlives its key",
+        SESSIONS,
+        " and keys.is_live(key, now)",
+        "",
+        f"{TEST_COOKIES}::test_a_cookie_ends_with_its_key_or_its_time[revoked]",
+    ),
     Mutant(
         "session: outlives a rotation",
         SESSIONS,
         "session.key == key.id and hmac.compare_digest(session.key_digest, key.digest)",
         "session.key == key.id",
-        GATE,
+        f"{TEST_COOKIES}::test_a_cookie_ends_with_its_key_or_its_time[rotated]",
     ),
-    Mutant("session: the token itself is kept", SESSIONS, "hashlib.sha256(token.encode()).hexdigest()", "token", GATE),
+    Mutant(
+        "session: the token itself is kept",
+        SESSIONS,
+        "hashlib.sha256(token.encode()).hexdigest()",
+        "token",
+        f"{TEST_COOKIES}::test_reading_the_store_gives_nobody_a_session",
+    ),
     Mutant(
         "session: a logout ends nothing",
         "engine/verbs/web_sessions.py",
         "            work.remove(row)\n",
         "            pass\n",
-        GATE,
+        f"{TEST_COOKIES}::test_logging_out_ends_the_session_on_every_server",
     ),
     # --- the token of the start
-    Mutant("token: any token", THE_GATE, "hmac.compare_digest(text, self._token)", "True", GATE),
-    Mutant("token: from anywhere", THE_GATE, "if not is_ours or not self._is_local(who):", "if not is_ours:", GATE),
+    Mutant(
+        "token: any token",
+        THE_GATE,
+        "hmac.compare_digest(text, self._token)",
+        "True",
+        f"{TEST_LOCAL_TOKEN}::test_wrong_tokens_do_not_keep_the_right_one_out",
+    ),
+    Mutant(
+        "token: from anywhere",
+        THE_GATE,
+        "if not is_ours or not self._is_local(who):",
+        "if not is_ours:",
+        f"{TEST_LOCAL_TOKEN}::test_the_token_is_good_on_this_host_alone",
+    ),
     Mutant(
         "token: not needed",
         THE_GATE,
         "elif self._is_local(who) and self._token is None:",
         "elif self._is_local(who):",
-        GATE,
+        f"{TEST_LOCAL_TOKEN}::test_without_it_nobody_is_let_in_on_loopback[said0]",
     ),
     Mutant(
         "token: readable by all",
         "client/local_token.py",
         "os.O_NOFOLLOW, 0o600)",
         "os.O_NOFOLLOW, 0o644)",
-        LOOPBACK,
+        f"{TEST_ON_LOOPBACK}::test_the_users_own_clients_send_the_token_by_themselves",
     ),
-    Mutant("token: anybody's file", "client/local_token.py", "& 0o077:", "& 0:", LOOPBACK),
+    Mutant(
+        "token: anybody's file",
+        "client/local_token.py",
+        "& 0o077:",
+        "& 0:",
+        f"{TEST_ON_LOOPBACK}::test_a_token_that_others_could_have_written_is_not_sent",
+    ),
     # --- the client's retries
     Mutant(
         "client: a lost write is reported as not done",
         HTTP,
         "        self._is_unknown |= trouble.is_sent and not self._request.is_read\n",
         "",
-        CLIENT,
+        f"{TEST_REMOTE}::test_once_lost_stays_unknown_although_the_server_is_definite_later",
     ),
     Mutant(
-        "client: each try has a request id of its own",
+        "client: each try has its own request id",
         HTTP,
         "signed = request._replace(headers=request.headers | self._credentials.headers)",
         "signed = request._replace(headers=request.headers | self._credentials.headers"
         ' | {"Idempotency-Key": self._chance.token(8).hex()})',
-        CLIENT,
+        f"{TEST_REMOTE}::test_a_lost_answer_is_asked_for_again_with_the_same_request_id",
     ),
-    Mutant("client: a key over plain HTTP", HTTP, "not is_secure and not address.is_loopback", "False", CLIENT),
+    Mutant(
+        "client: a key over plain HTTP",
+        HTTP,
+        "not is_secure and not address.is_loopback",
+        "False",
+        f"{TEST_REMOTE}::test_a_key_never_crosses_a_network_in_the_clear",
+    ),
     # --- ends of credentials
     Mutant(
         "end: who waits is not asked again",
         "server/waiting_room.py",
         "if not await self._is_still_good(principal):",
         "if False:",
-        ROOM,
+        f"{TEST_WAITING_ROOM}::test_who_waits_with_a_key_that_has_ended_is_granted_nothing",
     ),
     Mutant(
-        "end: nobody is woken",
+        "end: no waiting caller is woken",
         "server/waiting_room.py",
         "_resolve(future, True)\n\n    def let_in",
         "pass\n\n    def let_in",
-        ROOM,
+        f"{TEST_WAITING_ROOM}::test_news_of_a_key_ends_those_who_wait_with_it_at_once",
     ),
     Mutant(
-        "end: streams do not look up",
+        "end: streams do not check their key again",
         "server/feed.py",
         "        self._beats = True\n",
         "",
-        ("tests/server/test_feed.py",),
+        f"{TEST_FEED}::test_news_of_a_key_lets_every_stream_look_up",
     ),
     Mutant(
         "end: streams go on",
         "server/app.py",
         "if not await service.is_still_good(principal):",
         "if False:",
-        ("tests/server/test_feed.py",),
+        f"{TEST_FEED}::test_a_stream_ends_with_the_key_that_began_it",
     ),
-    Mutant("end: a JWT's stream has none", THE_GATE, "return time.time() < float(shown) + LEEWAY", "return True", GATE),
+    Mutant(
+        "end: a JWT's stream has none",
+        THE_GATE,
+        "return time.time() < float(shown) + LEEWAY",
+        "return True",
+        f"{TEST_TOKENS}::test_a_long_answer_ends_with_the_token",
+    ),
     Mutant(
         "end: an old secret goes on",
         THE_GATE,
         "return any(digest.hex()",
         "return keys.is_live(key, now) or any(digest.hex()",
-        GATE,
+        f"{TEST_KEYS}::test_a_long_answer_ends_when_the_secret_it_was_begun_with_does",
     ),
-    Mutant("end: tokens for years", "server/auth/tokens.py", "> longest + LEEWAY", "> 1e12", GATE),
+    Mutant(
+        "end: tokens for years",
+        "server/auth/tokens.py",
+        "> longest + LEEWAY",
+        "> 1e12",
+        f"{TEST_TOKENS}::test_a_token_that_lives_too_long_is_refused",
+    ),
     # --- lockouts
     Mutant(
         "lockout: by address alone",
         THE_GATE,
         'f"{caller_at(who.address)} {credential}"',
         "caller_at(who.address)",
-        GATE,
+        f"{TEST_KEYS}::test_a_guesser_is_told_to_wait_and_good_keys_at_its_address_are_not",
     ),
     Mutant(
         "lockout: wrong ones keep genuine ones out",
@@ -169,56 +259,78 @@ THE_SERVER = (
         "        if not signatures.is_signed(headers):\n",
         '        if (wait := self._failures.wait_of(f"{caller} unsigned")) > 0:\n            raise limited(wait)\n'
         "        if not signatures.is_signed(headers):\n",
-        HOOKS,
+        "tests/server/test_deliveries.py::test_what_is_not_genuine_is_told_nothing_and_keeps_nothing_genuine_out",
     ),
     Mutant(
         "lockout: retry at once",
         "server/answers.py",
         "max(RETRY_AFTER, ceil(",
         "max(0, int(",
-        ("tests/server/test_limits.py",),
+        "tests/server/test_limits.py::test_who_has_to_wait_is_told_a_second_at_least",
     ),
     Mutant(
         "lockout: texts tell a key's state",
         THE_GATE,
         "                raise _not_accepted() from None\n",
         "                raise\n",
-        GATE,
+        f"{TEST_KEYS}::test_no_text_tells_an_unknown_key_from_one_that_ended_or_is_wrong",
     ),
     # --- the doorstep
     Mutant(
-        "doorstep: endless headers", "server/doorstep.py", "if self._unseen > LARGEST_HEAD and", "if False and", STEP
+        "doorstep: endless headers",
+        "server/doorstep.py",
+        "if self._unseen > LARGEST_HEAD and",
+        "if False and",
+        f"{TEST_DOORSTEP}::test_endless_headers_are_not_kept_and_others_are_served",
     ),
-    Mutant("doorstep: many headers", "server/doorstep.py", "if self._head > LARGEST_HEAD:", "if False:", STEP),
-    Mutant("doorstep: any number from an address", "server/doorstep.py", "next(iter(mine)).send_away()", "pass", STEP),
     Mutant(
-        "doorstep: all the time in the world",
+        "doorstep: many headers",
+        "server/doorstep.py",
+        "if self._head > LARGEST_HEAD:",
+        "if False:",
+        f"{TEST_DOORSTEP}::test_headers_end_at_64_kb_in_one_piece_or_in_many",
+    ),
+    Mutant(
+        "doorstep: any number from an address",
+        "server/doorstep.py",
+        "next(iter(mine)).send_away()",
+        "pass",
+        f"{TEST_DOORSTEP}::test_half_open_connections_are_bounded_and_others_are_served",
+    ),
+    Mutant(
+        "doorstep: no time limit for headers",
         "server/doorstep.py",
         "self.loop.call_later(TO_SEND, self.transport.abort)",
         "None",
-        STEP,
+        f"{TEST_DOORSTEP}::test_who_is_slow_to_send_its_headers_is_sent_away",
     ),
     Mutant(
         "doorstep: those who are known are sent away",
         "server/app.py",
         "            signed_in()  #",
         "            pass  #",
-        STEP,
+        f"{TEST_DOORSTEP}::test_a_connection_with_somebody_on_it_is_not_closed_for_strangers",
     ),
     # --- what is read
-    Mutant("json: the last of two keys wins", "core/decoders.py", "if len(found) < len(pairs):", "if False:", JSON),
+    Mutant(
+        "json: the last of two keys wins",
+        "core/decoders.py",
+        "if len(found) < len(pairs):",
+        "if False:",
+        f"{TEST_DECODING}::test_a_key_that_stands_twice_is_refused_by_name",
+    ),
     Mutant(
         "json: endless integers",
         "core/decoders.py",
         "if len(digits) > LONGEST_INTEGER or not -(2**63) <= int(digits) < 2**64:",
         "if False:",
-        JSON,
+        f"{TEST_DECODING}::test_an_integer_beyond_64_bits_is_refused_before_it_is_read[111111111111111111111]",
     ),
     Mutant(
         "scope: a body is read for another's project",
         "server/app.py",
         'check_scope(request.principal, request.fields["project"])\n        return',
         "pass\n        return",
-        ("tests/server/api/test_rows.py",),
+        "tests/server/api/test_rows.py::test_each_identity_is_let_at_its_rows_and_at_no_others[batch]",
     ),
 )

@@ -19,7 +19,7 @@ from tenure.core import commands as c
 from tenure.core.commands import Command, NewTask, Principal, Totals
 from tenure.core.events import Event
 from tenure.core.outcomes import Outcome
-from tenure.core.records import Agent, Answered, Claim, Dag, Result, Session, Task
+from tenure.core.records import Agent, Answered, Claim, Dag, Model, Result, Session, Task
 from tenure.engine import Engine
 from tenure.engine.runtime.engine import asked
 from tenure.engine.runtime.optimistic import Attempt, Optimism
@@ -239,6 +239,65 @@ class BothWays(Stage):
                 said.append(code_of(scene.do(c.Submit, receipt=str(claim.receipt), data="done")))
                 scene.run(*[c.Cancel(project=PROJECT, task=t.id) for t in scene.rows(Task, state="ready")])
             return said
+
+        twice.both(play)
+        twice.check()
+
+    def test_a_claim_by_key_is_stored_with_the_key(self, twice: Twice) -> None:
+        by = Principal(role="agent", agent="ann", session="s", key="k-ann", is_proven=True)
+
+        def play(scene: Scene) -> list[Any]:
+            scene.do(c.Register, agent="ann", session="s")
+            scene.add(), scene.add()
+            scene.run(*[c.ClaimNext(project=PROJECT, agent="ann", session="s")] * 2, by=by)
+            keys = [claim.key for claim in scene.rows(Claim)]
+            assert keys == ["k-ann", "k-ann"]
+            return keys
+
+        twice.both(play)
+        twice.check()
+
+    def test_a_claim_of_a_task_with_large_values_returns_them(self, twice: Twice) -> None:
+        def play(scene: Scene) -> list[Any]:
+            scene.do(c.Register, agent="ann", session="s")
+            answers = []
+            for _ in range(3):
+                scene.add(spec={"prompt": "x" * 5000})
+                answers.append(comparable(scene.do(c.ClaimNext, agent="ann", session="s")))
+            return answers
+
+        twice.both(play)
+        twice.check()
+
+    def test_a_result_clears_the_trouble_of_its_model(self, twice: Twice) -> None:
+        def play(scene: Scene) -> list[Any]:
+            scene.do(c.Register, agent="ann", session="s", type="claude")
+            scene.add()
+            limited = scene.do(c.ClaimNext, agent="ann", session="s")
+            scene.fail(str(limited.receipt), "rate_limit", model=limited.model, retry_after=30)
+            scene.do(c.Cancel, task=(limited.task or {})["key"])
+            scene.pass_time(seconds=31)
+            scene.add()
+            working = scene.do(c.ClaimNext, agent="ann", session="s")
+            assert [row.tried_by is not None for row in scene.rows(Model)] == [True]
+            scene.submit(str(working.receipt), "done")
+            return scene.rows(Model)
+
+        twice.both(play)
+        assert twice.short.rows(Model) == []
+        twice.check()
+
+    def test_a_lone_task_releases_the_task_that_was_linked_to_it(self, twice: Twice) -> None:
+        def play(scene: Scene) -> list[Any]:
+            scene.do(c.Register, agent="ann", session="s")
+            states = []
+            for _ in range(2):
+                first, second = scene.add("First"), scene.add("Second")
+                scene.do(c.Link, task=second, needs=first)
+                scene.submit(str(scene.claim(first, "ann", session="s").receipt), "done")
+                states.append(scene.task(second).state)
+            assert states == ["ready", "ready"]
+            return states
 
         twice.both(play)
         twice.check()

@@ -124,6 +124,15 @@ class Receipts(Stage):
             assert unchanged_by(scene, verb, old).outcome == "STALE_GENERATION"
 
     @every_verb
+    def test_an_agent_that_claims_again_cannot_write_with_its_older_receipt(self, scene: Scene, verb: str) -> None:
+        key = scene.add()
+        old = scene.take(key, "ann", lease=60)
+        scene.pass_time(seconds=60)
+        scene.take(key, "ann")
+        assert VERBS[verb](scene, old).outcome == "STALE_GENERATION"
+        assert (scene.task(key).state, scene.task(key).generation) == ("claimed", 2)
+
+    @every_verb
     def test_a_generation_that_never_was_is_told_before_the_nonce(self, scene: Scene, verb: str) -> None:
         receipt = scene.take(scene.add())
         assert unchanged_by(scene, verb, forged(receipt, generation=2)).outcome == "FUTURE_GENERATION"

@@ -1,0 +1,88 @@
+"""Seeded bugs in how commands of many callers become one batch."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+TEST_GATHERING = "tests/engine/test_gathering.py"
+TEST_GATHERING_ENDS = "tests/engine/test_gathering_ends.py"
+
+BATCHES = (
+    Mutant(
+        "batched out of a caller's order",
+        "engine/runtime/batcher.py",
+        "line.append(place)",
+        "line.appendleft(place)",
+        f"{TEST_GATHERING}::test_commands_of_one_caller_keep_their_order_and_are_in_one_batch_at_a_time[1]",
+    ),
+    Mutant(
+        "batched into two batches of one caller at once",
+        "engine/runtime/batcher.py",
+        "if line is None:\n                line = self._lines",
+        "if not line:\n                line = self._lines",
+        f"{TEST_GATHERING}::test_a_second_batch_flies_beside_the_first_but_never_with_the_same_caller",
+    ),
+    Mutant(
+        "batched without turns",
+        "engine/runtime/batcher.py",
+        "callers := self._turns or behind",
+        "callers := behind or self._turns",
+        f"{TEST_GATHERING}::test_callers_take_turns",
+    ),
+    Mutant(
+        "batched into two batches of one project at once",
+        "engine/runtime/batcher.py",
+        "(place.project in projects or place.project not in self._aside)",
+        "True",
+        f"{TEST_GATHERING}::test_no_two_batches_are_in_one_project",
+    ),
+    Mutant(
+        "batched answers to the wrong callers",
+        "engine/runtime/batcher.py",
+        "zip(batch, answers, strict=True):\n        place.answer",
+        "zip(batch, reversed(answers), strict=True):\n        place.answer",
+        f"{TEST_GATHERING}::test_what_comes_while_a_batch_is_in_flight_is_the_next_batch",
+    ),
+    Mutant(
+        "batched without bounds",
+        "engine/runtime/batcher.py",
+        "self._waiting >= self._most_waiting or self._bytes + place.size > self._most_bytes",
+        "False",
+        f"{TEST_GATHERING}::test_bytes_that_wait_are_bounded_too",
+    ),
+    Mutant(
+        "batched for one principal",
+        "engine/runtime/batcher.py",
+        "_Promised(asked(command, principal), ",
+        "_Promised(asked(command), ",
+        f"{TEST_GATHERING}::test_every_command_runs_on_behalf_of_its_own_principal",
+    ),
+    Mutant(
+        "batched although its caller has gone",
+        "engine/runtime/batcher.py",
+        "            line.remove(place)\n",
+        "",
+        f"{TEST_GATHERING_ENDS}::test_a_promise_can_be_cancelled_until_a_batch_has_it",
+    ),
+    Mutant(
+        "a closed batcher accepts more",
+        "engine/runtime/batcher.py",
+        "            if self._is_closed:\n                raise self._closed()",
+        "            pass",
+        f"{TEST_GATHERING_ENDS}::test_closing_runs_what_waits_and_takes_nothing_more",
+    ),
+    Mutant(
+        "an unknown outcome is split and done again",
+        "engine/runtime/engine.py",
+        "len(batch) == 1 or not error.definite or not has_begun",
+        "len(batch) == 1 or not has_begun",
+        f"{TEST_GATHERING}::test_an_unknown_outcome_reaches_all_of_its_transaction_and_nobody_else",
+    ),
+    Mutant(
+        "an unavailable store is asked for every command",
+        "engine/runtime/engine.py",
+        "len(batch) == 1 or not error.definite or not has_begun",
+        "len(batch) == 1 or not error.definite",
+        f"{TEST_GATHERING}::test_a_store_that_is_away_is_asked_once_for_a_batch",
+    ),
+)

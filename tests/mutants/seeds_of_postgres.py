@@ -1,0 +1,144 @@
+"""Seeded bugs in the PostgreSQL store and in its fast path."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant, on
+
+TEST_POSTGRES_BLOCKS = "tests/stores/test_postgres_blocks.py"
+TEST_POSTGRES_SERVER = "tests/stores/test_postgres_server.py"
+
+POSTGRES = (
+    Mutant(
+        "missing tenant predicate",
+        "stores/sql/statements.py",
+        '"tenant" = ?\', *clauses',
+        '"tenant" <= ?\', *clauses',
+        f"{TEST_POSTGRES_SERVER}::test_a_store_restored_elsewhere_begins_a_new_epoch_for_every_tenant",
+    ),
+    Mutant(
+        "a standby that was not waited for counts",
+        "stores/postgres/pipeline.py",
+        "        if warnings:\n",
+        "        if False:\n",
+        f"{TEST_POSTGRES_SERVER}::test_a_commit_whose_standby_was_not_waited_for_is_not_told_as_done",
+    ),
+    Mutant(
+        "a role that is shown no warnings",
+        "stores/postgres/statement_texts.py",
+        "set_config('client_min_messages', 'warning', true)",
+        "set_config('client_min_messages', current_setting('client_min_messages'), true)",
+        f"{TEST_POSTGRES_SERVER}::test_a_role_that_is_shown_no_warnings_is_still_told_of_the_standby",
+    ),
+    Mutant(
+        "a role that does not wait for the standby",
+        "stores/postgres/statement_texts.py",
+        "ELSE 'on' END, true)",
+        "WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, true)",
+        f"{TEST_POSTGRES_SERVER}::test_a_database_that_may_lose_commits_is_not_believed[local-on]",
+    ),
+    Mutant(
+        "a lost answer to a commit counts as nothing done",
+        "stores/postgres/pipeline.py",
+        'raise unknown(f"the connection was lost at the commit ({error})", url) from error',
+        "raise lost(error, url) from error",
+        f"{TEST_POSTGRES_SERVER}::test_a_commit_whose_standby_was_not_waited_for_is_not_told_as_done",
+    ),
+    Mutant(
+        "fast path: no nonce check",
+        "stores/postgres/hot_statements.py",
+        "AND c.nonce = g.nonce",
+        "",
+        on("postgres", "test_one_byte_of_the_nonce_is_enough_to_be_refused[submit]"),
+    ),
+    Mutant(
+        "fast path: no generation check",
+        "stores/postgres/hot_statements.py",
+        "AND t.generation = g.generation",
+        "",
+        on("postgres", "test_an_older_generation_is_stale_whoever_presents_it[renew]"),
+    ),
+    Mutant(
+        "fast path: a request granted twice in one batch",
+        "engine/runtime/fast_path/next_claims.py",
+        " or sent.id in self._requests",
+        "",
+        on("postgres", "test_a_crowd_on_plain_tasks_leaves_the_same[learning-804]"),
+    ),
+    Mutant(
+        "fast path: a request that has come before",
+        "stores/postgres/hot_statements.py",
+        "AND request_id = g.request LIMIT 1) IS NULL",
+        "AND request_id = g.request LIMIT 0) IS NULL",
+        on("postgres", "test_the_request_id_of_a_claim_is_not_taken_for_another"),
+    ),
+    Mutant(
+        "fast path: an agent that was offered something",
+        "stores/postgres/hot_statements.py",
+        "AND offer_to = g.agent LIMIT 1) IS NULL",
+        "AND offer_to = g.agent LIMIT 0) IS NULL",
+        on("postgres", "test_an_asker_who_is_not_like_others_gets_the_same[learning]"),
+    ),
+    Mutant(
+        "fast path: an agent that takes nothing more",
+        "stores/postgres/hot_statements.py",
+        " OR a.draining",
+        "",
+        on("postgres", "test_an_asker_who_is_not_like_others_gets_the_same[learning]"),
+    ),
+    Mutant(
+        "fast path: signs of life forgotten",
+        "engine/runtime/fast_path/next_claims.py",
+        "if not self._is_fresh(number):",
+        "if False:",
+        on("postgres", "test_a_history_leaves_the_same_by_the_short_way_and_the_long[learning-702]"),
+    ),
+    Mutant(
+        "fast path: an answer without what other rows hold",
+        "stores/postgres/transaction.py",
+        'is_usual=last or all(answer.first()[-3] == b"f" for answer in answers)',
+        "is_usual=True",
+        on("postgres", "test_a_crowd_on_plain_tasks_leaves_the_same[learning-800]"),
+    ),
+    Mutant(
+        "events that go with those that were dropped",
+        "stores/postgres/event_blocks.py",
+        "CASE WHEN gone.at IS NULL THEN e.",
+        "CASE WHEN false THEN e.",
+        f"{TEST_POSTGRES_BLOCKS}::test_what_is_dropped_leaves_its_neighbours",
+    ),
+    Mutant(
+        "events of a batch in no order",
+        "stores/postgres/hot_statements.py",
+        " ORDER BY n) AS told",
+        " ORDER BY -n) AS told",
+        f"{TEST_POSTGRES_BLOCKS}::test_what_only_some_of_a_batch_may_do_is_told_of_those",
+    ),
+    Mutant(
+        "a change that touches no row",
+        "stores/sql/statements.py",
+        "1 / count(*)",
+        "count(*)",
+        "tests/stores/test_postgres.py::TestPostgres::test_changing_a_row_that_is_gone_is_a_conflict",
+    ),
+    Mutant(
+        "fast path: tasks that are not plain",
+        "core/plain_tasks.py",
+        "if task.guarded or task.models",
+        "if task.models",
+        on("postgres", "test_a_crowd_on_plain_tasks_leaves_the_same[learning-801]"),
+    ),
+    Mutant(
+        "fast path: what was asked ahead is never void",
+        "stores/postgres/pipeline.py",
+        "        self._ahead.clear()\n",
+        "",
+        on("postgres", "test_a_history_leaves_the_same_by_the_short_way_and_the_long[learning-701]"),
+    ),
+    Mutant(
+        "fast path: effects on others forgotten",
+        "engine/runtime/fast_path/held_claims.py",
+        "if d.dependents or d.children or d.dag != graph.lone_dag(d.task):",
+        "if False:",
+        on("postgres", "test_a_history_leaves_the_same_by_the_short_way_and_the_long[learning-701]"),
+    ),
+)
