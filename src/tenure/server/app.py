@@ -12,6 +12,7 @@ from tenure.client.routes import BATCH, COMMANDS, LOOKS, NEWS, PREFIX, PREVIEW, 
 from tenure.core import limits
 from tenure.core.commands import ClaimNext, Command, Principal
 from tenure.core.errors import Bug, InvalidInput, TenureError
+from tenure.core.events import kinds_of
 from tenure.core.queries import Log, States
 from tenure.core.records import replace
 from tenure.core.roles import check_kind, check_scope
@@ -247,6 +248,8 @@ class App:
             (named,) = await service.look(States(project=query.project, tasks=(query.task,)), principal)
             query = replace(query, task=named.get("id", query.task))
         where = {name: wanted for name in FILTERS if (wanted := getattr(query, name)) is not None}
+        if query.kind is not None:
+            where["kind"] = kinds_of(query.kind)
         after = await service.aside(service.engine.store.mark) if cursor is None else cursor
         stream = service.feed.subscribe(query.project, where)  # before the look: nothing falls between the two
 

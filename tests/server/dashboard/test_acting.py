@@ -104,7 +104,7 @@ def test_what_is_done_is_put_down_to_whoever_said_a_name(tab: Tab, client: Clien
     tab.page.get_by_role("button", name="Note").click()
     tab.find("dialog textarea").fill("seen")
     tab.find("dialog").get_by_role("button", name="Note").click()
-    expect(tab.find(".event").first).to_contain_text("Zoë notes on it: seen")
+    expect(tab.find(".event").first).to_contain_text("Zoë adds a note to it: seen")
 
 
 def test_a_message_is_sent_and_shown(tab: Tab, client: Client) -> None:

@@ -4,7 +4,6 @@ import { useLook } from "../look.js";
 import { Failure, Loading, Looked } from "../parts/notices.js";
 import { Facts, Panel } from "../parts/panels.js";
 import { Time } from "../time.js";
-import { TOLD, pieces } from "../told.js";
 import { NOTHING, number } from "../words.js";
 
 export function Coordinator({ project, status }) {
@@ -84,13 +83,10 @@ function Log({ logs }) {
   const line = (one) => html`<li class=${one.level}>
     <span class="faint">${when(one.time ?? one.at)}</span>
     <span class="mono faint">${one.level ?? "info"}</span>
-    <span class="text">${said(one)}</span>
+    <span class="text">${one.text ?? one.message}</span>
   </li>`;
   return html`<${Looked} of=${logs} lines=${4}>${({ items }) => items.length
     ? html`<ol class="log">${[...items].reverse().map(line)}</ol>`
     : html`<p class="faint">Nothing to tell.</p>`}<//>`;
 }
 
-function said(line) {
-  return line.kind in TOLD ? pieces(line).map((piece) => piece.task ?? piece).join("") : line.message || line.kind;
-}

@@ -8,7 +8,7 @@ import { Empty, Failure, Loading } from "../parts/notices.js";
 import { Value } from "../parts/values.js";
 import { TaskLink, filter, usePlace } from "../router.js";
 import { Time } from "../time.js";
-import { TOLD, pieces, toneOf } from "../told.js";
+import { toneOf } from "../tones.js";
 import { number, timeOfDay } from "../words.js";
 
 const MOST = 500; // shown at once
@@ -30,7 +30,7 @@ export function Events({ project }) {
 
   useEffect(() => {
     let isOver = false;
-    const asked = { limit: FIRST, level, agent, kind: kindsOf(noun) };
+    const asked = { limit: FIRST, level, agent, kind: noun };
     setEvents(null);
     get(path(project, "events"), asked).then(
       ({ items }) => !isOver && setEvents(items.reverse()),
@@ -74,8 +74,6 @@ export function Events({ project }) {
           isFiltered=${Boolean(noun || level || agent || text)} />`}`;
 }
 
-const kindsOf = (noun) => (noun ? Object.keys(TOLD).filter((kind) => kind.startsWith(`${noun}.`)) : []);
-
 function merged(newer, older) {
   const last = older.length ? older[0].sequence : 0;
   return [...newer.filter((event) => event.sequence > last), ...older].slice(0, MOST);
@@ -88,8 +86,7 @@ function fits(event, { noun, level, agent }) {
 }
 
 function says(event, text) {
-  const said = pieces(event).map((piece) => piece.task ?? piece).join("");
-  return `${event.kind} ${event.key ?? ""} ${said} ${event.user ?? ""}`.toLowerCase().includes(text.toLowerCase());
+  return `${event.kind} ${event.key ?? ""} ${event.text} ${event.user ?? ""}`.toLowerCase().includes(text.toLowerCase());
 }
 
 function Lines({ project, events, text, isFiltered }) {
@@ -107,19 +104,22 @@ function Lines({ project, events, text, isFiltered }) {
     <p class="note">The last ${number(shown.length)}.</p>`;
 }
 
+// The sentence, with `link` in place of the task's key.
+function linked({ text, key }, link) {
+  const at = key ? text.indexOf(key) : -1;
+  return at < 0 ? text : [text.slice(0, at), link(), text.slice(at + key.length)];
+}
+
 // One event as a line that opens; on the page of its task it is "it".
 export function Line({ project, event, withTask = true }) {
   const [isOpen, open] = useState(false);
-  const said = (piece) => {
-    if (!piece.task) return piece;
-    return withTask ? html`<${TaskLink} project=${project} task=${piece.task} class="mono" />` : "it";
-  };
+  const link = () => (withTask ? html`<${TaskLink} project=${project} task=${event.key} class="mono" />` : "it");
   return html`<li class=${`event ${toneOf(event.kind)}`}>
     <details onToggle=${(toggled) => open(toggled.target.open)}>
       <summary>
         <span class="event-time" title=${event.time}>${timeOfDay(event.time)}</span>
         <i class="dot" aria-hidden="true"></i>
-        <span class="event-text text">${pieces(event).map(said)}</span>
+        <span class="event-text text">${linked(event, link)}</span>
         <span class="event-kind mono">${event.kind}</span>
       </summary>
       ${isOpen && html`<div class="event-more">
