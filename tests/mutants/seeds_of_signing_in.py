@@ -66,7 +66,7 @@ SIGNING_IN = (
     Mutant(
         "gate: any Origin",
         "server/auth/origins.py",
-        "if origin is not None and not _is_ours(origin, visit):",
+        "if origin is not None and not _is_ours(origin, source):",
         "if False:",
         GATE,
     ),
@@ -76,22 +76,26 @@ SIGNING_IN = (
     Mutant(
         "gate: cookies without an Origin",
         "server/auth/origins.py",
-        "if is_by_cookie and not visit.is_reading",
+        "if is_by_cookie and not source.is_reading",
         "if False",
         GATE,
     ),
-    Mutant("gate: any proxy is believed", "server/auth/visits.py", "or not is_in(peer, proxies)", "", GATE),
-    Mutant("gate: a proxied visit is local", "server/auth/visits.py", " and not is_passed_on)", ")", GATE),
-    Mutant("gate: keys over plain HTTP", "server/auth/gate.py", "if not who.is_private:", "if False:", GATE),
+    Mutant("gate: any proxy is believed", "server/auth/request_source.py", "or not is_in(peer, proxies)", "", GATE),
+    Mutant("gate: a proxied visit is local", "server/auth/request_source.py", " and not is_proxied)", ")", GATE),
+    Mutant(
+        "gate: keys over plain HTTP", "server/auth/authenticator.py", "if not source.is_private:", "if False:", GATE
+    ),
     Mutant("gate: a header raises the role", ROLES, "level_of(role) <= level_of(other)", "False", GATE),
     Mutant(
         "gate: the header's agent wins",
-        "server/auth/gate.py",
-        "agent if agent is not None else said",
-        "said or agent",
+        "server/auth/authenticator.py",
+        "agent if agent is not None else named",
+        "named or agent",
         GATE,
     ),
-    Mutant("gate: guessers go on", "server/auth/gate.py", "        self._failures.take(self._name)\n", "", GATE),
+    Mutant(
+        "gate: guessers go on", "server/auth/authenticator.py", "        self._failures.take(self._name)\n", "", GATE
+    ),
     Mutant(
         "gate: any algorithm",
         "server/auth/tokens.py",
@@ -114,9 +118,9 @@ SIGNING_IN = (
         GATE,
     ),
     Mutant(
-        "gate: a changed key is kept", "server/auth/rings.py", "if forgotten != self._forgotten:", "if False:", GATE
+        "gate: a changed key is kept", "server/auth/row_cache.py", "if forgotten != self._forgotten:", "if False:", GATE
     ),
-    Mutant("gate: every guess is looked for", "server/auth/rings.py", "self._unknown[id] = at", "pass", GATE),
+    Mutant("gate: every guess is looked for", "server/auth/row_cache.py", "self._unknown[id] = at", "pass", GATE),
     Mutant("gate: a session has no end", "core/web_sessions.py", "and now < session.expires_at ", "", GATE),
     Mutant(
         "gate: open to all who bind elsewhere",

@@ -5,15 +5,15 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 GATE = ("tests/server/auth",)
-ROOM = ("tests/server/test_waiting_room.py",)
-STEP = ("tests/server/test_doorstep.py",)
+ROOM = ("tests/server/test_waiting_claims.py",)
+STEP = ("tests/server/test_connection_limits.py",)
 HOOKS = ("tests/server/test_deliveries.py",)
 LOOPBACK = ("tests/server/test_on_loopback.py",)
 JSON = ("tests/core/test_decoding.py",)
 SHORT_WAY = ("tests/engine/test_on_postgres.py",)
 ROLES = "core/roles.py"
 SESSIONS = "core/web_sessions.py"
-THE_GATE = "server/auth/gate.py"
+AUTHENTICATOR = "server/auth/authenticator.py"
 
 THE_SERVER = (
     # --- verdicts
@@ -81,13 +81,15 @@ THE_SERVER = (
         GATE,
     ),
     # --- the token of the start
-    Mutant("token: any token", THE_GATE, "hmac.compare_digest(text, self._token)", "True", GATE),
-    Mutant("token: from anywhere", THE_GATE, "if not is_ours or not self._is_local(who):", "if not is_ours:", GATE),
+    Mutant("token: any token", AUTHENTICATOR, "hmac.compare_digest(text, self._token)", "True", GATE),
+    Mutant(
+        "token: from anywhere", AUTHENTICATOR, "if not is_ours or not self._is_local(source):", "if not is_ours:", GATE
+    ),
     Mutant(
         "token: not needed",
-        THE_GATE,
-        "elif self._is_local(who) and self._token is None:",
-        "elif self._is_local(who):",
+        AUTHENTICATOR,
+        "elif self._is_local(source) and self._token is None:",
+        "elif self._is_local(source):",
         GATE,
     ),
     Mutant(
@@ -101,16 +103,16 @@ THE_SERVER = (
     # --- ends of credentials
     Mutant(
         "end: who waits is not asked again",
-        "server/waiting_room.py",
-        "if not await self._is_still_good(principal):",
+        "server/waiting_claims.py",
+        "if not await self._is_still_valid(principal):",
         "if False:",
         ROOM,
     ),
     Mutant(
         "end: nobody is woken",
-        "server/waiting_room.py",
-        "_resolve(future, True)\n\n    def let_in",
-        "pass\n\n    def let_in",
+        "server/waiting_claims.py",
+        "_resolve(future, True)\n\n    def start_round",
+        "pass\n\n    def start_round",
         ROOM,
     ),
     Mutant(
@@ -123,14 +125,16 @@ THE_SERVER = (
     Mutant(
         "end: streams go on",
         "server/app.py",
-        "if not await service.is_still_good(principal):",
+        "if not await service.is_still_valid(principal):",
         "if False:",
         ("tests/server/test_feed.py",),
     ),
-    Mutant("end: a JWT's stream has none", THE_GATE, "return time.time() < float(shown) + LEEWAY", "return True", GATE),
+    Mutant(
+        "end: a JWT's stream has none", AUTHENTICATOR, "return time.time() < float(shown) + LEEWAY", "return True", GATE
+    ),
     Mutant(
         "end: an old secret goes on",
-        THE_GATE,
+        AUTHENTICATOR,
         "return any(digest.hex()",
         "return keys.is_live(key, now) or any(digest.hex()",
         GATE,
@@ -139,9 +143,9 @@ THE_SERVER = (
     # --- lockouts
     Mutant(
         "lockout: by address alone",
-        THE_GATE,
-        'f"{caller_at(who.address)} {credential}"',
-        "caller_at(who.address)",
+        AUTHENTICATOR,
+        'f"{caller_at(source.address)} {credential}"',
+        "caller_at(source.address)",
         GATE,
     ),
     Mutant(
@@ -154,33 +158,45 @@ THE_SERVER = (
     ),
     Mutant(
         "lockout: retry at once",
-        "server/answers.py",
+        "server/responses.py",
         "max(RETRY_AFTER, ceil(",
         "max(0, int(",
-        ("tests/server/test_limits.py",),
+        ("tests/server/test_rate_limits.py",),
     ),
     Mutant(
         "lockout: texts tell a key's state",
-        THE_GATE,
+        AUTHENTICATOR,
         "                raise _not_accepted() from None\n",
         "                raise\n",
         GATE,
     ),
     # --- the doorstep
     Mutant(
-        "doorstep: endless headers", "server/doorstep.py", "if self._unseen > LARGEST_HEAD and", "if False and", STEP
+        "connection: endless headers",
+        "server/connection_limits.py",
+        "if self._unseen > LARGEST_HEAD and",
+        "if False and",
+        STEP,
     ),
-    Mutant("doorstep: many headers", "server/doorstep.py", "if self._head > LARGEST_HEAD:", "if False:", STEP),
-    Mutant("doorstep: any number from an address", "server/doorstep.py", "next(iter(mine)).send_away()", "pass", STEP),
     Mutant(
-        "doorstep: all the time in the world",
-        "server/doorstep.py",
-        "self.loop.call_later(TO_SEND, self.transport.abort)",
+        "connection: many headers", "server/connection_limits.py", "if self._head > LARGEST_HEAD:", "if False:", STEP
+    ),
+    Mutant(
+        "connection: any number from an address",
+        "server/connection_limits.py",
+        "next(iter(mine)).close_now()",
+        "pass",
+        STEP,
+    ),
+    Mutant(
+        "connection: all the time in the world",
+        "server/connection_limits.py",
+        "self.loop.call_later(HEAD_TIMEOUT, self.transport.abort)",
         "None",
         STEP,
     ),
     Mutant(
-        "doorstep: those who are known are sent away",
+        "connection: those who are known are sent away",
         "server/app.py",
         "            signed_in()  #",
         "            pass  #",

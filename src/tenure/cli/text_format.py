@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 
-from tenure.core.neutral import one_line
+from tenure.core.safe_text import one_line
 
 SECOND = 1_000_000
 plain = one_line

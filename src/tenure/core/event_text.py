@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from tenure.core.events import Event
-from tenure.core.neutral import one_line
+from tenure.core.safe_text import one_line
 
 # {who}: the agent, or else the user; {task}: its key; all others: see `_DETAILS`.
 TEXTS: dict[str, str] = {

@@ -1,16 +1,16 @@
-// Who is there, how each fares, what each works on and how busy it has been.
+// The agents: status, tasks and utilisation.
 import { command, path } from "../api.js";
 import { html, useState } from "../html.js";
-import { useLook } from "../look.js";
+import { useQuery } from "../query.js";
 import { useOperator } from "../me.js";
 import { Ask } from "../parts/dialogs.js";
-import { Empty, Looked } from "../parts/notices.js";
+import { Empty, Loaded } from "../parts/notices.js";
 import { Facts } from "../parts/panels.js";
 import { Progress } from "../parts/states.js";
 import { done } from "../parts/toasts.js";
 import { TaskLink, address } from "../router.js";
 import { Time, now } from "../time.js";
-import { NOTHING, counted, number } from "../words.js";
+import { NOTHING, counted, number } from "../format.js";
 
 const TONES = { active: "work", idle: "ready", draining: "odd", stale: "bad", offline: "rest" };
 const ORDER = Object.keys(TONES);
@@ -21,18 +21,18 @@ export function AgentStatus({ agent }) {
 }
 
 export function Agents({ project }) {
-  const agents = useLook(path(project, "agents"), {}, { pause: 1000 });
-  const flow = useLook(path(project, "overview"), { minutes: 60 }, { pause: 5000 });
-  const held = useLook(path(project, "tasks"), { state: ["claimed", "running"], limit: 500 }, { pause: 1000 });
+  const agents = useQuery(path(project, "agents"), {}, { pause: 1000 });
+  const flow = useQuery(path(project, "overview"), { minutes: 60 }, { pause: 5000 });
+  const held = useQuery(path(project, "tasks"), { state: ["claimed", "running"], limit: 500 }, { pause: 1000 });
   const [asked, ask] = useState(null);
   const did = Object.fromEntries((flow.data?.agents ?? []).map((one) => [one.agent, one]));
   const tasks = Object.fromEntries((held.data?.items ?? []).map((task) => [task.key, task]));
   return html`
     <header class="page-head"><h1>Agents</h1><${Working} agents=${agents.data?.items} /></header>
-    <${Looked} of=${agents} what="Loading the agents">${({ items }) => items.length
+    <${Loaded} of=${agents} what="Loading the agents">${({ items }) => items.length
       ? html`<ul class="cards agents">${sorted(items).map((agent) => html`<${Card} key=${agent.name}
           project=${project} agent=${agent} did=${did[agent.name]} tasks=${tasks} ask=${ask} />`)}</ul>`
-      : html`<${Nobody} />`}<//>
+      : html`<${NoAgents} />`}<//>
     ${asked && html`<${Ask} ...${asked} close=${() => ask(null)} />`}`;
 }
 
@@ -42,9 +42,9 @@ function Working({ agents }) {
   return html`<p class="quiet">${counted(working, "works", "work")} of ${number(agents.length)}</p>`;
 }
 
-function Nobody() {
-  return html`<${Empty} title="No agent yet">
-    <p>An agent is known from its first claim on, or by <code>tenure join</code>.</p>
+function NoAgents() {
+  return html`<${Empty} title="No agents yet">
+    <p>An agent appears with its first claim, or with <code>tenure join</code>.</p>
     <p><code>tenure run -n 3 --agent claude</code> starts three.</p>
   <//>`;
 }
@@ -61,18 +61,18 @@ function Card({ project, agent, did, tasks, ask }) {
       <div><span class="card-title text">${agent.name}</span> <span class="faint text">${agent.type}</span></div>
       <${AgentStatus} agent=${agent} />
     </div>
-    ${agent.health && agent.health !== "ok" && html`<p class="problem">Says of its health: ${agent.health}</p>`}
+    ${agent.health && agent.health !== "ok" && html`<p class="problem">Reported health: ${agent.health}</p>`}
     ${agent.tasks.length > 0 && html`<${Holding} project=${project} agent=${agent} tasks=${tasks} />`}
     <${Facts} of=${[
       ["Last seen", html`<${Time} at=${agent.last_seen} />`],
       ["Busy in the last hour", did ? html`<${Progress} percent=${Math.round(100 * did.busy)} />` : NOTHING],
       ["Completed · failed · lost", did ? `${did.completed} · ${did.failed} · ${did.lost}` : "0 · 0 · 0"],
       ["Models", agent.models?.join(", ")],
-      ["Can", agent.capabilities?.join(", ")],
+      ["Capabilities", agent.capabilities?.join(", ")],
       ["Tracks", agent.tracks?.join(", ")],
       ["Region", agent.region],
       ["Runs on", agent.host && [agent.host, agent.pid && `process ${agent.pid}`].filter(Boolean).join(", ")],
-      isCooling && ["Cools off until", html`<${Time} at=${agent.cool_until} />`],
+      isCooling && ["Cooling off until", html`<${Time} at=${agent.cool_until} />`],
     ]} />
     <${Verbs} project=${project} agent=${agent} ask=${ask} />
   </li>`;
@@ -91,23 +91,23 @@ function Holding({ project, agent, tasks }) {
 
 function Verbs({ project, agent, ask }) {
   const mine = (...parts) => path(project, "agents", agent.name, ...parts);
-  const drain = () => done(project, `${agent.name} takes nothing more`, () => command(mine("drain")));
+  const drain = () => done(project, `Draining: ${agent.name}`, () => command(mine("drain")));
   const end = () => ask(ending(project, agent, mine("terminate")));
   if (!useOperator() || agent.status === "offline") return null;
   return html`<div class="card-actions">
-    <a class="button small" href=${address(project, "messages", null, { to: agent.name })}>Write</a>
+    <a class="button small" href=${address(project, "messages", null, { to: agent.name })}>Message</a>
     ${agent.status !== "draining" && html`<button class="button small" onClick=${drain}>Drain</button>`}
-    <button class="button small danger-text" onClick=${end}>End</button>
+    <button class="button small danger-text" onClick=${end}>Terminate</button>
   </div>`;
 }
 
 function ending(project, agent, where) {
   return {
-    title: `End ${agent.name}`,
+    title: `Terminate ${agent.name}`,
     danger: true,
-    action: "End it",
-    text: `What it holds (${counted(agent.tasks.length, "task")}) is given back at once, and what it hands in \
-afterwards is refused. Draining lets it finish first.`,
-    run: () => done(project, `${agent.name} is ended`, () => command(where, { graceful: false })),
+    action: "Terminate",
+    text: `Its claims (${counted(agent.tasks.length, "task")}) end at once, and later submits are refused. \
+Drain lets it finish first.`,
+    run: () => done(project, `Terminated: ${agent.name}`, () => command(where, { graceful: false })),
   };
 }
