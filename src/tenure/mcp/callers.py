@@ -119,9 +119,15 @@ class LocalCallers:
         key = (home.url, _file(home.url), project, who.agent, who.session)
         if key not in self._clients:
             self._clients[key] = Client(
-                home.url, project, key=shown, agent=who.agent, session=who.session, role="agent", user=who.user,
+                home.url,
+                project,
+                key=shown,
+                agent=who.agent,
+                session=who.session,
+                role="agent",
+                user=who.user,
                 create=False,
-            )  # fmt: skip
+            )
         return self._clients[key]
 
     def close(self) -> None:

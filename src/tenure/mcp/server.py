@@ -88,11 +88,18 @@ class McpService:
         self.calls = anyio.CapacityLimiter(AT_ONCE)
         self.waits = anyio.CapacityLimiter(WAITING)
         self.server: Server[Any] = Server(
-            "tenure", version=__version__, title="Tenure", instructions=guide.INSTRUCTIONS,
-            on_list_tools=self.list_tools, on_call_tool=self.call_tool,
-            on_list_resources=self.list_resources, on_list_resource_templates=self.list_templates,
-            on_read_resource=self.read_resource, on_list_prompts=self.list_prompts, on_get_prompt=self.get_prompt,
-        )  # fmt: skip
+            "tenure",
+            version=__version__,
+            title="Tenure",
+            instructions=guide.INSTRUCTIONS,
+            on_list_tools=self.list_tools,
+            on_call_tool=self.call_tool,
+            on_list_resources=self.list_resources,
+            on_list_resource_templates=self.list_templates,
+            on_read_resource=self.read_resource,
+            on_list_prompts=self.list_prompts,
+            on_get_prompt=self.get_prompt,
+        )
 
     def close(self) -> None:
         """Grant no more tasks to waiting calls: their clients are leaving or gone."""
@@ -104,14 +111,16 @@ class McpService:
         return types.ListToolsResult(
             tools=[
                 types.Tool(
-                    name=name, description=tool.text, input_schema=schema(tool.takes),
+                    name=name,
+                    description=tool.text,
+                    input_schema=schema(tool.takes),
                     annotations=types.ToolAnnotations(
                         read_only_hint=tool.is_read_only, destructive_hint=False, open_world_hint=False
                     ),
                 )
                 for name, tool in TOOLS.items()
             ]
-        )  # fmt: skip
+        )
 
     async def call_tool(
         self, context: Context, params: types.CallToolRequestParams

@@ -61,10 +61,17 @@ def next_best(call: Call, given: a.Claim) -> NextClaim:
     client = call.caller.client
     call.caller.introduce()
     command = c.ClaimNext(
-        project=client.project, agent=client.agent, session=client.session, user=client.user,
-        lease=_lease(call, given), process=call.caller.process, tracks=_listing(given.track),
-        types=_listing(given.type), tags=given.tags or (), capabilities=given.capabilities,
-    )  # fmt: skip
+        project=client.project,
+        agent=client.agent,
+        session=client.session,
+        user=client.user,
+        lease=_lease(call, given),
+        process=call.caller.process,
+        tracks=_listing(given.track),
+        types=_listing(given.type),
+        tags=given.tags or (),
+        capabilities=given.capabilities,
+    )
     return NextClaim(command, _wait(given.wait))
 
 
@@ -225,8 +232,10 @@ def _verdict(caller: Caller, submitted: Outcome) -> Outcome:
 
 def _check_fit(given: a.Finish) -> None:
     for name, value, ending in (
-        ("result", given.result, "done"), ("class", given.class_, "fail"), ("retry_after", given.retry_after, "fail"),
-    ):  # fmt: skip
+        ("result", given.result, "done"),
+        ("class", given.class_, "fail"),
+        ("retry_after", given.retry_after, "fail"),
+    ):
         if value is not None and given.outcome != ending:
             raise InvalidInput(f"finish: {name} is only for outcome={ending} (got {given.outcome})")
 

@@ -86,9 +86,15 @@ class ArtifactEndpoints:
         finally:
             self._open -= 1
         command = PutArtifact(
-            project=asked.project, receipt=asked.receipt, name=asked.name, type=asked.type, digest=kept.digest,
-            size=kept.size, since=ready.since, trace_id=request.trace.id,
-        )  # fmt: skip
+            project=asked.project,
+            receipt=asked.receipt,
+            name=asked.name,
+            type=asked.type,
+            digest=kept.digest,
+            size=kept.size,
+            since=ready.since,
+            trace_id=request.trace.id,
+        )
         outcome = await self._service.do(command, request.principal)
         if not outcome.ok:
             await self._threads.run(artifact_verbs.left, self._engine, asked.project, kept.digest, kept.size)
@@ -111,9 +117,14 @@ class ArtifactEndpoints:
     async def get(self, request: Request) -> Response | StreamedResponse:
         fields = request.fields
         view: Any = await self._threads.run(
-            artifact_verbs.found, self._engine, fields["project"], fields["task"], fields["name"], _generation(request),
+            artifact_verbs.found,
+            self._engine,
+            fields["project"],
+            fields["task"],
+            fields["name"],
+            _generation(request),
             request.principal,
-        )  # fmt: skip
+        )
         etag = f'"{view["digest"]}"'
         if request.header(b"if-none-match") == etag:
             return Response(304, b"", headers=((b"etag", etag.encode()),))

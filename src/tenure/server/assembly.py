@@ -49,17 +49,22 @@ class Assembly:
         self.service.parts += [self.event_counter, self.coordinator]
         self._scrapes = MetricsPage(self.metrics, engine)
         self.app = App(
-            self.service, self._sign_in, self._watch,
-            lambda scope: bool(scope["scheme"] == "https") or bool(
-                policy.proxies and source_of(scope, policy.proxies).scheme == "https"
+            self.service,
+            self._sign_in,
+            self._watch,
+            lambda scope: (
+                bool(scope["scheme"] == "https")
+                or bool(policy.proxies and source_of(scope, policy.proxies).scheme == "https")
             ),
-        )  # fmt: skip
+        )
         self.app.add(
-            *coordinator_routes.routes(self.service, self.coordinator), *docs_routes.routes(),
+            *coordinator_routes.routes(self.service, self.coordinator),
+            *docs_routes.routes(),
             *artifact_routes.routes(self.service),
-            *sign_in_routes.routes(self.authenticator), *delivery_routes.routes(self.service, policy),
+            *sign_in_routes.routes(self.authenticator),
+            *delivery_routes.routes(self.service, policy),
             Endpoint("GET", "/metrics", self._page),
-        )  # fmt: skip
+        )
         self.app.mount("/", Dashboard(), is_open=True)
 
     # --- the service's observer ---
@@ -80,7 +85,7 @@ class Assembly:
     # --- callbacks of the other parts ---
 
     async def _sign_in(self, request: Request) -> Principal:
-        return await self.authenticator.admit(request.scope)
+        return await self.authenticator.authenticate(request.scope)
 
     async def _page(self, request: Request) -> Response:
         check_all_projects(request.principal, "metrics")
@@ -90,10 +95,14 @@ class Assembly:
         scope = request.scope
         self.metrics.request(request.route or "none", scope["method"], status, seconds)
         self._log.request(
-            scope["method"], request.route or "none", status, seconds,
-            principal=request.principal if request.is_known else None, trace_id=request.trace.id,
+            scope["method"],
+            request.route or "none",
+            status,
+            seconds,
+            principal=request.principal if request.is_known else None,
+            trace_id=request.trace.id,
             path=None if request.route else scope["path"],
-        )  # fmt: skip
+        )
         if request.crash is not None:
             self._log.error("internal error", exc_info=request.crash, trace_id=request.trace.id)
 

@@ -48,9 +48,15 @@ def body_type(kind: type[Command], without: Collection[str]) -> type[msgspec.Str
         default: Any = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
         fields.append((field.name, field.type) if field.required else (field.name, field.type, default))
     return msgspec.defstruct(
-        kind.__name__, fields, kw_only=True, frozen=True, forbid_unknown_fields=True, tag_field="command",
-        tag=kind.__struct_config__.tag, module=__name__,
-    )  # fmt: skip
+        kind.__name__,
+        fields,
+        kw_only=True,
+        frozen=True,
+        forbid_unknown_fields=True,
+        tag_field="command",
+        tag=kind.__struct_config__.tag,
+        module=__name__,
+    )
 
 
 def reader_of(route: Route) -> Callable[[RequestContext, bytes], Command]:

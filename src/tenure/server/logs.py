@@ -54,18 +54,28 @@ class ServerLog:
         processors: list[Any] = [self._stamped, structlog.processors.format_exc_info, _redacted]
         processors += [_printable, _for_terminal()] if is_terminal else [_as_json]
         self._logger = structlog.wrap_logger(
-            self.sink, processors=processors, wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level]),
+            self.sink,
+            processors=processors,
+            wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level]),
             cache_logger_on_first_use=True,
-        )  # fmt: skip
+        )
         self.debug, self.info = self._logger.debug, self._logger.info
         self.warning, self.error = self._logger.warning, self._logger.error
         self._through = _LibraryHandler(self)
         self._before: list[tuple[logging.Logger, list[logging.Handler], int, bool]] = []
 
     def request(
-        self, method: str, route: str, status: int, seconds: float, *, principal: Principal | None = None,
-        trace_id: str | None = None, path: str | None = None, **more: Any,
-    ) -> None:  # fmt: skip
+        self,
+        method: str,
+        route: str,
+        status: int,
+        seconds: float,
+        *,
+        principal: Principal | None = None,
+        trace_id: str | None = None,
+        path: str | None = None,
+        **more: Any,
+    ) -> None:
         """Log a request. `route` is the path with placeholders; `path` only if no route matched."""
         write = self.debug if route in QUIET and status < 400 else self.info if status < 500 else self.error
         if principal is not None:
@@ -180,9 +190,11 @@ def _escaped(text: str) -> str:
 
 def _for_terminal() -> Callable[[Any, str, Fields], bytes]:
     render = structlog.dev.ConsoleRenderer(
-        colors="NO_COLOR" not in os.environ, timestamp_key="time", pad_event_to=0,
+        colors="NO_COLOR" not in os.environ,
+        timestamp_key="time",
+        pad_event_to=0,
         exception_formatter=structlog.dev.plain_traceback,
-    )  # fmt: skip
+    )
 
     def rendered(logger: Any, method: str, event: Fields) -> bytes:
         if event.get("event") == "request":

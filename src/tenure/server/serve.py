@@ -90,11 +90,21 @@ def serve(
         closing.append(mounted.close)
     host, port = policy.host, settings["serve.port"].value
     config = uvicorn.Config(
-        app, host=host, port=port, log_config=None, access_log=False, server_header=False,
-        proxy_headers=False, backlog=BACKLOG, lifespan="on", timeout_graceful_shutdown=DRAIN, timeout_keep_alive=75,
-        ssl_certfile=settings["serve.tls_cert"].value, ssl_keyfile=settings["serve.tls_key"].value,
+        app,
+        host=host,
+        port=port,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        backlog=BACKLOG,
+        lifespan="on",
+        timeout_graceful_shutdown=DRAIN,
+        timeout_keep_alive=75,
+        ssl_certfile=settings["serve.tls_cert"].value,
+        ssl_keyfile=settings["serve.tls_key"].value,
         http=LimitedConnection.at(UnauthenticatedConnections(lambda address: is_in(address, policy.proxies))),
-    )  # fmt: skip
+    )
     # Neither asyncio nor uvicorn has another setting: by default a stalled TLS handshake is kept for a minute.
     vars(constants)["SSL_HANDSHAKE_TIMEOUT"] = HEAD_TIMEOUT
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)

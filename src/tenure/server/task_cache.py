@@ -121,9 +121,11 @@ class TaskCache:
         if event.kind != "task.completed":
             return EventFacts(known.type, held=held)
         return EventFacts(
-            known.type, held=held, worked=_seconds(known.began, event.time),
+            known.type,
+            held=held,
+            worked=_seconds(known.began, event.time),
             lived=_seconds(known.created_at, event.time),
-        )  # fmt: skip
+        )
 
     def _by_rows(self, event: Event) -> EventFacts:
         task = self._rows.get(key_of(event))
@@ -137,9 +139,11 @@ class TaskCache:
             return EventFacts(type, held=held)
         began = _first_claim(event, self._lineages.get(key_of(event), ()))
         return EventFacts(
-            type, held=held, worked=held if (event.generation or 1) == 1 else _seconds(began, event.time),
+            type,
+            held=held,
+            worked=held if (event.generation or 1) == 1 else _seconds(began, event.time),
             lived=_seconds(None if task is None else task.created_at, event.time),
-        )  # fmt: skip
+        )
 
     def _held(self, event: Event) -> float | None:
         """Seconds that the claim was held that this event ended."""

@@ -55,7 +55,7 @@ class Door:
     def admit(self, key: str | None = None, **said: Any) -> Principal:
         if key is not None:
             said["authorization"] = f"Bearer {key}"
-        return asyncio.run(self.authenticator.admit(scope(**said)))
+        return asyncio.run(self.authenticator.authenticate(scope(**said)))
 
 
 def scope(

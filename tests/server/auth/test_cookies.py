@@ -86,7 +86,7 @@ def test_a_cookie_ends_with_its_key_or_its_time(door: Door, ending: str) -> None
 def test_a_cookie_is_good_on_every_server_of_the_store(door: Door) -> None:
     cookie = sign_in(door, door.key())
     other = Authenticator(door.engine, door.policy)
-    asyncio.run(other.admit(scope(cookie=cookie, **PAGE)))
+    asyncio.run(other.authenticate(scope(cookie=cookie, **PAGE)))
 
 
 def test_reading_the_store_gives_nobody_a_session(door: Door) -> None:
@@ -134,7 +134,7 @@ def test_logging_out_ends_the_session_on_every_server(door: Door) -> None:
     key = door.key()
     cookie, other = sign_in(door, key), sign_in(door, key)
     elsewhere = Authenticator(door.engine, door.policy, monotonic=lambda: door.seconds)
-    asyncio.run(elsewhere.admit(scope(cookie=cookie, **PAGE)))
+    asyncio.run(elsewhere.authenticate(scope(cookie=cookie, **PAGE)))
     who = door.admit(cookie=cookie, **PAGE)
     asyncio.run(door.authenticator.sign_out(scope(method="POST", cookie=cookie, **PAGE)))
     with pytest.raises(NotSignedIn, match="session has expired"):
@@ -142,7 +142,7 @@ def test_logging_out_ends_the_session_on_every_server(door: Door) -> None:
     assert not asyncio.run(door.authenticator.is_still_valid(who))
     door.pass_time(2)
     with pytest.raises(NotSignedIn):
-        asyncio.run(elsewhere.admit(scope(cookie=cookie, **PAGE)))
+        asyncio.run(elsewhere.authenticate(scope(cookie=cookie, **PAGE)))
     door.admit(cookie=other, **PAGE)
 
 

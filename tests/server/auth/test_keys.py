@@ -185,15 +185,15 @@ def test_a_flood_of_bad_sign_ins_blocks_no_good_key_after_a_restart(door: Door, 
         for number in range(1500):
             for bad in (sent or "Basic x", f"Bearer {guess(number)}"):
                 with contextlib.suppress(NotSignedIn, RateLimited):
-                    await fresh.admit(scope(authorization=bad))
-        await fresh.admit(scope(authorization=f"Bearer {key}"))
+                    await fresh.authenticate(scope(authorization=bad))
+        await fresh.authenticate(scope(authorization=f"Bearer {key}"))
 
     asyncio.run(visits())
 
 
 def test_guesses_that_come_at_once_share_a_look(door: Door) -> None:
     async def crowd() -> None:
-        visits = (door.authenticator.admit(scope(authorization=f"Bearer {guess(n)}")) for n in range(1000))
+        visits = (door.authenticator.authenticate(scope(authorization=f"Bearer {guess(n)}")) for n in range(1000))
         answers = await asyncio.gather(*visits, return_exceptions=True)
         assert all(isinstance(answer, NotSignedIn) for answer in answers)
 
@@ -217,7 +217,7 @@ def test_a_keys_last_use_is_noted_to_the_minute(door: Door) -> None:
     key = door.key()
 
     async def visit() -> None:
-        await door.authenticator.admit(scope(authorization=f"Bearer {key}"))
+        await door.authenticator.authenticate(scope(authorization=f"Bearer {key}"))
         await asyncio.gather(*door.authenticator._use_writes)
 
     def used_at() -> int | None:
@@ -251,7 +251,7 @@ def test_many_visits_with_one_new_key_share_a_look(door: Door) -> None:
     key = door.key()
 
     async def crowd() -> None:
-        await asyncio.gather(*(gate.admit(scope(authorization=f"Bearer {key}")) for _ in range(2000)))
+        await asyncio.gather(*(gate.authenticate(scope(authorization=f"Bearer {key}")) for _ in range(2000)))
 
     lookups: list[object] = []
 
@@ -277,14 +277,6 @@ def test_a_store_that_is_away_is_told_and_asked_again(door: Door, monkeypatch: p
             door.admit(key)
     monkeypatch.setattr(door.engine, "reading", before)
     door.admit(key)
-
-
-def test_a_caller_without_an_event_loop_gets_the_same_answer(door: Door) -> None:
-    key = door.key("x", role="viewer")
-    headers = [(b"host", b"localhost"), (b"authorization", f"Bearer {key}".encode())]
-    assert door.authenticator.authenticate(headers, "127.0.0.1", "http").role == "viewer"
-    with pytest.raises(NotSignedIn):
-        door.authenticator.authenticate(headers[:1], "127.0.0.1", "http")
 
 
 # --- rates, secrecy ---------------------------------------------------------------------------------------------
@@ -340,4 +332,4 @@ def test_a_header_that_decides_something_stands_there_once(door: Door) -> None:
     said = scope(authorization=f"Bearer {door.key()}")
     said["headers"].append((b"authorization", b"Bearer x"))
     with pytest.raises(InvalidInput, match="twice"):
-        asyncio.run(door.authenticator.admit(said))
+        asyncio.run(door.authenticator.authenticate(said))

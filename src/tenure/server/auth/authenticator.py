@@ -7,7 +7,7 @@ import hmac
 import os
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -27,7 +27,7 @@ from tenure.server.auth.key_sets import Fetch
 from tenure.server.auth.lookups import NeedsLookup
 from tenure.server.auth.origins import check_host, check_origin
 from tenure.server.auth.policy import Policy
-from tenure.server.auth.request_source import RequestSource, is_loopback_name, name_in, request_source, source_of
+from tenure.server.auth.request_source import RequestSource, is_loopback_name, name_in, source_of
 from tenure.server.auth.row_cache import key_cache, session_cache
 from tenure.server.auth.tokens import LEEWAY, Tokens
 from tenure.server.rate_limits import MOST_CALLERS, Buckets, caller_at, limited
@@ -88,25 +88,13 @@ class Authenticator:
 
     # --- entry points ---
 
-    async def admit(self, scope: Mapping[str, Any]) -> Principal:
+    async def authenticate(self, scope: Mapping[str, Any]) -> Principal:
         """The principal of this ASGI scope's request."""
         source = source_of(scope, self.policy.proxies)
         principal = await self._resolved(lambda: self._authenticated(source))
         if principal.key is not None and not principal.key.startswith(_BY_JWT):
             self._write_use(principal.key)
         return principal
-
-    def authenticate(
-        self, headers: Iterable[tuple[bytes, bytes]], peer: str | None, scheme: str, method: str = "GET"
-    ) -> Principal:
-        """The same without an event loop; may wait for the store or the issuer."""
-        source = request_source(headers, peer, scheme, method, self.policy.proxies)
-        for _ in range(TRIES):
-            try:
-                return self._authenticated(source)
-            except NeedsLookup as lookup:
-                lookup.run()
-        raise _keys_change_too_fast()
 
     async def sign_in(self, scope: Mapping[str, Any], text: str) -> SignedIn:
         """Exchange a key, or the token of this start, for the dashboard's cookie."""
@@ -253,9 +241,15 @@ class Authenticator:
         with self._counted(source, "jwt"):
             claims = self._tokens.read(token)
         return _principal(
-            source, claims.role, user=claims.subject, agent=claims.agent, projects=claims.projects,
-            key=_BY_JWT + claims.subject, capabilities=claims.capabilities, credential=f"jwt:{claims.expires}",
-        )  # fmt: skip
+            source,
+            claims.role,
+            user=claims.subject,
+            agent=claims.agent,
+            projects=claims.projects,
+            key=_BY_JWT + claims.subject,
+            capabilities=claims.capabilities,
+            credential=f"jwt:{claims.expires}",
+        )
 
     def _by_cookie(self, source: RequestSource) -> Principal:
         id = _session_in(source)
@@ -344,9 +338,15 @@ def _local(source: RequestSource, credential: str) -> Principal:
 
 def _principal_of(key: ApiKey, source: RequestSource, credential: str) -> Principal:
     return _principal(
-        source, key.role, user=key.user, agent=key.agent, projects=key.projects, key=key.id,
-        capabilities=key.capabilities, credential=credential,
-    )  # fmt: skip
+        source,
+        key.role,
+        user=key.user,
+        agent=key.agent,
+        projects=key.projects,
+        key=key.id,
+        capabilities=key.capabilities,
+        credential=credential,
+    )
 
 
 def _principal(
@@ -366,9 +366,17 @@ def _principal(
         role = roles.lower_of(role, inputs.check_choice(wanted, roles.ROLES, "Tenure-Role"))
     named, session = _named(source, b"tenure-agent"), _named(source, b"tenure-session")
     return Principal(
-        role=role, user=user, agent=agent if agent is not None else named, session=session, address=source.address,
-        projects=projects, is_proven=agent is not None, key=key, capabilities=capabilities, credential=credential,
-    )  # fmt: skip
+        role=role,
+        user=user,
+        agent=agent if agent is not None else named,
+        session=session,
+        address=source.address,
+        projects=projects,
+        is_proven=agent is not None,
+        key=key,
+        capabilities=capabilities,
+        credential=credential,
+    )
 
 
 def _named(source: RequestSource, header: bytes) -> str | None:

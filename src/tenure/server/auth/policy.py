@@ -73,10 +73,14 @@ def policy_of(settings: Settings) -> Policy:
     if not value("rate") >= 0:
         raise BadConfig(f"serve.rate is {value('rate')}; it must be 0 or more")
     return Policy(
-        host=value("host"), auth=value("auth"), rate=value("rate"), has_tls=value("tls_cert") is not None,
+        host=value("host"),
+        auth=value("auth"),
+        rate=value("rate"),
+        has_tls=value("tls_cert") is not None,
         hosts=frozenset(name.lower().rstrip(".") for name in _listed(value("hosts"))),
-        proxies=tuple(_network(text) for text in _listed(value("trusted_proxy"))), jwt=_jwt(value),
-    )  # fmt: skip
+        proxies=tuple(_network(text) for text in _listed(value("trusted_proxy"))),
+        jwt=_jwt(value),
+    )
 
 
 def _listed(text: str | None) -> list[str]:

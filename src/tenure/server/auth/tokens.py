@@ -54,10 +54,6 @@ class Tokens:
         self._keys = KeySet(settings.jwks, fetch=fetch, monotonic=monotonic) if settings.jwks is not None else None
         self._verified: OrderedDict[bytes, _Entry] = OrderedDict()
 
-    def is_verified(self, token: str) -> bool:
-        """Whether its verification is cached."""
-        return _name(token) in self._verified
-
     def read(self, token: str) -> Claims:
         """The claims of the token; NotSignedIn if it is invalid, NeedsLookup if its key must be fetched first."""
         name, now = _name(token), self._monotonic()
@@ -83,10 +79,14 @@ class Tokens:
             if self._keys is not None:
                 key = self._keys.find(jwt.get_unverified_header(token).get("kid"))
             return jwt.decode(
-                token, key, algorithms=list(BY_SECRET if self._keys is None else BY_PUBLIC_KEY),
-                audience=settings.audience, issuer=settings.issuer, leeway=LEEWAY,
+                token,
+                key,
+                algorithms=list(BY_SECRET if self._keys is None else BY_PUBLIC_KEY),
+                audience=settings.audience,
+                issuer=settings.issuer,
+                leeway=LEEWAY,
                 options={"require": ["exp", "iss", "aud", "sub"]},
-            )  # fmt: skip
+            )
         except (jwt.InvalidTokenError, jwt.InvalidKeyError):
             # The message does not say which: a guesser would learn whether a signature was right.
             raise NotSignedIn("the token's signature, issuer, audience or time is not accepted") from None

@@ -23,7 +23,7 @@ from tenure.core import (
     roles,
     team,
     usage,
-)  # fmt: skip
+)
 from tenure.engine.budgets.budget_verbs import ONCE
 from tenure.engine.reads.overview import LONGEST as MOST_MINUTES
 from tenure.engine.reads.tasks import ORDERS
