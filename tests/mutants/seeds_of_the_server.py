@@ -170,7 +170,7 @@ THE_SERVER = (
         "                raise\n",
         GATE,
     ),
-    # --- the doorstep
+    # --- limits of connections
     Mutant(
         "connection: endless headers",
         "server/connection_limits.py",

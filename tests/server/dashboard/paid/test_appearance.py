@@ -26,7 +26,7 @@ def test_no_page_is_loud_nameless_or_too_wide(tab: Tab, artifacts: Path | None) 
         "checks": (f"{P}/tasks?view=checks", "Waits for a review"),
         "task-reviewed": (f"{P}/tasks/B-001", "The river is missing"),
         "task-paid": (f"{P}/tasks/C-002", "left of $2.50"),
-        "schedules": (f"{P}/schedules", "What fails too often"),
+        "schedules": (f"{P}/schedules", "Failure watch"),
     }
     for name, (path, text) in pages.items():
         tab.go(path)
