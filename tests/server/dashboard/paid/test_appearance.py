@@ -23,7 +23,7 @@ def test_no_page_is_loud_nameless_or_too_wide(tab: Tab, artifacts: Path | None) 
         "budgets": (f"{P}/budgets", "The atlas"),
         "budgets-of-tasks": (f"{P}/budgets?scope=task", "C-002-colour-the-maps"),
         "usage-saved": (f"{P}/usage", "The choice of models saved"),
-        "checks": (f"{P}/tasks?view=checks", "Waits for a review"),
+        "checks": (f"{P}/tasks?view=checks", "Waiting for review"),
         "task-reviewed": (f"{P}/tasks/B-001", "The river is missing"),
         "task-paid": (f"{P}/tasks/C-002", "left of $2.50"),
         "schedules": (f"{P}/schedules", "Failure watch"),
@@ -45,7 +45,7 @@ def test_what_names_reasons_and_files_say_harms_nobody(tab: Tab, store: Path) ->
     here = "/projects/hostile"
     pages = {
         here: SNEAKY, f"{here}/budgets": HOSTILE, f"{here}/budgets?scope=task": key, f"{here}/usage": SNEAKY,
-        f"{here}/tasks/{key}": MASKED, f"{here}/tasks?view=checks": "Nothing waits", f"{here}/schedules": HOSTILE,
+        f"{here}/tasks/{key}": MASKED, f"{here}/tasks?view=checks": "No results wait", f"{here}/schedules": HOSTILE,
         f"{here}/events?noun=schedule": "pauses schedule h",
     }  # fmt: skip
     for path, text in pages.items():

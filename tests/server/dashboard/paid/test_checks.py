@@ -18,7 +18,7 @@ def test_a_review_is_rejected_with_a_text_tried_again_and_approved(tab: Tab, pro
     client = project("school")
     key = asked_for_review(client, "Write the essay", retry={"strategy": "immediate"})
     tab.go("/projects/school")
-    tab.page.get_by_role("link", name="Validating").click()
+    tab.page.get_by_role("link", name="Validating").first.click()
     check = tab.find(f'.check-card[data-key="{key}"]')
     expect(check).to_contain_text("Waiting for review")
     check.get_by_role("link", name=key).click()
