@@ -106,8 +106,8 @@ SIGNING_IN = (
     Mutant(
         "gate: tokens for others",
         "server/auth/tokens.py",
-        "audience=settings.audience, ",
-        'audience=["tenure", "others"], ',
+        "audience=settings.audience,",
+        'audience=["tenure", "others"],',
         GATE,
     ),
     Mutant(
