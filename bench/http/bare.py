@@ -12,7 +12,7 @@ from tenure.config import read_settings
 from tenure.core.commands import Command, DefineProject, Principal
 from tenure.core.outcomes import Outcome
 from tenure.engine import Engine
-from tenure.server import assembly, serving
+from tenure.server import assembly, serve
 from tenure.server.service import Service
 from tenure.stores.open_store import open_store
 
@@ -31,7 +31,7 @@ def main(port: int, answer: bytes) -> int:
     engine = Engine(open_store("memory://"), SystemRandom())
     engine.do(DefineProject(project="bench"))
     settings = read_settings("/", {}, {"serve.port": port, "serve.log_file": "/dev/null", "serve.auth": "open"})
-    return serving.serve(engine, settings, lambda url, link: None)
+    return serve.serve(engine, settings, lambda url, link: None)
 
 
 if __name__ == "__main__":

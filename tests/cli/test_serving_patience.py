@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tenure.core.errors import StoreUnavailable
-from tenure.server.patience import LONGEST, opened
+from tenure.server.store_wait import LONGEST, open_with_retries
 from tests.cli.conftest import Tenure
 from tests.servers import processes
 from tests.servers.postgres import PostgresServer
@@ -78,7 +78,7 @@ def test_pauses_grow_and_end_with_the_time_that_was_given() -> None:
         told.append(more["why"])
 
     with pytest.raises(StoreUnavailable):
-        opened(away, lambda _: True, 60.0, tell, pause=pause, monotonic=lambda: now[0])
+        open_with_retries(away, lambda _: True, 60.0, tell, pause=pause, monotonic=lambda: now[0])
     assert pauses[:4] == [0.5, 1.0, 2.0, 4.0]
     assert (max(pauses) <= LONGEST, sum(pauses)) == (True, 60.0)
     assert told == ["no answer"] * len(pauses)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tenure.server.measures import APART, GROUPS, SAME, SUM, Measure
+from tenure.server.metric_definitions import GROUPS, PER_PROCESS, SAME, SUM, Metric
 from tests.docs.tables import table, ticked
 
 INTRODUCTION = """\
@@ -47,8 +47,8 @@ def page() -> str:
     return "".join(parts)
 
 
-def _row(name: str, measure: Measure) -> tuple[str, ...]:
-    across = {SUM: "sum", SAME: "same", APART: "apart"}[measure.across]
+def _row(name: str, measure: Metric) -> tuple[str, ...]:
+    across = {SUM: "sum", SAME: "same", PER_PROCESS: "apart"}[measure.across]
     meaning = measure.meaning
     if measure.buckets:
         meaning += f" (up to {', '.join(f'{bucket:g}' for bucket in measure.buckets)})"

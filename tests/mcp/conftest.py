@@ -19,9 +19,9 @@ from mcp.types import CallToolResult, Implementation, TextContent
 from tenure.agents.known import KNOWN
 from tenure.cli.crash import kept_crash
 from tenure.client import Client
-from tenure.mcp.rooted import Rooted
-from tenure.mcp.seats import Told
-from tenure.mcp.server import Service
+from tenure.mcp.callers import StartOptions
+from tenure.mcp.server import McpService
+from tenure.mcp.stdio_server import StdioCallers
 
 IDENTITY = {name for agent in KNOWN.values() for name in (*agent.markers, agent.session) if name}
 ERAS = ("legacy", "2026-07-28")  # by handshake, and with what a handshake would say in every request
@@ -74,7 +74,7 @@ def folder(bare: Path, owner: Client) -> Path:
 
 
 class Reply:
-    """What a tool answered: the value for programs, the text for models."""
+    """The reply of a tool: the value for programs, the text for models."""
 
     def __init__(self, result: Any) -> None:
         assert isinstance(result, CallToolResult), result
@@ -98,12 +98,12 @@ class Reply:
 class Agent:
     """An MCP client as an agent has one: `await agent("claim", task="A-001")`."""
 
-    def __init__(self, client: McpClient, service: Service | None = None) -> None:
+    def __init__(self, client: McpClient, service: McpService | None = None) -> None:
         self.client = client
         self._service = service
 
     @property
-    def service(self) -> Service:
+    def service(self) -> McpService:
         """The other side, where it is in this process."""
         assert self._service is not None
         return self._service
@@ -120,17 +120,17 @@ def here(environ: dict[str, str], bare: Path) -> Connect:
     """A connection to a server in this process."""
 
     @asynccontextmanager
-    async def connect(session: str | None = "s1", mode: str = "legacy", **told: Any) -> AsyncIterator[Agent]:
-        given = {"folder": str(bare), "environ": environ, "session": session} | told
-        seating = Rooted(Told(**given), kept_crash)
-        service = Service(seating, kept_crash)
+    async def connect(session: str | None = "s1", mode: str = "legacy", **options: Any) -> AsyncIterator[Agent]:
+        given = {"folder": str(bare), "environ": environ, "session": session} | options
+        callers = StdioCallers(StartOptions(**given), kept_crash)
+        service = McpService(callers, kept_crash)
         try:
             async with McpClient(
                 service.server, mode=mode, client_info=Implementation(name="test", version="1")
             ) as client:
                 yield Agent(client, service)
         finally:
-            seating.seats.close()
+            callers.callers.close()
 
     return connect
 

@@ -1,4 +1,4 @@
-"""Whatever a model sends, the tool answers: it is told what was wrong, nothing is lost, and nothing crashes."""
+"""Whatever a model sends, the tool replies: it names the error, loses nothing, and does not crash."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from mcp.types import INVALID_PARAMS
 from tenure.client import Client
 from tenure.core.errors import Bug, TenureError
 from tenure.mcp import arguments
-from tenure.mcp.replies import refused
-from tenure.mcp.seats import Seats, Told
-from tenure.mcp.speaking import Caller
+from tenure.mcp.callers import LocalCallers, StartOptions
+from tenure.mcp.client_identity import ClientInfo
+from tenure.mcp.replies import error_reply
 from tenure.mcp.tools import TOOLS, Call, answer
 from tests.mcp.conftest import Connect
 
@@ -28,17 +28,17 @@ pytestmark = pytest.mark.anyio
 @pytest.mark.parametrize(
     ("tool", "arguments", "said"),
     [
-        ("claim", {"tasks": "A-001"}, "there is no 'tasks'; did you mean task?"),
+        ("claim", {"tasks": "A-001"}, "unknown argument 'tasks'; did you mean task?"),
         ("claim", {"wait": "long"}, "got `str` - at `$.wait`"),
         ("claim", {"wait": 301}, "from 0 to 300 seconds"),
         ("claim", {"wait": -1}, "from 0 to 300 seconds"),
         ("claim", {"lease": 0}, "lease 0 s"),
-        ("claim", {"task": "A-001", "wait": 5}, "not with a named one"),
-        ("claim", {"task": "A-001", "tags": ["x"]}, "not with a named one"),
+        ("claim", {"task": "A-001", "wait": 5}, "not allowed with task"),
+        ("claim", {"task": "A-001", "tags": ["x"]}, "not allowed with task"),
         ("claim", {"tags": "ui"}, "Expected `array | null`, got `str` - at `$.tags`"),
         ("show", {"what": "tasks"}, "did you mean task?"),
-        ("show", {"what": "why"}, "which task?"),
-        ("show", {"what": "status", "task": "A-001"}, "is not about one task"),
+        ("show", {"what": "why"}, "task is missing"),
+        ("show", {"what": "status", "task": "A-001"}, "does not take task"),
         ("show", {"limit": 0}, "at least 1"),
         ("update", {}, "missing required field `receipt`"),
         ("update", {"receipt": None}, "Expected `str`, got `null` - at `$.receipt`"),
@@ -50,12 +50,12 @@ pytestmark = pytest.mark.anyio
         ("add", {"title": "x", "wait": True}, "wait is for the holder of a task"),
         ("add", {"title": "x", "priority": "urgent"}, "priority 'urgent'"),
         ("add", {"title": "x", "track": "lower"}, "track"),
-        ("message", {"to": "bo"}, "what shall be sent?"),
+        ("message", {"to": "bo"}, "text is missing"),
         ("message", {"text": "x", "to": "@nobody"}, "@nobody"),
         ("reserve", {}, "no pattern"),
-        ("reserve", {"release": True}, "wants the receipt"),
-        ("reserve", {"release": True, "patterns": ["x"], "receipt": "r"}, "and nothing else"),
-        ("reserve", {"patterns": ["x"], "receipt": "r", "lease": 5}, "leave lease out"),
+        ("reserve", {"release": True}, "takes only the receipt"),
+        ("reserve", {"release": True, "patterns": ["x"], "receipt": "r"}, "takes only the receipt"),
+        ("reserve", {"patterns": ["x"], "receipt": "r", "lease": 5}, "lease is not allowed"),
     ],
 )
 async def test_the_fault_is_named(
@@ -97,7 +97,7 @@ async def test_what_means_the_same_is_taken(here: Connect, owner: Client) -> Non
 
 async def test_an_unknown_tool_is_named_with_those_that_there_are(here: Connect, owner: Client) -> None:
     async with here() as agent:
-        with pytest.raises(Exception, match="no tool 'tenure_claim'; there are: claim, show") as caught:
+        with pytest.raises(Exception, match="unknown tool 'tenure_claim'; valid: claim, show") as caught:
             await agent("tenure_claim")
     assert caught.value.error.code == INVALID_PARAMS  # type: ignore[attr-defined]
 
@@ -165,14 +165,14 @@ def calls(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Seats, Client, list[str]]]:
-    """A store, a server's seats at it, and the receipt of a task that is held."""
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LocalCallers, Client, list[str]]]:
+    """A store, a server's callers at it, and the receipt of a task that is held."""
     folder = tmp_path_factory.mktemp("fuzz")
     with Client(str(folder / ".tenure" / "tenure.db"), agent="owner") as owner:
         owner.init()
-        seats = Seats(Told(str(folder), {"USER": "ann"}, session="s1", agent="ann"))
-        yield seats, owner, []
-        seats.close()
+        callers = LocalCallers(StartOptions(str(folder), {"USER": "ann"}, session="s1", agent="ann"))
+        yield callers, owner, []
+        callers.close()
 
 
 @given(st.lists(calls(), max_size=4))
@@ -182,24 +182,24 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Seats, Cli
 @example([("reserve", {"patterns": "\ud800"})])
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_arguments_are_answered_or_refused(
-    place: tuple[Seats, Client, list[str]], calls: list[tuple[str, dict[str, Any]]]
+    place: tuple[LocalCallers, Client, list[str]], calls: list[tuple[str, dict[str, Any]]]
 ) -> None:
-    seats, owner, held = place
-    seat = seats.find(Caller("test"))
+    callers, owner, held = place
+    caller = callers.find(ClientInfo("test"))
     for name, some in calls:
         if not held or owner.show(held[0].partition("@")[0])["state"] not in ("claimed", "running"):
             owner.add("x", priority="critical")
-            held[:] = [str(seat.client.claim(lease=3600).receipt)]
+            held[:] = [str(caller.client.claim(lease=3600).receipt)]
         arguments = {key: held[0] if value == "RECEIPT" else value for key, value in some.items()}
         try:
-            reply = answer(name, Call(seat, lambda: True), arguments)
+            reply = answer(name, Call(caller, lambda: True), arguments)
         except Bug:
             raise
         except TenureError as error:
-            reply = refused(error)
+            reply = error_reply(error)
         assert reply.text
         assert reply.value
 
 
-def test_the_store_is_sound_after_all_that(place: tuple[Seats, Client, list[str]]) -> None:
+def test_the_store_is_sound_after_all_that(place: tuple[LocalCallers, Client, list[str]]) -> None:
     assert place[1].verify() == []

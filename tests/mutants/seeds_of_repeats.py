@@ -218,9 +218,9 @@ REPEATS = (
     ),
     Mutant(
         "waiting: a claim is not woken when its agent is terminated",
-        "server/waiting_room.py",
+        "server/waiting_claims.py",
         "            if event.kind in _ENDS_WAITING:",
         "            if False:",
-        "tests/server/test_waiting_room.py::test_who_waits_as_an_agent_that_an_operator_ends_hears_it_at_once",
+        "tests/server/test_waiting_claims.py::test_who_waits_as_an_agent_that_an_operator_ends_hears_it_at_once",
     ),
 )

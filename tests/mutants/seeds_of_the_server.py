@@ -9,16 +9,16 @@ TEST_COOKIES = "tests/server/auth/test_cookies.py"
 TEST_KEYS = "tests/server/auth/test_keys.py"
 TEST_LOCAL_TOKEN = "tests/server/auth/test_local_token.py"
 TEST_TOKENS = "tests/server/auth/test_tokens.py"
-TEST_DOORSTEP = "tests/server/test_doorstep.py"
+TEST_DOORSTEP = "tests/server/test_connection_limits.py"
 TEST_FEED = "tests/server/test_feed.py"
 TEST_ON_LOOPBACK = "tests/server/test_on_loopback.py"
 HTTP = "client/transports/http.py"
 TEST_REMOTE = "tests/client/test_remote.py"
-TEST_WAITING_ROOM = "tests/server/test_waiting_room.py"
+TEST_WAITING_ROOM = "tests/server/test_waiting_claims.py"
 
 ROLES = "core/roles.py"
 SESSIONS = "core/web_sessions.py"
-THE_GATE = "server/auth/gate.py"
+AUTHENTICATOR = "server/auth/authenticator.py"
 
 THE_SERVER = (
     # --- verdicts
@@ -139,23 +139,23 @@ THE_SERVER = (
     # --- the token of the start
     Mutant(
         "token: any token",
-        THE_GATE,
+        AUTHENTICATOR,
         "hmac.compare_digest(text, self._token)",
         "True",
         f"{TEST_LOCAL_TOKEN}::test_wrong_tokens_do_not_keep_the_right_one_out",
     ),
     Mutant(
         "token: from anywhere",
-        THE_GATE,
-        "if not is_ours or not self._is_local(who):",
+        AUTHENTICATOR,
+        "if not is_ours or not self._is_local(source):",
         "if not is_ours:",
         f"{TEST_LOCAL_TOKEN}::test_the_token_is_good_on_this_host_alone",
     ),
     Mutant(
         "token: not needed",
-        THE_GATE,
-        "elif self._is_local(who) and self._token is None:",
-        "elif self._is_local(who):",
+        AUTHENTICATOR,
+        "elif self._is_local(source) and self._token is None:",
+        "elif self._is_local(source):",
         f"{TEST_LOCAL_TOKEN}::test_without_it_nobody_is_let_in_on_loopback[said0]",
     ),
     Mutant(
@@ -198,16 +198,16 @@ THE_SERVER = (
     # --- ends of credentials
     Mutant(
         "end: who waits is not asked again",
-        "server/waiting_room.py",
-        "if not await self._is_still_good(principal):",
+        "server/waiting_claims.py",
+        "if not await self._is_still_valid(principal):",
         "if False:",
         f"{TEST_WAITING_ROOM}::test_who_waits_with_a_key_that_has_ended_is_granted_nothing",
     ),
     Mutant(
         "end: no waiting caller is woken",
-        "server/waiting_room.py",
-        "_resolve(future, True)\n\n    def let_in",
-        "pass\n\n    def let_in",
+        "server/waiting_claims.py",
+        "_resolve(future, True)\n\n    def start_round",
+        "pass\n\n    def start_round",
         f"{TEST_WAITING_ROOM}::test_news_of_a_key_ends_those_who_wait_with_it_at_once",
     ),
     Mutant(
@@ -220,20 +220,20 @@ THE_SERVER = (
     Mutant(
         "end: streams go on",
         "server/app.py",
-        "if not await service.is_still_good(principal):",
+        "if not await service.is_still_valid(principal):",
         "if False:",
         f"{TEST_FEED}::test_a_stream_ends_with_the_key_that_began_it",
     ),
     Mutant(
         "end: a JWT's stream has none",
-        THE_GATE,
+        AUTHENTICATOR,
         "return time.time() < float(shown) + LEEWAY",
         "return True",
         f"{TEST_TOKENS}::test_a_long_answer_ends_with_the_token",
     ),
     Mutant(
         "end: an old secret goes on",
-        THE_GATE,
+        AUTHENTICATOR,
         "return any(digest.hex()",
         "return keys.is_live(key, now) or any(digest.hex()",
         f"{TEST_KEYS}::test_a_long_answer_ends_when_the_secret_it_was_begun_with_does",
@@ -248,9 +248,9 @@ THE_SERVER = (
     # --- lockouts
     Mutant(
         "lockout: by address alone",
-        THE_GATE,
-        'f"{caller_at(who.address)} {credential}"',
-        "caller_at(who.address)",
+        AUTHENTICATOR,
+        'f"{caller_at(source.address)} {credential}"',
+        "caller_at(source.address)",
         f"{TEST_KEYS}::test_a_guesser_is_told_to_wait_and_good_keys_at_its_address_are_not",
     ),
     Mutant(
@@ -263,49 +263,49 @@ THE_SERVER = (
     ),
     Mutant(
         "lockout: retry at once",
-        "server/answers.py",
+        "server/responses.py",
         "max(RETRY_AFTER, ceil(",
         "max(0, int(",
-        "tests/server/test_limits.py::test_who_has_to_wait_is_told_a_second_at_least",
+        "tests/server/test_rate_limits.py::test_who_has_to_wait_is_told_a_second_at_least",
     ),
     Mutant(
         "lockout: texts tell a key's state",
-        THE_GATE,
+        AUTHENTICATOR,
         "                raise _not_accepted() from None\n",
         "                raise\n",
         f"{TEST_KEYS}::test_no_text_tells_an_unknown_key_from_one_that_ended_or_is_wrong",
     ),
-    # --- the doorstep
+    # --- limits of connections
     Mutant(
-        "doorstep: endless headers",
-        "server/doorstep.py",
+        "connection: endless headers",
+        "server/connection_limits.py",
         "if self._unseen > LARGEST_HEAD and",
         "if False and",
         f"{TEST_DOORSTEP}::test_endless_headers_are_not_kept_and_others_are_served",
     ),
     Mutant(
-        "doorstep: many headers",
-        "server/doorstep.py",
+        "connection: many headers",
+        "server/connection_limits.py",
         "if self._head > LARGEST_HEAD:",
         "if False:",
         f"{TEST_DOORSTEP}::test_headers_end_at_64_kb_in_one_piece_or_in_many",
     ),
     Mutant(
-        "doorstep: any number from an address",
-        "server/doorstep.py",
-        "next(iter(mine)).send_away()",
+        "connection: any number from an address",
+        "server/connection_limits.py",
+        "next(iter(mine)).close_now()",
         "pass",
         f"{TEST_DOORSTEP}::test_half_open_connections_are_bounded_and_others_are_served",
     ),
     Mutant(
-        "doorstep: no time limit for headers",
-        "server/doorstep.py",
-        "self.loop.call_later(TO_SEND, self.transport.abort)",
+        "connection: no time limit for headers",
+        "server/connection_limits.py",
+        "self.loop.call_later(HEAD_TIMEOUT, self.transport.abort)",
         "None",
         f"{TEST_DOORSTEP}::test_who_is_slow_to_send_its_headers_is_sent_away",
     ),
     Mutant(
-        "doorstep: those who are known are sent away",
+        "connection: those who are known are sent away",
         "server/app.py",
         "            signed_in()  #",
         "            pass  #",

@@ -261,11 +261,15 @@ def test_events_come_live_and_go_on_behind_the_last_one_seen(server, call):
         first, second = added(call), added(call)
         id, kind, data = next(live)
         assert (kind, data["task"]) == ("task.created", first["id"])
+        assert data["text"].endswith(f" adds {first['key']}")
         assert next(live)[2]["task"] == second["id"]
     with events(server, P + "/events?kind=task.created", Last_Event_ID=str(before)) as again:
         assert [next(again)[2]["task"] for _ in range(2)] == [first["id"], second["id"]]
     with events(server, f"{P}/events?task={second['key']}&after={id}") as of_one:
         assert next(of_one)[2]["task"] == second["id"]
+    with events(server, f"{P}/events?kind=task") as of_tasks:
+        third = added(call)
+        assert next(of_tasks)[2]["task"] == third["id"]
 
 
 def test_news_say_how_far_the_log_is(call):

@@ -166,7 +166,7 @@ def test_the_path_and_the_receipt_name_the_same_task(ground: Ground) -> None:
     connection = HTTPConnection("127.0.0.1", ground.server.port, timeout=30)
     connection.request("PUT", ground.path.replace("A-001", "A-002") + "/a", b"x", {"Tenure-Receipt": ground.receipt})
     response = connection.getresponse()
-    assert (response.status, b"the receipt is of A-001" in response.read()) == (400, True)
+    assert (response.status, b"the receipt is for A-001" in response.read()) == (400, True)
     connection.close()
 
 

@@ -18,7 +18,7 @@ from tenure.core.records import Leader, replace
 from tenure.engine import Engine
 from tenure.engine.duties.coordinator import Coordinator
 from tenure.server import coordinator_routes
-from tenure.server.coordinator_routes import Desk
+from tenure.server.coordinator_routes import CoordinatorEndpoints
 from tenure.server.requests import Request
 from tenure.server.service import Service
 from tenure.stores.memory import Memory
@@ -182,18 +182,18 @@ async def test_probes_of_a_store_that_hangs_say_so_and_do_not_pile_up(monkeypatc
 
     engine = Engine(store, SystemRandom())
     service = Service(engine)
-    desk = Desk(service, Coordinator(engine, "one", lambda: 0.0))
+    endpoints = CoordinatorEndpoints(service, Coordinator(engine, "one", lambda: 0.0))
     request = Request({"headers": []}, lambda: None)  # type: ignore[arg-type, return-value]
     monkeypatch.setattr(coordinator_routes, "PATIENCE", 0.05)
     monkeypatch.setattr(store, "begin", hanging)
     for _ in range(3):
-        answer = await desk.ready(request)
+        answer = await endpoints.ready(request)
         assert (answer.status, dict(answer.headers)[b"retry-after"]) == (503, b"1")
     assert len(asked) == 1
-    assert (await desk.health(request)).status == 200
+    assert (await endpoints.health(request)).status == 200
     goes_on.set()
     monkeypatch.setattr(coordinator_routes, "PATIENCE", 30.0)
-    assert (await desk.ready(request)).status == 200
-    answer = await desk.coordinator_health(request)
+    assert (await endpoints.ready(request)).status == 200
+    answer = await endpoints.coordinator_health(request)
     assert (answer.status, json.loads(answer.body)["active"]) == (503, False)  # nobody leads
     service._close()

@@ -12,7 +12,7 @@ from tenure.core.events import Event
 from tenure.engine import Engine
 from tenure.server import feed
 from tenure.server.app import App
-from tenure.server.feed import SIGN_OF_LIFE, Stream
+from tenure.server.feed import HEARTBEAT, Stream
 from tenure.server.service import Service
 from tenure.stores.open_store import open_store
 from tenure.stores.postgres import Postgres
@@ -62,7 +62,7 @@ async def test_a_busy_stream_has_its_beat_too(monkeypatch):
     stream = Stream({})
     stream.put(event(1))
     chunks = stream.chunks(0)
-    assert await anext(chunks) == SIGN_OF_LIFE
+    assert await anext(chunks) == HEARTBEAT
     await chunks.aclose()
 
 
@@ -78,11 +78,11 @@ async def test_a_stream_ends_with_the_key_that_began_it(monkeypatch):
     async def sign_in(request):
         return Principal(role="viewer", key="k")
 
-    async def is_still_good(principal):
+    async def is_still_valid(principal):
         assert principal.key == "k"
         return is_good
 
-    service.is_still_good = is_still_good
+    service.is_still_valid = is_still_valid
     app = App(service, sign_in)
     sent: asyncio.Queue = asyncio.Queue()
 
@@ -96,7 +96,7 @@ async def test_a_stream_ends_with_the_key_that_began_it(monkeypatch):
         "headers": headers, "scheme": "http",
     }  # fmt: skip
     serving = asyncio.ensure_future(app(scope, receive, sent.put))
-    while (await sent.get()).get("body") != SIGN_OF_LIFE:
+    while (await sent.get()).get("body") != HEARTBEAT:
         pass
     is_good = False
     await asyncio.wait_for(serving, 10)
@@ -110,14 +110,14 @@ async def test_news_of_a_key_lets_every_stream_look_up():
     reading.start(asyncio.get_running_loop())
     chunks = reading.subscribe("p", {}).chunks(0)
     await asyncio.to_thread(engine.do, c.CreateKey(name="ci"))
-    assert await asyncio.wait_for(anext(chunks), 10) == SIGN_OF_LIFE  # long before its beat
+    assert await asyncio.wait_for(anext(chunks), 10) == HEARTBEAT  # long before its beat
     await chunks.aclose()
     reading.close()
     await asyncio.to_thread(reading.join)
 
 
 async def test_a_store_that_is_away_at_the_start_is_waited_for(monkeypatch):
-    monkeypatch.setattr(feed, "AWAY", 0.001)
+    monkeypatch.setattr(feed, "RETRY", 0.001)
     engine = Engine(open_store("memory://"), SystemRandom())
     engine.do(c.DefineProject(project="p"))
     mark, tries = engine.store.mark, iter(range(100))

@@ -91,7 +91,7 @@ async def test_looks_beyond_the_bound_are_refused(engine, monkeypatch):
     monkeypatch.setattr(service_, "MOST_WAITING", 1)
     service = Service(engine)
     gate = threading.Event()
-    first = asyncio.ensure_future(service.aside(gate.wait, 20))
+    first = asyncio.ensure_future(service.read_in_thread(gate.wait, 20))
     await asyncio.sleep(0)
     with pytest.raises(Overloaded):
         await service.look(Status(project="p"), OWNER)

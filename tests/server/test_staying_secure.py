@@ -3,8 +3,8 @@
 import asyncio
 
 import pytest
-from tenure.client.system_random import SystemRandom
 
+from tenure.client.system_random import SystemRandom
 from tenure.core.errors import NotSignedIn
 from tenure.engine import Engine
 from tenure.server.app import STAY_SECURE, App

@@ -20,10 +20,6 @@ from typing import Any, NoReturn
 import psycopg  # noqa: F401
 import uvloop  # noqa: F401
 
-import tenure.cli.serve
-import tenure.mcp.hosted
-import tenure.mcp.http
-import tenure.server.serving  # noqa: F401
 from tenure.__main__ import main as tenure_main
 
 LONGEST = 1 << 18  # bytes of a request

@@ -25,7 +25,7 @@ PAGE = 1000
 @options(
     arg("--task", metavar="TASK", help="only of this task"),
     arg("--level", choices=LEVELS, help="at least this level"),
-    arg("--kind", metavar="KIND", help="only this kind, as task.claimed"),
+    arg("--kind", metavar="KIND", help="only this kind, as task.claimed, or task for all of tasks"),
     arg("--since", type=instant, metavar="WHEN", help="not older than this instant"),
     arg("--limit", type=int, default=100, metavar="N", help="the last N (100)"),
     arg("-f", "--follow", action="store_true", help="follow new events; with --json one object a line"),

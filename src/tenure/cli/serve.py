@@ -31,7 +31,7 @@ def serve(run: Run, given: Namespace) -> int:
     """
     from tenure.cli.validation_verbs import validating_of
     from tenure.config import read_settings
-    from tenure.server.serving import serve as serve_
+    from tenure.server.serve import serve as serve_
 
     flags = {f"serve.{name}": getattr(given, name) for name in ("host", "port", "tls_cert", "tls_key", "store_wait")}
     settings = read_settings(run.folder, run.environ, {"project": given.project, **flags})
@@ -44,14 +44,14 @@ def serve(run: Run, given: Namespace) -> int:
 
 def _client(run: Run, settings: Mapping[str, Value]) -> Client:
     """The store's client; waits for a server that is unavailable for a moment."""
-    from tenure.server.logs import Log
-    from tenure.server.patience import ended_by_signals, opened
+    from tenure.server.logs import ServerLog
+    from tenure.server.store_wait import ended_by_signals, open_with_retries
     from tenure.stores.open_store import may_come_back
 
-    log = Log(settings["serve.log_level"].value, settings["serve.log_file"].value)
+    log = ServerLog(settings["serve.log_level"].value, settings["serve.log_file"].value)
     try:
         with ended_by_signals():
-            return opened(
+            return open_with_retries(
                 lambda: run.client, lambda away: may_come_back(run.own_home.url, away),
                 settings["serve.store_wait"].value, log.warning,
             )  # fmt: skip
@@ -68,12 +68,12 @@ def _say(run: Run, url: str, link: str | None) -> None:
 def _mcp(assembly: Assembly, settings: Mapping[str, Value]) -> McpApp:
     """The tools over HTTP, for signed-in callers."""
     from tenure.cli.crash import kept_crash
-    from tenure.mcp.hosted import Hosted
     from tenure.mcp.http import McpApp
+    from tenure.mcp.remote_callers import RemoteCallers
 
     service = assembly.service
-    hosted = Hosted(service.engine, service.gatherer, settings, settings["project"].value, assembly.observe)
-    return McpApp(hosted, lambda scope: scope["state"]["principal"], kept_crash, service.claim_or_wait)
+    callers = RemoteCallers(service.engine, service.gatherer, settings, settings["project"].value, assembly.observe)
+    return McpApp(callers, lambda scope: scope["state"]["principal"], kept_crash, service.claim_or_wait)
 
 
 @options()
@@ -84,11 +84,11 @@ def mcp(run: Run, given: Namespace) -> int:
     the folders that the client works in, and may be started before there is one.
     """
     from tenure.cli.crash import kept_crash
-    from tenure.mcp.rooted import serve
-    from tenure.mcp.seats import Told
+    from tenure.mcp.callers import StartOptions
+    from tenure.mcp.stdio_server import serve
 
-    told = Told(
+    started_with = StartOptions(
         run.folder, run.environ, is_fixed=given.dir is not None, project=given.project, agent=given.agent,
         session=given.session,
     )  # fmt: skip
-    return serve(told, kept_crash)
+    return serve(started_with, kept_crash)

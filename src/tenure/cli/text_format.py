@@ -1,4 +1,4 @@
-"""Text for people: tables, times, durations, colour. Cheap to import; the standard library alone.
+"""Text for people: tables, times, durations, colour. Cheap to import.
 
 Instants are the store's: integer microseconds UTC. Foreign text that stands on a line of ours goes through `plain` or
 `shorten`: a title must not break the line. Control characters never reach a terminal: `terminal_output`, the only
@@ -13,7 +13,10 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 
+from tenure.core.safe_text import one_line
+
 SECOND = 1_000_000
+plain = one_line
 NOTHING = "–"
 
 _CODES = {
@@ -23,7 +26,6 @@ _CODES = {
 # Marks a style until `terminal_output` turns it into an escape; foreign text cannot contain it.
 MARK = f"\x1b{os.urandom(8).hex()}["
 _STYLED = re.compile(f"{re.escape(MARK)}[0-9;]*m")
-_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]+")
 
 
 def is_coloured() -> bool:
@@ -36,13 +38,6 @@ def style(text: str, *names: str) -> str:
     if not names or not text or not is_coloured():
         return text
     return f"{MARK}{';'.join(str(_CODES[name]) for name in names)}m{text}{MARK}0m"
-
-
-def plain(text: str) -> str:
-    """One line without control characters or invisible ones: runs of them become a space."""
-    if text.isascii() and text.isprintable():
-        return text
-    return _UNPRINTABLE.sub(" ", text).strip()
 
 
 def shorten(text: str, width: int) -> str:

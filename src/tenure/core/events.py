@@ -6,6 +6,7 @@ transition changed, row by row, so that replaying the log gives the tables back;
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -124,6 +125,11 @@ KINDS: dict[str, str] = {
     "clock.accepted": "a person took the host's clock as right: the only event that may be earlier than the one before",
     "command.undone": "the opposite of an earlier command was written",
 }
+
+
+def kinds_of(names: Iterable[str]) -> tuple[str, ...]:
+    """The kinds that are asked for: each by its name, or all of a noun by the noun alone, as `task`."""
+    return tuple(kind for name in names for kind in [k for k in KINDS if k.startswith(f"{name}.")] or [name])
 
 
 class Event(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):

@@ -320,7 +320,10 @@ class Processes(Query, frozen=True, kw_only=True):
 
 
 class Log(Query, frozen=True, kw_only=True):
-    """Events, oldest first: the newest `limit`, or with `last` off the first behind `after`."""
+    """Events, oldest first: the newest `limit`, or with `last` off the first behind `after`.
+
+    A `kind` is one kind of event, or a noun for all kinds of it: `task`.
+    """
 
     declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT + "/events")
 

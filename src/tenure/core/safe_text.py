@@ -9,6 +9,8 @@ import re
 _CONTROLS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
 )
+# All control characters, and all invisible ones.
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]+")
 
 
 def neutral(text: str) -> str:
@@ -16,6 +18,13 @@ def neutral(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return _CONTROLS.sub(_escaped, text.replace("\r\n", "\n"))
+
+
+def one_line(text: str) -> str:
+    """One line without control characters or invisible ones: runs of them become a space."""
+    if text.isascii() and text.isprintable():
+        return text
+    return _UNPRINTABLE.sub(" ", text).strip()
 
 
 def escaped_json(text: str) -> str:

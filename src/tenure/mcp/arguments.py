@@ -1,7 +1,7 @@
-"""What the tools take: one struct each, from which the input schema is made and by which a call is checked.
+"""The arguments of the tools: one struct each, which defines the input schema and validates a call.
 
-The schemas are as small as they can be: no titles, no defaults, no `null`. A model that sends `null` for a value it has
-not got, or "50" for 50, means what it says, so both are taken.
+The schemas are as small as possible: no titles, no defaults, no `null`. Models also send `null` for a missing value and
+"50" for 50, so both are accepted.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from tenure.core.inputs import suggestion
 
 MOST_WAITED = limits.MCP_WAIT
 
-# Gemini CLI offers this one with every tool, for its own ordering of calls, and sends it along.
-OF_CLIENTS = frozenset({"wait_for_previous"})
+# Gemini CLI adds this argument to every tool, for its own ordering of calls, and sends it.
+CLIENT_ARGUMENTS = frozenset({"wait_for_previous"})
 
 
-LOOKS = ("task", "ready", "held", "status", "inbox", "why", "history")
+VIEWS = ("task", "ready", "held", "status", "inbox", "why", "history")
 ENDINGS = ("done", "fail", "release", "ask")
 
 
-def told(text: str) -> msgspec.Meta:
+def described(text: str) -> msgspec.Meta:
     return msgspec.Meta(description=text)
 
 
 def one_of(*names: str) -> msgspec.Meta:
-    """Tells of the choices only: whoever takes the value checks it, and then names what is near."""
+    """Only lists the choices in the schema: the tool checks the value, and suggests a similar one."""
     return msgspec.Meta(extra_json_schema={"enum": list(names)})
 
 
@@ -42,17 +42,17 @@ class Arguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class Claim(Arguments, frozen=True, kw_only=True):
-    task: Annotated[str, told("key, as B-003")] | None = None
-    wait: Annotated[float, told("seconds, at most 300")] | None = None
+    task: Annotated[str, described("key, e.g. B-003")] | None = None
+    wait: Annotated[float, described("seconds, at most 300")] | None = None
     track: str | None = None
     type: str | None = None
     tags: Texts | None = None
-    capabilities: Annotated[Texts, told("yours")] | None = None
+    capabilities: Annotated[Texts, described("yours")] | None = None
     lease: float | None = None
 
 
 class Show(Arguments, frozen=True, kw_only=True):
-    what: Annotated[str, one_of(*LOOKS)] | None = None
+    what: Annotated[str, one_of(*VIEWS)] | None = None
     task: str | None = None
     limit: int | None = None
 
@@ -60,20 +60,20 @@ class Show(Arguments, frozen=True, kw_only=True):
 class Update(Arguments, frozen=True, kw_only=True):
     receipt: str
     percent: int | None = None
-    step: Annotated[str, told("what you do now")] | None = None
-    checkpoint: Annotated[dict[str, Any], told("next, files, tests, blockers")] | None = None
+    step: Annotated[str, described("what you do now")] | None = None
+    checkpoint: Annotated[dict[str, Any], described("next, files, tests, blockers")] | None = None
 
 
 class Finish(Arguments, frozen=True, kw_only=True):
     receipt: str
     outcome: Annotated[str, one_of(*ENDINGS)]
-    summary: Annotated[str, told("what was done, why not, or the question")] | None = None
+    summary: Annotated[str, described("what was done, why not, or the question")] | None = None
     result: Annotated[Any, msgspec.Meta(extra_json_schema={"type": "object"})] = None
-    class_: Annotated[str, told("of failure: task, timeout, environment, rate_limit")] | None = msgspec.field(
+    class_: Annotated[str, described("of failure: task, timeout, environment, rate_limit")] | None = msgspec.field(
         name="class", default=None
     )
     retry_after: float | None = None
-    seen: Annotated[int, told("brief you have read, after CHANGED")] | None = None
+    seen: Annotated[int, described("brief you have read, after CHANGED")] | None = None
 
 
 class Add(Arguments, frozen=True, kw_only=True):
@@ -81,24 +81,24 @@ class Add(Arguments, frozen=True, kw_only=True):
     description: str | None = None
     track: str | None = None
     type: str | None = None
-    priority: Annotated[int | str, told("high, normal, low, or 0 (first) to 100")] | None = None
-    after: Annotated[Texts, told("tasks it waits for")] | None = None
+    priority: Annotated[int | str, described("high, normal, low, or 0 (first) to 100")] | None = None
+    after: Annotated[Texts, described("tasks it waits for")] | None = None
     tags: Texts | None = None
-    touches: Annotated[Texts, told("globs it changes")] | None = None
+    touches: Annotated[Texts, described("globs it changes")] | None = None
     capabilities: Texts | None = None
     receipt: str | None = None
-    wait: Annotated[bool, told("until subtasks end")] | None = None
+    wait: Annotated[bool, described("until subtasks end")] | None = None
 
 
 class Message(Arguments, frozen=True, kw_only=True):
     text: str | None = None
-    to: Annotated[str, told("agent, @all, @leader, @idle, @track:B")] | None = None
+    to: Annotated[str, described("agent, @all, @leader, @idle, @track:B")] | None = None
     reply_to: str | None = None
 
 
 class Reserve(Arguments, frozen=True, kw_only=True):
-    patterns: Annotated[Texts, told("src/**, port:8080")] | None = None
-    receipt: Annotated[str, told("of your task, or what to release")] | None = None
+    patterns: Annotated[Texts, described("src/**, port:8080")] | None = None
+    receipt: Annotated[str, described("of your task, or what to release")] | None = None
     shared: bool | None = None
     lease: float | None = None
     release: bool | None = None
@@ -108,18 +108,18 @@ T = TypeVar("T", bound=Arguments)
 
 
 def taken(kind: type[T], given: dict[str, Any] | None, tool: str) -> T:
-    """What was given, with every type proven; InvalidInput says what is wrong and where."""
+    """The arguments as a struct, with every type checked; InvalidInput names the wrong field."""
     fields = [field.encode_name for field in msgspec.structs.fields(kind)]
-    named = {name: value for name, value in (given or {}).items() if name not in OF_CLIENTS}
+    named = {name: value for name, value in (given or {}).items() if name not in CLIENT_ARGUMENTS}
     for name in named:
         if name not in fields:
             raise InvalidInput(
-                f"{tool}: there is no {name[:60]!r}{suggestion(name, fields)}", f"there are: {', '.join(fields)}"
+                f"{tool}: unknown argument {name[:60]!r}{suggestion(name, fields)}", f"valid: {', '.join(fields)}"
             )
     try:
         return msgspec.convert(named, kind, strict=False)
-    except UnicodeEncodeError:  # half of a surrogate pair, where a number or a list is read from a text
-        raise InvalidInput(f"{tool}: text that is not valid UTF-8", "re-encode it, or drop the bytes") from None
+    except UnicodeEncodeError:  # half of a surrogate pair in a text that is read as a number or a list
+        raise InvalidInput(f"{tool}: text that is not valid UTF-8", "re-encode it, or remove the bytes") from None
     except msgspec.ValidationError as error:
         raise InvalidInput(f"{tool}: {error}") from None
 
@@ -128,7 +128,7 @@ def taken(kind: type[T], given: dict[str, Any] | None, tool: str) -> T:
 
 
 def schema(kind: type[Arguments]) -> dict[str, Any]:
-    """The JSON schema of a tool's input, with nothing in it that a model does not need."""
+    """The JSON schema of a tool's input, without anything that a model does not need."""
     info = inspect.type_info(kind)
     assert isinstance(info, inspect.StructType)
     made: dict[str, Any] = {"type": "object", "properties": {f.encode_name: _schema(f.type) for f in info.fields}}
@@ -148,7 +148,7 @@ _NAMES: dict[type[inspect.Type], str] = {
 def _schema(type: inspect.Type) -> dict[str, Any]:
     if isinstance(type, inspect.Metadata):
         return _schema(type.type) | (type.extra_json_schema or {})
-    if isinstance(type, inspect.UnionType):  # None need not be told of, and of two ways to say it the wider will do
+    if isinstance(type, inspect.UnionType):  # without None; of two types the wider is enough
         return _schema([part for part in type.types if not isinstance(part, inspect.NoneType)][-1])
     if isinstance(type, inspect.VarTupleType):
         return {"type": "array", "items": _schema(type.item_type)}

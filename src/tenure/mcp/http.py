@@ -1,8 +1,8 @@
-"""MCP over streamable HTTP: an ASGI application for a server to put at `/mcp`, behind its own sign-in.
+"""MCP over streamable HTTP: an ASGI application that a server mounts at `/mcp`, behind its own authentication.
 
-The `mcp` package speaks the protocol, in both of its eras: with a handshake and a session, which stays on the process
-that began it, or with all of it in every request. What is added: who calls is what the server's sign-in says, a session
-belongs to whoever opened it, and a caller that hangs up while it waits for a task is given none.
+The `mcp` package implements the protocol in both of its forms: with a handshake and a session, which stays on the
+process that began it, or with everything in each request. This module adds: the caller is the server's principal, a
+session belongs to the caller that opened it, and a caller that disconnects while it waits gets no task.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from tenure.core.commands import Principal
 from tenure.core.decoders import check_json
 from tenure.core.errors import TenureError, TooLarge
 from tenure.core.inputs import LARGEST_BATCH
-from tenure.mcp.hosted import Hosted, Visitor
-from tenure.mcp.seats import Seat
-from tenure.mcp.server import Claimer, Context, Crashed, Service
-from tenure.mcp.speaking import caller_of
+from tenure.mcp.callers import Caller
+from tenure.mcp.client_identity import client_info_of
+from tenure.mcp.remote_callers import RemoteCallers, RemoteRequest
+from tenure.mcp.server import Claimer, Context, Crashed, McpService
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -36,24 +36,24 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 IDLE = limits.MCP_IDLE
-GONE = "tenure.gone"  # in the scope: set once the client has hung up
+GONE = "tenure.gone"  # in the scope: an event that is set when the client disconnects
 WHO = "tenure.principal"
 SESSION = "mcp-session-id"
-METHODS = ("POST", "DELETE")  # no stream beside the answers: there is nothing that we would send on it
+METHODS = ("POST", "DELETE")  # no GET: the server has nothing to send outside of responses
 
 
 class McpApp:
-    """`running` must be open while it is called. `principal_of` says who the server's sign-in found."""
+    """`running` must be open while it is called. `principal_of` returns the server's principal of a request."""
 
     def __init__(
         self,
-        hosted: Hosted,
+        callers: RemoteCallers,
         principal_of: Callable[[Scope], Principal],
         crashed: Crashed,
         claimer: Claimer | None = None,
     ) -> None:
         self._principal_of = principal_of
-        self.service = Service(_Visitors(hosted), crashed, claimer)
+        self.service = McpService(_HttpCallers(callers), crashed, claimer)
         self._manager = StreamableHTTPSessionManager(self.service.server, session_idle_timeout=IDLE)
 
     @asynccontextmanager
@@ -65,7 +65,7 @@ class McpApp:
                 self.close()
 
     def around(self, app: App) -> App:
-        """The server's application, with `running` open for as long as it lives."""
+        """The server's application, with `running` open during its lifespan."""
 
         async def whole(scope: Scope, receive: Receive, send: Send) -> None:
             if scope["type"] == "lifespan":
@@ -77,7 +77,7 @@ class McpApp:
         return whole
 
     def close(self) -> None:
-        """Send home who waits; what was taken in is still answered."""
+        """Answer calls that wait; accepted calls still finish."""
         self.service.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -105,13 +105,13 @@ class McpApp:
                 gone.set()
             return message
 
-        # The package lets nobody else use a session than the user who opened it.
+        # The package allows only the user who opened a session to use it.
         whose = AuthenticatedUser(AccessToken(token="", client_id=_identity(principal), scopes=[]))
         await self._manager.handle_request({**scope, "user": whose, WHO: principal, GONE: gone}, heard, send)
 
 
 async def _body(receive: Receive) -> bytes | None:
-    """All of it; None where the client has hung up. What is too large is cut, and so refused."""
+    """The whole body; None if the client disconnects. A body that is too large is cut, and then refused."""
     body, is_more = b"", True
     while is_more:
         message = await receive()
@@ -123,10 +123,10 @@ async def _body(receive: Receive) -> bytes | None:
 
 
 def _refusal(body: bytes) -> bytes | None:
-    """The answer to a message that others may read differently than we, or that is too large."""
+    """The error for a message that is too large, or that parsers may read differently."""
     try:
         if len(body) > LARGEST_BATCH:
-            raise TooLarge(f"a message of more than {LARGEST_BATCH} bytes", "send it in several parts")
+            raise TooLarge(f"the message may have at most {LARGEST_BATCH} bytes", "send it in several parts")
         check_json(body, "the message")
     except TenureError as error:
         why = {"code": PARSE_ERROR, "message": f"{error.message}; {error.hint}"}
@@ -134,19 +134,23 @@ def _refusal(body: bytes) -> bytes | None:
     return None
 
 
-class _Visitors:
-    """Seats for whoever made a request."""
+class _HttpCallers:
+    """The callers of HTTP requests."""
 
-    def __init__(self, hosted: Hosted) -> None:
-        self._hosted = hosted
+    def __init__(self, callers: RemoteCallers) -> None:
+        self._callers = callers
 
-    async def seat(self, context: Context, responses: Mapping[str, Any] | None, calls: anyio.CapacityLimiter) -> Seat:
-        request: Request = context.request  # type: ignore[assignment]  # over HTTP there always is one
+    async def caller(
+        self, context: Context, responses: Mapping[str, Any] | None, calls: anyio.CapacityLimiter
+    ) -> Caller:
+        request: Request = context.request  # type: ignore[assignment]  # over HTTP there is always one
         params = context.session.client_params
-        caller = caller_of(params.client_info.name if params else None, context.meta)
+        client_info = client_info_of(params.client_info.name if params else None, context.meta)
         project = request.query_params.get("project") or request.headers.get("tenure-project")
-        visitor = Visitor(request.scope[WHO], caller.client, request.headers.get(SESSION), caller.session, project)
-        return self._hosted.find(visitor)
+        asked = RemoteRequest(
+            request.scope[WHO], client_info.client, request.headers.get(SESSION), client_info.session, project
+        )
+        return self._callers.find(asked)
 
     def gone(self, context: Context) -> anyio.Event | None:
         request: Request = context.request  # type: ignore[assignment]

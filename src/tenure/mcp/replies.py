@@ -1,9 +1,9 @@
-"""What a tool answers: a value for programs, a text for models; each says all of it.
+"""The replies of the tools: a value for programs and a text for models, with the same content.
 
 Agents show their model one or the other: Claude Code and Codex the structured value, Gemini CLI and OpenCode the text
-(so does Claude Code where the call failed), Copilot CLI both. So neither may lean on the other, and both stay short:
-the value has the shape of `--json` without the book-keeping that no holder needs, and `next`, the way on; the text is
-that value, a line a field.
+(so does Claude Code if the call failed), Copilot CLI both. So each must be complete, and both stay short: the value has
+the shape of `--json` without fields that no holder needs, plus `next`, what to do; the text is that value, one line per
+field.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tenure.core.errors import TenureError
 from tenure.core.outcomes import CODES, Outcome
 
 _BOOKKEEPING = frozenset({"command_id", "version"})
-# What whoever works on a task, or chooses one, wants to know of it; `show` has the rest.
+# The fields of a task that an agent needs to work on it, or to choose it; `show` has all.
 _OF_A_TASK = (
     "key", "title", "description", "state", "type", "tier", "tags", "spec", "metadata", "constraints", "output",
     "touches", "deadline", "parent", "attempts", "max_attempts", "agent", "percent", "step", "reason", "answers",
@@ -25,14 +25,14 @@ _OF_A_TASK = (
 )  # fmt: skip
 _IN_A_LIST = ("key", "title", "state", "type", "tier", "tags", "agent", "percent")
 
-# What a directive asks of the holder; with `continue` there is nothing to say.
+# What each directive asks of the holder; `continue` asks nothing.
 DIRECTIVES = {
-    "warn": "Tell your progress, or the task is taken from you.",
+    "warn": "Report your progress, or your claim ends.",
     "changed": "Read the diff of the description; finish with seen=brief when your work fits it.",
     "pause": "Stop and save a checkpoint; finish with outcome=release if you still hold it.",
-    "cancel": "Stop, and discard what you have for this task.",
-    "terminated": "Finish what you hold, then stop: an operator has ended this agent. Claim nothing more.",
-    "abort": "Stop: this task is not yours any more. Change nothing further for it.",
+    "cancel": "Stop, and discard your work on this task.",
+    "terminated": "Finish what you hold, then stop: an operator has terminated this agent. Claim nothing more.",
+    "abort": "Stop: you no longer hold this task. Change nothing more for it.",
 }
 
 
@@ -42,18 +42,18 @@ class Reply(NamedTuple):
     is_error: bool = False
 
 
-def told(value: Mapping[str, Any], *, next: str | None = None, is_error: bool = False) -> Reply:
-    """A value as it is, and its text: a line a field."""
+def value_reply(value: Mapping[str, Any], *, next: str | None = None, is_error: bool = False) -> Reply:
+    """A value, and its text: one line per field."""
     whole = dict(value) | ({"next": next} if next else {})
     return Reply(whole, "\n".join(f"{name}: {_text(part)}" for name, part in whole.items()), is_error)
 
 
-def answered(outcome: Outcome, *, next: str | None = None, asks: bool = False) -> Reply:
-    """An outcome. `asks`: the tool asks who may have something, so that a denial is an answer and no error.
+def outcome_reply(outcome: Outcome, *, next: str | None = None, asks: bool = False) -> Reply:
+    """An outcome. `asks`: the tool requests something, so a denial is a normal answer, not an error.
 
-    An error is what makes the agent change its course: its receipt is stale, its result was refused, its name for the
-    task is wrong. Clients mark errors, some print them in red, and models give up on tools that fail; that another
-    holds a task, or that there is none, is everyday news.
+    An error makes the agent change its course: its receipt is stale, its result was refused, its name for the task is
+    wrong. Clients mark errors, some in red, and models give up on tools that fail; but it is normal that another agent
+    holds a task, or that there is none.
     """
     kind = CODES[outcome.outcome].kind
     value = {name: part for name, part in outcome_value(outcome).items() if name not in _BOOKKEEPING}
@@ -64,15 +64,15 @@ def answered(outcome: Outcome, *, next: str | None = None, asks: bool = False) -
         value["tasks"] = listed(value["tasks"])
     ways = [DIRECTIVES.get(outcome.directive or ""), next]
     is_error = kind != "ok" and not (asks and kind in ("nothing", "held", "denied"))
-    return told(value, next=" ".join(way for way in ways if way), is_error=is_error)
+    return value_reply(value, next=" ".join(way for way in ways if way), is_error=is_error)
 
 
-def refused(error: TenureError) -> Reply:
-    """An error, in the shape of `--json`."""
+def error_reply(error: TenureError) -> Reply:
+    """An error, in the form of `--json`."""
     parts = {"code": error.code, "message": error.message, "hint": error.hint, "definite": error.definite}
-    said = {name: part for name, part in parts.items() if part is not None}
+    fields = {name: part for name, part in parts.items() if part is not None}
     text = f"{error.code}: {error.message}" + (f"\n{error.hint}" if error.hint else "")
-    return Reply({"error": said}, text, is_error=True)
+    return Reply({"error": fields}, text, is_error=True)
 
 
 def lean(task: Mapping[str, Any]) -> dict[str, Any]:
@@ -83,13 +83,13 @@ def listed(tasks: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [{name: task[name] for name in _IN_A_LIST if name in task} for task in plain(list(tasks))]
 
 
-def seen(view: Any) -> Any:
-    """What a look gave, for the wire; in lists of rows what is not set is left out."""
+def view_value(view: Any) -> Any:
+    """A view as JSON; rows of a list without unset fields."""
     if isinstance(view, list):
         return [{name: part for name, part in row.items() if part not in (None, [], {})} for row in plain(view)]
     return plain(view)
 
 
 def _text(value: Any) -> str:
-    """A text of one line as it is; any other as JSON, in which nothing can pass for a field of ours."""
+    """A one-line text as it is; any other value as JSON, so that it cannot look like another field."""
     return value if isinstance(value, str) and value.isprintable() else as_json(value)

@@ -1,4 +1,4 @@
-"""The way of a request: who asks, which route, what is said, the answer."""
+"""Handles a request: authenticate, route, decode, run, respond."""
 
 from __future__ import annotations
 
@@ -12,26 +12,27 @@ from tenure.client.routes import BATCH, COMMANDS, NEWS, PREFIX, PREVIEW, QUERIES
 from tenure.core import limits
 from tenure.core.commands import ClaimNext, Command, Principal
 from tenure.core.errors import Bug, InvalidInput, TenureError
+from tenure.core.events import kinds_of
 from tenure.core.queries import Log, States
 from tenure.core.records import replace
 from tenure.core.roles import check_kind, check_scope
-from tenure.server import answers, feed
-from tenure.server.answers import Answer, Headers
+from tenure.server import feed, responses
 from tenure.server.bodies import query_of, read_batch, reader_of
 from tenure.server.requests import Disconnected, Receive, Request, Scope, Send
-from tenure.server.routing import NoMethod, NoRoute, Tree
+from tenure.server.responses import Headers, Response
+from tenure.server.route_tree import NoMethod, NoRoute, RouteTree
 from tenure.server.service import Service
-from tenure.server.tracing import HEADER as TRACEPARENT
-from tenure.server.tracing import trace_of
+from tenure.server.trace_context import HEADER as TRACEPARENT
+from tenure.server.trace_context import trace_of
 
 LONGEST_WAIT = limits.RESPONSE_WAIT
-HUNG_UP = 499  # as other servers write it down: there was nobody left to answer
+DISCONNECTED = 499  # as nginx logs it: the client closed the connection before the response
 STAY_SECURE = (b"strict-transport-security", b"max-age=31536000")
 FILTERS = ("task", "kind", "level", "agent", "session")  # of a live stream
 
 
-class Streamed(NamedTuple):
-    """An answer that goes on: server-sent events, or bytes that are not all there at once."""
+class StreamedResponse(NamedTuple):
+    """A response in pieces: server-sent events, or the bytes of an artifact."""
 
     chunks: AsyncGenerator[bytes, None]
     status: int = 200
@@ -39,30 +40,30 @@ class Streamed(NamedTuple):
         (b"content-type", b"text/event-stream"), (b"cache-control", b"no-store"), (b"x-accel-buffering", b"no"),
         (b"x-content-type-options", b"nosniff"),
     )  # fmt: skip
-    waits: str = "events"  # what kind of request is open, for whoever counts them
+    waits: str = "events"  # the kind of open request, for metrics
 
 
-Handler = Callable[[Request], Awaitable[Answer | Streamed]]
+Handler = Callable[[Request], Awaitable[Response | StreamedResponse]]
 SignIn = Callable[[Request], Awaitable[Principal]]
 Watch = Callable[[Request, int, float], None]  # the request, its status, its seconds
-Inner = Callable[[Scope, Receive, Send], Awaitable[None]]
+AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
-class Place(NamedTuple):
-    """Where a request is answered."""
+class Endpoint(NamedTuple):
+    """A method and path, and the function that handles them."""
 
     method: str
-    path: str  # as the table has it, for logs and metrics too
+    path: str  # with its placeholders; logs and metrics show it
     handle: Handler
-    is_open: bool = False  # needs nobody to be signed in
-    takes_rest: bool = False  # its last field is the rest of the path, slashes and all
+    is_open: bool = False  # needs no authentication
+    takes_rest: bool = False  # the last field is the rest of the path, including slashes
 
 
 class App:
     """The ASGI application.
 
-    `sign_in` says who asks, before a byte of the body is read; `watch` is told at the end; `is_https` says whether the
-    visitor came by TLS, to us or to a proxy that we trust.
+    `sign_in` authenticates the request before its body is read; `watch` is called after the response; `is_https` tells
+    whether the client uses TLS, to this server or to a trusted proxy.
     """
 
     def __init__(
@@ -76,27 +77,27 @@ class App:
         self._sign_in = sign_in
         self._watch = watch
         self._is_https = is_https
-        self._tree: Tree[Place] = Tree()
-        self._mounts: list[tuple[str, Inner, bool]] = []
+        self._tree: RouteTree[Endpoint] = RouteTree()
+        self._mounts: list[tuple[str, AsgiApp, bool]] = []
         for route in COMMANDS:
-            self.add(Place(route.method, PREFIX + route.path, self._command(route)))
+            self.add(Endpoint(route.method, PREFIX + route.path, self._command(route)))
         for route in QUERIES:
             handle = self._live_log(route) if route.asks is Log else self._look(route)
-            self.add(Place(route.method, PREFIX + route.path, handle))
+            self.add(Endpoint(route.method, PREFIX + route.path, handle))
         for path, run in ((BATCH, service.batch), (PREVIEW, service.preview)):
-            self.add(Place("POST", PREFIX + path, self._batch(run)))
-        self.add(Place("GET", PREFIX + NEWS, self._news))
+            self.add(Endpoint("POST", PREFIX + path, self._batch(run)))
+        self.add(Endpoint("GET", PREFIX + NEWS, self._news))
 
-    def add(self, *places: Place) -> None:
-        for place in places:
-            path = place.path.removesuffix("}") + "*}" if place.takes_rest else place.path
-            self._tree.add(place.method, path, place)
+    def add(self, *endpoints: Endpoint) -> None:
+        for endpoint in endpoints:
+            path = endpoint.path.removesuffix("}") + "*}" if endpoint.takes_rest else endpoint.path
+            self._tree.add(endpoint.method, path, endpoint)
 
-    def places(self) -> Iterator[Place]:
+    def endpoints(self) -> Iterator[Endpoint]:
         return iter(self._tree)
 
-    def mount(self, prefix: str, inner: Inner, *, is_open: bool = False) -> None:
-        """Hand everything below `prefix` that the table does not have to another application; the longest one wins."""
+    def mount(self, prefix: str, inner: AsgiApp, *, is_open: bool = False) -> None:
+        """Give requests below `prefix` without a route to another ASGI application; the longest prefix wins."""
         self._mounts.append((prefix, inner, is_open))
         self._mounts.sort(key=lambda mount: -len(mount[0]))
 
@@ -107,7 +108,7 @@ class App:
             await self._serve(Request(scope, receive), receive, self._kept_secure(scope, send))
 
     def _kept_secure(self, scope: Scope, send: Send) -> Send:
-        """Who came by TLS is told to come by TLS from now on."""
+        """Add the HSTS header to responses over TLS."""
         if not self._is_https(scope):
             return send
 
@@ -135,32 +136,32 @@ class App:
         try:
             answer = await self._answer(request, receive, send)
         except Disconnected:
-            self._watch(request, HUNG_UP, time.perf_counter() - began)
+            self._watch(request, DISCONNECTED, time.perf_counter() - began)
             return
         except TenureError as error:
-            answer = answers.of_error(error)
-        except Exception as error:  # noqa: BLE001 nobody outside sees a traceback
+            answer = responses.of_error(error)
+        except Exception as error:  # noqa: BLE001 a client never sees a traceback
             request.crash = error
-            answer = answers.of_error(Bug(f"{type(error).__name__}: {error}", "please report this"))
-        if isinstance(answer, Streamed):
+            answer = responses.of_error(Bug(f"{type(error).__name__}: {error}", "please report this"))
+        if isinstance(answer, StreamedResponse):
             request.status = answer.status
-            with self.service.eyes.holding(answer.waits):
+            with self.service.observer.waiting_request(answer.waits):
                 await _send_stream(answer, request, send)
         elif answer is not None:
             headers = [*answer.all_headers(), (TRACEPARENT, request.trace.header)]
             await send({"type": "http.response.start", "status": answer.status, "headers": headers})
             is_head = request.scope["method"] == "HEAD"
             await send({"type": "http.response.body", "body": b"" if is_head else answer.body})
-        status = answer.status if isinstance(answer, Answer) else request.status
+        status = answer.status if isinstance(answer, Response) else request.status
         self._watch(request, status, time.perf_counter() - began)
 
-    async def _answer(self, request: Request, receive: Receive, send: Send) -> Answer | Streamed | None:
+    async def _answer(self, request: Request, receive: Receive, send: Send) -> Response | StreamedResponse | None:
         scope = request.scope
         if not request.headers.get(b"host") and scope.get("http_version") != "1.0":
-            raise InvalidInput("the header Host is missing", "every request names the server that it is for")
+            raise InvalidInput("the header Host is missing", "send the name of this server in Host")
         path = scope.get("raw_path", b"").decode("latin-1") or scope["path"]
         try:
-            place, request.fields = self._tree.find(scope["method"], path)
+            endpoint, request.fields = self._tree.find(scope["method"], path)
         except (NoRoute, NoMethod):
             mounts = () if scope["path"].startswith(PREFIX) else self._mounts
             for prefix, inner, is_open in mounts:
@@ -171,20 +172,20 @@ class App:
                         scope.setdefault("state", {})["principal"] = request.principal
                     await inner(scope, receive, request.sent_by(send))
                     return None
-            await self._know(request)  # a stranger is not told what there is
+            await self._know(request)  # without a sign-in, unknown paths are not revealed
             raise
-        request.route = place.path
-        if not place.is_open:
+        request.route = endpoint.path
+        if not endpoint.is_open:
             await self._know(request)
-            if "project" in request.fields:  # before the body: another's project looks unknown whatever is asked of it
+            if "project" in request.fields:  # before the body: a project outside the scope is never revealed
                 check_scope(request.principal, request.fields["project"])
-        return await place.handle(request)
+        return await endpoint.handle(request)
 
     async def _know(self, request: Request) -> None:
         request.principal = await self._sign_in(request)
         request.is_known = True
         if (signed_in := request.scope.get("state", {}).get("signed_in")) is not None:
-            signed_in()  # the connection is a stranger's no more: see `doorstep`
+            signed_in()  # no longer counted as unauthenticated: see `connection_limits`
 
     # --- commands ---
 
@@ -192,63 +193,65 @@ class App:
         read, service, kind = reader_of(route), self.service, route.asks
         assert issubclass(kind, Command)
 
-        async def run(request: Request) -> Answer:
-            check_kind(request.principal, kind)  # whoever may not ask for it need not send a body
-            command = read(request.said(), await request.body())
-            return answers.of_outcome(await service.do(command, request.principal))
+        async def run(request: Request) -> Response:
+            check_kind(request.principal, kind)  # a role that may not run it need not send a body
+            command = read(request.context(), await request.body())
+            return responses.of_outcome(await service.do(command, request.principal))
 
-        async def claim(request: Request) -> Answer:
+        async def claim(request: Request) -> Response:
             check_kind(request.principal, kind)
             wait = request.number("wait", 0.0, LONGEST_WAIT)
-            command = read(request.said(), await request.body())
+            command = read(request.context(), await request.body())
             assert isinstance(command, ClaimNext)
             if wait:
                 waiting = service.claim_or_wait(command, request.principal, wait)
                 outcome = await request.while_there(waiting)
             else:
                 outcome = await service.do(command, request.principal)
-            return answers.of_outcome(outcome, lists_claims=True)
+            return responses.of_outcome(outcome, lists_claims=True)
 
         return claim if route.asks is ClaimNext else run
 
     def _batch(self, run: Callable[[list[Command], Principal], Awaitable[list[Any]]]) -> Handler:
-        async def handle(request: Request) -> Answer:
-            read = read_batch(request.said(), await request.body())
+        async def handle(request: Request) -> Response:
+            read = read_batch(request.context(), await request.body())
             done = iter(await run([c for c in read if isinstance(c, Command)], request.principal))
-            return answers.of_batch([next(done) if isinstance(c, Command) else c for c in read])
+            return responses.of_batch([next(done) if isinstance(c, Command) else c for c in read])
 
         return handle
 
-    # --- looks ---
+    # --- queries ---
 
     def _look(self, route: Route) -> Handler:
-        async def handle(request: Request) -> Answer:
+        async def handle(request: Request) -> Response:
             query = query_of(route, request.fields, request.scope["query_string"])
-            return answers.of_look(query, await self.service.look(query, request.principal))
+            return responses.of_view(query, await self.service.look(query, request.principal))
 
         return handle
 
     def _live_log(self, route: Route) -> Handler:
         look = self._look(route)
 
-        async def handle(request: Request) -> Answer | Streamed:
+        async def handle(request: Request) -> Response | StreamedResponse:
             if "text/event-stream" not in (request.header(b"accept") or ""):
                 return await look(request)
             query = query_of(route, request.fields, request.scope["query_string"])
             assert isinstance(query, Log)
-            return Streamed(await self._events(query, _cursor(request), request.principal))
+            return StreamedResponse(await self._events(query, _cursor(request), request.principal))
 
         return handle
 
     async def _events(self, query: Log, cursor: int | None, principal: Principal) -> AsyncGenerator[bytes, None]:
-        """From the cursor to now, then as they come. The first page is read here, so that its errors have a status."""
+        """Events from the cursor on, then live. The first page is read first, so its errors have a status."""
         service = self.service
         if query.task is not None:
             (named,) = await service.look(States(project=query.project, tasks=(query.task,)), principal)
             query = replace(query, task=named.get("id", query.task))
         where = {name: wanted for name in FILTERS if (wanted := getattr(query, name)) is not None}
-        after = await service.aside(service.engine.store.mark) if cursor is None else cursor
-        stream = service.feed.subscribe(query.project, where)  # before the look: nothing falls between the two
+        if query.kind is not None:
+            where["kind"] = kinds_of(query.kind)
+        after = await service.read_in_thread(service.engine.store.mark) if cursor is None else cursor
+        stream = service.feed.subscribe(query.project, where)  # before the query: no event is missed between the two
 
         async def page() -> Any:
             return await service.look(replace(query, after=after, last=False, limit=feed.PAGE), principal)
@@ -259,15 +262,15 @@ class App:
                 yield b"retry: 1000\n\n"
                 while behind:
                     for view in behind:
-                        yield feed.sent(view)
+                        yield feed.event_message(view)
                     after = behind[-1]["sequence"]
                     behind = await page()
                 async for chunk in stream.chunks(after):
-                    if not await service.is_still_good(principal):
+                    if not await service.is_still_valid(principal):
                         return
                     yield chunk
             except TenureError as error:
-                yield feed.told(error)
+                yield feed.error_event(error)
             finally:
                 service.feed.unsubscribe(query.project, stream)
 
@@ -277,26 +280,26 @@ class App:
             service.feed.unsubscribe(query.project, stream)
             raise
 
-    async def _news(self, request: Request) -> Answer:
+    async def _news(self, request: Request) -> Response:
         check_scope(request.principal, request.fields["project"])
         wait = request.number("wait", 0.0, LONGEST_WAIT)
         mark = int(request.number("mark", 0, 2**62))
         if wait:
-            with self.service.eyes.holding("news"):
+            with self.service.observer.waiting_request("news"):
                 await request.while_there(self.service.feed.beyond(mark, wait))
-        return answers.of_value({"mark": max(0, self.service.feed.position)})
+        return responses.of_value({"mark": max(0, self.service.feed.position)})
 
 
 def _cursor(request: Request) -> int | None:
-    """Where a stream goes on: behind the last event its reader has seen; None: from now."""
+    """Where a stream starts: after the last event that its reader has; None: at the end of the log."""
     text = request.header(b"last-event-id") or request.parameter("after")
     if text is not None and not text.isdecimal():
-        raise InvalidInput(f"Last-Event-ID {text[:40]!r}: the id of the last event that was seen")
+        raise InvalidInput(f"Last-Event-ID must be the id of an event (got {text[:40]!r})")
     return None if text is None else int(text)
 
 
-async def _send_stream(answer: Streamed, request: Request, send: Send) -> None:
-    """Send what comes, until it is over or nobody reads it any more."""
+async def _send_stream(answer: StreamedResponse, request: Request, send: Send) -> None:
+    """Send the pieces until the end, or until the client disconnects."""
     headers = [*answer.headers, (TRACEPARENT, request.trace.header)]
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
     is_head = request.scope["method"] == "HEAD"
@@ -308,5 +311,5 @@ async def _send_stream(answer: Streamed, request: Request, send: Send) -> None:
                     await send({"type": "http.response.body", "body": chunk, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
 
-    with suppress(Disconnected, TenureError):  # an answer that is cut short says so by its length
+    with suppress(Disconnected, TenureError):  # the client sees by the length that the response is incomplete
         await request.while_there(pour())

@@ -1,8 +1,8 @@
-"""`/api/v1/projects/{project}/tasks/{task}/artifacts/{name}`: an artifact's bytes come in and go out, in pieces.
+"""`/api/v1/projects/{project}/tasks/{task}/artifacts/{name}`: upload and download of an artifact, in pieces.
 
-Neither direction has more than a few pieces in memory, nor holds the event loop: disk and bucket are asked in threads
-of their own, so that looks do not wait behind them. What is handed out was written by an agent and may be anything: it
-is for saving, never for showing.
+Neither direction keeps more than a few pieces in memory or blocks the event loop: disk and bucket have their own
+threads, so queries do not wait for them. An artifact was written by an agent and may contain anything: browsers get it
+as a download and never render it.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from tenure.core.errors import InvalidInput, Overloaded, TenureError, TooLarge
 from tenure.core.outcomes import Outcome
 from tenure.core.roles import check_kind
 from tenure.engine.artifacts import artifact_verbs
-from tenure.server import answers
-from tenure.server.answers import Answer
-from tenure.server.app import Place, Streamed
+from tenure.server import responses
+from tenure.server.app import Endpoint, StreamedResponse
 from tenure.server.bodies import check_task
 from tenure.server.requests import Request
-from tenure.server.service import Pool, Service
+from tenure.server.responses import Response
+from tenure.server.service import Service, ThreadPool
 
 THREADS = 4
 MOST_AT_ONCE = limits.TRANSFERS
@@ -41,18 +41,18 @@ ANYTHING = "application/octet-stream"
 _RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
 
 
-def routes(service: Service) -> Iterator[Place]:
-    """What `App.add` takes."""
-    desk = Desk(service)
-    service.beside.append(desk)
-    yield Place("PUT", PREFIX + ARTIFACT, desk.put, takes_rest=True)
-    yield Place("GET", PREFIX + ARTIFACT, desk.get, takes_rest=True)
+def routes(service: Service) -> Iterator[Endpoint]:
+    """The endpoints for `App.add`."""
+    artifacts = ArtifactEndpoints(service)
+    service.parts.append(artifacts)
+    yield Endpoint("PUT", PREFIX + ARTIFACT, artifacts.put, takes_rest=True)
+    yield Endpoint("GET", PREFIX + ARTIFACT, artifacts.get, takes_rest=True)
 
 
-class Desk:
+class ArtifactEndpoints:
     def __init__(self, service: Service) -> None:
         self._service, self._engine = service, service.engine
-        self._threads = Pool(THREADS, "artifact")
+        self._threads = ThreadPool(THREADS, "artifact")
         self._open = 0
 
     def start(self) -> None: ...
@@ -62,87 +62,100 @@ class Desk:
 
     def _place(self, project: str) -> Artifacts:
         if self._engine.places is None:
-            raise InvalidInput("this server has no place for artifacts", "set `artifacts` where it runs")
+            raise InvalidInput("this server has no storage for artifacts", "set `artifacts` in its configuration")
         return self._engine.places(project)
 
-    def _refuse_crowd(self) -> None:
+    def _check_capacity(self) -> None:
         if self._open >= MOST_AT_ONCE:
-            raise Overloaded(f"{self._open} artifacts come in or go out already", "send it again in a moment")
+            raise Overloaded(f"{self._open} artifact transfers are open already", "send it again in a moment")
 
-    # --- coming in ---
+    # --- upload ---
 
-    async def put(self, request: Request) -> Answer:
+    async def put(self, request: Request) -> Response:
         check_kind(request.principal, PutArtifact)
         asked = _asked(request)
         ready = await self._threads.run(
             artifact_verbs.ready, self._engine, asked.project, asked.receipt, asked.name, request.principal
         )
         if isinstance(ready, Outcome):
-            return answers.of_outcome(ready)
-        self._refuse_crowd()
+            return responses.of_outcome(ready)
+        self._check_capacity()
         self._open += 1
         try:
             kept = await self._kept(request, asked, ready.largest)
         finally:
             self._open -= 1
         command = PutArtifact(
-            project=asked.project, receipt=asked.receipt, name=asked.name, type=asked.type, digest=kept.digest,
-            size=kept.size, since=ready.since, trace_id=request.trace.id,
-        )  # fmt: skip
+            project=asked.project,
+            receipt=asked.receipt,
+            name=asked.name,
+            type=asked.type,
+            digest=kept.digest,
+            size=kept.size,
+            since=ready.since,
+            trace_id=request.trace.id,
+        )
         outcome = await self._service.do(command, request.principal)
         if not outcome.ok:
             await self._threads.run(artifact_verbs.left, self._engine, asked.project, kept.digest, kept.size)
-        return answers.of_outcome(outcome)
+        return responses.of_outcome(outcome)
 
     async def _kept(self, request: Request, asked: _Asked, largest: int) -> Kept:
-        """The bytes in their place. Whoever hangs up on the way leaves nothing there."""
+        """Store the bytes. If the client disconnects, nothing is kept."""
         run = self._threads.run
         place = await run(self._place, asked.project)
-        writing: Writing = await run(_begun, place, largest)
+        writing: Writing = await run(_begin_writing, place, largest)
         try:
-            async for piece in _gathered(_parts(request, largest)):
+            async for piece in _joined(_parts(request, largest)):
                 await run(writing.write, piece)
             return await run(writing.keep, asked.digest)
         finally:
             await run(writing.__exit__, None, None, None)
 
-    # --- going out ---
+    # --- download ---
 
-    async def get(self, request: Request) -> Answer | Streamed:
+    async def get(self, request: Request) -> Response | StreamedResponse:
         fields = request.fields
         view: Any = await self._threads.run(
-            artifact_verbs.found, self._engine, fields["project"], fields["task"], fields["name"], _generation(request),
+            artifact_verbs.found,
+            self._engine,
+            fields["project"],
+            fields["task"],
+            fields["name"],
+            _generation(request),
             request.principal,
-        )  # fmt: skip
+        )
         etag = f'"{view["digest"]}"'
         if request.header(b"if-none-match") == etag:
-            return Answer(304, b"", headers=((b"etag", etag.encode()),))
+            return Response(304, b"", headers=((b"etag", etag.encode()),))
         part = _part(request.header(b"range"), view["size"])
         if part is None:
             size = (b"content-range", b"bytes */%d" % view["size"])
-            told = answers.of_error(InvalidInput(f"no such bytes in {view['size']}", "ask for others, or for all"))
-            return told._replace(status=416, headers=(size,))
-        self._refuse_crowd()
+            refusal = responses.of_error(
+                InvalidInput(f"the range is outside of {view['size']} bytes", "request another range, or all")
+            )
+            return refusal._replace(status=416, headers=(size,))
+        self._check_capacity()
         pieces = await self._threads.run(self._read, fields["project"], view["digest"], part)
-        return Streamed(self._pour(pieces), 206 if part.is_asked else 200, _headers(view, part), "artifacts")
+        return StreamedResponse(self._stream(pieces), 206 if part.is_asked else 200, _headers(view, part), "artifacts")
 
     def _read(self, project: str, digest: str, part: _Part) -> Iterator[bytes]:
         return self._place(project).read(digest, start=part.start, end=part.end)
 
-    async def _pour(self, pieces: Iterator[bytes]) -> AsyncGenerator[bytes, None]:
+    async def _stream(self, pieces: Iterator[bytes]) -> AsyncGenerator[bytes, None]:
         self._open += 1
         try:
             while (piece := await self._threads.run(next, pieces, None)) is not None:
                 yield piece
         except TenureError as error:
-            # The answer has begun: cut off before its last piece it is shorter than it said, and nobody has all of it.
-            self._service.eyes.store_failed(error)
+            # The response has begun: it ends before its Content-Length, so the client sees the failure.
+            self._service.observer.store_failed(error)
             raise
         finally:
             self._open -= 1
 
 
-# --- what a request says ------------------------------------------------------------------------------------
+# --- request headers ------------------------------------------------------------------------------------
 
 
 class _Asked(NamedTuple):
@@ -156,7 +169,7 @@ class _Asked(NamedTuple):
 def _asked(request: Request) -> _Asked:
     receipt = request.header(b"tenure-receipt")
     if not receipt:
-        raise InvalidInput("Tenure-Receipt: is missing", "send the receipt that the claim gave")
+        raise InvalidInput("the header Tenure-Receipt is missing", "send the receipt of the claim")
     receipt = header_text(receipt)
     check_task(request.fields["task"], receipt)
     type = check_type(request.header(b"content-type") or ANYTHING)
@@ -165,22 +178,22 @@ def _asked(request: Request) -> _Asked:
 
 
 def _digest(header: str | None) -> str | None:
-    """The SHA-256 of a `Content-Digest` (RFC 9530); other algorithms are left to those who know them."""
-    for said in (header or "").split(","):
-        algorithm, _, value = said.strip().partition("=")
+    """The SHA-256 of a `Content-Digest` (RFC 9530); other algorithms are ignored."""
+    for part in (header or "").split(","):
+        algorithm, _, value = part.strip().partition("=")
         if algorithm.lower() == "sha-256":
             try:
                 digest = base64.b64decode(value.strip(":"), validate=True)
             except (binascii.Error, ValueError):
                 digest = b""
             if len(digest) != 32 or not (value.startswith(":") and value.endswith(":") and len(value) > 2):
-                raise InvalidInput(f"Content-Digest {value[:80]!r}: as in sha-256=:BASE64:")
+                raise InvalidInput(f"Content-Digest must be sha-256=:BASE64: (got {value[:80]!r})")
             return digest.hex()
     return None
 
 
 async def _parts(request: Request, largest: int) -> AsyncIterator[bytes]:
-    """The body; it may come without a length, and is measured then."""
+    """The body, at most `largest` bytes, also without a Content-Length."""
     try:
         async for part in request.parts(largest):
             yield part
@@ -188,8 +201,8 @@ async def _parts(request: Request, largest: int) -> AsyncIterator[bytes]:
         raise TooLarge(error.message, "an admin can raise the project's limit max_result_size") from None
 
 
-async def _gathered(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Pieces worth a thread's while."""
+async def _joined(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Larger pieces, so that each is worth a switch to a thread."""
     waiting: list[bytes] = []
     size = 0
     async for part in parts:
@@ -202,14 +215,14 @@ async def _gathered(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         yield b"".join(waiting)
 
 
-def _begun(place: Artifacts, largest: int) -> Writing:
+def _begin_writing(place: Artifacts, largest: int) -> Writing:
     return place.begin(largest=largest).__enter__()
 
 
 def _generation(request: Request) -> int | None:
     text = request.parameter("generation")
     if text is not None and not (text.isdecimal() and len(text) < 10):
-        raise InvalidInput(f"generation {text[:40]!r}: a number")
+        raise InvalidInput(f"generation must be a number (got {text[:40]!r})")
     return None if text is None else int(text)
 
 
@@ -220,19 +233,19 @@ class _Part(NamedTuple):
 
 
 def _part(header: str | None, size: int) -> _Part | None:
-    """What of it is asked for; None where there is nothing of that. Several parts at once are answered with all."""
+    """The requested range; None if it is outside of the artifact. Several ranges in one request get the whole."""
     match = _RANGE.fullmatch(header.strip()) if header is not None else None
     if match is None or match.groups() == ("", ""):
         return _Part(0, size, False)
     first, last = match.groups()
-    if not first:  # the last so many bytes
+    if not first:  # a suffix: the last N bytes
         start, end = max(0, size - int(last)), size
     else:
         start, end = int(first), min(size, int(last) + 1) if last else size
     return _Part(start, end, True) if start < end else None
 
 
-def _headers(view: dict[str, Any], part: _Part) -> answers.Headers:
+def _headers(view: dict[str, Any], part: _Part) -> responses.Headers:
     name = view["name"].rpartition("/")[2]
     digest = base64.b64encode(bytes.fromhex(view["digest"]))
     headers = [

@@ -1,7 +1,7 @@
-"""What a request says, as a command or a query.
+"""Decodes a request into a command or a query.
 
-The body of a command is its struct without what the path, the headers and the server know; unknown fields are
-refused, since a slip in an optional one would else be obeyed as if it were not there.
+The body of a command is its struct without the fields that come from the path, the headers and the server. Unknown
+fields are refused: a typo in an optional field would otherwise be ignored silently.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from tenure.core.errors import InvalidInput
 from tenure.core.ids import parse_key
 from tenure.core.queries import Query
 
-# Theirs may hold instants as people write them.
+# Their bodies may contain instants as RFC 3339 text.
 _WITH_INSTANTS = (c.Add, c.Plan, c.Spawn, c.Edit, c.Retry)
 
 
-class Said(NamedTuple):
-    """What stands beside the body."""
+class RequestContext(NamedTuple):
+    """The parts of a request beside its body."""
 
     fields: Mapping[str, str]  # of the path
     request_id: str | None = None
@@ -40,7 +40,7 @@ class Said(NamedTuple):
 
 
 def body_type(kind: type[Command], without: Collection[str]) -> type[msgspec.Struct]:
-    """The struct of a command's body: its own fields but those."""
+    """The struct of a command's body: the command's fields except `without`."""
     fields: list[Any] = []
     for field in msgspec.structs.fields(kind):
         if field.name in APART or field.name in without:
@@ -48,13 +48,19 @@ def body_type(kind: type[Command], without: Collection[str]) -> type[msgspec.Str
         default: Any = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
         fields.append((field.name, field.type) if field.required else (field.name, field.type, default))
     return msgspec.defstruct(
-        kind.__name__, fields, kw_only=True, frozen=True, forbid_unknown_fields=True, tag_field="command",
-        tag=kind.__struct_config__.tag, module=__name__,
-    )  # fmt: skip
+        kind.__name__,
+        fields,
+        kw_only=True,
+        frozen=True,
+        forbid_unknown_fields=True,
+        tag_field="command",
+        tag=kind.__struct_config__.tag,
+        module=__name__,
+    )
 
 
-def reader_of(route: Route) -> Callable[[Said, bytes], Command]:
-    """What makes the route's command of a request."""
+def reader_of(route: Route) -> Callable[[RequestContext, bytes], Command]:
+    """A function that decodes a request into the route's command."""
     kind = route.asks
     assert issubclass(kind, Command)
     own = frozenset(field.name for field in msgspec.structs.fields(kind))
@@ -62,26 +68,26 @@ def reader_of(route: Route) -> Callable[[Said, bytes], Command]:
     names_task = "{task}" in route.path and "task" not in own
     decode = _decoder(body_type(kind, in_path), may_be_empty=True, has_instants=issubclass(kind, _WITH_INSTANTS))
 
-    def read(said: Said, body: bytes) -> Command:
+    def read(context: RequestContext, body: bytes) -> Command:
         given = decode(body)
         values = {name: getattr(given, name) for name in given.__struct_fields__}
-        values |= {name: said.fields[name] for name in in_path}
-        if said.version is not None and "version" in own:
-            values["version"] = said.version
+        values |= {name: context.fields[name] for name in in_path}
+        if context.version is not None and "version" in own:
+            values["version"] = context.version
         if names_task:
-            check_task(said.fields["task"], str(values["receipt"]))
+            check_task(context.fields["task"], str(values["receipt"]))
         if "project" in own and "project" not in values:
-            values["project"] = said.fields.get("project", "")
-        return kind(request_id=said.request_id, trace_id=said.trace_id, **values)
+            values["project"] = context.fields.get("project", "")
+        return kind(request_id=context.request_id, trace_id=context.trace_id, **values)
 
     return read
 
 
 def check_task(named: str, receipt: str) -> None:
-    """A path that names one task and a receipt of another is a slip; ids are left to the receipt."""
+    """Refuse a path and a receipt of different tasks. A path with a task's id is not compared."""
     key = parse_key(named)
     if key is not None and key.ref != receipt.partition("@")[0]:
-        raise InvalidInput(f"the path names {key.ref}, the receipt is of {receipt.partition('@')[0][:80]}")
+        raise InvalidInput(f"the path names {key.ref}, but the receipt is for {receipt.partition('@')[0][:80]}")
 
 
 _ITEMS = tuple(body_type(route.asks, ()) for route in COMMANDS if issubclass(route.asks, Command))
@@ -89,29 +95,29 @@ _KINDS: dict[Any, type[Command]] = {kind.__struct_config__.tag: kind for kind in
 
 
 class Batch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Many commands, each with its kind in `command`; `request_ids` are theirs, one each."""
+    """Commands, each with its kind in `command`; `request_ids` has one id for each command."""
 
     commands: list[msgspec.Raw]
     request_ids: list[str | None] | None = None
 
 
-def read_batch(said: Said, body: bytes) -> list[Command | InvalidInput]:
-    """The commands of a batch; one that cannot be read is an error in its place, and its neighbours are served."""
+def read_batch(context: RequestContext, body: bytes) -> list[Command | InvalidInput]:
+    """The commands of a batch; an invalid command is an error in its place, and the others still run."""
     batch: Batch = _decode_batch(body)
     ids = batch.request_ids or [None] * len(batch.commands)
     if len(ids) != len(batch.commands):
-        raise InvalidInput(f"{len(ids)} request_ids for {len(batch.commands)} commands: one each, or none at all")
-    return [_item(bytes(raw), said._replace(request_id=id)) for raw, id in zip(batch.commands, ids, strict=True)]
+        raise InvalidInput(f"request_ids must have one id for each command (got {len(ids)} for {len(batch.commands)})")
+    return [_item(bytes(raw), context._replace(request_id=id)) for raw, id in zip(batch.commands, ids, strict=True)]
 
 
-def _item(raw: bytes, said: Said) -> Command | InvalidInput:
+def _item(raw: bytes, context: RequestContext) -> Command | InvalidInput:
     try:
         given = _decode_item(raw)
     except InvalidInput as error:
         return error
     kind = _KINDS[given.__struct_config__.tag]
     values = {name: getattr(given, name) for name in given.__struct_fields__}
-    return kind(project=said.fields["project"], request_id=said.request_id, trace_id=said.trace_id, **values)
+    return kind(project=context.fields["project"], request_id=context.request_id, trace_id=context.trace_id, **values)
 
 
 def _decoder(
@@ -134,6 +140,16 @@ def _decoder(
     return decoded
 
 
+class LoginBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    key: str
+
+
+class RecoverBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    project: str | None = None  # None: all
+
+
+decode_login: Callable[[bytes], LoginBody] = _decoder(LoginBody)
+decode_recover: Callable[[bytes], RecoverBody] = _decoder(RecoverBody, may_be_empty=True)
 _decode_batch = _decoder(Batch)
 _decode_item = _decoder(reduce(or_, _ITEMS), has_instants=True, is_checked=True)  # with the whole batch
 
@@ -146,7 +162,7 @@ def _braces(path: str) -> frozenset[str]:
 
 
 def query_of(route: Route, fields: Mapping[str, str], query_string: bytes) -> Query:
-    """The route's query, its fields from the path and the query string."""
+    """The route's query, with fields from the path and the query string."""
     kind = route.asks
     assert issubclass(kind, Query)
     values: dict[str, Any] = {}
@@ -154,7 +170,7 @@ def query_of(route: Route, fields: Mapping[str, str], query_string: bytes) -> Qu
     try:
         pairs = parse_qsl(query_string.decode(), keep_blank_values=True, strict_parsing=bool(query_string))
     except ValueError:
-        raise InvalidInput("the query string cannot be read") from None
+        raise InvalidInput("the query string is malformed") from None
     for name, text in pairs:
         if name in lists:
             values.setdefault(name, []).append(text)

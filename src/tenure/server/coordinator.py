@@ -1,4 +1,4 @@
-"""This process's coordinator: the engine's loop with this machine's clock and a name that no other process has."""
+"""The coordinator of this process: the engine's loop with this machine's clock and a unique name."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ __all__ = ["Coordinator", "Note", "coordinator_of"]
 
 
 def coordinator_of(engine: Engine, *, tell: Callable[[Note], None] = lambda _: None, **settings: Any) -> Coordinator:
-    """One for this process; not started. `settings` are those of `Coordinator`: lease, looks, duties."""
+    """A coordinator for this process, not started. `settings` are those of `Coordinator`: lease, looks, duties."""
     return Coordinator(engine, _instance(engine), time.monotonic, tell=tell, **settings)
 
 
 def _instance(engine: Engine) -> str:
-    """Host and pid are for people; the rest makes it unlike any other, since pids come again."""
+    """Host and pid for people, and a random part, since pids are reused."""
     host = re.sub(r"[^\w.-]", "-", processes.host())[:80]
     return f"{host}:{os.getpid()}:{engine.chance.token(4).hex()}"

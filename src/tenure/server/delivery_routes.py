@@ -1,9 +1,9 @@
-"""Deliveries for webhooks: the one place where a body is read of somebody who has not signed in.
+"""Webhook deliveries: the one endpoint that reads a body before authentication.
 
-The signature is over the body, so it must be read to be judged. What keeps that small: without a signature header no
-body is read; the body is bounded; the judgement is a look, not a write, and comes before anything is counted, so that
-wrong ones keep no genuine one out; and no answer tells an unknown name from a wrong signature. Only what was found
-genuine becomes a command, which is judged again, in its transaction.
+The signature covers the body, so the body must be read to verify it. The cost is bounded: without a signature header no
+body is read; the body has a maximum size; verification only reads, and comes before rate limits, so wrong deliveries do
+not block genuine ones. No response distinguishes an unknown name from a wrong signature. Only a verified delivery
+becomes a command, which verifies the signature again in its transaction.
 """
 
 from __future__ import annotations
@@ -16,32 +16,32 @@ from tenure.core.commands import Deliver, Principal
 from tenure.core.errors import RateLimited, TenureError
 from tenure.core.outcomes import Outcome
 from tenure.engine.sources.deliveries import is_genuine, not_genuine
-from tenure.server import answers
-from tenure.server.answers import Answer
-from tenure.server.app import Place
-from tenure.server.auth.gate import FAILURES, FAILURES_A_SECOND
+from tenure.server import responses
+from tenure.server.app import Endpoint
+from tenure.server.auth.authenticator import FAILURES, FAILURES_A_SECOND
 from tenure.server.auth.origins import check_host
 from tenure.server.auth.policy import Policy
-from tenure.server.auth.visits import visit_of
-from tenure.server.limits import Buckets, caller_at, limited
+from tenure.server.auth.request_source import source_of
+from tenure.server.rate_limits import Buckets, caller_at, limited
 from tenure.server.requests import Request
+from tenure.server.responses import Response
 from tenure.server.service import Service
 
 A_SECOND, AT_ONCE = 20.0, 100.0  # genuine deliveries to one trigger from one address
 
 
-def routes(service: Service, policy: Policy) -> Iterator[Place]:
-    yield Place("POST", PREFIX + DELIVERIES, _Desk(service, policy).take, is_open=True)
+def routes(service: Service, policy: Policy) -> Iterator[Endpoint]:
+    yield Endpoint("POST", PREFIX + DELIVERIES, _DeliveryEndpoint(service, policy).take, is_open=True)
 
 
-class _Desk:
+class _DeliveryEndpoint:
     def __init__(self, service: Service, policy: Policy) -> None:
         self._service, self._policy = service, policy
         self._failures = Buckets(FAILURES_A_SECOND, FAILURES)
         self._deliveries = Buckets(A_SECOND, AT_ONCE)
 
-    async def take(self, request: Request) -> Answer:
-        who = visit_of(request.scope, self._policy.proxies)
+    async def take(self, request: Request) -> Response:
+        who = source_of(request.scope, self._policy.proxies)
         check_host(who, self._policy)
         caller = caller_at(who.address)
         headers = {name: value for name in signatures.HEADERS if (value := request.header(name.encode())) is not None}
@@ -49,15 +49,15 @@ class _Desk:
             raise self._refused(caller, "unsigned")
         body = await request.body(signatures.LARGEST_BODY)
         project, trigger = request.fields["project"], request.fields["trigger"]
-        if not await self._service.aside(is_genuine, self._service.engine, project, trigger, headers, body):
+        if not await self._service.read_in_thread(is_genuine, self._service.engine, project, trigger, headers, body):
             raise self._refused(caller, f"{project} {trigger}")
         self._deliveries.take(f"{caller} {project} {trigger}")
         command = Deliver(project=project, trigger=trigger, headers=headers, body=body, trace_id=request.trace.id)
         principal = Principal(role="agent", address=who.address, projects=(project,))
-        return _told(await self._service.do(command, principal))
+        return _response(await self._service.do(command, principal))
 
     def _refused(self, caller: str, what: str) -> TenureError:
-        """Counted by address and by what was tried; too many are told to wait."""
+        """Failures are counted by address and trigger; beyond the limit the sender must wait."""
         name = f"{caller} {what}"
         if (wait := self._failures.wait_of(name)) > 0:
             return limited(wait)
@@ -65,8 +65,10 @@ class _Desk:
         return not_genuine()
 
 
-def _told(outcome: Outcome) -> Answer:
-    """What became of it, and nothing of the project."""
+def _response(outcome: Outcome) -> Response:
+    """The outcome of the delivery, without data of the project."""
     if outcome.outcome == "DENIED_LIMIT":
-        raise RateLimited(outcome.message, "nothing was made; send it again later", retry_after=outcome.retry_in or 1)
-    return answers.of_outcome(outcome)
+        raise RateLimited(
+            outcome.message, "no task was created; send it again later", retry_after=outcome.retry_in or 1
+        )
+    return responses.of_outcome(outcome)

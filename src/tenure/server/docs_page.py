@@ -1,4 +1,4 @@
-"""The API to read: one page made from the document, plain HTML, no script and nothing from elsewhere."""
+"""The API documentation: one HTML page generated from the OpenAPI document, without scripts or external files."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ METHODS = ("get", "post", "put", "patch", "delete")
 class Operation(NamedTuple):
     method: str
     path: str
-    says: dict[str, Any]
+    spec: dict[str, Any]
 
 
 @cache
 def html() -> bytes:
     """The whole page."""
-    told = document()
+    doc = document()
     themes: dict[str, list[Operation]] = {name: [] for name in THEMES}
-    for operation in operations(told):
-        themes[operation.says["tags"][0]].append(operation)
-    about = "".join(f"<p>{_marked(part)}</p>" for part in told["info"]["description"].strip().split("\n\n"))
+    for operation in operations(doc):
+        themes[operation.spec["tags"][0]].append(operation)
+    about = "".join(f"<p>{_marked(part)}</p>" for part in doc["info"]["description"].strip().split("\n\n"))
     links = "".join(f'<a href="#{name}">{name}</a>' for name in (*themes, "types"))
     parts = [
         "<!doctype html><html lang=en><meta charset=utf-8>",
         '<meta name=viewport content="width=device-width, initial-scale=1">',
         '<title>tenure: the HTTP API</title><link rel=stylesheet href="/docs/style.css">',
-        f"<h1>The HTTP API</h1><p>tenure {escape(told['info']['version'])} · ",
+        f"<h1>The HTTP API</h1><p>tenure {escape(doc['info']['version'])} · ",
         '<a href="/openapi.json">openapi.json</a></p>',
         about,
         f"<nav>{links}</nav>",
         *(_theme(name, found) for name, found in themes.items()),
-        _types(told["components"]["schemas"]),
+        _types(doc["components"]["schemas"]),
     ]
     return "".join(parts).encode()
 
@@ -51,9 +51,9 @@ def style() -> bytes:
     return files("tenure.server").joinpath("docs_page.css").read_bytes()
 
 
-def operations(told: dict[str, Any]) -> Iterator[Operation]:
-    """Each operation of the document, in its order."""
-    for path, methods in told["paths"].items():
+def operations(doc: dict[str, Any]) -> Iterator[Operation]:
+    """Each operation of the document, in order."""
+    for path, methods in doc["paths"].items():
         for method in METHODS:
             if method in methods:
                 yield Operation(method, path, methods[method])
@@ -64,15 +64,15 @@ def _theme(name: str, found: list[Operation]) -> str:
 
 
 def _operation(operation: Operation) -> str:
-    method, path, says = operation
-    role = says["x-tenure-role"]
+    method, path, spec = operation
+    role = spec["x-tenure-role"]
     head = (
         f"<span class='method {method}'>{method.upper()}</span><code>{escape(path)}</code>"
-        f"<span class=role>{role or 'open'}</span><p>{_marked(says['summary'])}</p>"
+        f"<span class=role>{role or 'open'}</span><p>{_marked(spec['summary'])}</p>"
     )
-    inside = [_parameters(says.get("parameters", ())), _body(says.get("requestBody")), _answers(says["responses"])]
+    inside = [_parameters(spec.get("parameters", ())), _body(spec.get("requestBody")), _answers(spec["responses"])]
     return (
-        f"<details id={says['operationId']}><summary>{head}</summary>"
+        f"<details id={spec['operationId']}><summary>{head}</summary>"
         f"<div class=inside>{''.join(filter(None, inside))}</div></details>"
     )
 
@@ -108,7 +108,7 @@ def _answers(given: dict[str, Schema]) -> str:
 
 
 def _types(schemas: dict[str, Schema]) -> str:
-    # What is sent is shown where it is sent.
+    # Bodies are shown with their operations.
     sent = {name for name in schemas if name.endswith(("Body", "Command"))} - {"AnyCommand"}
     shown = {name: schema for name, schema in schemas.items() if name not in sent}
     parts = [
@@ -134,8 +134,8 @@ def _fields(title: str, schema: Schema) -> str:
 
 def _unless(schema: Schema) -> str:
     default = schema.get("default")
-    is_telling = isinstance(default, (int, float, str)) and default != ""
-    return f"default {escape(json.dumps(default))}" if is_telling else "optional"
+    is_shown = isinstance(default, (int, float, str)) and default != ""
+    return f"default {escape(json.dumps(default))}" if is_shown else "optional"
 
 
 def _table(title: str, head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
@@ -145,11 +145,11 @@ def _table(title: str, head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -
     return f"<h3>{title}</h3><div class=scroll><table><tr>{''.join(f'<th>{h}' for h in head)}{cells}</table></div>"
 
 
-# --- words --------------------------------------------------------------------------------------------------
+# --- texts --------------------------------------------------------------------------------------------------
 
 
 def resolved(schema: Schema) -> Schema:
-    """What a reference stands for."""
+    """The schema that a reference points to."""
     while "$ref" in schema:
         found: Any = document()
         for word in schema["$ref"].removeprefix("#/").split("/"):
@@ -159,7 +159,7 @@ def resolved(schema: Schema) -> Schema:
 
 
 def type_of(schema: Schema) -> str:
-    """The type of a value, in few words and as HTML."""
+    """The type of a value as short HTML."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return f"<a href='#type-{name}'>{name}</a>"
@@ -189,7 +189,7 @@ def _bounds(schema: Schema) -> str:
 
 
 def _marked(text: str) -> str:
-    """The little marking that descriptions use."""
+    """The markup of descriptions: `code` and *emphasis*."""
     shown = escape(" ".join(text.split()))
     shown = re.sub(r"`([^`]+)`", r"<code>\1</code>", shown)
     return re.sub(r"\*(\w[^*]*)\*", r"<em>\1</em>", shown)

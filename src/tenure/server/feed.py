@@ -1,9 +1,9 @@
-"""New events, read once for everybody in this process who wants to know: live streams, waiting claims, metrics.
+"""Reads new events once for all listeners in this process: live streams, waiting claims, metrics.
 
-One thread waits for the store and reads what is new; the event loop hands it on. Nothing depends on it having been
-prompt: streams catch up from the log by their cursor, and whoever waits for work also looks from time to time. While
-nobody waits it reads more rarely, since a page costs much the same whether it holds one event or a hundred; behind a
-full page it reads on at once, or it would fall behind for good.
+One thread waits for the store and reads new events; the event loop distributes them. Nothing depends on the feed being
+prompt: streams catch up from the log by their cursor, and waiting claims also poll. While nobody waits the feed reads
+less often, since a page with one event costs much the same as one with a hundred; after a full page it reads again at
+once, or it would never catch up.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from tenure.engine import Engine
 from tenure.engine.reads.tasks import event_view
 
 PAGE = 1000
-WAIT = 0.2  # seconds between looks whether the server is closing
-LULL = 0.1  # seconds from a page that was not full to the next one, while nobody waits for news
-HELD_BACK = 0.01  # an event is there, but one before it has not committed yet
-AWAY = 1.0  # between tries while the store is away
-BEAT = 15.0  # a sign of life on a silent stream, so that proxies keep it and a dead one shows
+WAIT = 0.2  # seconds between checks whether the server is closing
+LULL = 0.1  # seconds between reads while nobody waits for events
+HELD_BACK = 0.01  # seconds, while an event before the newest has not committed yet
+RETRY = 1.0  # seconds between tries while the store is unavailable
+BEAT = 15.0  # seconds between heartbeats of a silent stream: proxies keep it open, and a dead client is noticed
 MOST_BEHIND = limits.STREAM_BEHIND
 
-SIGN_OF_LIFE = b": still here\n\n"
+HEARTBEAT = b": heartbeat\n\n"
 
 Listener = Callable[[Sequence[Event]], None]
 
@@ -41,25 +41,25 @@ Listener = Callable[[Sequence[Event]], None]
 class Feed:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.position = -1  # the last sequence that was handed on; below 0 until the store was heard of
+        self.position = -1  # the last sequence that was distributed; below 0 until the store was read
         self.listeners: list[Listener] = []  # called in the event loop
         self._streams: dict[str, set[Stream]] = {}
         self._news = asyncio.Event()
         self._closing = threading.Event()
-        self._waiting = 0  # who wants to hear at once
+        self._waiting = 0  # how many want events at once
         self._is_awaited = threading.Event()
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        with suppress(StoreError):  # away at the start: its thread waits for it, as when it goes away later
+        with suppress(StoreError):  # unavailable at the start: the thread retries, as it does later
             self.position = self._settled()
         self._thread = threading.Thread(target=self._read, name="tenure-feed", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        """End every stream; their readers come back to another server, or to this one's next life."""
+        """End every stream; the readers reconnect to another server, or to this one after its restart."""
         self._closing.set()
         self._is_awaited.set()
         self._news.set()
@@ -83,14 +83,14 @@ class Feed:
                     continue
                 events = self._page(mark)
             except StoreError:
-                self._closing.wait(AWAY)
+                self._closing.wait(RETRY)
                 continue
             if not events:
                 self._closing.wait(HELD_BACK)
                 continue
             mark = events[-1].sequence
             assert self._loop is not None
-            self._loop.call_soon_threadsafe(self._tell, events)
+            self._loop.call_soon_threadsafe(self._distribute, events)
             if len(events) < PAGE:
                 self._is_awaited.wait(LULL)
 
@@ -100,12 +100,12 @@ class Feed:
             return tx.events({}, after=mark, limit=PAGE)
 
     def _settled(self) -> int:
-        """Where the log ends; or further back, where somebody still writes before that end."""
+        """The end of the log, or an earlier sequence if a transaction before the end is still open."""
         end = self.engine.store.mark()
         last = self._page(max(0, end - PAGE))
         return last[-1].sequence if last else end
 
-    def _tell(self, events: Sequence[Event]) -> None:
+    def _distribute(self, events: Sequence[Event]) -> None:
         self.position = events[-1].sequence
         self._news.set()
         self._news = asyncio.Event()
@@ -114,7 +114,7 @@ class Feed:
         if any(event.kind.startswith("key.") for event in events):
             for streams in self._streams.values():
                 for stream in streams:
-                    stream.look_up()
+                    stream.check()
         if self._streams:
             for event in events:
                 for stream in self._streams.get(event.project, ()):
@@ -122,7 +122,7 @@ class Feed:
 
     @contextmanager
     def awaited(self) -> Iterator[None]:
-        """While somebody wants to hear of each event at once."""
+        """While a caller wants each event at once."""
         self._await(1)
         try:
             yield
@@ -137,7 +137,7 @@ class Feed:
             self._is_awaited.clear()
 
     async def beyond(self, mark: int, seconds: float) -> None:
-        """Return as soon as an event beyond `mark` was handed on, or when the time is over."""
+        """Return when an event beyond `mark` was distributed, or after `seconds`."""
         with self.awaited(), suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while self.position <= mark and not self._closing.is_set():
@@ -163,7 +163,7 @@ class Feed:
 
 
 class Stream:
-    """Events for one reader, as they come; asynchronous."""
+    """Live events for one reader."""
 
     def __init__(self, where: Mapping[str, Any]) -> None:
         self._where = where
@@ -185,13 +185,13 @@ class Stream:
         self._is_over = True
         self._news.set()
 
-    def look_up(self) -> None:
-        """Give a sign of life now: who sends it asks first whether the reader may read on."""
+    def check(self) -> None:
+        """Send a heartbeat now: the sender then checks whether the reader may still read."""
         self._beats = True
         self._news.set()
 
     async def chunks(self, after: int) -> AsyncIterator[bytes]:
-        """What was put in behind `after`, as server-sent events, until the end; and a sign of life at each beat."""
+        """Events after `after` as server-sent events, until the end, with heartbeats."""
         loop = asyncio.get_running_loop()
         beat = loop.time() + BEAT
         while not self._is_over:
@@ -200,21 +200,21 @@ class Stream:
                     await self._news.wait()
             if loop.time() >= beat or self._beats:
                 beat, self._beats = loop.time() + BEAT, False
-                yield SIGN_OF_LIFE
+                yield HEARTBEAT
             self._news.clear()
             while self._events:
                 event = self._events.popleft()
                 if event.sequence > after:
                     after = event.sequence
-                    yield sent(event_view(event))
+                    yield event_message(event_view(event))
 
 
-def sent(view: Mapping[str, Any]) -> bytes:
-    """One event as a stream carries it."""
+def event_message(view: Mapping[str, Any]) -> bytes:
+    """One event as a server-sent event."""
     data = msgspec.json.encode(plain(view))
     return b"id: %d\nevent: %s\ndata: %s\n\n" % (view["sequence"], str(view["kind"]).encode(), data)
 
 
-def told(error: TenureError) -> bytes:
-    """The last word of a stream that cannot go on."""
+def error_event(error: TenureError) -> bytes:
+    """The last message of a stream that cannot continue."""
     return b"event: error\ndata: %s\n\n" % msgspec.json.encode({"code": error.code, "message": error.message})

@@ -1,7 +1,7 @@
-"""The server's log: one JSON object a line, to stderr or a file; words and colours where a person looks at a terminal.
+"""The server's log: one JSON object per line, to stderr or a file; readable text with colours on a terminal.
 
-Everything goes one way, what libraries log too, and on it `redacting.py` takes out what nobody may read. A log that
-cannot be written never fails what it tells of.
+Records of libraries pass through it too, and `redaction.py` removes secrets from all of them. A log that cannot be
+written never fails a request.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ import structlog
 
 from tenure.core.commands import Principal
 from tenure.core.errors import InvalidInput
-from tenure.server.redacting import redacted
+from tenure.server.redaction import redacted
 
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
-# Asked for every few seconds by machines; a line each would bury the others.
+# Requested by machines every few seconds; their lines would hide the others.
 QUIET = frozenset({"/health", "/health/coordinator", "/ready", "/metrics"})
 _LOUD = ("uvicorn", "uvicorn.error", "uvicorn.asgi")
 
 Fields = MutableMapping[str, Any]
 
 
-class Log:
+class ServerLog:
     """Safe to use from several threads. `info("listening", url=…)`, and so on for the other levels."""
 
     def __init__(
@@ -43,39 +43,51 @@ class Log:
         is_terminal: bool | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`path`: a file that is appended to, and opened anew when it was moved away; else `stream`, else stderr."""
+        """`path`: a file to append to, reopened after a log rotation; else `stream`, else stderr."""
         if level not in LEVELS:
-            raise InvalidInput(f"log level {level[:40]!r}: one of {', '.join(LEVELS)}")
+            raise InvalidInput(f"log level must be one of {', '.join(LEVELS)} (got {level[:40]!r})")
         stream = stream or sys.stderr.buffer
         if is_terminal is None:
             is_terminal = path is None and stream.isatty()
-        self.sink = Sink(path, stream)
+        self.sink = LogSink(path, stream)
         self._clock = clock
         processors: list[Any] = [self._stamped, structlog.processors.format_exc_info, _redacted]
-        processors += [_printable, _for_people()] if is_terminal else [_as_json]
+        processors += [_printable, _for_terminal()] if is_terminal else [_as_json]
         self._logger = structlog.wrap_logger(
-            self.sink, processors=processors, wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level]),
+            self.sink,
+            processors=processors,
+            wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level]),
             cache_logger_on_first_use=True,
-        )  # fmt: skip
+        )
         self.debug, self.info = self._logger.debug, self._logger.info
         self.warning, self.error = self._logger.warning, self._logger.error
-        self._through = _Through(self)
+        self._through = _LibraryHandler(self)
         self._before: list[tuple[logging.Logger, list[logging.Handler], int, bool]] = []
 
     def request(
-        self, method: str, route: str, status: int, seconds: float, *, principal: Principal | None = None,
-        trace_id: str | None = None, path: str | None = None, **more: Any,
-    ) -> None:  # fmt: skip
-        """The line of a request. `route` is the path as the table has it; `path` only where there was no route."""
-        tell = self.debug if route in QUIET and status < 400 else self.info if status < 500 else self.error
+        self,
+        method: str,
+        route: str,
+        status: int,
+        seconds: float,
+        *,
+        principal: Principal | None = None,
+        trace_id: str | None = None,
+        path: str | None = None,
+        **more: Any,
+    ) -> None:
+        """Log a request. `route` is the path with placeholders; `path` only if no route matched."""
+        write = self.debug if route in QUIET and status < 400 else self.info if status < 500 else self.error
         if principal is not None:
             more |= {"principal": principal.name, "role": principal.role, "address": principal.address}
         if path is not None:
             more["path"] = path
-        tell("request", method=method, route=route, status=status, seconds=round(seconds, 6), trace_id=trace_id, **more)
+        write(
+            "request", method=method, route=route, status=status, seconds=round(seconds, 6), trace_id=trace_id, **more
+        )
 
     def take_over(self) -> None:
-        """From here on what libraries log goes this way too; until `close`."""
+        """Pass records of libraries through this log too, until `close`."""
         for name in ("", *_LOUD):
             logger = logging.getLogger(name)
             self._before.append((logger, logger.handlers, logger.level, logger.propagate))
@@ -90,7 +102,7 @@ class Log:
             logger.setLevel(level)
         self.sink.close()
 
-    def tell_record(self, record: logging.LogRecord) -> None:
+    def log_record(self, record: logging.LogRecord) -> None:
         self._logger.log(record.levelno, record.getMessage(), logger=record.name, exc_info=record.exc_info)
 
     def _stamped(self, _: Any, method: str, event: Fields) -> Fields:
@@ -99,8 +111,8 @@ class Log:
         return first | {name: value for name, value in event.items() if value is not None}
 
 
-class Sink:
-    """Lines go to a file or a stream, whole and one after another. A line that cannot be written is only counted."""
+class LogSink:
+    """Writes whole lines to a file or a stream. A line that cannot be written is counted in `lost`."""
 
     def __init__(self, path: str | None, stream: BinaryIO) -> None:
         self._path, self._stream = path, stream
@@ -110,7 +122,7 @@ class Sink:
             self._stream = self._opened(path)
 
     def _opened(self, path: str) -> BinaryIO:
-        # Only for us to read: it tells who did what.
+        # Readable by the owner alone: it records who did what.
         return os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600), "ab", buffering=0)
 
     def write(self, line: bytes) -> None:
@@ -121,13 +133,13 @@ class Sink:
                     old.close()
                 self._stream.write(line + b"\n")
                 self._stream.flush()
-            except (OSError, ValueError):  # the disk is full, the reader has gone, or it was closed
+            except (OSError, ValueError):  # the disk is full, the pipe is broken, or it was closed
                 self.lost += 1
 
     debug = info = warning = error = critical = write
 
     def _was_moved(self, path: str) -> bool:
-        """As programs that rotate logs do."""
+        """Whether a log rotation has moved the file."""
         try:
             named = Path(path).stat()
         except FileNotFoundError:
@@ -141,17 +153,17 @@ class Sink:
                 self._stream.close()
 
 
-class _Through(logging.Handler):
-    """What the standard library's loggers tell, told by ours."""
+class _LibraryHandler(logging.Handler):
+    """Passes records of the standard library's loggers to ours."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: ServerLog) -> None:
         super().__init__()
         self._log = log
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
-            self._log.tell_record(record)
-        except Exception:  # noqa: BLE001 - a record whose arguments do not fit must not end who logged it
+            self._log.log_record(record)
+        except Exception:  # noqa: BLE001 - a malformed record must not fail its caller
             self.handleError(record)
 
 
@@ -165,7 +177,7 @@ def _as_json(_: Any, __: str, event: Fields) -> bytes:
 
 
 def _printable(_: Any, __: str, event: Fields) -> Fields:
-    """No text that came from outside moves a person's cursor, or says something in another line's name."""
+    """Escape control characters: text from outside must not move the cursor or fake another line."""
     return {
         name: _escaped(value) if isinstance(value, str) and name != "exception" else value
         for name, value in event.items()
@@ -176,11 +188,13 @@ def _escaped(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def _for_people() -> Callable[[Any, str, Fields], bytes]:
+def _for_terminal() -> Callable[[Any, str, Fields], bytes]:
     render = structlog.dev.ConsoleRenderer(
-        colors="NO_COLOR" not in os.environ, timestamp_key="time", pad_event_to=0,
+        colors="NO_COLOR" not in os.environ,
+        timestamp_key="time",
+        pad_event_to=0,
         exception_formatter=structlog.dev.plain_traceback,
-    )  # fmt: skip
+    )
 
     def rendered(logger: Any, method: str, event: Fields) -> bytes:
         if event.get("event") == "request":

@@ -1,7 +1,7 @@
-"""What a server counts, and in which words: `tenure_…` for Prometheus, in a registry of its own.
+"""The metrics of a server: `tenure_…` for Prometheus, in its own registry.
 
-Counting costs a request a few microseconds and never fails it. Label values are bounded: whoever invents names can
-fill neither the memory of this process nor that of the one that reads it.
+Counting costs a request a few microseconds and never fails it. Label values are bounded, so invented names cannot fill
+the memory of this process or of Prometheus.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tenure.core.errors import OutcomeUnknown, StoreError, StoreUnavailable, Ten
 from tenure.core.events import Event
 from tenure.core.outcomes import Outcome
 from tenure.core.roles import ROLES
-from tenure.server.measures import COUNTER, HISTOGRAM, MEASURES, STANDING
+from tenure.server.metric_definitions import COUNTER, HISTOGRAM, METRICS, STORE_GAUGES
 
 MOST_PROJECTS = limits.METRIC_PROJECTS
 MOST_TYPES = limits.METRIC_TYPES
@@ -36,15 +36,15 @@ _BY_PROJECT: dict[type[Command], str] = {
 }
 
 
-class Names:
-    """The first so many names that come; all later ones are `other`."""
+class LabelValues:
+    """The first `most` values of a label; all later ones are `other`."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._known: set[str] = set()
 
     def bounded(self, name: str, *, is_real: bool = True) -> str:
-        """`is_real` False: known if it was before, but no reason to remember it."""
+        """`is_real` False: the name may be invented, so it is not remembered."""
         if name in self._known:
             return name
         if not is_real or len(self._known) >= self._most:
@@ -53,17 +53,17 @@ class Names:
         return name
 
 
-class About(NamedTuple):
-    """What an event does not say itself, in seconds; None where it is not known."""
+class EventFacts(NamedTuple):
+    """Facts that an event does not contain; times in seconds, None if unknown."""
 
     type: str | None = None
     waited: float | None = None  # of a claim: since the task was ready
     held: float | None = None  # of a claim that ended: since it was granted
     worked: float | None = None  # of a completion: since the first claim of the run
-    lived: float | None = None  # of a completion: since the task was made
+    lived: float | None = None  # of a completion: since the task was created
 
 
-NOTHING = About()
+NO_FACTS = EventFacts()
 
 
 class Metrics:
@@ -72,15 +72,15 @@ class Metrics:
     def __init__(
         self, *, tenant: str = "local", version: str = "", monotonic: Callable[[], float] = time.monotonic
     ) -> None:
-        # One series more for each, which no query of ours needs.
+        # They would add one series for each metric, which no query needs.
         prometheus.disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = prometheus.CollectorRegistry()
         self.tenant = tenant
         self.monotonic = monotonic
-        self._metrics: dict[str, Any] = {name: self._made(name) for name in MEASURES if name not in STANDING}
+        self._metrics: dict[str, Any] = {name: self._made(name) for name in METRICS if name not in STORE_GAUGES}
         self._children: dict[tuple[Any, ...], Any] = {}
-        self._projects, self._types = Names(MOST_PROJECTS), Names(MOST_TYPES)
-        self._classes, self._roles = Names(MOST_CLASSES), Names(len(ROLES))
+        self._projects, self._types = LabelValues(MOST_PROJECTS), LabelValues(MOST_TYPES)
+        self._classes, self._roles = LabelValues(MOST_CLASSES), LabelValues(len(ROLES))
         self._last_cycle = monotonic()
         age = self._metrics["tenure_coordinator_last_cycle_age_seconds"]
         age.set_function(lambda: self.monotonic() - self._last_cycle)
@@ -89,7 +89,7 @@ class Metrics:
         prometheus.GCCollector(registry=self.registry)
 
     def _made(self, name: str) -> Any:
-        measure = MEASURES[name]
+        measure = METRICS[name]
         if measure.kind == HISTOGRAM:
             return prometheus.Histogram(
                 name, measure.meaning, measure.labels, buckets=measure.buckets, registry=self.registry
@@ -98,7 +98,7 @@ class Metrics:
         return made(name, measure.meaning, measure.labels, registry=self.registry)
 
     def _of(self, name: str, *values: str) -> Any:
-        """The series of a metric with these label values. Kept here: finding it again costs a fourth of `labels`."""
+        """The series of a metric with these label values. Cached: a lookup costs a quarter of `labels`."""
         key = (name, *values)
         found = self._children.get(key)
         if found is None:
@@ -106,10 +106,10 @@ class Metrics:
             found = self._children[key] = metric.labels(*values) if values else metric
         return found
 
-    # --- what was answered ---
+    # --- requests ---
 
     def observe(self, command: Command, principal: Principal, answer: Outcome | TenureError, seconds: float) -> None:
-        """One command with its outcome or error; the app calls it after each, in a batch too."""
+        """Count a command with its outcome or error, also each command of a batch."""
         kind = type(command)
         verb = str(kind.__struct_config__.tag)
         failed = isinstance(answer, TenureError)
@@ -119,7 +119,7 @@ class Metrics:
         self._of("tenure_command_seconds", verb).observe(seconds)
         counter = _BY_PROJECT.get(kind)
         if counter is not None:
-            # A project that is named in an error may be anybody's invention.
+            # A project that is named in an error may not exist.
             project = self._projects.bounded(command.project, is_real=not failed)
             times = len(answer.claims) if isinstance(answer, Outcome) and answer.claims else 1
             self._of(counter, self.tenant, project, result).inc(times)
@@ -129,14 +129,14 @@ class Metrics:
             self.store_failed(answer)
 
     def request(self, route: str, method: str, status: int, seconds: float) -> None:
-        """One HTTP request. `route` is the path as the table has it, never what was asked for."""
+        """Count an HTTP request. `route` is the path with placeholders, never the requested path."""
         method = method if method in METHODS else OTHER
         self._of("tenure_http_requests_total", method, route, str(status)).inc()
         self._of("tenure_http_request_seconds", method, route).observe(seconds)
 
     @contextmanager
-    def holding(self, kind: str) -> Iterator[None]:
-        """While a request waits for something to happen: `claims`, `events` or `news`."""
+    def waiting_request(self, kind: str) -> Iterator[None]:
+        """While a request waits for `claims`, `events` or `news`."""
         gauge = self._of("tenure_held_requests", kind)
         gauge.inc()
         try:
@@ -145,7 +145,7 @@ class Metrics:
             gauge.dec()
 
     def store_failed(self, error: TenureError) -> None:
-        """The store could not do its part; for looks and loops, since `observe` sees those of commands."""
+        """Count a store error of a query or a loop; `observe` counts those of commands."""
         self._of("tenure_store_errors_total", error.code).inc()
         if isinstance(error, (StoreUnavailable, OutcomeUnknown)):
             self.unreachable("store")
@@ -153,10 +153,10 @@ class Metrics:
     def unreachable(self, target: str) -> None:
         self._of("tenure_connection_errors_total", target).inc()
 
-    # --- what happened ---
+    # --- events ---
 
-    def event(self, event: Event, about: About = NOTHING) -> None:
-        """One event of the log. Each is to be counted on one server only: `counting.py` sees to it."""
+    def event(self, event: Event, about: EventFacts = NO_FACTS) -> None:
+        """Count an event of the log. `event_counter.py` ensures that only one server counts it."""
         at = (self.tenant, self._projects.bounded(event.project)) if event.project else None
         if at is None:
             return
@@ -184,7 +184,7 @@ class Metrics:
     def uncounted(self, events: int) -> None:
         self._of("tenure_events_uncounted_total").inc(events)
 
-    def _completed(self, event: Event, about: About, at: tuple[str, str]) -> None:
+    def _completed(self, event: Event, about: EventFacts, at: tuple[str, str]) -> None:
         self._of("tenure_tasks_completed_total", *at, self._type_of(about)).inc()
         self._of("tenure_generations_per_task", *at).observe(event.generation or 1)
         self._spent("tenure_task_completion_seconds", at, about.worked)
@@ -194,7 +194,7 @@ class Metrics:
         if seconds is not None:
             self._of(name, *at).observe(max(0.0, seconds))
 
-    def _type_of(self, about: About) -> str:
+    def _type_of(self, about: EventFacts) -> str:
         return OTHER if about.type is None else self._types.bounded(about.type)
 
     def _class_of(self, event: Event) -> str:
@@ -212,7 +212,7 @@ class Metrics:
         failed: int = 0,
         ok: bool = True,
     ) -> None:
-        """One cycle of the coordinator's loop. `failed`: rows that it could not settle; `ok` False: it broke off."""
+        """Count a cycle of the coordinator. `failed`: rows that it could not settle; `ok` False: the cycle failed."""
         self._of("tenure_coordinator_cycle_seconds").observe(seconds)
         self._of("tenure_coordinator_cycles_total", "ok" if ok else "failed").inc()
         self._of("tenure_coordinator_leader").set(int(leads))
@@ -230,7 +230,7 @@ class Metrics:
 
 
 def ending_of(event: Event) -> str | None:
-    """How a claim ended, where the event tells of such an end."""
+    """The reason that a claim ended, if the event ended one."""
     for table, _, fields in event.patch:
         if table == "claim" and fields is not None and fields.get("released_at") is not None:
             return str(fields.get("reason"))

@@ -1,4 +1,4 @@
-"""One request, as its handler sees it: the raw scope with the few things that are asked of it."""
+"""One request as its handler gets it: the ASGI scope, with accessors."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from urllib.parse import parse_qs
 from tenure.core.commands import OWNER, Principal
 from tenure.core.errors import InvalidInput, TooLarge
 from tenure.core.inputs import LARGEST_BATCH
-from tenure.server.bodies import Said
-from tenure.server.tracing import HEADER as TRACEPARENT
-from tenure.server.tracing import Trace
+from tenure.server.bodies import RequestContext
+from tenure.server.trace_context import HEADER as TRACEPARENT
+from tenure.server.trace_context import Trace
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -21,11 +21,11 @@ T = TypeVar("T")
 
 
 class Disconnected(Exception):
-    """Nobody is there any more to be answered."""
+    """The client has closed the connection."""
 
 
 class Request:
-    """`fields` are those of the path; `principal` is who asks, and `trace` what it belongs to, once they are known."""
+    """`fields` are those of the path; `principal` and `trace` are set once they are known."""
 
     __slots__ = ("_receive", "crash", "fields", "headers", "is_known", "principal", "route", "scope", "status", "trace")
     trace: Trace
@@ -35,10 +35,10 @@ class Request:
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
         self.fields: Mapping[str, str] = {}
         self.principal: Principal = OWNER
-        self.is_known = False  # whether `principal` is who asks
-        self.status = 200  # of an answer that another application gave, or that goes on
-        self.route = ""  # as the table has it
-        self.crash: Exception | None = None  # what was wrong with us
+        self.is_known = False  # whether `principal` is authenticated
+        self.status = 200  # of a streamed response, or a mounted application's response
+        self.route = ""  # the path with placeholders
+        self.crash: Exception | None = None  # an unexpected error
         self._receive = receive
 
     def header(self, name: bytes) -> str | None:
@@ -57,19 +57,19 @@ class Request:
         except ValueError:
             value = -1.0
         if not 0 <= value <= most:
-            raise InvalidInput(f"{name} {text!r}: a number from 0 to {most:g}")
+            raise InvalidInput(f"{name} must be a number from 0 to {most:g} (got {text!r})")
         return value
 
     async def body(self, largest: int = LARGEST_BATCH) -> bytes:
-        """All of it; refused as soon as it is known to be too large."""
+        """The whole body; TooLarge as soon as it exceeds `largest`."""
         parts = [part async for part in self.parts(largest)]
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     async def parts(self, largest: int) -> AsyncIterator[bytes]:
-        """The body as it comes; refused as soon as it is known to be too large."""
-        told = self.headers.get(b"content-length", b"0")
-        if int(told) > largest if told.isdigit() else True:
-            raise TooLarge(f"a body of {told.decode('latin-1')[:20]} bytes; at most {largest}")
+        """The body in pieces; TooLarge as soon as it exceeds `largest`."""
+        length = self.headers.get(b"content-length", b"0")
+        if int(length) > largest if length.isdigit() else True:
+            raise TooLarge(f"the body may have at most {largest} bytes (got {length.decode('latin-1')[:20]})")
         size, is_more = 0, True
         while is_more:
             message = await self._receive()
@@ -78,27 +78,27 @@ class Request:
             part = message.get("body", b"")
             size += len(part)
             if size > largest:
-                raise TooLarge(f"a body of more than {largest} bytes")
+                raise TooLarge(f"the body may have at most {largest} bytes")
             yield part
             is_more = message.get("more_body", False)
 
-    def said(self) -> Said:
-        """What path and headers say of a command."""
+    def context(self) -> RequestContext:
+        """The parts of the request beside its body."""
         request_id = self.header(b"idempotency-key")
-        if request_id == "":  # else everybody whose key is missing would repeat one another
-            raise InvalidInput("Idempotency-Key: is empty", "leave it out, or send a name that you use once")
-        return Said(self.fields, request_id, self.trace.id, self._version())
+        if request_id == "":  # otherwise all callers without a key would share one
+            raise InvalidInput("the header Idempotency-Key is empty", "omit it, or send a unique value")
+        return RequestContext(self.fields, request_id, self.trace.id, self._version())
 
     def _version(self) -> int | None:
         text = self.header(b"if-match")
         if text is None or text == "*":
             return None
         if not text.strip('"').isdecimal():
-            raise InvalidInput(f"If-Match {text[:40]!r}: the ETag that the task was read with")
+            raise InvalidInput(f"If-Match must be the ETag of the task (got {text[:40]!r})")
         return int(text.strip('"'))
 
     def sent_by(self, send: Send) -> Send:
-        """`send` for another application: its status is noted, and the trace goes along."""
+        """`send` for a mounted application: records the status and adds the trace header."""
 
         async def noted(message: MutableMapping[str, Any]) -> None:
             if message["type"] == "http.response.start":
@@ -109,7 +109,7 @@ class Request:
         return noted
 
     async def while_there(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of `work`, which is cancelled when whoever asked has gone."""
+        """The result of `work`, which is cancelled when the client disconnects."""
         task = asyncio.ensure_future(work)
         gone = asyncio.ensure_future(self._gone())
         try:

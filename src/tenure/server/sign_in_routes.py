@@ -1,65 +1,55 @@
-"""`/login`, `/logout` and `/api/v1/me`: a key for the dashboard's cookie, and who one is here."""
+"""`/login`, `/logout` and `/api/v1/me`: exchange a key for the dashboard's cookie, and show the current principal."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from urllib.parse import parse_qs
 
-import msgspec
-
 from tenure.client.routes import PREFIX
 from tenure.core import limits
 from tenure.core.commands import Principal
-from tenure.core.decoders import check_json
-from tenure.core.errors import InvalidInput
-from tenure.server import answers
-from tenure.server.answers import Answer
-from tenure.server.app import Place
-from tenure.server.auth.gate import Gate
+from tenure.core.views.team_views import PrincipalView
+from tenure.server import responses
+from tenure.server.app import Endpoint
+from tenure.server.auth.authenticator import Authenticator
+from tenure.server.bodies import decode_login
 from tenure.server.requests import Request
+from tenure.server.responses import Response
 
 LARGEST = limits.SIGN_IN_BYTES
 
 
-class Login(msgspec.Struct, forbid_unknown_fields=True):
-    key: str
+def routes(authenticator: Authenticator) -> Iterator[Endpoint]:
+    endpoints = _SignInEndpoints(authenticator)
+    yield Endpoint("POST", "/login", endpoints.login, is_open=True)
+    yield Endpoint("POST", "/logout", endpoints.logout, is_open=True)
+    yield Endpoint("GET", f"{PREFIX}/me", endpoints.me)
 
 
-def routes(gate: Gate) -> Iterator[Place]:
-    desk = _Desk(gate)
-    yield Place("POST", "/login", desk.login, is_open=True)
-    yield Place("POST", "/logout", desk.logout, is_open=True)
-    yield Place("GET", f"{PREFIX}/me", desk.me)
+class _SignInEndpoints:
+    def __init__(self, authenticator: Authenticator) -> None:
+        self._authenticator = authenticator
 
-
-class _Desk:
-    def __init__(self, gate: Gate) -> None:
-        self._gate = gate
-
-    async def login(self, request: Request) -> Answer:
+    async def login(self, request: Request) -> Response:
         given = _key_in(request, await request.body(LARGEST))
-        signed_in = await self._gate.sign_in(request.scope, given)
-        return answers.of_value(_seen(signed_in.principal), (b"set-cookie", signed_in.set_cookie.encode()))
+        signed_in = await self._authenticator.sign_in(request.scope, given)
+        return responses.of_value(_view_of(signed_in.principal), (b"set-cookie", signed_in.set_cookie.encode()))
 
-    async def logout(self, request: Request) -> Answer:
-        return answers.of_value({}, (b"set-cookie", (await self._gate.sign_out(request.scope)).encode()))
+    async def logout(self, request: Request) -> Response:
+        return responses.of_value({}, (b"set-cookie", (await self._authenticator.sign_out(request.scope)).encode()))
 
-    async def me(self, request: Request) -> Answer:
-        return answers.of_value(_seen(request.principal))
+    async def me(self, request: Request) -> Response:
+        return responses.of_value(_view_of(request.principal))
 
 
 def _key_in(request: Request, body: bytes) -> str:
-    """From JSON, or from a form: the page works without a script that far."""
+    """From JSON, or from a form: sign-in also works without JavaScript."""
     if (request.header(b"content-type") or "").startswith("application/x-www-form-urlencoded"):
         return parse_qs(body.decode("latin-1")).get("key", [""])[0]
-    check_json(body, "the body")
-    try:
-        return msgspec.json.decode(body, type=Login).key
-    except (msgspec.MsgspecError, RecursionError) as error:
-        raise InvalidInput(f"the body: {error}") from None
+    return decode_login(body).key
 
 
-def _seen(principal: Principal) -> dict[str, object]:
+def _view_of(principal: Principal) -> PrincipalView:
     return {
         "role": principal.role, "user": principal.user, "agent": principal.agent, "projects": principal.projects,
         "key": principal.key,

@@ -18,12 +18,12 @@ from tenure.client.routes import COMMANDS, PREFIX, QUERIES, route_of
 from tenure.client.wire import is_instant
 from tenure.core.roles import ROLES
 from tenure.engine.reads.query_table import look
-from tenure.server import answers
+from tenure.server import responses
 from tenure.server.assembly import Assembly
 from tenure.server.auth.policy import Policy
-from tenure.server.bodies import Said, reader_of
+from tenure.server.bodies import RequestContext, reader_of
 from tenure.server.docs_page import html, operations
-from tenure.server.logs import Log
+from tenure.server.logs import ServerLog
 from tenure.server.openapi import document, examples
 from tenure.stores.sqlite import Sqlite
 from tenure.testing.clock import FakeClock
@@ -59,18 +59,18 @@ def test_every_reference_leads_somewhere_and_nothing_is_left_over() -> None:
 
 def test_every_route_of_the_app_is_in_it_and_every_one_in_it_is_of_the_app(tmp_path: Path) -> None:
     with Client(str(tmp_path / "tenure.db")) as client:
-        assembly = Assembly(client.engine, Policy(), Log("error", None))
-        routes = {(place.method, place.path): place.is_open for place in assembly.app.places()}
-    documented = {(one.method.upper(), one.path): one.says["x-tenure-role"] is None for one in OPERATIONS}
+        assembly = Assembly(client.engine, Policy(), ServerLog("error", None))
+        routes = {(place.method, place.path): place.is_open for place in assembly.app.endpoints()}
+    documented = {(one.method.upper(), one.path): one.spec["x-tenure-role"] is None for one in OPERATIONS}
     assert {route: is_open for route, is_open in routes.items() if route not in PAGES} == documented
 
 
 def test_operations_are_named_once_and_have_a_role_and_words() -> None:
-    names = [one.says["operationId"] for one in OPERATIONS]
+    names = [one.spec["operationId"] for one in OPERATIONS]
     assert len(names) == len(set(names))
-    assert {one.says["x-tenure-role"] for one in OPERATIONS} <= {None, *ROLES}
-    assert [one.path for one in OPERATIONS if not one.says["summary"]] == []
-    assert all(("security" in one.says) == (one.says["x-tenure-role"] is None) for one in OPERATIONS)
+    assert {one.spec["x-tenure-role"] for one in OPERATIONS} <= {None, *ROLES}
+    assert [one.path for one in OPERATIONS if not one.spec["summary"]] == []
+    assert all(("security" in one.spec) == (one.spec["x-tenure-role"] is None) for one in OPERATIONS)
 
 
 def test_fields_of_paths_are_told() -> None:
@@ -86,14 +86,14 @@ def validator(name: str) -> Any:
 
 
 def test_every_example_is_good_and_is_understood() -> None:
-    shown = [one for one in OPERATIONS if "example" in str(one.says.get("requestBody", ""))]
+    shown = [one for one in OPERATIONS if "example" in str(one.spec.get("requestBody", ""))]
     assert len(shown) == len(examples.BODIES) + 2
     by_tag = {route.asks.__struct_config__.tag: route for route in COMMANDS}
     for tag, body in examples.BODIES.items():
         route = by_tag[tag]
         validator(f"{route.asks.__name__}Body").validate(body)
         fields = dict.fromkeys(re.findall(r"{(\w+)}", route.path), "B-003")
-        reader_of(route)(Said(fields), msgspec.json.encode(body))
+        reader_of(route)(RequestContext(fields), msgspec.json.encode(body))
     for command in examples.BATCH["commands"]:
         validator("AnyCommand").validate(command)
 
@@ -108,7 +108,7 @@ def test_every_look_answers_on_the_wire_as_it_says(tmp_path: Path) -> None:
         if kind not in {route.asks for route in QUERIES}:
             continue
         query = kind(project="" if kind in OF_STORE else PROJECT, **fields)
-        answer = answers.of_look(query, look(scene.engine, query))
+        answer = responses.of_view(query, look(scene.engine, query))
         route = route_of(kind)
         says = strict["paths"][PREFIX + route.path]["get"]["responses"]["200"]["content"]["application/json"]
         schema = {**says["schema"], "components": strict["components"]}
@@ -152,7 +152,7 @@ def test_other_methods_are_told_which_there_are(api: str) -> None:
 def test_the_page_shows_every_operation_and_type() -> None:
     page = html().decode()
     shown = set(re.findall(r"<details id=([\w-]+)", page))
-    assert {one.says["operationId"] for one in OPERATIONS} <= shown
+    assert {one.spec["operationId"] for one in OPERATIONS} <= shown
     links = set(re.findall(r"href='#([\w-]+)'", page))
     assert links <= shown
 

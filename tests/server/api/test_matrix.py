@@ -21,7 +21,7 @@ from tests.server.api.ground import made
 from tests.servers.tenure import TenureServer
 
 OPERATIONS = list(operations(document()))
-CLOSED = [one for one in OPERATIONS if one.says["x-tenure-role"] is not None]
+CLOSED = [one for one in OPERATIONS if one.spec["x-tenure-role"] is not None]
 NAMES = {
     "project": PROJECT,
     "task": "Z-999",
@@ -46,8 +46,8 @@ class Keyed(NamedTuple):
     keys: dict[str, str]  # by role
 
     def ask(self, operation: Operation, role: str | None, body: bytes | None = None) -> tuple[int, dict[str, Any]]:
-        if body is None and "requestBody" in operation.says:
-            takes_json = "application/json" in operation.says["requestBody"]["content"]
+        if body is None and "requestBody" in operation.spec:
+            takes_json = "application/json" in operation.spec["requestBody"]["content"]
             body = json.dumps(least_body(operation)).encode() if takes_json else b"bytes"
         headers = {"Authorization": f"Bearer {self.keys[role]}"} if role else {}
         if _name(operation) == "inbox":
@@ -81,15 +81,15 @@ def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keyed]:
 
 
 def least_path(operation: Operation) -> str:
-    asked = [resolved(parameter) for parameter in operation.says.get("parameters", ())]
+    asked = [resolved(parameter) for parameter in operation.spec.get("parameters", ())]
     required = [p for p in asked if p["in"] == "query" and p.get("required")]
     query = "&".join(f"{p['name']}={NAMES.get(p['name'], 'x')}" for p in required)
     return operation.path.format(**NAMES) + (f"?{query}" if query else "")
 
 
 def least_body(operation: Operation) -> Any:
-    schema = operation.says["requestBody"]["content"]["application/json"]["schema"]
-    return least(schema) | ALSO.get(operation.says["operationId"], {})
+    schema = operation.spec["requestBody"]["content"]["application/json"]["schema"]
+    return least(schema) | ALSO.get(operation.spec["operationId"], {})
 
 
 def least(schema: dict[str, Any]) -> Any:
@@ -121,12 +121,12 @@ def _field(name: str, schema: dict[str, Any]) -> Any:
 
 
 def _name(operation: Operation) -> str:
-    return str(operation.says["operationId"])
+    return str(operation.spec["operationId"])
 
 
 @pytest.mark.parametrize("operation", CLOSED, ids=_name)
 def test_each_role_may_do_what_the_document_says_and_nothing_else(keyed: Keyed, operation: Operation) -> None:
-    needed = operation.says["x-tenure-role"]
+    needed = operation.spec["x-tenure-role"]
     told: dict[str | None, int | str] = {}
     expected: dict[str | None, int | str] = {}
     for role in (None, *ROLES):
@@ -172,7 +172,7 @@ def test_the_stores_coordinator_is_for_admins(keyed: Keyed, role: str) -> None:
 
 # --- before the body ---
 
-WRITES = [one for one in CLOSED if "requestBody" in one.says]
+WRITES = [one for one in CLOSED if "requestBody" in one.spec]
 
 
 @pytest.mark.parametrize("operation", WRITES, ids=_name)
@@ -185,7 +185,7 @@ def test_nobodys_body_is_not_read(keyed: Keyed, operation: Operation) -> None:
         assert connection.recv(100).startswith(b"HTTP/1.1 401 ")
 
 
-@pytest.mark.parametrize("operation", [one for one in WRITES if one.says["x-tenure-role"] != "viewer"], ids=_name)
+@pytest.mark.parametrize("operation", [one for one in WRITES if one.spec["x-tenure-role"] != "viewer"], ids=_name)
 def test_nor_is_that_of_somebody_who_may_not_ask(keyed: Keyed, operation: Operation) -> None:
     assert keyed.ask(operation, "viewer", b"\xff{not json")[0] == 403
 

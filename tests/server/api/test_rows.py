@@ -21,13 +21,13 @@ from tenure.core.roles import level_of
 from tenure.server.assembly import Assembly
 from tenure.server.auth.policy import Policy
 from tenure.server.docs_page import Operation, operations, resolved
-from tenure.server.logs import Log
+from tenure.server.logs import ServerLog
 from tenure.server.openapi import document
 from tenure.stores.memory import Memory
 from tenure.testing.clock import FakeClock
 from tenure.testing.factories import Scene
 
-OPERATIONS = {str(one.says["operationId"]): one for one in operations(document())}
+OPERATIONS = {str(one.spec["operationId"]): one for one in operations(document())}
 
 
 class Rule(NamedTuple):
@@ -122,7 +122,7 @@ class World:
         self.tasks: dict[tuple[str, str, str], str] = {}
         for project in ("p", "q"):
             self._fill(project)
-        self.assembly = Assembly(self.engine, Policy(auth="required", rate=0), Log("error"))
+        self.assembly = Assembly(self.engine, Policy(auth="required", rate=0), ServerLog("error"))
         self.people = list(self._people())
 
     def do(self, command: c.Command, by: Principal | None = None) -> Any:
@@ -246,18 +246,18 @@ def names_of(world: World, operation: str, project: str, agent: str) -> dict[str
 
 
 def request_for(operation: Operation, names: dict[str, str]) -> tuple[str, str, bytes, dict[str, str]]:
-    asked = [resolved(parameter) for parameter in operation.says.get("parameters", ())]
+    asked = [resolved(parameter) for parameter in operation.spec.get("parameters", ())]
     required = [p for p in asked if p["in"] == "query" and p.get("required")]
     query = "&".join(f"{p['name']}={names.get(p['name'], 'x')}" for p in required)
     path = operation.path.format(**names) + (f"?{query}" if query else "")
-    content = operation.says.get("requestBody", {}).get("content", {})
+    content = operation.spec.get("requestBody", {}).get("content", {})
     if "application/json" not in content:
         is_bytes = bool(content)
         return operation.method.upper(), path, b"x" * is_bytes, {"Tenure-Receipt": names["receipt"]} if is_bytes else {}
     body = least(content["application/json"]["schema"], names)
-    if operation.says["operationId"] in ("lead", "step_down"):
+    if operation.spec["operationId"] in ("lead", "step_down"):
         body["agent"] = True
-    if operation.says["operationId"] == "create_key":
+    if operation.spec["operationId"] == "create_key":
         body["projects"] = ["p"]
     return operation.method.upper(), path, json.dumps(body).encode(), {}
 

@@ -1,4 +1,4 @@
-"""A gate before a store with keys, on a clock that is moved by hand, and requests as ASGI has them."""
+"""An authenticator with a store of keys, a clock that tests move, and requests as ASGI scopes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from tenure.core import commands as c
 from tenure.core.commands import Principal
 from tenure.engine import Engine
-from tenure.server.auth.gate import Gate
+from tenure.server.auth.authenticator import Authenticator
 from tenure.server.auth.key_sets import Fetch
 from tenure.server.auth.policy import Policy
 from tenure.stores.memory import Memory
@@ -20,26 +20,26 @@ from tenure.testing.factories import Dice
 
 
 class Door:
-    """A gate, and short words to come to it with."""
+    """An authenticator, with short calls for requests to it."""
 
     def __init__(self, policy: Policy | None = None, fetch: Fetch | None = None) -> None:
         self.clock = FakeClock()
         self.engine = Engine(Memory(clock=self.clock), Dice())
         self.engine.do(c.DefineProject(project="p"))
         self.seconds = 0.0
-        self.looks = 0
+        self.lookups = 0
         self.policy = policy or Policy(auth="required")
         self.token = "tnl_" + "0f" * 32 if self.policy.needs_token else None
-        self.gate = Gate(
-            self.engine, self.policy, aside=self._aside, write=self._write, fetch=fetch,
-            monotonic=lambda: self.seconds, token=self.token,
+        self.authenticator = Authenticator(
+            self.engine, self.policy, read_in_thread=self._read_in_thread, write_in_thread=self._write_in_thread,
+            fetch=fetch, monotonic=lambda: self.seconds, token=self.token,
         )  # fmt: skip
 
-    async def _aside(self, look: Callable[[], None]) -> None:
-        self.looks += 1
-        look()
+    async def _read_in_thread(self, lookup: Callable[[], None]) -> None:
+        self.lookups += 1
+        lookup()
 
-    async def _write(self, change: Callable[[], object]) -> None:
+    async def _write_in_thread(self, change: Callable[[], object]) -> None:
         change()
 
     def pass_time(self, seconds: float) -> None:
@@ -55,7 +55,7 @@ class Door:
     def admit(self, key: str | None = None, **said: Any) -> Principal:
         if key is not None:
             said["authorization"] = f"Bearer {key}"
-        return asyncio.run(self.gate.admit(scope(**said)))
+        return asyncio.run(self.authenticator.authenticate(scope(**said)))
 
 
 def scope(

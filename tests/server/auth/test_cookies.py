@@ -13,7 +13,7 @@ from tenure.core import commands as c
 from tenure.core.errors import NotAllowed, NotSignedIn, RateLimited
 from tenure.core.records import ApiKey, WebSession
 from tenure.server.auth import cookies
-from tenure.server.auth.gate import Gate
+from tenure.server.auth.authenticator import Authenticator
 from tests.server.auth.conftest import Door, scope
 
 PAGE: dict[str, Any] = {
@@ -23,13 +23,13 @@ PAGE: dict[str, Any] = {
 
 def sign_in(door: Door, key: str, **said: Any) -> str:
     """What the browser sends from now on."""
-    signed_in = asyncio.run(door.gate.sign_in(scope(method="POST", **PAGE | said), key))
+    signed_in = asyncio.run(door.authenticator.sign_in(scope(method="POST", **PAGE | said), key))
     return signed_in.set_cookie.partition(";")[0]
 
 
 def test_a_key_is_exchanged_for_a_cookie(door: Door) -> None:
     key = door.key("mia", role="member")
-    signed_in = asyncio.run(door.gate.sign_in(scope(method="POST", **PAGE), f" {key}\n"))
+    signed_in = asyncio.run(door.authenticator.sign_in(scope(method="POST", **PAGE), f" {key}\n"))
     assert signed_in.principal.role == "member"
     value, *flags = signed_in.set_cookie.split("; ")
     assert set(flags) == {"Path=/", "Max-Age=43200", "HttpOnly", "SameSite=Strict", "Secure"}
@@ -85,8 +85,8 @@ def test_a_cookie_ends_with_its_key_or_its_time(door: Door, ending: str) -> None
 
 def test_a_cookie_is_good_on_every_server_of_the_store(door: Door) -> None:
     cookie = sign_in(door, door.key())
-    other = Gate(door.engine, door.policy)
-    asyncio.run(other.admit(scope(cookie=cookie, **PAGE)))
+    other = Authenticator(door.engine, door.policy)
+    asyncio.run(other.authenticate(scope(cookie=cookie, **PAGE)))
 
 
 def test_reading_the_store_gives_nobody_a_session(door: Door) -> None:
@@ -133,16 +133,16 @@ def test_a_key_has_a_bounded_number_of_sessions_and_old_ones_are_cleared(door: D
 def test_logging_out_ends_the_session_on_every_server(door: Door) -> None:
     key = door.key()
     cookie, other = sign_in(door, key), sign_in(door, key)
-    elsewhere = Gate(door.engine, door.policy, monotonic=lambda: door.seconds)
-    asyncio.run(elsewhere.admit(scope(cookie=cookie, **PAGE)))
+    elsewhere = Authenticator(door.engine, door.policy, monotonic=lambda: door.seconds)
+    asyncio.run(elsewhere.authenticate(scope(cookie=cookie, **PAGE)))
     who = door.admit(cookie=cookie, **PAGE)
-    asyncio.run(door.gate.sign_out(scope(method="POST", cookie=cookie, **PAGE)))
-    with pytest.raises(NotSignedIn, match="session is over"):
+    asyncio.run(door.authenticator.sign_out(scope(method="POST", cookie=cookie, **PAGE)))
+    with pytest.raises(NotSignedIn, match="session has expired"):
         door.admit(cookie=cookie, **PAGE)
-    assert not asyncio.run(door.gate.is_still_good(who))
+    assert not asyncio.run(door.authenticator.is_still_valid(who))
     door.pass_time(2)
     with pytest.raises(NotSignedIn):
-        asyncio.run(elsewhere.admit(scope(cookie=cookie, **PAGE)))
+        asyncio.run(elsewhere.authenticate(scope(cookie=cookie, **PAGE)))
     door.admit(cookie=other, **PAGE)
 
 
@@ -165,7 +165,7 @@ def test_signing_in_is_for_our_own_page_and_not_for_guessers(door: Door) -> None
 
 
 def test_signing_out_makes_the_browser_forget(door: Door) -> None:
-    cleared = asyncio.run(door.gate.sign_out(scope(method="POST", **PAGE)))
+    cleared = asyncio.run(door.authenticator.sign_out(scope(method="POST", **PAGE)))
     assert cleared.startswith("__Host-tenure=; Path=/; Max-Age=0")
     with pytest.raises(NotAllowed):
-        asyncio.run(door.gate.sign_out(scope(method="POST", **PAGE | {"origin": "https://evil.example"})))
+        asyncio.run(door.authenticator.sign_out(scope(method="POST", **PAGE | {"origin": "https://evil.example"})))

@@ -8,7 +8,7 @@ import pytest
 
 from tenure.core.errors import InvalidInput, NotAllowed, NotSignedIn
 from tenure.server.auth.policy import Jwt, Policy, policy_of
-from tenure.server.auth.visits import is_loopback_name
+from tenure.server.auth.request_source import is_loopback_name
 from tests.server.auth.conftest import Door
 
 
@@ -37,7 +37,7 @@ def test_loopback_has_several_names(open_door: Door, host: str, peer: str) -> No
 )  # fmt: skip
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_a_name_that_was_bent_to_loopback_gets_nowhere(open_door: Door, host: str, method: str) -> None:
-    with pytest.raises(NotAllowed, match="no name of this server"):
+    with pytest.raises(NotAllowed, match="not a name of this server"):
         open_door.admit(host=host, method=method)
 
 
@@ -125,7 +125,7 @@ def test_where_all_sign_in_any_name_will_do_unless_names_are_listed(door: Door) 
     listed.admit(key, host="tenure.example:443", **there)
     for inside in ("10.0.0.1:7420", "serve-1:7420", "[2001:db8::1]:7420"):
         listed.admit(key, host=inside, **there)
-    with pytest.raises(NotAllowed, match="no name"):
+    with pytest.raises(NotAllowed, match="not a name"):
         listed.admit(key, host="evil.example", **there)
 
 

@@ -35,10 +35,10 @@ def test_the_settings_become_a_policy() -> None:
     ("settings", "why"),
     [
         ({"auth": "off"}, "auto, required or open"),
-        ({"tls_cert": "c"}, "belong together"),
+        ({"tls_cert": "c"}, "must be set together"),
         ({"rate": -1}, "0 or more"),
         ({"rate": "nan"}, "0 or more"),
-        ({"trusted_proxy": "proxy.example"}, "no address"),
+        ({"trusted_proxy": "proxy.example"}, "not a valid address"),
         ({**JWT}, "is missing"),
         ({"jwt_secret": "s" * 32, "jwt_issuer": "i"}, "jwt_audience is missing"),
         ({"jwt_secret": "s" * 32, "jwt_audience": "a"}, "jwt_issuer is missing"),
@@ -76,7 +76,7 @@ def test_elsewhere_there_must_be_tls_or_a_named_proxy() -> None:
 
 
 def test_where_all_must_sign_in_somebody_must_be_able_to() -> None:
-    with pytest.raises(BadConfig, match="everybody has to sign in"):
+    with pytest.raises(BadConfig, match="everybody must sign in"):
         check_bind(policy(auth="required"), has_keys=False)
     check_bind(policy(auth="required"), has_keys=True)
 

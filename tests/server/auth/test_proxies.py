@@ -9,7 +9,7 @@ import pytest
 
 from tenure.core.errors import NotAllowed, NotSignedIn
 from tenure.server.auth.policy import Policy
-from tenure.server.auth.visits import visit
+from tenure.server.auth.request_source import request_source
 from tests.server.auth.conftest import Door
 
 PROXIES = (ip_network("10.0.0.0/24"), ip_network("127.0.0.1"))
@@ -49,7 +49,7 @@ def test_with_a_proxy_on_this_host_nobody_gets_in_unsigned() -> None:
 
 
 def address(forwarded: str, peer: str = "10.0.0.7") -> str | None:
-    return visit([(b"x-forwarded-for", forwarded.encode())], peer, "http", proxies=PROXIES).address
+    return request_source([(b"x-forwarded-for", forwarded.encode())], peer, "http", proxies=PROXIES).address
 
 
 def test_the_visitor_is_the_last_that_no_proxy_of_ours_is() -> None:
@@ -59,4 +59,4 @@ def test_the_visitor_is_the_last_that_no_proxy_of_ours_is() -> None:
     assert address("nonsense") == "10.0.0.7"
     assert address("203.0.113.5", peer="198.51.100.1") == "198.51.100.1"
     lines = [(b"x-forwarded-for", b"1.1.1.1"), (b"x-forwarded-for", b"203.0.113.5")]
-    assert visit(lines, "10.0.0.7", "http", proxies=PROXIES).address == "203.0.113.5"
+    assert request_source(lines, "10.0.0.7", "http", proxies=PROXIES).address == "203.0.113.5"

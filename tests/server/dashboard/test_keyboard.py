@@ -47,7 +47,7 @@ def test_keys_are_explained_and_the_focus_shows(tab: Tab) -> None:
     tab.press("Escape")
     expect(tab.find("dialog")).to_have_count(0)
     tab.press("Tab")
-    skip = tab.page.get_by_role("link", name="Skip to the content")
+    skip = tab.page.get_by_role("link", name="Skip to content")
     expect(skip).to_be_focused()
     expect(skip).to_be_in_viewport()
     tab.press("Enter")

@@ -21,8 +21,8 @@ from tenure.client.system_random import SystemRandom
 from tenure.config import read_settings
 from tenure.core.commands import Principal
 from tenure.engine import Engine
-from tenure.mcp.hosted import Hosted
 from tenure.mcp.http import McpApp
+from tenure.mcp.remote_callers import RemoteCallers
 from tenure.server import feed
 from tenure.server.app import App
 from tenure.server.requests import Request
@@ -41,7 +41,7 @@ KEYS = {
 }
 
 
-class Place:
+class Served:
     """One server process, as it were, that ends when it is told to."""
 
     def __init__(self, store: Path) -> None:
@@ -50,8 +50,8 @@ class Place:
         self.url = f"http://127.0.0.1:{self.port}/mcp"
         engine = Engine(Sqlite(str(store)), SystemRandom())
         self.service = Service(engine)
-        hosted = Hosted(engine, self.service.gatherer, read_settings(str(store.parent), {}, {}), "default")
-        self.mcp = McpApp(hosted, lambda scope: scope["state"]["principal"], kept_crash, self.service.claim_or_wait)
+        callers = RemoteCallers(engine, self.service.gatherer, read_settings(str(store.parent), {}, {}), "default")
+        self.mcp = McpApp(callers, lambda scope: scope["state"]["principal"], kept_crash, self.service.claim_or_wait)
         app = App(self.service, _sign_in)
         app.mount("/mcp", self.mcp)
         config = uvicorn.Config(
@@ -89,9 +89,9 @@ def owner(tmp_path: Path) -> Iterator[Client]:
 
 
 @pytest.fixture
-def place(tmp_path: Path, owner: Client, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+def place(tmp_path: Path, owner: Client, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
     monkeypatch.setattr(feed, "WAIT", 0.05)  # so that each test's server ends at once
-    place = Place(tmp_path / "tenure.db")
+    place = Served(tmp_path / "tenure.db")
     place.start()
     yield place
     place.stop()
@@ -101,7 +101,7 @@ Connect = Callable[..., Any]
 
 
 @pytest.fixture
-def connect(place: Place) -> Connect:
+def connect(place: Served) -> Connect:
     """A connection of an agent; `key` is how it signs in, `headers` go with every request."""
 
     @asynccontextmanager

@@ -15,7 +15,7 @@ from tenure.client import Client
 from tenure.mcp.server import WAITING
 from tenure.mcp.tools import TOOLS
 from tests.mcp.conftest import ERAS
-from tests.server.mcp.conftest import Connect, Place
+from tests.server.mcp.conftest import Connect, Served
 
 HELLO = {
     "jsonrpc": "2.0", "id": 0, "method": "initialize",
@@ -34,7 +34,7 @@ async def until(is_so: Callable[[], bool]) -> None:
 class Raw:
     """A client that only knows HTTP, as agents' own clients look on the wire."""
 
-    def __init__(self, place: Place, key: str = "ann") -> None:
+    def __init__(self, place: Served, key: str = "ann") -> None:
         self.place, self.key = place, key
         self.session: str | None = None
         self.lines: list[http.client.HTTPConnection] = []
@@ -71,7 +71,7 @@ Dial = Callable[..., Raw]
 
 
 @pytest.fixture
-def raw(place: Place) -> Iterator[Dial]:
+def raw(place: Served) -> Iterator[Dial]:
     made: list[Raw] = []
 
     def another(key: str = "ann") -> Raw:
@@ -164,7 +164,7 @@ async def test_the_project_is_named_by_query_header_or_key(connect: Connect, own
         assert (await agent("show")).outcome == "NOT_FOUND"
 
 
-async def test_a_session_is_of_no_use_to_another_key(raw: Dial, place: Place, owner: Client) -> None:
+async def test_a_session_is_of_no_use_to_another_key(raw: Dial, place: Served, owner: Client) -> None:
     ann, bo = raw("ann"), raw("bo")
     ann.open()
     bo.session = ann.session
@@ -172,7 +172,7 @@ async def test_a_session_is_of_no_use_to_another_key(raw: Dial, place: Place, ow
     assert ann.call("show").status == 200
 
 
-async def test_the_sessions_secret_is_told_to_nobody(raw: Dial, place: Place, owner: Client) -> None:
+async def test_the_sessions_secret_is_told_to_nobody(raw: Dial, place: Served, owner: Client) -> None:
     owner.add("x")
     agent = raw()
     agent.open()
@@ -217,7 +217,7 @@ async def test_nothing_of_a_caller_is_kept_on_disk(connect: Connect, owner: Clie
 # --- waiting, and those who leave ---
 
 
-async def test_many_wait_without_a_thread_each(connect: Connect, owner: Client, place: Place) -> None:
+async def test_many_wait_without_a_thread_each(connect: Connect, owner: Client, place: Served) -> None:
     crowd = WAITING + 16
     async with connect("ann") as ann:
         taken: list[str] = []
@@ -229,7 +229,7 @@ async def test_many_wait_without_a_thread_each(connect: Connect, owner: Client, 
         async with anyio.create_task_group() as group:
             for _ in range(crowd):
                 group.start_soon(wait)
-            await until(lambda: place.service.room.waiting == crowd)
+            await until(lambda: place.service.waiting_claims.waiting == crowd)
             assert place.mcp.service.waits.borrowed_tokens == 0
             await ann("show")  # nobody else is kept waiting
             for n in range(crowd):
@@ -238,31 +238,33 @@ async def test_many_wait_without_a_thread_each(connect: Connect, owner: Client, 
 
 
 @pytest.mark.parametrize("mode", ERAS)
-async def test_a_wait_that_is_cancelled_takes_nothing(connect: Connect, owner: Client, place: Place, mode: str) -> None:
+async def test_a_wait_that_is_cancelled_takes_nothing(
+    connect: Connect, owner: Client, place: Served, mode: str
+) -> None:
     async with connect("ann", mode=mode) as ann:
         async with anyio.create_task_group() as group:
             group.start_soon(lambda: ann("claim", wait=60))
-            await until(lambda: place.service.room.waiting == 1)
+            await until(lambda: place.service.waiting_claims.waiting == 1)
             group.cancel_scope.cancel()
-        await until(lambda: place.service.room.waiting == 0)
+        await until(lambda: place.service.waiting_claims.waiting == 0)
     owner.add("x")
     assert owner.show("A-001")["state"] == "ready"
 
 
-async def test_who_hangs_up_while_it_waits_is_given_nothing(raw: Dial, place: Place, owner: Client) -> None:
+async def test_who_hangs_up_while_it_waits_is_given_nothing(raw: Dial, place: Served, owner: Client) -> None:
     """Without a word: its process was killed. In the handshake's era that alone cancels nothing."""
     agent = raw()
     agent.open()
     answer = agent.call("claim", wait=60)
-    await until(lambda: place.service.room.waiting == 1)
+    await until(lambda: place.service.waiting_claims.waiting == 1)
     answer.close()
     agent.hang_up()
-    await until(lambda: place.service.room.waiting == 0)
+    await until(lambda: place.service.waiting_claims.waiting == 0)
     owner.add("x")
     assert owner.show("A-001")["state"] == "ready"
 
 
-async def test_a_task_granted_to_who_has_hung_up_is_given_back(raw: Dial, place: Place, owner: Client) -> None:
+async def test_a_task_granted_to_who_has_hung_up_is_given_back(raw: Dial, place: Served, owner: Client) -> None:
     owner.add("x")
     agent = raw()
     agent.open()
@@ -276,7 +278,7 @@ async def test_a_task_granted_to_who_has_hung_up_is_given_back(raw: Dial, place:
     assert owner.show("A-001")["state"] == "ready"
 
 
-async def test_a_server_that_closes_sends_home_who_waits(connect: Connect, owner: Client, place: Place) -> None:
+async def test_a_server_that_closes_sends_home_who_waits(connect: Connect, owner: Client, place: Served) -> None:
     async with connect("ann", mode="2026-07-28") as ann:
         async with anyio.create_task_group() as group:
             replies: list[Any] = []
@@ -285,7 +287,7 @@ async def test_a_server_that_closes_sends_home_who_waits(connect: Connect, owner
                 replies.append(await ann("claim", wait=60))
 
             group.start_soon(wait)
-            await until(lambda: place.service.room.waiting == 1)
+            await until(lambda: place.service.waiting_claims.waiting == 1)
             place.service.begin_close()
         assert replies[0].outcome == "NO_TASK"
 
@@ -293,13 +295,13 @@ async def test_a_server_that_closes_sends_home_who_waits(connect: Connect, owner
 # --- the wire ---
 
 
-async def test_claude_codes_hello_is_answered(raw: Dial, place: Place, owner: Client) -> None:
+async def test_claude_codes_hello_is_answered(raw: Dial, place: Served, owner: Client) -> None:
     hello = raw().open()["result"]
     assert (hello["serverInfo"]["name"], hello["protocolVersion"]) == ("tenure", "2025-06-18")
     assert "Work only on a task that you have claimed" in hello["instructions"]
 
 
-async def test_there_is_no_stream_beside_the_answers(raw: Dial, place: Place, owner: Client) -> None:
+async def test_there_is_no_stream_beside_the_answers(raw: Dial, place: Served, owner: Client) -> None:
     """So no idle agent holds a connection open; clients are made for that."""
     agent = raw()
     agent.open()
@@ -307,7 +309,7 @@ async def test_there_is_no_stream_beside_the_answers(raw: Dial, place: Place, ow
     assert (answer.status, answer.headers["allow"]) == (405, "POST, DELETE")
 
 
-async def test_a_session_that_was_ended_is_unknown(raw: Dial, place: Place, owner: Client) -> None:
+async def test_a_session_that_was_ended_is_unknown(raw: Dial, place: Served, owner: Client) -> None:
     agent = raw()
     agent.open()
     assert agent.send("DELETE").status == 200
@@ -315,7 +317,7 @@ async def test_a_session_that_was_ended_is_unknown(raw: Dial, place: Place, owne
 
 
 @pytest.mark.parametrize("body", [[], {"jsonrpc": "2.0"}, {"jsonrpc": "2.0", "id": 1, "method": "no/such"}, "x", None])
-async def test_what_is_no_request_is_told_so(raw: Dial, place: Place, owner: Client, body: Any) -> None:
+async def test_what_is_no_request_is_told_so(raw: Dial, place: Served, owner: Client, body: Any) -> None:
     agent = raw()
     agent.open()
     answer = agent.send("POST", body)

@@ -25,7 +25,10 @@ ASKED: dict[str, tuple[Any, str]] = {
         "INDEX task_",  # those that are due, or those that are retried
     ),
     "a few of a state": (TASK.finding("local", {**ONE, "state": "ready"}, "id", None, 500), "INDEX task_state ("),
-    "holders": (TASK.counting("local", {"project": "p", "agent": Present()}, "agent"), "COVERING INDEX task_agent ("),
+    "holders": (
+        TASK.counting("local", {"project": "p", "agent": Present()}, "agent"),
+        "COVERING INDEX task_agent (",
+    ),
 }
 
 

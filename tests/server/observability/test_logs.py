@@ -15,7 +15,7 @@ from tenure.core import keys
 from tenure.core.commands import Principal
 from tenure.core.errors import InvalidInput
 from tenure.core.receipts import Receipt
-from tenure.server.logs import LEVELS, Log
+from tenure.server.logs import LEVELS, ServerLog
 
 AGENT = Principal(role="agent", agent="ann", session="s-1", address="10.1.2.3")
 RECEIPT = str(Receipt("B-003", 7, "0011aabb", bytes(range(16))))
@@ -28,7 +28,7 @@ class Written:
 
     def __init__(self, level: str = "info", *, is_terminal: bool = False) -> None:
         self.stream = io.BytesIO()
-        self.log = Log(level, stream=self.stream, is_terminal=is_terminal, clock=lambda: 1_700_000_000.5)
+        self.log = ServerLog(level, stream=self.stream, is_terminal=is_terminal, clock=lambda: 1_700_000_000.5)
 
     @property
     def text(self) -> str:
@@ -73,7 +73,7 @@ def test_a_level_leaves_out_what_is_below_it(level: str) -> None:
 
 def test_a_level_that_is_none_is_refused() -> None:
     with pytest.raises(InvalidInput, match="one of debug, info, warning, error"):
-        Log("loud", stream=io.BytesIO())
+        ServerLog("loud", stream=io.BytesIO())
 
 
 # --- secrets ------------------------------------------------------------------------------------------------
@@ -178,7 +178,7 @@ def test_closing_gives_libraries_their_loggers_back(written: Written) -> None:
 def test_a_file_is_appended_to_and_opened_anew_when_it_was_moved_away(tmp_path: Path) -> None:
     path = tmp_path / "tenure.log"
     path.write_text("before\n")
-    log = Log(path=str(path))
+    log = ServerLog(path=str(path))
     log.info("one")
     path.rename(tmp_path / "tenure.log.1")
     log.info("two")
@@ -194,7 +194,7 @@ class Full(io.BytesIO):
 
 
 def test_a_log_that_cannot_be_written_fails_nothing() -> None:
-    log = Log(stream=Full())
+    log = ServerLog(stream=Full())
     log.info("x")
     log.info("y")
     assert log.sink.lost == 2

@@ -10,9 +10,9 @@ from tenure.core import commands as c
 from tenure.core.commands import OWNER, Command, Principal
 from tenure.core.errors import InvalidInput, NotFound, OutcomeUnknown, StoreUnavailable, TenureError
 from tenure.core.outcomes import Outcome
-from tenure.server.measures import COUNTER, HISTOGRAM, MEASURES, STANDING
+from tenure.server.metric_definitions import COUNTER, HISTOGRAM, METRICS, STORE_GAUGES
 from tenure.server.metrics import MOST_PROJECTS, Metrics
-from tests.server.observability.told import Told
+from tests.server.observability.samples import Told
 
 CLAIM = c.ClaimTask(project="p", task="A-001", agent="ann", session="s")
 AGENT = Principal(role="agent", agent="ann")
@@ -34,19 +34,19 @@ def test_the_names_labels_and_buckets_are_those_that_were_promised() -> None:
     """Dashboards and alerts of users name them: a change here breaks theirs."""
     where = ("tenant", "project")
     for name in ("tenure_claims_total", "tenure_results_total", "tenure_lease_renewals_total"):
-        assert MEASURES[name].labels == (*where, "result")
+        assert METRICS[name].labels == (*where, "result")
     for name in ("tenure_lease_expirations_total", "tenure_generation_increments_total"):
-        assert (MEASURES[name].kind, MEASURES[name].labels) == (COUNTER, where)
+        assert (METRICS[name].kind, METRICS[name].labels) == (COUNTER, where)
     for name in ("tenure_active_claims", "tenure_pending_tasks", "tenure_completed_tasks"):
-        assert STANDING[name].labels == where
-    assert MEASURES["tenure_connection_errors_total"].labels == ("target",)
-    assert MEASURES["tenure_claim_duration_seconds"].buckets == (1, 5, 15, 60, 300, 900, 3600)
-    assert MEASURES["tenure_task_completion_seconds"].buckets == (10, 60, 300, 900, 3600, 7200)
-    assert MEASURES["tenure_generations_per_task"].buckets == (1, 2, 3, 5, 10, 20, 50)
+        assert STORE_GAUGES[name].labels == where
+    assert METRICS["tenure_connection_errors_total"].labels == ("target",)
+    assert METRICS["tenure_claim_duration_seconds"].buckets == (1, 5, 15, 60, 300, 900, 3600)
+    assert METRICS["tenure_task_completion_seconds"].buckets == (10, 60, 300, 900, 3600, 7200)
+    assert METRICS["tenure_generations_per_task"].buckets == (1, 2, 3, 5, 10, 20, 50)
 
 
 def test_a_name_says_what_it_counts() -> None:
-    for name, measure in MEASURES.items():
+    for name, measure in METRICS.items():
         assert name.startswith("tenure_")
         assert name.endswith("_total") == (measure.kind == COUNTER), name
         assert bool(measure.buckets) == (measure.kind == HISTOGRAM), name
@@ -107,7 +107,7 @@ def test_requests_count_by_route_and_status(told: Told) -> None:
 
 
 def test_requests_that_wait_are_counted_while_they_do(told: Told) -> None:
-    with told.metrics.holding("claims"), told.metrics.holding("claims"):
+    with told.metrics.waiting_request("claims"), told.metrics.waiting_request("claims"):
         assert told["tenure_held_requests", "claims"] == 2
     assert told["tenure_held_requests", "claims"] == 0
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from tenure.server.measures import HISTOGRAM, MEASURES, SAME
+from tenure.server.metric_definitions import HISTOGRAM, METRICS, SAME
 from tests.servers.fixtures import provided
 
 HERE = Path(__file__).parent
@@ -49,7 +49,7 @@ def metric(name: str) -> str:
     """The metric that a series belongs to."""
     for ending in HISTOGRAMS:
         base = name.removesuffix(ending)
-        if base != name and base in MEASURES and MEASURES[base].kind == HISTOGRAM:
+        if base != name and base in METRICS and METRICS[base].kind == HISTOGRAM:
             return base
     return name
 
@@ -83,11 +83,11 @@ def test_rules_and_dashboard_name_only_metrics_and_labels_that_there_are() -> No
     wrong = []
     for where, expression in expressions():
         names = [metric(name) for name in NAME.findall(expression)]
-        wrong += [f"{where}: {name}" for name in names if name not in MEASURES]
-        labels = {label for name in names if name in MEASURES for label in MEASURES[name].labels} | ADDED
+        wrong += [f"{where}: {name}" for name in names if name not in METRICS]
+        labels = {label for name in names if name in METRICS for label in METRICS[name].labels} | ADDED
         used = {word.strip() for group in GROUPED.findall(expression) for word in group.split(",")}
         for name, matchers in SELECTOR.findall(expression):
-            own = {*MEASURES[metric(name)].labels, *ADDED}
+            own = {*METRICS[metric(name)].labels, *ADDED}
             wrong += [f"{where}: {name}{{{m}}}" for m in re.findall(r"(\w+)(?:=~|!~|!=|=)\"", matchers) if m not in own]
         if "tenure:" not in expression:
             wrong += [f"{where}: by {word}" for word in used - labels]
@@ -102,7 +102,7 @@ def test_recorded_numbers_are_recorded_somewhere() -> None:
 
 def test_what_every_server_reads_from_one_store_is_never_summed_over_servers() -> None:
     """Two servers would make two of each task."""
-    same = [name for name, measure in MEASURES.items() if measure.across == SAME]
+    same = [name for name, measure in METRICS.items() if measure.across == SAME]
     for where, expression in expressions():
         for name in same:
             for found in re.finditer(rf"\b{name}\b", expression):

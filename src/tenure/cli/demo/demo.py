@@ -24,7 +24,6 @@ from typing import Any
 from tenure.cli import lineage
 from tenure.cli.demo.stage import Stage, stage
 from tenure.cli.main import Answer, Run, arg, options
-from tenure.cli.telling import told
 from tenure.cli.text_format import style
 from tenure.client import Client
 from tenure.client.wire import plain as wire
@@ -43,7 +42,7 @@ PLAN = (
 )
 NAMES = {task.title: str(task.name) for task in PLAN}
 FIRST, VICTIM, THIRD = "ann", "bo", "cy"
-TOLD = frozenset({"task.claimed", "task.completed", "task.lease_expired", "dag.completed"})
+SHOWN = frozenset({"task.claimed", "task.completed", "task.lease_expired", "dag.completed"})
 PATIENCE = limits.DEMO_WAIT
 REFUSED = 6  # what the command line ends with for one who is not the holder any more
 BROKEN = 70  # an invariant was broken
@@ -217,9 +216,9 @@ class Demo:
         raise Bug("the demo's agents made no progress", "try again where less else is running, or report it")
 
     def _tell(self, event: Mapping[str, Any]) -> None:
-        if event["kind"] in TOLD:
+        if event["kind"] in SHOWN:
             colour = {"task.completed": ("green",), "dag.completed": ("green", "bold"), "task.claimed": ()}
-            self._say(told(event), *colour.get(event["kind"], ("red",)))
+            self._say(event["text"], *colour.get(event["kind"], ("red",)))
 
     def _say(self, text: str, *styles: str) -> None:
         self.stage.say(f"{style(f'{time.monotonic() - self.started:6.1f} s', 'dim')}   {style(text, *styles)}")

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tenure.cli.status import Glance, glance
-from tenure.cli.telling import DULL
 from tenure.core import lifecycle, limits
 
 if TYPE_CHECKING:
@@ -14,13 +13,18 @@ if TYPE_CHECKING:
 
 MOST_TASKS = limits.WATCH_SCREEN_TASKS
 MOST_EVENTS = limits.WATCH_SCREEN_EVENTS
+# Frequent events would hide the others in a short list.
+FREQUENT = frozenset({
+    "session.started", "session.ended", "agent.updated", "task.ready", "task.retry_due", "task.started",
+    "archive.moved", "archive.returned", "archive.pruned",
+})  # fmt: skip
 _NEWEST_FIRST = (lifecycle.COMPLETED, lifecycle.CANCELLED, lifecycle.DEAD_LETTERED)
 
 
 class Snapshot(NamedTuple):
     look: Glance
     tasks: list[dict[str, Any]]
-    events: list[dict[str, Any]]  # oldest first, without the dull ones
+    events: list[dict[str, Any]]  # oldest first, without FREQUENT
 
     @property
     def now(self) -> int:
@@ -35,7 +39,7 @@ def read(client: Client, states: Sequence[str]) -> Snapshot:
         if counts.get(state):
             order = "-created_at" if state in _NEWEST_FIRST else "created_at"
             tasks += client.tasks(state=state, order=order, limit=MOST_TASKS)
-    events = [event for event in client.log(limit=MOST_EVENTS) if event["kind"] not in DULL]
+    events = [event for event in client.log(limit=MOST_EVENTS) if event["kind"] not in FREQUENT]
     return Snapshot(look, tasks, events)
 
 

@@ -10,7 +10,6 @@ from rich.text import Text
 from tenure.cli.lineage import drawn
 from tenure.cli.state_marks import LEVELS, MARKS, in_words
 from tenure.cli.status import paid
-from tenure.cli.telling import told
 from tenure.cli.terminal_output import printed
 from tenure.cli.text_format import ago, clock, plain
 from tenure.cli.watch.data import Detail
@@ -60,7 +59,7 @@ def _lines(detail: Detail, now: int) -> Iterator[Text]:
     yield Text("Events", "bold")
     for event in detail.events:
         level = colour(LEVELS.get(event.get("level", "info"), "default"))
-        yield Text.assemble((clock(event["time"]), "dim"), " ", (told(event), level))
+        yield Text.assemble((clock(event["time"]), "dim"), " ", (event["text"], level))
 
 
 def _facts(task: dict[str, Any]) -> Iterator[Text]:

@@ -16,7 +16,6 @@ from rich.text import Text
 
 from tenure.cli.state_marks import AGENTS, LEVELS, MARKS, in_words, shares
 from tenure.cli.status import led, paid, present, stops, work_of
-from tenure.cli.telling import told
 from tenure.cli.terminal_output import drawn
 from tenure.cli.text_format import briefly, clock, plain
 from tenure.cli.watch.data import MOST_TASKS, Detail, Snapshot
@@ -249,7 +248,7 @@ def _events(shown: Shown, room: int) -> RenderableType:
     grid = _grid({}, {"ratio": 1})
     for event in shown.data.events[-max(room, 1) :]:
         level = event.get("level", "info")
-        grid.add_row(Text(clock(event["time"]), "dim"), Text(told(event), colour(LEVELS.get(level, "default"))))
+        grid.add_row(Text(clock(event["time"]), "dim"), Text(event["text"], colour(LEVELS.get(level, "default"))))
     return _panel(grid, "Events")
 
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from tenure.cli.main import Answer, Run, arg, options
 from tenure.cli.option_kinds import seconds
 from tenure.cli.status import drawn
-from tenure.cli.telling import told
 from tenure.cli.text_format import clock, plain
 from tenure.cli.watch.data import Detail, Snapshot, found, read, read_detail
 from tenure.cli.watch.state import View
@@ -74,7 +73,7 @@ def snapshot(data: Snapshot) -> str:
         more = len(data.tasks) - TASKS_SHOWN
         parts += [listed(data.tasks[:TASKS_SHOWN]) + (f"\n… and {more} more" if more > 0 else "")]
     if data.events:
-        parts += ["\n".join(f"{clock(event['time'])}  {told(event)}" for event in data.events[-LAST_EVENTS:])]
+        parts += ["\n".join(f"{clock(event['time'])}  {event['text']}" for event in data.events[-LAST_EVENTS:])]
     return "\n\n".join(parts)
 
 

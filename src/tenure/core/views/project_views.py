@@ -62,6 +62,7 @@ class EventView(TypedDict):
     time: Instant
     kind: Annotated[str, Meta(extra_json_schema={"enum": list(KINDS)})]
     level: Annotated[str, Meta(extra_json_schema={"enum": list(LEVELS)})]
+    text: Annotated[str, Meta(description="the event as one sentence")]
     project: NotRequired[str]
     task: NotRequired[str]
     key: NotRequired[str]

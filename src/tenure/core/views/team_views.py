@@ -11,6 +11,16 @@ from tenure.core import reservations, roles, team
 from tenure.core.views.view_values import Instant
 
 
+class PrincipalView(TypedDict):
+    """Who sent the request."""
+
+    role: Annotated[str, Meta(extra_json_schema={"enum": list(roles.ROLES)})]
+    user: str | None
+    agent: str | None
+    projects: Annotated[Sequence[str], Meta(description="its projects; empty: all")]
+    key: Annotated[str, Meta(description="the id of its API key")] | None
+
+
 class AgentView(TypedDict):
     """A worker, and what it holds."""
 

@@ -10,7 +10,8 @@ import msgspec
 from tenure.core import archive, claims, graph, inputs, lifecycle, limits, roles, team
 from tenure.core import queries as q
 from tenure.core.errors import InvalidInput, NotFound
-from tenure.core.events import Event
+from tenure.core.event_text import event_text
+from tenure.core.events import Event, kinds_of
 from tenure.core.filters import Contains, Present, Range, matches
 from tenure.core.processes import process_of
 from tenure.core.records import (
@@ -523,6 +524,8 @@ def log(
     where = {name: value for name, value in where.items() if value is not None}
     if since is not None:
         where["time"] = Range(since, None)
+    if "kind" in where:
+        where["kind"] = kinds_of(where["kind"])
     limit = inputs.check_limit(limit, MOST_EVENTS)
     older: list[Event] = []
     if "task" in where:
@@ -534,9 +537,9 @@ def log(
 
 
 def event_view(event: Event) -> v.EventView:
-    """An event without the patch that only replay needs, and without what it does not say."""
-    said: Any = {f: x for f, x in _fields(event).items() if f != "patch" and x not in (None, "", {})}
-    return said  # type: ignore[no-any-return]
+    """An event with its sentence, without the patch that only replay needs and without fields that are not set."""
+    fields: Any = {f: x for f, x in _fields(event).items() if f != "patch" and x not in (None, "", {})}
+    return {**fields, "text": event_text(event)}  # type: ignore[typeddict-item]
 
 
 def _fields(row: msgspec.Struct) -> Any:

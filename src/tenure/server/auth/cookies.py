@@ -1,4 +1,4 @@
-"""The dashboard's cookie: a random token that names a session, for half a day. What it opens stands in the store."""
+"""The dashboard's cookie: a random token that names a session, valid for half a day. The session is in the store."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ SECONDS = LIFETIME // 1_000_000
 
 
 def name_for(scheme: str) -> str:
-    """With TLS a browser keeps this name for the very host that set it."""
+    """With TLS the prefix `__Host-` binds the cookie to the host that set it."""
     return "__Host-tenure" if scheme == "https" else "tenure"
 
 
 def cookie_of(token: str, scheme: str) -> str:
-    """The value of Set-Cookie for somebody who has just signed in."""
+    """The value of Set-Cookie after a sign-in."""
     return _set(token, SECONDS, scheme)
 
 
@@ -28,8 +28,8 @@ def _set(value: str, seconds: int, scheme: str) -> str:
 
 
 def found_in(header: str | None, scheme: str) -> str | None:
-    """Our cookie among those that a browser sent."""
-    # http.cookies gives up at the first cookie that it dislikes, and loopback's are shared by all its ports.
+    """Our cookie in a Cookie header."""
+    # http.cookies stops at the first invalid cookie, and on loopback all ports share cookies.
     for part in (header or "").split(";"):
         name, _, value = part.strip().partition("=")
         if name == name_for(scheme) and value:

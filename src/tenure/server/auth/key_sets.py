@@ -1,7 +1,7 @@
-"""An issuer's public keys, fetched from its JWKS URL and kept.
+"""An issuer's public keys, fetched from its JWKS URL and cached.
 
-They are fetched again when they are ten minutes old, or when a token names one that is not among them: at most every
-half minute, since anybody can make up a name. While the issuer is away the old ones are good for a day.
+They are fetched again after ten minutes, or when a token names an unknown key: at most every half minute, since anybody
+can invent a name. While the issuer is unavailable the cached keys are valid for a day.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import jwt
 
 from tenure.core import limits
 from tenure.core.errors import AuthUnavailable, NotSignedIn
-from tenure.server.auth.looks import MustLook
+from tenure.server.auth.lookups import NeedsLookup
 
 FRESH = limits.JWKS_FRESH
 AGAIN = 30.0
@@ -33,41 +33,41 @@ class KeySet:
         self._fetch = fetch or fetched
         self._monotonic = monotonic
         self._keys: dict[str | None, jwt.PyJWK] = {}
-        self._had_at: float | None = None
+        self._fetched_at: float | None = None
         self._tried_at: float | None = None
         self._error = ""
 
     def find(self, id: str | None) -> jwt.PyJWK:
-        """The key of that id, or the only one; MustLook where the set has to be fetched first."""
+        """The key with that id, or the only key; NeedsLookup if the set must be fetched first."""
         now = self._monotonic()
-        age = float("inf") if self._had_at is None else now - self._had_at
+        age = float("inf") if self._fetched_at is None else now - self._fetched_at
         may_try = self._tried_at is None or now - self._tried_at >= AGAIN
         if may_try and (age >= FRESH or (id is not None and id not in self._keys)):
-            raise MustLook(f"keys {self._url}", self._look)
+            raise NeedsLookup(f"keys {self._url}", self._lookup)
         if age >= OLDEST:
             raise AuthUnavailable(
-                f"the keys at {self._url} cannot be had: {self._error}", "nothing was done; send it again"
+                f"cannot fetch the signing keys from {self._url}: {self._error}", "nothing was done; send it again"
             )
         key = next(iter(self._keys.values())) if id is None and len(self._keys) == 1 else self._keys.get(id)
         if key is None:
-            raise NotSignedIn("the token is signed by a key that its issuer does not have")
+            raise NotSignedIn("the token is signed with a key that its issuer does not publish")
         return key
 
-    def _look(self) -> None:
+    def _lookup(self) -> None:
         self._tried_at = self._monotonic()
         try:
             found = jwt.PyJWKSet.from_dict(self._fetch(self._url))
-        except Exception as error:  # noqa: BLE001 whatever it is: the old keys stay, and the error is told when they end
+        except Exception as error:  # noqa: BLE001 the old keys stay, and the error is reported when they expire
             self._error = f"{type(error).__name__}: {error}"[:300]
             return
-        # Keys that sign nothing, and secrets, which have no place in a public set.
+        # Without keys for other uses, and without secrets, which do not belong in a public set.
         good = [key for key in found.keys if key.public_key_use in (None, "sig") and key.key_type != "oct"]
         self._keys = {key.key_id: key for key in good}
-        self._had_at = self._tried_at
+        self._fetched_at = self._tried_at
 
 
 def fetched(url: str) -> Any:
-    """The JSON at the URL; TLS is verified, nothing is followed elsewhere, and it has a bound in time and size."""
+    """The JSON at the URL, with verified TLS, no redirects, a timeout and a maximum size."""
     import httpx2
     import msgspec
 

@@ -1,4 +1,4 @@
-"""The settings of signing in, made into one value; what cannot be safe is refused before the server listens."""
+"""The settings of authentication as one value; unsafe ones are refused before the server listens."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from urllib.parse import urlsplit
 
 from tenure.config import SHARED, BadConfig, Settings
 from tenure.core import limits
-from tenure.server.auth.visits import Network, is_loopback_name
+from tenure.server.auth.request_source import Network, is_loopback_name
 
 SHORTEST_SECRET = limits.JWT_SECRET_MIN
 
-# A repository that one works in may suggest a port, but not who gets in.
+# A repository's shared file may suggest a port, but not who may sign in.
 _OURS_ALONE = (
     "serve.auth", "serve.hosts", "serve.trusted_proxy", "serve.jwt_issuer", "serve.jwt_audience", "serve.jwt_jwks",
     "serve.jwt_secret", "serve.jwt_prefix", "serve.jwt_longest",
@@ -23,7 +23,7 @@ _OURS_ALONE = (
 
 
 class Jwt(NamedTuple):
-    """Whose tokens are good: signed by a key at `jwks`, or by the shared `secret`."""
+    """Which tokens are valid: signed with a key at `jwks`, or with the shared `secret`."""
 
     issuer: str
     audience: str
@@ -45,22 +45,22 @@ class Policy:
 
     @cached_property
     def is_open(self) -> bool:
-        """Whether the user who started it needs no key on this host."""
+        """Whether the user who started the server needs no key on this host."""
         return self.auth != "required" and is_loopback_name(self.host) and not self.proxies and self.jwt is None
 
     @property
     def needs_token(self) -> bool:
-        """Whether even on this host the token of the start is needed: all its users reach loopback."""
+        """Whether the token of the start is needed on this host: all its users can reach loopback."""
         return self.is_open and self.auth == "auto"
 
 
 def policy_of(settings: Settings) -> Policy:
-    """What the settings ask for; BadConfig where they do not go together."""
+    """The policy of the settings; BadConfig if they contradict each other."""
     for key in _OURS_ALONE:
         if Path(settings.seen(key).origin).name == SHARED:
             raise BadConfig(
-                f"{settings.seen(key).origin}: {key} says who may sign in; a shared file may not",
-                "put it into .tenure/config.toml or the environment",
+                f"{settings.seen(key).origin}: {key} decides who may sign in, so a shared file may not set it",
+                "set it in .tenure/config.toml or the environment",
             )
 
     def value(name: str) -> Any:
@@ -69,14 +69,18 @@ def policy_of(settings: Settings) -> Policy:
     if value("auth") not in ("auto", "required", "open"):
         raise BadConfig(f"serve.auth is {value('auth')!r}; it must be auto, required or open")
     if (value("tls_cert") is None) != (value("tls_key") is None):
-        raise BadConfig("serve.tls_cert and serve.tls_key belong together: one of them is missing")
+        raise BadConfig("serve.tls_cert and serve.tls_key must be set together: one is missing")
     if not value("rate") >= 0:
         raise BadConfig(f"serve.rate is {value('rate')}; it must be 0 or more")
     return Policy(
-        host=value("host"), auth=value("auth"), rate=value("rate"), has_tls=value("tls_cert") is not None,
+        host=value("host"),
+        auth=value("auth"),
+        rate=value("rate"),
+        has_tls=value("tls_cert") is not None,
         hosts=frozenset(name.lower().rstrip(".") for name in _listed(value("hosts"))),
-        proxies=tuple(_network(text) for text in _listed(value("trusted_proxy"))), jwt=_jwt(value),
-    )  # fmt: skip
+        proxies=tuple(_network(text) for text in _listed(value("trusted_proxy"))),
+        jwt=_jwt(value),
+    )
 
 
 def _listed(text: str | None) -> list[str]:
@@ -88,7 +92,7 @@ def _network(text: str) -> Network:
         return ip_network(text, strict=False)
     except ValueError:
         raise BadConfig(
-            f"serve.trusted_proxy: {text!r} is no address or network", "as in 10.0.0.7 or 10.0.0.0/24"
+            f"serve.trusted_proxy: {text!r} is not a valid address or network", "use the form 10.0.0.7 or 10.0.0.0/24"
         ) from None
 
 
@@ -102,9 +106,11 @@ def _jwt(value: Any) -> Jwt | None:
         raise BadConfig("JWTs: either serve.jwt_jwks or serve.jwt_secret, not both")
     for name in ("jwt_issuer", "jwt_audience"):
         if not value(name):
-            raise BadConfig(f"JWTs: serve.{name} is missing", "without it, tokens made for others would be good here")
+            raise BadConfig(
+                f"JWTs: serve.{name} is missing", "without it, tokens for other services would be valid here"
+            )
     if secret is not None and len(secret) < SHORTEST_SECRET:
-        raise BadConfig(f"serve.jwt_secret has {len(secret)} characters; at least {SHORTEST_SECRET}")
+        raise BadConfig(f"serve.jwt_secret has {len(secret)} characters; it needs at least {SHORTEST_SECRET}")
     if jwks is not None:
         parts = urlsplit(jwks)
         if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback_name(parts.hostname or "")):
@@ -115,19 +121,19 @@ def _jwt(value: Any) -> Jwt | None:
 
 
 def check_bind(policy: Policy, *, has_keys: bool) -> None:
-    """Refuse to listen where everybody could get in, or nobody could."""
+    """Refuse to listen if anybody, or nobody, could sign in."""
     if policy.is_open:
         return
     if policy.auth == "open":
-        raise BadConfig("serve.auth is open, but that is for loopback alone, without a proxy or JWT", "leave it out")
+        raise BadConfig("serve.auth = open is only allowed on loopback, without a proxy or JWT", "remove the setting")
     if not has_keys and policy.jwt is None:
-        where = f"{policy.host} is not loopback" if not is_loopback_name(policy.host) else "everybody has to sign in"
+        where = f"{policy.host} is not loopback" if not is_loopback_name(policy.host) else "everybody must sign in"
         raise BadConfig(
-            f"{where}, but nobody could: there is no API key and JWT is not set up",
-            "`tenure key create NAME --role member` makes a key; or listen on 127.0.0.1",
+            f"{where}, but nobody could sign in: there is no API key and JWT is not configured",
+            "create a key with `tenure key create NAME --role member`, or listen on 127.0.0.1",
         )
     if not is_loopback_name(policy.host) and not policy.has_tls and not policy.proxies:
         raise BadConfig(
-            f"{policy.host} is not loopback, and keys are not taken over plain HTTP",
-            "set --tls-cert and --tls-key, or name the proxy that does TLS with serve.trusted_proxy",
+            f"{policy.host} is not loopback, and keys are not accepted over plain HTTP",
+            "set --tls-cert and --tls-key, or set serve.trusted_proxy to the proxy that terminates TLS",
         )

@@ -1,7 +1,7 @@
-"""JWTs: whose they are, as far as issuer, audience, time and signature bear it out.
+"""JWTs: verifies issuer, audience, time and signature, and reads the claims.
 
-Which algorithms are good follows from what is set up, never from the token: a shared secret takes HS256, a key set
-takes those with a public key, and nothing takes `none`.
+The configuration decides which algorithms are valid, never the token: a shared secret allows HS256, a key set allows
+those with a public key, and `none` is never allowed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _Entry(NamedTuple):
 
 
 class Tokens:
-    """Lives in one event loop or thread."""
+    """For one event loop or thread."""
 
     def __init__(
         self, settings: Jwt, *, fetch: Fetch | None = None, monotonic: Callable[[], float] = time.monotonic
@@ -54,12 +54,8 @@ class Tokens:
         self._keys = KeySet(settings.jwks, fetch=fetch, monotonic=monotonic) if settings.jwks is not None else None
         self._verified: OrderedDict[bytes, _Entry] = OrderedDict()
 
-    def is_verified(self, token: str) -> bool:
-        """Whether it was good a moment ago."""
-        return _name(token) in self._verified
-
     def read(self, token: str) -> Claims:
-        """What the token says; NotSignedIn where it is not good, MustLook where its key must be fetched first."""
+        """The claims of the token; NotSignedIn if it is invalid, NeedsLookup if its key must be fetched first."""
         name, now = _name(token), self._monotonic()
         entry = self._verified.get(name)
         if entry is not None and now - entry.at < KEPT and time.time() < entry.until:
@@ -77,27 +73,31 @@ class Tokens:
     def _decoded(self, token: str) -> dict[str, Any]:
         settings = self._settings
         if len(token) > LARGEST:
-            raise NotSignedIn(f"a token of {len(token)} characters; at most {LARGEST}")
+            raise NotSignedIn(f"the token may have at most {LARGEST} characters (got {len(token)})")
         try:
             key: Any = settings.secret
             if self._keys is not None:
                 key = self._keys.find(jwt.get_unverified_header(token).get("kid"))
             return jwt.decode(
-                token, key, algorithms=list(BY_SECRET if self._keys is None else BY_PUBLIC_KEY),
-                audience=settings.audience, issuer=settings.issuer, leeway=LEEWAY,
+                token,
+                key,
+                algorithms=list(BY_SECRET if self._keys is None else BY_PUBLIC_KEY),
+                audience=settings.audience,
+                issuer=settings.issuer,
+                leeway=LEEWAY,
                 options={"require": ["exp", "iss", "aud", "sub"]},
-            )  # fmt: skip
+            )
         except (jwt.InvalidTokenError, jwt.InvalidKeyError):
-            # Which of them is not said: a guesser would learn whether a signature was right.
+            # The message does not say which: a guesser would learn whether a signature was right.
             raise NotSignedIn("the token's signature, issuer, audience or time is not accepted") from None
 
     def _check_lifetime(self, content: dict[str, Any]) -> None:
-        """A token that was made for years cannot be taken back: it is bounded from when it was made, or from now."""
+        """Bound the lifetime from `iat`, or from now: a token that is valid for years cannot be revoked."""
         longest = self._settings.longest
         begins = content.get("iat", time.time())
         if not isinstance(begins, (int, float)) or content["exp"] - begins > longest + LEEWAY:
             raise NotSignedIn(
-                f"the token lives longer than {longest:g} s from its iat", "serve.jwt_longest sets how long one may"
+                f"the token is valid for more than {longest:g} s from its iat", "serve.jwt_longest sets the limit"
             )
 
     def _claims(self, content: dict[str, Any]) -> Claims:
@@ -105,23 +105,25 @@ class Tokens:
         role, agent, projects = (content.get(prefix + name) for name in ("role", "agent", "projects"))
         can = content.get(prefix + "capabilities")
         if role not in roles.ROLES:
-            raise NotSignedIn(f"the token's claim {prefix}role is {role!r:.60}; one of {', '.join(roles.ROLES)}")
+            raise NotSignedIn(
+                f"the token's claim {prefix}role must be one of {', '.join(roles.ROLES)} (got {role!r:.60})"
+            )
         if agent is not None and not isinstance(agent, str):
-            raise NotSignedIn(f"the token's claim {prefix}agent is no text")
-        # An empty list would say "nowhere" to whoever wrote it, and must not be taken for everywhere.
+            raise NotSignedIn(f"the token's claim {prefix}agent must be a string")
+        # An empty list means "no project" to its author, and must not become "all projects".
         is_list = isinstance(projects, list) and projects and all(isinstance(p, str) for p in projects)
         if projects is not None and not is_list:
-            raise NotSignedIn(f"the token's claim {prefix}projects is no list of names")
+            raise NotSignedIn(f"the token's claim {prefix}projects must be a list of names")
         if can is not None and not (isinstance(can, list) and all(one in roles.CAPABILITIES for one in can)):
             known = ", ".join(roles.CAPABILITIES)
-            raise NotSignedIn(f"the token's claim {prefix}capabilities is {can!r:.60}; a list of: {known}")
+            raise NotSignedIn(f"the token's claim {prefix}capabilities must be a list of: {known} (got {can!r:.60})")
         try:
             for name in (*([] if agent is None else [agent]), *(projects or ())):
                 ids.check_name(name, "a name in the token")
         except InvalidInput as error:
             raise NotSignedIn(error.message) from None
         if not 1 <= len(content["sub"]) <= LONGEST_SUBJECT:
-            raise NotSignedIn(f"the token's sub: 1 to {LONGEST_SUBJECT} characters")
+            raise NotSignedIn(f"the token's sub must have 1 to {LONGEST_SUBJECT} characters")
         return Claims(content["sub"], role, agent, tuple(projects or ()), tuple(can or ()), float(content["exp"]))
 
 

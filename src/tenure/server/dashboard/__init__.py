@@ -1,7 +1,7 @@
-"""The dashboard: static files, and the one page that they make. It asks the HTTP API like anybody else.
+"""The dashboard: static files of a single-page application. It uses the HTTP API like any other client.
 
-`static/` holds ES modules that a browser runs as they stand, one a page in `js/pages/`; styles; and in `vendor/` what
-others wrote, with its licences. There is no build step and no outside host. `pages.py` serves them. To add a page: a
+`static/` has ES modules that a browser runs without a build step, one per page in `js/pages/`; styles; and in `vendor/`
+third-party code with its licences. Nothing is loaded from other hosts. `pages.py` serves the files. To add a page: a
 module in `js/pages/`, a line each in `PAGES` of `js/shell.js` and `VIEWS` of `js/main.js`.
 """
 

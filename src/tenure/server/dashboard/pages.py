@@ -1,8 +1,7 @@
-"""The dashboard's files over HTTP: read once, told apart by their content, guarded by a strict policy.
+"""Serves the dashboard's files: read once, cached by content, with a strict content security policy.
 
-The files lie below an address that has the hash of them all in it, so browsers may keep them for ever; the page itself
-is asked for each time, and answered with 304 where it is the same. The page is one for all addresses that the
-dashboard knows: which view it shows, its own router decides.
+The path of the files contains a hash of them all, so browsers may cache them forever. The page itself is requested each
+time, with 304 if it has not changed. All paths of the dashboard get the same page; its router chooses the view.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ TYPES = {
     "svg": b"image/svg+xml",
     "txt": b"text/plain; charset=utf-8",
 }
-# No script and no style but our own files, and nothing from anywhere else: text that found its way into the page as
-# markup could still not run, load or send anything.
+# Only scripts and styles of our own files, and nothing from other hosts: even injected markup could not run, load or
+# send anything.
 POLICY = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     b"font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -44,20 +43,20 @@ GUARDS: Headers = [
 ]
 FOR_EVER = b"public, max-age=31536000, immutable"
 ASK_AGAIN = b"no-cache"
-SMALL = 500  # bytes, below which packing saves nothing
-# Left for the browser to fetch when a chart or a graph is first drawn.
-LATER = ("vendor/uplot.js", "vendor/dagre.js", "js/early.js")
+SMALL = 500  # bytes, below which compression saves nothing
+# Loaded when a chart or a graph is first drawn, or before all others.
+LATER = ("vendor/uplot.js", "vendor/dagre.js", "js/theme-early.js")
 
 
 class File(NamedTuple):
     type: bytes
     content: bytes
-    packed: bytes | None  # with gzip, where that is smaller
+    packed: bytes | None  # with gzip, if that is smaller
     tag: bytes
 
 
 class Dashboard:
-    """An ASGI application for `/`, `/projects/…` and `/static/…`; anything else is not here."""
+    """An ASGI application for `/`, `/projects/…` and `/static/…`; 404 for other paths."""
 
     def __init__(self) -> None:
         found = dict(_walk(files(__package__) / "static"))
@@ -68,7 +67,7 @@ class Dashboard:
         self._page = _file("index.html", self._filled(page, found).encode())
 
     def _filled(self, page: str, found: dict[str, bytes]) -> str:
-        """The page with the addresses of its files. All modules are named: else each is found only in another."""
+        """The page with the URLs of its files. It names all modules, so that the browser loads them in parallel."""
         modules = sorted(name for name in found if name.endswith(".js") and name not in LATER)
         links = "\n  ".join(f'<link rel="modulepreload" href="{self._prefix}{name}">' for name in modules)
         return page.replace("{preloads}", links).replace("{static}", self._prefix.rstrip("/"))
@@ -81,9 +80,9 @@ class Dashboard:
     def _answer(self, method: str, path: str, asked: dict[bytes, bytes]) -> tuple[int, Headers, bytes]:
         file, kept = self._found(path)
         if file is None:
-            return _plainly(404, b"There is nothing here.\n")
+            return _plainly(404, b"Not found.\n")
         if method not in ("GET", "HEAD"):
-            status, headers, body = _plainly(405, b"This can only be read.\n")
+            status, headers, body = _plainly(405, b"Only GET and HEAD are allowed.\n")
             return status, [*headers, (b"allow", b"GET, HEAD")], body
         headers = [(b"etag", file.tag), (b"cache-control", kept), (b"vary", b"accept-encoding")]
         if file.tag in asked.get(b"if-none-match", b""):
@@ -95,7 +94,7 @@ class Dashboard:
         return 200, [(b"content-type", file.type), (b"content-length", b"%d" % len(body)), *headers], body
 
     def _found(self, path: str) -> tuple[File | None, bytes]:
-        """A name is looked up, never joined to a folder: no path leads out."""
+        """Names are looked up in a table, never joined to a folder: no path can escape it."""
         if path.startswith(self._prefix):
             return self._files.get(path[len(self._prefix) :]), FOR_EVER
         if path in ("/", "/projects") or path.startswith("/projects/"):

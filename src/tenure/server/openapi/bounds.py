@@ -1,7 +1,8 @@
-"""What a value may be beyond its type, as JSON Schema: taken from where it is checked, never written down again.
+"""Bounds of values beyond their types, as JSON Schema: taken from the code that checks them, never repeated.
 
-`OF_FIELD` knows a field by `Struct.field`, else by its name alone, since one word means one thing everywhere. What it
-says is enforced: the fuzz sends what breaks it and wants a refusal. What only the store can tell is not in here.
+`OF_FIELD` finds a field by `Struct.field`, else by its name alone, since a name means the same everywhere. All bounds
+are enforced: the fuzz test sends values that violate them and expects a refusal. Bounds that depend on stored data are
+not included.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from tenure.core import (
     roles,
     team,
     usage,
-)  # fmt: skip
+)
 from tenure.engine.budgets.budget_verbs import ONCE
 from tenure.engine.reads.overview import LONGEST as MOST_MINUTES
 from tenure.engine.reads.tasks import ORDERS
@@ -37,12 +38,12 @@ def _one_of(words: tuple[str, ...] | list[str]) -> Schema:
     return {"enum": list(words)}
 
 
-def _spelled(pattern: str) -> str:
-    """A pattern that must match the whole, in the dialect of JSON Schema."""
+def _whole(pattern: str) -> str:
+    """A pattern that must match the whole text, for JSON Schema."""
     return f"^(?:{pattern})$"
 
 
-NAME: Schema = {"pattern": _spelled(ids.NAME)}
+NAME: Schema = {"pattern": _whole(ids.NAME)}
 LISTED: Schema = {"maxItems": inputs.MOST_LISTED, "items": {"minLength": 1, "maxLength": 200, "pattern": "^[^,|]+$"}}
 SHORT: Schema = {"maxLength": inputs.LONGEST_NAME}
 NAMED: Schema = {"minLength": 1, **SHORT}
@@ -51,7 +52,7 @@ LEASE: Schema = {"minimum": inputs.MIN_LEASE, "maximum": inputs.LONGEST_LEASE}
 TOKENS: Schema = {"minimum": 0, "maximum": usage.MOST_TOKENS}
 TEXT: Schema = {"maxLength": inputs.LARGEST_TEXT}
 SAID: Schema = {"minLength": 1, "maxLength": inputs.LARGEST_TEXT}
-COMMIT: Schema = {"pattern": _spelled(landings.COMMIT)}
+COMMIT: Schema = {"pattern": _whole(landings.COMMIT)}
 COUNT: Schema = {"minimum": 0, "maximum": inputs.LARGEST_NUMBER}
 
 OF_FIELD: dict[str, Schema] = {
@@ -70,8 +71,8 @@ OF_FIELD: dict[str, Schema] = {
     "mode": _one_of(reservations.MODES),
     "health": _one_of(team.HEALTH),
     "role": _one_of(roles.ROLES),
-    "code": {"pattern": _spelled(ids.TRACK)},
-    "track": {"pattern": _spelled(ids.TRACK)},
+    "code": {"pattern": _whole(ids.TRACK)},
+    "track": {"pattern": _whole(ids.TRACK)},
     "pid": {"minimum": 1, "maximum": processes.LARGEST_PID},
     "Process.start": COUNT,
     "old": COMMIT,
@@ -106,7 +107,7 @@ OF_FIELD: dict[str, Schema] = {
     "Reserve.patterns": {"minItems": 1, **LISTED},
     "limits": {"propertyNames": _one_of([*inputs.LIMITS]), "additionalProperties": {"type": "integer", **COUNT}},
 }
-OF_LOOK: dict[str, Schema] = {
+OF_QUERY: dict[str, Schema] = {
     "state": {"items": _one_of(lifecycle.STATES)},
     "order": _one_of([sign + name for name in ORDERS for sign in ("", "-")]),
     "by": _one_of(BY),
@@ -116,13 +117,13 @@ OF_LOOK: dict[str, Schema] = {
 
 
 def bounded(schema: Schema, struct: str, field: str) -> Schema:
-    """The schema of a command's field with what is known of its values."""
+    """The schema of a command's field, with its bounds."""
     return _within(schema, OF_FIELD.get(f"{struct}.{field}", OF_FIELD.get(field, {})))
 
 
-def bounded_look(schema: Schema, field: str) -> Schema:
-    """The same for a look, which is only asked for what may be there: most of it has no bounds."""
-    return _within(schema, OF_LOOK.get(field, {}))
+def bounded_query(schema: Schema, field: str) -> Schema:
+    """The same for a query; most of its fields have no bounds."""
+    return _within(schema, OF_QUERY.get(field, {}))
 
 
 _FOR = {
@@ -133,7 +134,7 @@ _FOR = {
 
 
 def _within(schema: Schema, bound: Schema) -> Schema:
-    """A bound goes to that kind of value which it is for."""
+    """Add each bound to the type that it applies to."""
     if "anyOf" in schema:
         return {**schema, "anyOf": [_within(one, bound) for one in schema["anyOf"]]}
     kind = "number" if schema.get("type") == "integer" else schema.get("type")

@@ -1,4 +1,4 @@
-"""Bodies that show the main verbs at work; the reference page runs their like against a real server."""
+"""Example bodies of the main verbs; the tests send them to a real server."""
 
 from __future__ import annotations
 

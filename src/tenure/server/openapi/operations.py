@@ -1,4 +1,4 @@
-"""One operation for each route of the table: what it takes, what it answers, and which role it needs."""
+"""One operation for each route of the table: parameters, body, responses and role."""
 
 from __future__ import annotations
 
@@ -14,44 +14,44 @@ from tenure.core import commands as c
 from tenure.core import queries as q
 from tenure.core import roles, views
 from tenure.server.openapi import examples
-from tenure.server.openapi.bounds import Schema, bounded_look
+from tenure.server.openapi.bounds import Schema, bounded_query
 from tenure.server.openapi.schemas import ASKED, body_of, body_ref, in_path, ref, view_of
 
 Operation = dict[str, Any]
 JSON, PROBLEM = "application/json", "application/problem+json"
 
-# What the fields of a path are.
+# The fields of paths.
 IN_PATH = {
     "project": "the name of the project",
-    "task": "a task's id, key, short key (`B-003`) or an unambiguous beginning of one",
+    "task": "a task's id, key, short key (`B-003`) or an unambiguous prefix of one",
     "dag": "the id of the dag",
     "session": "the name of the session",
     "agent": "the name of the agent",
-    "code": "the track's code, as in `B`",
+    "code": "the track's code, for example `B`",
     "key": "the id of the key, or its name",
     "scope": "which budget: `tenant`, `project`, `dag:ID`, `task:KEY` or `agent:NAME`",
     "schedule": "the name of the schedule",
     "trigger": "the name of the trigger",
-    "name": "the artifact's name, as `reports/summary.md`",
+    "name": "the artifact's name, for example `reports/summary.md`",
 }
-SAYS = {
-    400: "the request cannot be: `detail` names the field and what would be right",
-    401: "nobody is signed in, or the key is not good",
-    403: "the role may not do this",
-    404: "there is no such thing here",
-    409: "refused: `outcome` says why",
-    413: "larger than may be",
-    422: "the output is not what the task asked for",
-    429: "too many requests: come again after Retry-After",
-    500: "a bug of ours; nothing was done",
-    503: "the store is away, or too many wait: come again after Retry-After",
+MEANINGS = {
+    400: "the request is invalid: `detail` names the field and the valid values",
+    401: "not signed in, or the key is not valid",
+    403: "the role does not allow this",
+    404: "not found",
+    409: "refused: `outcome` has the reason",
+    413: "too large",
+    422: "the output does not match the task's contract",
+    429: "too many requests: retry after Retry-After",
+    500: "an internal error; nothing was done",
+    503: "the store is unavailable, or the server is overloaded: retry after Retry-After",
 }
 ANYWHERE = (400, 401, 403, 404, 409, 413, 429, 500, 503)
 assert set(OF_ERROR.values()) - {405} == set(ANYWHERE)
 
 
 def operation(route: Route) -> Operation:
-    """The route as OpenAPI has it."""
+    """The route as an OpenAPI operation."""
     kind = route.asks
     name = str(kind.__struct_config__.tag)
     made: Operation = {
@@ -59,8 +59,8 @@ def operation(route: Route) -> Operation:
         "summary": _first_line(kind),
         "tags": [_theme(route)],
         "x-tenure-role": role_of(kind),
-        "parameters": [*path_parameters(route.path), *_beside(route)],
-        "responses": _of_command() if issubclass(kind, c.Command) else _of_look(kind),
+        "parameters": [*path_parameters(route.path), *_other_parameters(route)],
+        "responses": _command_responses() if issubclass(kind, c.Command) else _view_responses(kind),
     }
     body = body_of(route)
     if body is not None:
@@ -73,7 +73,7 @@ def operation(route: Route) -> Operation:
 
 
 def role_of(kind: type[c.Command] | type[q.Query]) -> str:
-    """The least role that may ask for it."""
+    """The lowest role that may use it."""
     if issubclass(kind, c.Command):
         return roles.NEEDS[kind]
     return roles.LOOKS_NEED.get(kind, roles.ROLES[0])
@@ -87,7 +87,7 @@ THEMES = (
     "claims", "tasks", "dags", "projects", "log", "agents", "sessions", "messages", "reservations", "schedules",
     "triggers", "keys", "server",
 )  # fmt: skip
-# By the first word of a path below its project.
+# By the first segment of a path below its project.
 _THEME = {
     "ready": "tasks", "next": "tasks", "states": "tasks", "dead-letters": "tasks", "plans": "dags", "publish": "dags",
     "events": "log", "undo": "log", "processes": "agents", "gone": "agents", "leader": "agents",
@@ -105,7 +105,7 @@ def _theme(route: Route) -> str:
     return theme if theme in THEMES else "projects"
 
 
-# --- what it takes ------------------------------------------------------------------------------------------
+# --- parameters ------------------------------------------------------------------------------------------
 
 
 def path_parameters(path: str) -> list[Schema]:
@@ -113,26 +113,26 @@ def path_parameters(path: str) -> list[Schema]:
 
 
 def in_paths() -> dict[str, Schema]:
-    """The fields of paths, which operations share."""
+    """The parameters of paths, shared by operations."""
     schema = {"type": "string", "minLength": 1}
     return {
-        name: {"name": name, "in": "path", "required": True, "description": says, "schema": schema}
-        for name, says in IN_PATH.items()
+        name: {"name": name, "in": "path", "required": True, "description": meaning, "schema": schema}
+        for name, meaning in IN_PATH.items()
     }
 
 
-def _beside(route: Route) -> list[Schema]:
-    """Query string and headers."""
+def _other_parameters(route: Route) -> list[Schema]:
+    """The parameters in the query string and the headers."""
     kind = route.asks
     if issubclass(kind, q.Query):
         own = [field for field in msgspec.structs.fields(kind) if field.name not in {*in_path(route), "project"}]
         return [*(_parameter(kind, field) for field in own), parameter("traceparent")]
-    said = [parameter("Idempotency-Key"), parameter("traceparent")]
+    parameters = [parameter("Idempotency-Key"), parameter("traceparent")]
     if kind is c.Edit:
-        said.append(parameter("If-Match"))
+        parameters.append(parameter("If-Match"))
     if kind is c.ClaimNext:
-        said.append(parameter("wait"))
-    return said
+        parameters.append(parameter("wait"))
+    return parameters
 
 
 def parameter(name: str) -> Schema:
@@ -140,7 +140,7 @@ def parameter(name: str) -> Schema:
 
 
 def _parameter(kind: type[q.Query], field: msgspec.structs.FieldInfo) -> Schema:
-    """A field of a look as a parameter: several values are given by repeating it, pairs as JSON text."""
+    """A field of a query as a parameter: repeated for several values, JSON text for pairs."""
     made: Schema = {"name": field.name, "in": "query", "required": field.required}
     (schema,), _ = msgspec.json.schema_components([field.type])
     schema = _some(schema)
@@ -150,41 +150,41 @@ def _parameter(kind: type[q.Query], field: msgspec.structs.FieldInfo) -> Schema:
     if is_instant(field.name):
         schema = ASKED
     else:
-        schema = bounded_look(schema, field.name)
+        schema = bounded_query(schema, field.name)
     if not field.required and field.default is not None and field.default is not msgspec.NODEFAULT:
         schema = {**schema, "default": field.default}
     return {**made, "schema": schema}
 
 
 def _some(schema: Schema) -> Schema:
-    """Without null: what is not given is left out."""
+    """Without null: an absent parameter is omitted."""
     return next((one for one in schema.get("anyOf", ()) if one.get("type") != "null"), schema)
 
 
-# --- what it answers ----------------------------------------------------------------------------------------
+# --- responses ----------------------------------------------------------------------------------------
 
-# Outcomes have the statuses of their kinds; where an error may have the same one, the media type tells them apart.
-_ENDS = {
-    200: "what happened",
-    201: "made",
-    202: "handed in; a verdict is to come",
-    404: SAYS[404],
-    409: SAYS[409],
-    422: SAYS[422],
+# Outcomes have the statuses of their kinds; an error with the same status has another media type.
+_OUTCOMES = {
+    200: "the outcome",
+    201: "created",
+    202: "submitted; waiting for validation",
+    404: MEANINGS[404],
+    409: MEANINGS[409],
+    422: MEANINGS[422],
 }
-assert set(_ENDS) == {*OF_KIND.values(), *OF_OUTCOME.values()}
+assert set(_OUTCOMES) == {*OF_KIND.values(), *OF_OUTCOME.values()}
 
 
 def responses() -> dict[str, Schema]:
-    """What operations share: `Problem404` and its like, `Outcome404` and its like."""
+    """The responses that operations share: `Problem404`, `Outcome404` and so on."""
     made: dict[str, Schema] = {}
     for status in ANYWHERE:
-        made[f"Problem{status}"] = {"description": SAYS[status], "content": {PROBLEM: {"schema": ref("Problem")}}}
+        made[f"Problem{status}"] = {"description": MEANINGS[status], "content": {PROBLEM: {"schema": ref("Problem")}}}
         if status in (429, 503):
             made[f"Problem{status}"]["headers"] = {"Retry-After": {"$ref": "#/components/headers/Retry-After"}}
-    for status, says in _ENDS.items():
+    for status, meaning in _OUTCOMES.items():
         also = made[f"Problem{status}"]["content"] if status in ANYWHERE else {}
-        made[f"Outcome{status}"] = {"description": says, "content": {JSON: {"schema": ref("Outcome")}, **also}}
+        made[f"Outcome{status}"] = {"description": meaning, "content": {JSON: {"schema": ref("Outcome")}, **also}}
     return made
 
 
@@ -192,33 +192,36 @@ def problems(*statuses: int) -> dict[str, Schema]:
     return {str(status): {"$ref": f"#/components/responses/Problem{status}"} for status in statuses}
 
 
-def _of_command() -> dict[str, Schema]:
-    ends = {str(status): {"$ref": f"#/components/responses/Outcome{status}"} for status in _ENDS}
+def _command_responses() -> dict[str, Schema]:
+    ends = {str(status): {"$ref": f"#/components/responses/Outcome{status}"} for status in _OUTCOMES}
     return dict(sorted({**problems(*ANYWHERE), **ends}.items()))
 
 
-def _of_look(kind: type[q.Query]) -> dict[str, Schema]:
+def _view_responses(kind: type[q.Query]) -> dict[str, Schema]:
     schema = view_of(views.OF[kind])
-    answer: Schema = {"description": "what is there"}
+    answer: Schema = {"description": "the view"}
     if schema.get("type") == "array":
         schema = page(schema, _cursor(kind))
     elif kind is q.Show:
         answer["headers"] = {"ETag": {"$ref": "#/components/headers/ETag"}}
     answer["content"] = {JSON: {"schema": schema}}
-    told = {"200": answer, **problems(*ANYWHERE)}
-    if kind is q.Next:  # answers as a claim would
-        told |= {status: of for status, of in _of_command().items() if status in ("404", "409")}
+    by_status = {"200": answer, **problems(*ANYWHERE)}
+    if kind is q.Next:  # has the statuses of a claim
+        by_status |= {status: of for status, of in _command_responses().items() if status in ("404", "409")}
     if kind is q.Log:
         answer["content"]["text/event-stream"] = {
-            "schema": {"type": "string", "description": "live: see the page on the API"}
+            "schema": {"type": "string", "description": "a live stream of events"}
         }
-    return dict(sorted(told.items()))
+    return dict(sorted(by_status.items()))
 
 
 def page(items: Schema, cursor: Schema) -> Schema:
     return {
         "type": "object",
-        "properties": {"items": items, "next": {**cursor, "description": "`after` of the next page; null at the end"}},
+        "properties": {
+            "items": items,
+            "next": {**cursor, "description": "the value of `after` for the next page; null at the end"},
+        },
         "required": ["items", "next"],
     }
 

@@ -1,13 +1,14 @@
-"""The components of the document: every type that goes over the wire, in the shape that it has there.
+"""The components of the document: every type on the wire, as JSON.
 
-msgspec says what a type is; this says what becomes of it on the way. Instants are spelled, by the rule of
-`client/wire.py` itself. Bodies are the very structs that `bodies.py` decodes into. Nothing is written down twice.
+msgspec generates the schemas; this module adapts them to the wire. Instants are RFC 3339 text, by the rule of
+`client/wire.py`. Bodies are the structs that `bodies.py` decodes. No schema is written by hand twice.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from types import ModuleType
 from typing import Any, get_args
 
 import msgspec
@@ -18,51 +19,32 @@ from tenure.core import commands as c
 from tenure.core import inputs, views
 from tenure.core import queries as q
 from tenure.core.outcomes import CODES, Outcome
-from tenure.core.views import (
-    coordinator_views,
-    dag_views,
-    flow_views,
-    project_views,
-    source_views,
-    task_views,
-    team_views,
-    usage_views,
-    why_view,
-)
-from tenure.server.bodies import body_type
+from tenure.core.views import coordinator_views, team_views
+from tenure.server.bodies import LoginBody, RecoverBody, body_type
 from tenure.server.openapi.bounds import Schema, bounded
 
-BESIDE = (
+# Views of endpoints outside of the route table.
+OTHER_VIEWS = (
     coordinator_views.CoordinatorView, coordinator_views.CoordinatorHealth, coordinator_views.RecoveredView,
-    coordinator_views.NoteView,
+    coordinator_views.NoteView, team_views.PrincipalView,
 )  # fmt: skip
-THEMES = (
-    coordinator_views,
-    dag_views,
-    flow_views,
-    project_views,
-    source_views,
-    task_views,
-    team_views,
-    usage_views,
-    why_view,
-)
+MODULES = [module for module in vars(views).values() if isinstance(module, ModuleType)]
 REF = "#/components/schemas/{name}"
 SPELLED: Schema = {"type": "string", "format": "date-time"}
-# Either is taken: what was read can be sent back, and programs may count.
+# Both are accepted: RFC 3339 text as it was read, or microseconds.
 SAID: Schema = {"anyOf": [SPELLED, {"type": "integer", "minimum": 0, "exclusiveMaximum": 1 << 53}]}
-ASKED: Schema = {"anyOf": [SPELLED, {"type": "integer"}]}  # of a look, which takes any number
+ASKED: Schema = {"anyOf": [SPELLED, {"type": "integer"}]}  # of a query, which accepts any number
 PROBLEM: Schema = {
     "title": "Problem",
-    "description": "An error, as RFC 9457 has it. `definite`: nothing was done; else send it again with the same key.",
+    "description": "An error (RFC 9457). `definite`: nothing was done; otherwise send it again with the same key.",
     "type": "object",
     "properties": {
         "type": {"type": "string"},
         "title": {"type": "string"},
         "status": {"type": "integer"},
         "detail": {"type": "string"},
-        "code": {"type": "string", "description": "stable; see the page on errors"},
-        "hint": {"type": "string", "description": "the way on"},
+        "code": {"type": "string", "description": "a stable code; see the reference of errors"},
+        "hint": {"type": "string", "description": "what to do"},
         "definite": {"type": "boolean"},
     },
     "required": ["type", "title", "status", "detail", "code", "definite"],
@@ -75,12 +57,12 @@ def ref(name: str) -> Schema:
 
 def components() -> dict[str, Schema]:
     """All schemas, by name."""
-    looks = [views.OF[route.asks] for route in QUERIES if issubclass(route.asks, q.Query)]
-    seen = {_item_of(kind) for kind in (*looks, *views.IN_OUTCOME.values())}
-    answers = _made([*seen, *BESIDE])
+    queried = [views.OF[route.asks] for route in QUERIES if issubclass(route.asks, q.Query)]
+    viewed = {_item_of(kind) for kind in (*queried, *views.IN_OUTCOME.values())}
+    answers = _made([*viewed, *OTHER_VIEWS])
     del answers["Outcome"]
     bodies = [body_of(route) for route in COMMANDS]
-    asked = _made([body for body in bodies if body is not None])
+    asked = _made([*(body for body in bodies if body is not None), LoginBody, RecoverBody])
     return {
         "Outcome": _outcome(),
         "Problem": PROBLEM,
@@ -95,15 +77,15 @@ def components() -> dict[str, Schema]:
 
 
 def view_of(kind: Any) -> Schema:
-    """The schema of a look's answer: a page where it is a list."""
+    """The schema of a query's view; an array for a list."""
     item = _item_of(kind)
     schema = {"type": "string"} if item is str else ref(item.__name__)
     return schema if item is kind else {"type": "array", "items": schema}
 
 
 def _in_order(schema: Schema) -> Schema:
-    """The fields in the order in which the view has them, as far as it is one of ours; msgspec sorts them."""
-    module = next((module for module in THEMES if hasattr(module, schema["title"])), None)
+    """The fields in the view's own order; msgspec sorts them."""
+    module = next((module for module in MODULES if hasattr(module, schema["title"])), None)
     if module is None:
         return schema
     order = getattr(module, schema["title"]).__annotations__
@@ -116,12 +98,12 @@ def _item_of(kind: Any) -> Any:
 
 
 def _outcome() -> Schema:
-    """Unset fields are left out on the wire, so none is null; what is a plain dict to the engine has a view's name."""
+    """Unset fields are omitted on the wire, so none is null; fields with views refer to them."""
     schema: Schema = _made([Outcome])["Outcome"]
     properties = {name: _without_null(part) for name, part in schema["properties"].items()}
     properties |= {name: view_of(kind) for name, kind in views.IN_OUTCOME.items()}
     properties["outcome"] = {"type": "string", "enum": list(CODES)}
-    description = "What happened and why: `outcome` says it in one word, `message` in a sentence, `hint` the way on."
+    description = "The result of a command: `outcome` is a code, `message` a sentence, `hint` what to do."
     return _walked({**schema, "description": description, "properties": properties}, _spelled)
 
 
@@ -139,7 +121,7 @@ def in_path(route: Route) -> set[str]:
 
 
 def body_of(route: Route) -> type[msgspec.Struct] | None:
-    """The struct of a route's body; None where the path says it all."""
+    """The struct of a route's body; None if the path has all fields."""
     if not issubclass(route.asks, c.Command):
         return None
     kind = body_type(route.asks, in_path(route))
@@ -154,16 +136,16 @@ _OWN = {route.asks.__name__ for route in (*COMMANDS, *QUERIES)}
 
 
 def _body_name(name: str) -> str:
-    """Commands and views share words; what is sent ends in Body, and its parts keep their names."""
+    """Commands and views may share a name; the name of a body ends in Body."""
     return f"{name}Body" if name in _OWN else name
 
 
 def _changes(new_task: Schema) -> Schema:
-    """What an edit may say: fields of a task to be made, none of them by default."""
+    """The fields that an edit may change: those of a new task, without defaults."""
     fields = {name: part for name, part in _body("NewTask", new_task)["properties"].items() if name in inputs.EDITABLE}
     return {
         "title": "Changes",
-        "description": "The fields of a task that shall be other than they are.",
+        "description": "The fields of a task to change.",
         "type": "object",
         "properties": {
             name: {word: value for word, value in part.items() if word != "default"} for name, part in fields.items()
@@ -174,7 +156,7 @@ def _changes(new_task: Schema) -> Schema:
 
 
 def _body(name: str, schema: Schema) -> Schema:
-    """Without the tag that only a batch needs, and with all that is known of its values."""
+    """Without the tag that only a batch needs, and with the bounds of its values."""
     properties = {
         field: bounded(_said(field, part), name, field)
         for field, part in schema["properties"].items()
@@ -186,7 +168,7 @@ def _body(name: str, schema: Schema) -> Schema:
 
 
 def _batch() -> dict[str, Schema]:
-    """Each command as a batch has it: with its kind, and with what a path would say."""
+    """Each command as in a batch: with its kind, and with the fields of the path."""
     kinds = {route.asks: body_type(route.asks, ()) for route in COMMANDS if issubclass(route.asks, c.Command)}
     made = _made(kinds.values())
     named: dict[str, Schema] = {}
@@ -199,7 +181,7 @@ def _batch() -> dict[str, Schema]:
         }  # fmt: skip
     either = {
         "title": "AnyCommand",
-        "description": "Any command, its kind in `command`.",
+        "description": "Any command, with its kind in `command`.",
         "oneOf": [ref(name) for name in named],
         "discriminator": {
             "propertyName": "command",

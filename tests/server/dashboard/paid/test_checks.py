@@ -18,12 +18,12 @@ def test_a_review_is_rejected_with_a_text_tried_again_and_approved(tab: Tab, pro
     client = project("school")
     key = asked_for_review(client, "Write the essay", retry={"strategy": "immediate"})
     tab.go("/projects/school")
-    tab.page.get_by_role("link", name="Being checked").click()
+    tab.page.get_by_role("link", name="Validating").first.click()
     check = tab.find(f'.check-card[data-key="{key}"]')
-    expect(check).to_contain_text("Waits for a review")
+    expect(check).to_contain_text("Waiting for review")
     check.get_by_role("link", name=key).click()
     expect(tab.find(".why")).to_contain_text("approve or reject")
-    expect(tab.find(".result")).to_contain_text("waits for a verdict")
+    expect(tab.find(".result")).to_contain_text("waiting for validation")
     tab.page.get_by_role("button", name="Reject").click()
     tab.find("dialog textarea").fill("It has no ending.\nAnd no middle.")
     tab.find("dialog").get_by_role("button", name="Reject").click()
@@ -47,7 +47,7 @@ def test_what_waits_for_validators_is_told_with_its_tries(tab: Tab, project: Pro
     check = tab.find(f'.check-card[data-key="{key}"]')
     expect(check).to_contain_text("test-pass")
     check.get_by_role("button", name="Approve").click()
-    expect(tab.find("main")).to_contain_text("Nothing waits for a verdict")
+    expect(tab.find("main")).to_contain_text("No results wait for validation")
     assert client.show(key)["state"] == "completed"
 
 

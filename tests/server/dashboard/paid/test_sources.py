@@ -22,13 +22,13 @@ def test_a_schedule_is_run_now_paused_resumed_and_removed(tab: Tab, project: Pro
     tab.go("/projects/farm/schedules")
     card = tab.find('.source[data-name="harvest"]')
     expect(card).to_contain_text("nothing yet")
-    card.get_by_text("Next ticks").click()
+    card.get_by_text("Next runs").click()
     expect(card.locator(".ticks li")).to_have_count(5)
     card.get_by_role("button", name="Run now").click()
-    expect(tab.find(".toast")).to_contain_text("Made now: harvest")
+    expect(tab.find(".toast")).to_contain_text("Ran: harvest")
     assert [(task["title"], task["state"]) for task in client.tasks()] == [("Cut the hay", "ready")]
     tab.find(".toast").get_by_role("button", name="Undo").click()
-    expect(tab.find(".toast")).to_contain_text(["Taken back"])
+    expect(tab.find(".toast")).to_contain_text(["Undone"])
     assert [task["state"] for task in client.tasks()] == ["cancelled"]
     card.get_by_role("button", name="Pause").click()
     expect(card).to_contain_text("paused")
@@ -36,8 +36,8 @@ def test_a_schedule_is_run_now_paused_resumed_and_removed(tab: Tab, project: Pro
     card.get_by_role("button", name="Resume").click()
     expect(card).to_contain_text("on")
     card.get_by_role("button", name="Remove").click()
-    tab.find("dialog").get_by_role("button", name="Remove it").click()
-    expect(tab.find("main")).to_contain_text("No schedule yet")
+    tab.find("dialog").get_by_role("button", name="Remove").click()
+    expect(tab.find("main")).to_contain_text("No schedules yet")
     assert client.schedules() == []
 
 
@@ -60,7 +60,7 @@ def test_the_watch_is_turned_on_and_off(tab: Tab, project: Projects) -> None:
     key = str((client.add("Light the lamp", max_attempts=1).task or {})["key"])
     client.fail(str(client.claim(key).receipt), "no oil", "task")
     tab.go("/projects/tower/schedules")
-    watch = tab.find(".panel", has_text="What fails too often")
+    watch = tab.find(".panel", has_text="Failure watch")
     expect(watch).to_contain_text("1 of 1 failed")
     watch.get_by_role("button", name="Turn on").click()
     expect(watch.get_by_role("button", name="Turn off")).to_be_visible()

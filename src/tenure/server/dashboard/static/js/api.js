@@ -1,21 +1,21 @@
-// The way to the server: looks, commands, and what is wrong where something is.
-import { kept } from "./kept.js";
+// Requests to the server: queries, commands, and their errors.
+import { stored } from "./storage.js";
 import { Signal } from "./signal.js";
 
 const ROOT = "/api/v1";
 
 export const signedOut = new Signal(false);
-export const me = new Signal(null); // who one is here, as the server says; see me.js
-export const skew = new Signal(0); // milliseconds that the server's clock is ahead of ours
+export const me = new Signal(null); // the current principal; see me.js
+export const skew = new Signal(0); // milliseconds that the server's clock is ahead of the browser's
 
-// What the server, or the way to it, has against a request. `status` 0: it was not reached.
+// A failed request. `status` 0: the server was not reached.
 export class Problem extends Error {
   constructor({ status, code = "", detail = "", hint = null }) {
     super(detail || code || `the server answered ${status}`);
     Object.assign(this, { status, code, hint });
   }
 
-  get isAway() {
+  get isUnavailable() {
     return this.status === 0 || this.status === 502 || this.status === 503 || this.status === 504;
   }
 }
@@ -32,11 +32,11 @@ function search(params) {
   return pairs.size ? `?${pairs}` : "";
 }
 
-// Who speaks, for the log. A server that knows it from a key goes by the key.
+// The user's name, for the log. With a key the server uses the name of the key.
 export function speaker() {
-  const name = kept("name", "").trim();
+  const name = stored("name", "").trim();
   if (!name || me.value?.key) return {};
-  // A header's text is bytes, one a letter; the server reads them as UTF-8.
+  // A header has one byte per character; the server reads them as UTF-8.
   return { "Tenure-User": String.fromCharCode(...new TextEncoder().encode(name)) };
 }
 
@@ -46,14 +46,14 @@ async function send(url, options) {
     response = await fetch(url, { credentials: "same-origin", ...options });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Problem({ status: 0, code: "OFFLINE", detail: "The server cannot be reached." });
+    throw new Problem({ status: 0, code: "OFFLINE", detail: "Cannot reach the server." });
   }
-  heed(response);
+  readHeaders(response);
   return response;
 }
 
-// What every answer tells beside itself.
-export function heed(response) {
+// Read the clock and the sign-in state from a response.
+export function readHeaders(response) {
   const date = Date.parse(response.headers.get("Date") ?? "");
   if (date && Math.abs(date - Date.now() - skew.value) > 2500) skew.set(date - Date.now());
   if (response.status === 401) signedOut.set(true);
@@ -65,7 +65,7 @@ async function body(response) {
   try {
     return await response.json();
   } catch {
-    return { code: "UNREADABLE", detail: "The answer could not be read." };
+    return { code: "UNREADABLE", detail: "The server sent an invalid response." };
   }
 }
 
@@ -81,7 +81,7 @@ function requestId() {
   return `web-${Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
 }
 
-// An outcome: { ok, outcome, message, hint, … }. A refusal is an answer; what is no answer throws a Problem.
+// An outcome: { ok, outcome, message, hint, … }, also for a refusal. An error throws a Problem.
 export async function command(where, fields = {}, method = "POST") {
   const headers = {
     "Content-Type": "application/json", Accept: "application/json", "Idempotency-Key": requestId(), ...speaker(),
@@ -92,7 +92,7 @@ export async function command(where, fields = {}, method = "POST") {
     response = await send(`${ROOT}${where}`, ask);
   } catch (error) {
     if (error.status !== 0) throw error;
-    response = await send(`${ROOT}${where}`, ask); // the same id: done once, whether it had arrived or not
+    response = await send(`${ROOT}${where}`, ask); // the same id: it runs once, even if the first request arrived
   }
   const value = await body(response);
   if (value.outcome) return { ...value, ok: response.ok };
@@ -100,7 +100,7 @@ export async function command(where, fields = {}, method = "POST") {
   return { ...value, ok: true };
 }
 
-// One outcome for each command, in their order.
+// One outcome for each command, in order.
 export async function batch(project, commands) {
   const value = await command(path(project, "batch"), { commands });
   return value.outcomes.map((outcome) => ({ ...outcome, ok: isDone(outcome) }));

@@ -1,11 +1,11 @@
-// Graphs: what to draw of a dag, and where. Large ones are drawn with groups in place of tasks.
-const MOST = 500; // beyond, laying out takes too long and nobody could read it
+// The layout of a dag. Large dags are drawn with groups instead of tasks.
+const MOST = 500; // tasks; more take too long to lay out and cannot be read
 const MANY = 150; // nodes
-const FEW = 3; // tasks that are drawn one by one even then
+const FEW = 3; // groups of up to this size are drawn as single tasks
 export const WIDTH = 168;
 export const HEIGHT = 42;
 
-// How deep each task lies: one more than the deepest it needs.
+// The level of each task: one more than the highest level of its dependencies.
 export function levels(keys, edges) {
   const needs = new Map(keys.map((key) => [key, []]));
   for (const edge of edges) if (needs.has(edge.task) && needs.has(edge.needs)) needs.get(edge.task).push(edge.needs);
@@ -26,8 +26,8 @@ export function levels(keys, edges) {
   return level;
 }
 
-// { nodes: [{ id, tasks }], edges: [{ from, to }] }. Where they are too many, tasks of one level and state become one
-// node. An edge goes from a lower level to a higher one, so no cycle can come of it.
+// { nodes: [{ id, tasks }], edges: [{ from, to }] }. In a large dag, tasks of one level and state become one node. Edges
+// go from a lower level to a higher one, so the graph stays acyclic.
 export function reduced(tasks, edges) {
   const keys = tasks.map((task) => task.key);
   const home = new Map(keys.map((key) => [key, key]));
@@ -58,11 +58,11 @@ export function reduced(tasks, edges) {
   return { nodes, edges: [...seen.values()], home, isReduced: nodes.length < tasks.length };
 }
 
-// The same with places: x and y of each node's middle, points of each edge, and the size of it all.
+// The same with positions: the centre of each node, the points of each edge, and the total size.
 export async function laidOut({ nodes, edges }, direction) {
   const dagre = await import("../vendor/dagre.js");
   const graph = new dagre.Graph();
-  const ranker = nodes.length > MANY ? "longest-path" : "network-simplex"; // the better one takes its time
+  const ranker = nodes.length > MANY ? "longest-path" : "network-simplex"; // the better one is slow
   graph.setGraph({ rankdir: direction, nodesep: 14, ranksep: 44, marginx: 16, marginy: 16, ranker });
   graph.setDefaultEdgeLabel(() => ({}));
   for (const node of nodes) graph.setNode(node.id, { width: WIDTH, height: HEIGHT });
@@ -77,16 +77,16 @@ export async function laidOut({ nodes, edges }, direction) {
   };
 }
 
-// An edge leaves in the middle of one side and arrives in the middle of the other.
+// An edge starts and ends at the middle of a side.
 function docked(graph, { from, to }, direction) {
   const [source, target] = [graph.node(from), graph.node(to)];
   const inner = graph.edge(from, to).points.slice(1, -1);
-  const way = inner.length > 1 ? inner : []; // between neighbours the one point in the middle only makes waves
+  const between = inner.length > 1 ? inner : []; // a single point between neighbours would make a wave
   const [right, down] = direction === "LR" ? [WIDTH / 2, 0] : [0, HEIGHT / 2];
-  return [{ x: source.x + right, y: source.y + down }, ...way, { x: target.x - right, y: target.y - down }];
+  return [{ x: source.x + right, y: source.y + down }, ...between, { x: target.x - right, y: target.y - down }];
 }
 
-// A smooth way through an edge's points, straight on where it leaves and where it arrives.
+// A smooth curve through an edge's points, straight at both ends.
 export function curve(points, direction) {
   const [first, ...rest] = points;
   let at = first;

@@ -1,4 +1,4 @@
-// Views are htm templates over Preact. Text put into them is text: nothing here ever makes markup out of data.
+// Views are htm templates with Preact. Values are inserted as text, never as markup.
 import htm from "../vendor/htm.js";
 import { h } from "../vendor/preact.js";
 

@@ -1,19 +1,19 @@
-// News of the project, as it happens. Views ask to be told; they are told at most every GAP, however much happens.
+// The live events of the project. Views subscribe; they refresh at most every GAP, however many events there are.
 //
-// The stream is read with fetch and not with EventSource: that one cannot tell a server that is away from one that
-// wants a login, and needs every kind of event by name. A hidden page lets its stream go, since browsers have only
-// six connections to a server for all their tabs.
-import { Problem, heed, path, signedOut } from "./api.js";
+// The stream is read with fetch, not with EventSource, which cannot distinguish an unavailable server from a missing
+// sign-in, and needs each kind of event by name. A hidden page closes its stream, since browsers allow only six
+// connections to a server for all tabs.
+import { Problem, path, readHeaders, signedOut } from "./api.js";
 import { Signal } from "./signal.js";
 
 const GAP = 500; // milliseconds between two refreshes
-const TICK = 15_000; // leases end by the clock alone: look again, though nobody has written
+const TICK = 15_000; // leases expire without an event: refresh anyway
 const BACKOFF = [500, 1000, 2000, 5000, 10_000];
-const SILENCE = 40_000; // the server sends a sign of life more often than that
+const SILENCE = 40_000; // the server sends heartbeats more often than that
 
-export const connection = new Signal("starting"); // starting, live, away
-const watchers = new Set(); // told of each event
-const readers = new Set(); // told that something has changed
+export const connection = new Signal("starting"); // starting, live, offline
+const watchers = new Set(); // called with each event
+const readers = new Set(); // called after a change
 
 let project = null;
 let last = null; // the id of the last event
@@ -21,7 +21,7 @@ let running = null; // the stream's AbortController
 let failures = 0;
 let waiting = null;
 let timer = null;
-let toldAt = 0;
+let refreshedAt = 0;
 
 export function follow(name) {
   if (name === project) return;
@@ -42,14 +42,14 @@ export function onChange(reader) {
   return () => readers.delete(reader);
 }
 
-// Tell the readers now, or when the last time is long enough ago.
+// Call the readers, at most every GAP.
 export function changed() {
   if (waiting) return;
   waiting = setTimeout(() => {
     waiting = null;
-    toldAt = performance.now();
+    refreshedAt = performance.now();
     if (!document.hidden) for (const reader of [...readers]) reader();
-  }, Math.max(0, GAP - (performance.now() - toldAt)));
+  }, Math.max(0, GAP - (performance.now() - refreshedAt)));
 }
 
 function restart() {
@@ -71,16 +71,16 @@ async function read(name) {
     const headers = { Accept: "text/event-stream", ...(last ? { "Last-Event-ID": last } : {}) };
     const url = `/api/v1${path(name, "events")}`;
     const response = await fetch(url, { headers, signal: ours.signal, credentials: "same-origin", cache: "no-store" });
-    heed(response);
+    readHeaders(response);
     if (!response.ok || !response.body) throw new Problem({ status: response.status });
-    if (connection.value !== "live") changed(); // what happened meanwhile
+    if (connection.value !== "live") changed(); // events were missed
     connection.set("live");
     failures = 0;
     for await (const event of events(response.body, alive)) {
       if (event.id) last = event.id;
-      if (event.data) tell(event.data);
+      if (event.data) publish(event.data);
     }
-    again(ours, 200); // the server closed it: it has more to tell, or goes away
+    again(ours, 200); // the server closed the stream: it was too slow, or the server shuts down
   } catch {
     again(ours, BACKOFF[Math.min(failures++, BACKOFF.length - 1)]);
   } finally {
@@ -91,11 +91,11 @@ async function read(name) {
 function again(ours, pause) {
   if (running !== ours) return; // another stream has taken over
   running = null;
-  if (failures) connection.set("away");
+  if (failures) connection.set("offline");
   timer = setTimeout(restart, pause);
 }
 
-function tell(data) {
+function publish(data) {
   let event;
   try {
     event = JSON.parse(data);
@@ -107,7 +107,7 @@ function tell(data) {
   changed();
 }
 
-// The events of a stream of bytes, as the standard has them.
+// Parses server-sent events.
 async function* events(stream, alive) {
   const reader = stream.pipeThrough(new TextDecoderStream()).getReader();
   let buffer = "";

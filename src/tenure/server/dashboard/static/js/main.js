@@ -1,9 +1,9 @@
-// The beginning: which page is shown for which address.
+// The entry point: shows the page of the address.
 import { path, signedOut } from "./api.js";
 import { html, render, useEffect, useErrorBoundary, useLayoutEffect } from "./html.js";
-import { bind, helping } from "./keys.js";
+import { bind, helping } from "./shortcuts.js";
 import { follow } from "./live.js";
-import { useLook } from "./look.js";
+import { useQuery } from "./query.js";
 import { learnMe } from "./me.js";
 import { Agents } from "./pages/agents.js";
 import { Budgets } from "./pages/budgets.js";
@@ -22,7 +22,7 @@ import { Tasks } from "./pages/tasks.js";
 import { Usage } from "./pages/usage.js";
 import { Failure, Notice } from "./parts/notices.js";
 import { Toasts } from "./parts/toasts.js";
-import { address, go, place, usePlace } from "./router.js";
+import { address, go, route, useRoute } from "./router.js";
 import { PAGES, Shell } from "./shell.js";
 import { useSignal } from "./signal.js";
 import { chooseNext } from "./theme.js";
@@ -31,10 +31,10 @@ const VIEWS = {
   "": Overview, tasks: Tasks, dags: Dags, agents: Agents, "dead-letters": DeadLetters, messages: Messages,
   events: Events, budgets: Budgets, usage: Usage, schedules: Schedules, coordinator: Coordinator,
 };
-const ONE = { tasks: Task, dags: Dag }; // with an id behind the page's name
+const ONE = { tasks: Task, dags: Dag }; // pages with an id
 
 function App() {
-  const { project } = usePlace();
+  const { project } = useRoute();
   const isOut = useSignal(signedOut);
   useEffect(() => {
     if (!isOut && project) follow(project);
@@ -46,16 +46,16 @@ function App() {
 }
 
 function InProject({ project }) {
-  const { page, id } = usePlace();
-  const status = useLook(path(project), {}, { pause: 1000 });
+  const { page, id } = useRoute();
+  const status = useQuery(path(project), {}, { pause: 1000 });
   useEffect(() => {
     const said = PAGES.find(([name]) => name === page)?.[1] ?? "";
     document.title = `${id ?? said} · ${project} · tenure`;
   }, [project, page, id]);
   useLayoutEffect(() => bind({
     "/": { run: () => document.getElementById("search").focus(), says: "find a task" },
-    "?": { run: () => helping.set(true), says: "these keys" },
-    T: { run: chooseNext, says: "light, dark, or as the system has it" },
+    "?": { run: () => helping.set(true), says: "show these shortcuts" },
+    T: { run: chooseNext, says: "switch the theme: auto, light, dark" },
     ...Object.fromEntries(PAGES.map(([name, said, letter]) => [`g ${letter}`, { run: () => open(name), says: said }])),
   }), []);
   return html`<${Shell} project=${project} page=${page} status=${status}>
@@ -65,20 +65,20 @@ function InProject({ project }) {
   <//>`;
 }
 
-const open = (page) => go(address(place.value.project, page));
+const open = (page) => go(address(route.value.project, page));
 
-// A page that breaks must not take the frame with it.
+// An error in a page must not break the frame.
 function Page({ project, page, id, status }) {
   const [error, reset] = useErrorBoundary((caught) => console.error(caught));
   const View = id === null ? VIEWS[page] : ONE[page];
   if (error) {
-    return html`<${Notice} sign="✗" tone="bad" title="This page broke">
+    return html`<${Notice} sign="✗" tone="bad" title="This page has an error">
       <p>${String(error.message ?? error)}</p>
       <p><button class="button" onClick=${reset}>Try again</button></p>
     <//>`;
   }
   if (View) return html`<${View} project=${project} id=${id} status=${status} />`;
-  return html`<${Notice} sign="∅" title="There is no such page"><a href=${address(project)}>To the overview</a><//>`;
+  return html`<${Notice} sign="∅" title="Page not found"><a href=${address(project)}>Go to the overview</a><//>`;
 }
 
 learnMe();

@@ -1,4 +1,4 @@
-// Who one is here, as the server says; null until it has said so.
+// The current principal; null until the server has returned it.
 import { get, me, signedOut } from "./api.js";
 import { useSignal } from "./signal.js";
 
@@ -10,17 +10,17 @@ export async function learnMe() {
   try {
     me.set(await get("/me"));
   } catch {
-    me.set(null); // not signed in, or the server is away: what is asked next will tell
+    me.set(null); // not signed in, or the server is unavailable: the next request shows which
   }
 }
 
-// Whether verbs of persons are worth showing. The server decides; this only spares a refusal.
+// Whether to show actions of operators. The server decides; this only avoids a refusal.
 export function useOperator() {
   const known = useSignal(me);
   return known === null || OPERATORS.includes(known.role);
 }
 
-// The same of what only admins may do: budgets, schedules, triggers.
+// The same for actions of admins: budgets, schedules, triggers.
 export function useAdmin() {
   const known = useSignal(me);
   return known === null || ADMINS.includes(known.role);

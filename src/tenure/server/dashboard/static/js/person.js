@@ -1,7 +1,7 @@
-// Who one is: as the key says, or as one says oneself where the server is open.
+// The current user: from the key, or a chosen name on an open server.
 import { signOut } from "./api.js";
 import { html, useRef, useState } from "./html.js";
-import { keep, kept } from "./kept.js";
+import { store, stored } from "./storage.js";
 import { learnMe, me } from "./me.js";
 import { Dialog } from "./parts/dialogs.js";
 import { Icon } from "./parts/icons.js";
@@ -11,10 +11,10 @@ import { useSignal } from "./signal.js";
 export function Person() {
   const [isOpen, open] = useState(false);
   const known = useSignal(me);
-  const name = known?.user ?? known?.agent ?? kept("name");
+  const name = known?.user ?? known?.agent ?? stored("name");
   const close = () => open(false);
   return html`
-    <button class="button ghost" aria-label="Who you are" title=${name ? `You are ${name}` : "Who are you?"}
+    <button class="button ghost" aria-label="Your name" title=${name ? `You are ${name}` : "Set your name"}
       onClick=${() => open(true)}><${Icon} name="person" /></button>
     ${isOpen && known?.key && html`<${SignedIn} known=${known} close=${close} />`}
     ${isOpen && !known?.key && html`<${Naming} close=${close} />`}`;
@@ -25,7 +25,7 @@ function SignedIn({ known, close }) {
     <${Facts} of=${[["Role", known.role], ["Key", known.key], ["Projects", known.projects?.join(", ")]]} />
     <div class="dialog-buttons">
       <button class="button" onClick=${signOut}>Sign out</button>
-      <button class="button primary" autofocus onClick=${close}>Good</button>
+      <button class="button primary" autofocus onClick=${close}>Close</button>
     </div>
   <//>`;
 }
@@ -34,19 +34,19 @@ function Naming({ close }) {
   const field = useRef(null);
   function submit(event) {
     event.preventDefault();
-    keep("name", field.current.value.trim());
+    store("name", field.current.value.trim());
     learnMe();
     close();
   }
-  return html`<${Dialog} title="Who are you?" close=${close}><form onSubmit=${submit}>
+  return html`<${Dialog} title="Your name" close=${close}><form onSubmit=${submit}>
     <div class="field">
       <label for="name">Name</label>
-      <input id="name" ref=${field} defaultValue=${kept("name", "")} autocomplete="nickname" autofocus maxlength="80" />
-      <p class="hint">It stands in the log beside what you do. This server wants no key.</p>
+      <input id="name" ref=${field} defaultValue=${stored("name", "")} autocomplete="nickname" autofocus maxlength="80" />
+      <p class="hint">The log shows it with your actions. This server needs no key.</p>
     </div>
     <div class="dialog-buttons">
-      <button type="button" class="button" onClick=${close}>Leave it</button>
-      <button class="button primary">Keep</button>
+      <button type="button" class="button" onClick=${close}>Cancel</button>
+      <button class="button primary">Save</button>
     </div>
   </form><//>`;
 }

@@ -1,4 +1,4 @@
-// Addresses: /projects/NAME/PAGE/ID?filters, the same nouns as the API has. The server gives one page for all of them.
+// Addresses: /projects/NAME/PAGE/ID?filters, with the nouns of the API. The server returns the same page for all.
 import { html } from "./html.js";
 import { Signal, useSignal } from "./signal.js";
 
@@ -17,8 +17,8 @@ function readSafely() {
   }
 }
 
-export const place = new Signal(readSafely());
-export const usePlace = () => useSignal(place);
+export const route = new Signal(readSafely());
+export const useRoute = () => useSignal(route);
 
 export function address(project, page = "", id = null, query = null) {
   const path = ["projects", project, page, id].filter((part) => part !== null && part !== "");
@@ -29,14 +29,14 @@ export function address(project, page = "", id = null, query = null) {
 export function go(href, { replace = false } = {}) {
   if (replace) history.replaceState(null, "", href);
   else history.pushState(null, "", href);
-  const before = place.value;
-  place.set(readSafely());
-  if (before.page !== place.value.page || before.id !== place.value.id) scrollTo(0, 0);
+  const before = route.value;
+  route.set(readSafely());
+  if (before.page !== route.value.page || before.id !== route.value.id) scrollTo(0, 0);
 }
 
-// The same page with other filters; a filter that is empty leaves the address.
+// The same page with other filters; an empty filter is removed from the address.
 export function filter(changes, { replace = true } = {}) {
-  const { project, page, id, query } = place.value;
+  const { project, page, id, query } = route.value;
   const next = new URLSearchParams(query);
   for (const [name, value] of Object.entries(changes)) {
     next.delete(name);
@@ -45,9 +45,9 @@ export function filter(changes, { replace = true } = {}) {
   go(project ? address(project, page, id, next) : `/${page}`, { replace });
 }
 
-addEventListener("popstate", () => place.set(readSafely()));
+addEventListener("popstate", () => route.set(readSafely()));
 
-// Links that stay in the page; with a modifier key they are the browser's.
+// Handle links within the dashboard; with a modifier key the browser does.
 document.addEventListener("click", (event) => {
   const link = event.target instanceof Element ? event.target.closest("a[href]") : null;
   if (!link || event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey) return;

@@ -1,17 +1,17 @@
-// The frame around every page: where one can go, which project, whether it is live, who speaks.
+// The frame of every page: navigation, project, connection, user.
 import { html, useEffect, useRef, useState } from "./html.js";
-import { bound, helping } from "./keys.js";
+import { bound, helping } from "./shortcuts.js";
 import { connection } from "./live.js";
-import { useLook } from "./look.js";
+import { useQuery } from "./query.js";
 import { Person } from "./person.js";
 import { Dialog } from "./parts/dialogs.js";
 import { Icon, Logo } from "./parts/icons.js";
 import { address, go } from "./router.js";
 import { useSignal } from "./signal.js";
 import { chooseNext, theme } from "./theme.js";
-import { briefNumber } from "./words.js";
+import { briefNumber } from "./format.js";
 
-// A page, its name, and the letter behind `g`.
+// A page, its title, and the letter after `g`.
 export const PAGES = [
   ["", "Overview", "o"],
   ["tasks", "Tasks", "t"],
@@ -30,7 +30,7 @@ export function Shell({ project, page, status, children }) {
   const [isOpen, open] = useState(false);
   useEffect(() => open(false), [page, project]);
   return html`
-    <a class="skip" href="#main">Skip to the content</a>
+    <a class="skip" href="#main">Skip to content</a>
     <header class="top">
       <button class="button ghost only-narrow" aria-label="Menu" aria-expanded=${isOpen} aria-controls="nav"
         onClick=${() => open(!isOpen)}><${Icon} name="menu" /></button>
@@ -40,7 +40,8 @@ export function Shell({ project, page, status, children }) {
       <${Live} />
       <${Person} />
       <${ThemeButton} />
-      <button class="button ghost only-wide" aria-label="Keys" title="Keys (?)" onClick=${() => helping.set(true)}>
+      <button class="button ghost only-wide" aria-label="Shortcuts" title="Keyboard shortcuts (?)"
+        onClick=${() => helping.set(true)}>
         <${Icon} name="help" />
       </button>
     </header>
@@ -52,7 +53,7 @@ export function Shell({ project, page, status, children }) {
       </li>`)}</ul>
     </nav>
     ${isOpen && html`<div class="shade" onClick=${() => open(false)}></div>`}
-    <main id="main" class="page" tabindex="-1"><${Away} />${children}</main>
+    <main id="main" class="page" tabindex="-1"><${Offline} />${children}</main>
     <${Help} />`;
 }
 
@@ -63,13 +64,13 @@ function Badge({ page, status }) {
   const reviews = status.validations?.review?.waiting ?? 0;
   const low = (status.budgets ?? []).filter((budget) => budget.alerts.some((alert) => alert.level >= 90)).length;
   if (page === "dead-letters" && dead) return html`<span class="badge bad">${briefNumber(dead)}</span>`;
-  if (page === "budgets" && low) return html`<span class="badge bad" title="nearly used up">${low}</span>`;
-  if (page === "tasks" && reviews) return html`<span class="badge odd" title="to be reviewed">${reviews}</span>`;
+  if (page === "budgets" && low) return html`<span class="badge bad" title="budgets at 90 % or more">${low}</span>`;
+  if (page === "tasks" && reviews) return html`<span class="badge odd" title="waiting for review">${reviews}</span>`;
   return page === "agents" && working ? html`<span class="badge">${working}</span>` : null;
 }
 
 function Switcher({ project, page }) {
-  const { data } = useLook("/projects", {}, { pause: 10_000 });
+  const { data } = useQuery("/projects", {}, { pause: 10_000 });
   const names = [...new Set([project, ...(data?.items ?? [])])].sort();
   const stays = PAGES.some(([name]) => name === page) ? page : "";
   const option = (name) => html`<option key=${name} value=${name} selected=${name === project}>${name}</option>`;
@@ -81,7 +82,7 @@ function Switcher({ project, page }) {
 
 const KEY = /^[A-Za-z][A-Za-z0-9]*-\d+\S*$/;
 
-// A key is the task itself; anything else is looked for.
+// A key opens its task; any other text is searched.
 function Search({ project }) {
   const field = useRef(null);
   function submit(event) {
@@ -101,9 +102,9 @@ function Search({ project }) {
 }
 
 const CONNECTION = {
-  live: ["Live", "What happens is shown at once"],
+  live: ["Live", "Changes are shown immediately"],
   starting: ["Connecting", "Connecting to the server"],
-  away: ["Offline", "The server cannot be reached"],
+  offline: ["Offline", "Cannot reach the server"],
 };
 
 function Live() {
@@ -114,10 +115,10 @@ function Live() {
   </span>`;
 }
 
-function Away() {
-  if (useSignal(connection) !== "away") return null;
+function Offline() {
+  if (useSignal(connection) !== "offline") return null;
   return html`<div class="banner odd" role="alert">
-    The connection to the server is lost. What you see may be old; it is tried again by itself.
+    The connection to the server is lost. The page may be outdated; it reconnects automatically.
   </div>`;
 }
 
@@ -132,11 +133,11 @@ function ThemeButton() {
 function Help() {
   if (!useSignal(helping)) return null;
   const close = () => helping.set(false);
-  const keys = [...bound(), ["Esc", "close, or leave a field"]];
-  return html`<${Dialog} title="Keys" close=${close}>
+  const keys = [...bound(), ["Esc", "close a dialog, or leave a field"]];
+  return html`<${Dialog} title="Keyboard shortcuts" close=${close}>
     <dl class="keys">${keys.map(([key, says]) => html`<div key=${key}>
       <dt>${key.split(" ").map((part) => html`<kbd>${part}</kbd> `)}</dt><dd>${says}</dd>
     </div>`)}</dl>
-    <div class="dialog-buttons"><button class="button primary" autofocus onClick=${close}>Good</button></div>
+    <div class="dialog-buttons"><button class="button primary" autofocus onClick=${close}>Close</button></div>
   <//>`;
 }

@@ -1,4 +1,4 @@
-// A value that tells its listeners when it changes; `useSignal` draws a view anew.
+// A value that notifies its listeners of changes; `useSignal` renders a view again.
 import { useLayoutEffect, useState } from "./html.js";
 
 export class Signal {
@@ -20,7 +20,7 @@ export class Signal {
   }
 }
 
-// Listens from the moment that the view is there: an effect would come a frame later, and miss what happens before.
+// Listens from the first layout: an effect would run a frame later and miss changes before it.
 export function useSignal(signal) {
   const [value, draw] = useState(() => [signal.value]);
   useLayoutEffect(() => {

@@ -1,12 +1,12 @@
-// Light, dark, or as the system has it.
-import { keep, kept } from "./kept.js";
+// The theme: light, dark, or the system's.
+import { store, stored } from "./storage.js";
 import { Signal } from "./signal.js";
 
 export const THEMES = ["auto", "light", "dark"];
-export const theme = new Signal(THEMES.includes(kept("theme")) ? kept("theme") : "auto");
+export const theme = new Signal(THEMES.includes(stored("theme")) ? stored("theme") : "auto");
 const dark = matchMedia("(prefers-color-scheme: dark)");
 
-// What is really shown: charts are drawn anew when it changes.
+// The effective theme: charts are drawn again when it changes.
 export const shown = new Signal(resolved());
 
 function resolved() {
@@ -15,7 +15,7 @@ function resolved() {
 }
 
 export function choose(name) {
-  keep("theme", name);
+  store("theme", name);
   if (name === "auto") delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = name;
   theme.set(name);
@@ -28,7 +28,7 @@ export function chooseNext() {
 
 dark.addEventListener("change", () => shown.set(resolved()));
 
-// A colour of the style sheet as a canvas understands it.
+// A colour of the style sheet, for a canvas.
 export function colour(name) {
   const probe = document.createElement("span");
   probe.style.color = `var(${name})`;

@@ -1,8 +1,8 @@
-// Instants as people say them, kept right by one clock for the whole page.
+// Relative times, updated by one clock for the whole page.
 import { skew } from "./api.js";
 import { html, useEffect, useState } from "./html.js";
 import { Signal } from "./signal.js";
-import { NOTHING, briefly, lasting, moment } from "./words.js";
+import { NOTHING, briefly, lasting, moment } from "./format.js";
 
 const second = new Signal(0);
 setInterval(() => {
@@ -20,7 +20,7 @@ export function useNow() {
 
 export const since = (iso, at = now()) => (at - Date.parse(iso)) / 1000;
 
-// `12 s ago`, or `in 5 s`; the whole instant is in the title. `brief`: one unit and no "ago", for narrow columns.
+// `12 s ago`, or `in 5 s`, with the full time in the title. `brief`: one unit without "ago", for narrow columns.
 export function Time({ at, brief = false }) {
   const seconds = since(at ?? 0, useNow());
   if (!at) return html`<span class="faint">${NOTHING}</span>`;
@@ -32,7 +32,7 @@ function spoken(seconds) {
   return seconds < 1 ? "now" : `${seconds < 600 ? lasting(seconds) : briefly(seconds)} ago`;
 }
 
-// How long something has lasted, or will.
+// A duration, up to now if it has not ended.
 export function Lasting({ from, to = null }) {
   const at = useNow();
   if (!from) return NOTHING;

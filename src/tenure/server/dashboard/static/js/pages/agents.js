@@ -1,16 +1,16 @@
-// Who is there, how each fares, what each works on and how busy it has been.
+// The agents: status, tasks and utilisation.
 import { command, path } from "../api.js";
 import { html, useState } from "../html.js";
-import { useLook } from "../look.js";
+import { useQuery } from "../query.js";
 import { useOperator } from "../me.js";
 import { Ask } from "../parts/dialogs.js";
-import { Empty, Looked } from "../parts/notices.js";
+import { Empty, Loaded } from "../parts/notices.js";
 import { Facts } from "../parts/panels.js";
 import { Progress } from "../parts/states.js";
 import { done } from "../parts/toasts.js";
 import { TaskLink, address } from "../router.js";
 import { Time, now } from "../time.js";
-import { NOTHING, counted, number } from "../words.js";
+import { NOTHING, counted, number } from "../format.js";
 
 const TONES = { active: "work", idle: "ready", draining: "odd", stale: "bad", offline: "rest" };
 const ORDER = Object.keys(TONES);
@@ -21,18 +21,18 @@ export function AgentStatus({ agent }) {
 }
 
 export function Agents({ project }) {
-  const agents = useLook(path(project, "agents"), {}, { pause: 1000 });
-  const flow = useLook(path(project, "overview"), { minutes: 60 }, { pause: 5000 });
-  const held = useLook(path(project, "tasks"), { state: ["claimed", "running"], limit: 500 }, { pause: 1000 });
+  const agents = useQuery(path(project, "agents"), {}, { pause: 1000 });
+  const flow = useQuery(path(project, "overview"), { minutes: 60 }, { pause: 5000 });
+  const held = useQuery(path(project, "tasks"), { state: ["claimed", "running"], limit: 500 }, { pause: 1000 });
   const [asked, ask] = useState(null);
   const did = Object.fromEntries((flow.data?.agents ?? []).map((one) => [one.agent, one]));
   const tasks = Object.fromEntries((held.data?.items ?? []).map((task) => [task.key, task]));
   return html`
     <header class="page-head"><h1>Agents</h1><${Working} agents=${agents.data?.items} /></header>
-    <${Looked} of=${agents} what="Loading the agents">${({ items }) => items.length
+    <${Loaded} of=${agents} what="Loading the agents">${({ items }) => items.length
       ? html`<ul class="cards agents">${sorted(items).map((agent) => html`<${Card} key=${agent.name}
           project=${project} agent=${agent} did=${did[agent.name]} tasks=${tasks} ask=${ask} />`)}</ul>`
-      : html`<${Nobody} />`}<//>
+      : html`<${NoAgents} />`}<//>
     ${asked && html`<${Ask} ...${asked} close=${() => ask(null)} />`}`;
 }
 
@@ -42,9 +42,9 @@ function Working({ agents }) {
   return html`<p class="quiet">${counted(working, "works", "work")} of ${number(agents.length)}</p>`;
 }
 
-function Nobody() {
-  return html`<${Empty} title="No agent yet">
-    <p>An agent is known from its first claim on, or by <code>tenure join</code>.</p>
+function NoAgents() {
+  return html`<${Empty} title="No agents yet">
+    <p>An agent appears with its first claim, or with <code>tenure join</code>.</p>
     <p><code>tenure run -n 3 --agent claude</code> starts three.</p>
   <//>`;
 }
@@ -63,18 +63,18 @@ function Card({ project, agent, did, tasks, ask }) {
     </div>
     ${agent.terminated_at && html`<p class="problem">Terminated <${Time} at=${agent.terminated_at} />\
 ${agent.terminated_for && html`: <span class="text">${agent.terminated_for}</span>`}</p>`}
-    ${agent.health && agent.health !== "ok" && html`<p class="problem">Says of its health: ${agent.health}</p>`}
+    ${agent.health && agent.health !== "ok" && html`<p class="problem">Reported health: ${agent.health}</p>`}
     ${agent.tasks.length > 0 && html`<${Holding} project=${project} agent=${agent} tasks=${tasks} />`}
     <${Facts} of=${[
       ["Last seen", html`<${Time} at=${agent.last_seen} />`],
       ["Busy in the last hour", did ? html`<${Progress} percent=${Math.round(100 * did.busy)} />` : NOTHING],
       ["Completed · failed · lost", did ? `${did.completed} · ${did.failed} · ${did.lost}` : "0 · 0 · 0"],
       ["Models", agent.models?.join(", ")],
-      ["Can", agent.capabilities?.join(", ")],
+      ["Capabilities", agent.capabilities?.join(", ")],
       ["Tracks", agent.tracks?.join(", ")],
       ["Region", agent.region],
       ["Runs on", agent.host && [agent.host, agent.pid && `process ${agent.pid}`].filter(Boolean).join(", ")],
-      isCooling && ["Cools off until", html`<${Time} at=${agent.cool_until} />`],
+      isCooling && ["Cooling off until", html`<${Time} at=${agent.cool_until} />`],
     ]} />
     <${Verbs} project=${project} agent=${agent} ask=${ask} />
   </li>`;
@@ -99,10 +99,10 @@ function Verbs({ project, agent, ask }) {
   const isThere = agent.status !== "offline";
   if (!useOperator() || !(isThere || isStopped)) return null;
   return html`<div class="card-actions">
-    ${isThere && html`<a class="button small" href=${address(project, "messages", null, { to: agent.name })}>Write</a>`}
+    ${isThere && html`<a class="button small" href=${address(project, "messages", null, { to: agent.name })}>Message</a>`}
     ${isStopped
-      ? html`<button class="button small" onClick=${send("resume", `${agent.name} may claim again`)}>Resume</button>`
-      : html`<button class="button small" onClick=${send("drain", `${agent.name} takes nothing more`)}>Drain</button>`}
+      ? html`<button class="button small" onClick=${send("resume", `Resumed: ${agent.name}`)}>Resume</button>`
+      : html`<button class="button small" onClick=${send("drain", `Draining: ${agent.name}`)}>Drain</button>`}
     ${isThere && html`<button class="button small danger-text" onClick=${end}>Terminate</button>`}
   </div>`;
 }
@@ -112,13 +112,13 @@ function ending(project, agent, where) {
     title: `Terminate ${agent.name}`,
     danger: true,
     action: "Terminate",
-    text: `It claims nothing more until it is resumed, and its workers end. It may finish what it holds \
-(${counted(agent.tasks.length, "task")}), unless you take that away now: then what it submits later is refused.`,
+    text: `It cannot claim until it is resumed, and its workers exit. Its claims (${counted(agent.tasks.length, "task")}) \
+may finish, unless you end them now: then later submits are refused.`,
     fields: [
-      { name: "reason", label: "Reason", kind: "text", hint: "The agent is told." },
-      { name: "now", label: "Take away now what it holds", kind: "check", value: false },
+      { name: "reason", label: "Reason", kind: "text", hint: "The agent sees it." },
+      { name: "now", label: "End its claims now", kind: "check", value: false },
     ],
     run: ({ reason, now: isNow }) =>
-      done(project, `${agent.name} is terminated`, () => command(where, { reason, graceful: !isNow })),
+      done(project, `Terminated: ${agent.name}`, () => command(where, { reason, graceful: !isNow })),
   };
 }

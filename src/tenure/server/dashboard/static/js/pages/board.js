@@ -1,19 +1,19 @@
-// Tasks in columns of where they stand.
+// Tasks in columns, by state.
 import { path } from "../api.js";
 import { html } from "../html.js";
-import { useLook } from "../look.js";
-import { Looked } from "../parts/notices.js";
+import { useQuery } from "../query.js";
+import { Loaded } from "../parts/notices.js";
 import { Progress, State } from "../parts/states.js";
-import { TaskLink, address, usePlace } from "../router.js";
+import { TaskLink, address, useRoute } from "../router.js";
 import { Time } from "../time.js";
-import { number } from "../words.js";
+import { number } from "../format.js";
 
 const MOST = 30; // in one column
 const COLUMNS = [
   { name: "Waiting", states: ["created", "pending", "retrying"], order: "-created_at" },
   { name: "Ready", states: ["ready"], order: "created_at" },
   { name: "In progress", states: ["claimed", "running", "validating"], order: "-updated_at" },
-  { name: "For a person", states: ["paused", "dead_lettered"], order: "-updated_at" },
+  { name: "Needs a person", states: ["paused", "dead_lettered"], order: "-updated_at" },
   { name: "Finished", states: ["completed", "cancelled"], order: "-updated_at" },
 ];
 
@@ -23,22 +23,22 @@ export function Board({ project, params }) {
 }
 
 function Column({ project, params, column }) {
-  const { query } = usePlace();
+  const { query } = useRoute();
   const asked = { ...params, state: column.states, order: column.order, limit: MOST };
-  const look = useLook(path(project, "tasks"), asked, { pause: 1000 });
-  const count = look.data ? `${number(look.data.items.length)}${look.data.next ? "+" : ""}` : "";
+  const tasks = useQuery(path(project, "tasks"), asked, { pause: 1000 });
+  const count = tasks.data ? `${number(tasks.data.items.length)}${tasks.data.next ? "+" : ""}` : "";
   const all = new URLSearchParams([...query].filter(([name]) => name !== "view" && name !== "state"));
   for (const state of column.states) all.append("state", state);
   return html`<section class="column" aria-label=${column.name}>
     <h2>${column.name} <span class="count">${count}</span></h2>
-    <${Looked} of=${look} lines=${3}>${({ items, next }) => html`
+    <${Loaded} of=${tasks} lines=${3}>${({ items, next }) => html`
       <ul>${items.map((task) => html`<${Ticket} key=${task.id} project=${project} task=${task} />`)}</ul>
-      ${!items.length && html`<p class="faint column-empty">Nothing here</p>`}
+      ${!items.length && html`<p class="faint column-empty">No tasks</p>`}
       ${next && html`<a class="note" href=${address(project, "tasks", null, all)}>Show all</a>`}`}<//>
   </section>`;
 }
 
-// Why it stands where it does, where that needs somebody's eye.
+// The reason or error, for a task that needs a person.
 function trouble(task) {
   if (task.state === "paused") return task.reason;
   return ["retrying", "dead_lettered"].includes(task.state) ? task.last_error?.message : null;

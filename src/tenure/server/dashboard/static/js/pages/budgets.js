@@ -1,27 +1,27 @@
-// What scopes may spend: how much is left of each, how it burns down, where that leads. Admins set them here.
+// The budgets: amounts, burn-down and projection. Admins set them here.
 import { path } from "../api.js";
 import { html, useState } from "../html.js";
-import { useLook } from "../look.js";
+import { useQuery } from "../query.js";
 import { useAdmin } from "../me.js";
 import { BudgetBar, idOf, nameOf, toneOf, useTitled } from "../parts/budgets.js";
 import { BurnDown } from "../parts/burn-down.js";
 import { Ask } from "../parts/dialogs.js";
 import { Tabs } from "../parts/filters.js";
-import { Empty, Looked } from "../parts/notices.js";
+import { Empty, Loaded } from "../parts/notices.js";
 import { Facts } from "../parts/panels.js";
-import { TaskLink, address, filter, usePlace } from "../router.js";
+import { TaskLink, address, filter, useRoute } from "../router.js";
 import { Time, useNow } from "../time.js";
-import { amount, counted, lasting, moment, number } from "../words.js";
-import { changing, making, moving, raising, removing } from "./budget-verbs.js";
+import { amount, counted, lasting, moment, number } from "../format.js";
+import { changing, making, moving, raising, removing } from "./budget-actions.js";
 
 const WHICH = [["", "Project, dags, agents"], ["task", "Single tasks"]];
 const MOST = 200;
 
 export function Budgets({ project }) {
-  const { query } = usePlace();
+  const { query } = useRoute();
   const opened = query.get("open") ?? "";
   const scope = query.get("scope") === "task" || opened.startsWith("task:") ? "task" : "";
-  const budgets = useLook(path(project, "budgets"), { scope, limit: MOST }, { pause: 1000 });
+  const budgets = useQuery(path(project, "budgets"), { scope, limit: MOST }, { pause: 1000 });
   const [asked, ask] = useState(null);
   const isAdmin = useAdmin();
   const items = useTitled(project, budgets.data?.items ?? []);
@@ -29,12 +29,12 @@ export function Budgets({ project }) {
   return html`
     <header class="page-head">
       <h1>Budgets</h1>
-      <${Tabs} label="Of what" value=${scope} options=${WHICH}
+      <${Tabs} label="Scope" value=${scope} options=${WHICH}
         onChange=${(value) => filter({ scope: value, open: "" })} />
       ${isAdmin && html`<button class="button primary" onClick=${() => ask(making(project))}>Set a budget</button>`}
     </header>
     <${TasksNear} project=${project} isShown=${!scope} />
-    <${Looked} of=${budgets} what="Loading the budgets">${() => items.length
+    <${Loaded} of=${budgets} what="Loading the budgets">${() => items.length
       ? html`<ul class="letters">${items.map((budget) => html`<${Budget} key=${budget.id} project=${project}
           budget=${budget} others=${items} ask=${isAdmin ? ask : null} isFirst=${budget.id === first} />`)}</ul>
           ${items.length === MOST && html`<p class="note">The first ${number(MOST)}.</p>`}`
@@ -44,25 +44,25 @@ export function Budgets({ project }) {
 
 function None({ scope }) {
   if (scope) {
-    return html`<${Empty} title="No task has a budget of its own">
-      <p>It covers all attempts at the task, and its subtasks:</p>
+    return html`<${Empty} title="No task has its own budget">
+      <p>A task's budget covers all its attempts and subtasks:</p>
       <pre class="terminal">tenure budget set task:B-003 --usd 2.50</pre>
     <//>`;
   }
-  return html`<${Empty} title="No budget yet">
-    <p>A budget says how much a project, dag, task or agent may spend. Each claim reserves what its task will probably
-      take, and is not granted where that is not there; what is not used comes back.</p>
+  return html`<${Empty} title="No budgets yet">
+    <p>A budget limits what a project, dag, task or agent may spend. Each claim reserves the estimate of its task, and
+      is denied if the budget has too little left; the unused part is returned.</p>
     <pre class="terminal">tenure budget set --usd 20 --period month</pre>
   <//>`;
 }
 
-// Tasks' own budgets are on another tab: what stands out there is told here.
+// Budgets of tasks are on another tab: this shows their alerts.
 function TasksNear({ project, isShown }) {
-  const alerts = useLook(isShown && path(project, "alerts"), {}, { pause: 2000 });
+  const alerts = useQuery(isShown && path(project, "alerts"), {}, { pause: 2000 });
   const near = new Set((alerts.data?.items ?? []).map((alert) => alert.budget).filter((id) => id.startsWith("task:")));
   if (!isShown || !near.size) return null;
   return html`<p class="banner">
-    ${`${counted(near.size, "task has", "tasks have")} used half of what it may cost, or more. `}
+    ${`${counted(near.size, "task has", "tasks have")} used at least half of the budget. `}
     <a href=${address(project, "budgets", null, { scope: "task" })}>Show them</a>
   </p>`;
 }
@@ -75,7 +75,7 @@ function Budget({ project, budget, others, ask, isFirst }) {
       <h2 class="text"><${Name} project=${project} budget=${budget} /></h2>
       <span class="tag">${budget.scope}</span>
       ${budget.throttle && html`
-        <span class="tag" title="claims are spaced out while it would not last">throttles</span>`}
+        <span class="tag" title="claims are delayed if the budget would run out early">throttled</span>`}
       <span class="spacer"></span>
       <b class=${toneOf(budget) === "bad" ? "bad-text" : ""}>${`${budget.percent} % spent`}</b>
     </div>
@@ -105,41 +105,41 @@ function Name({ project, budget }) {
 
 function Period({ budget }) {
   const isAhead = Date.parse(budget.begins_at) > useNow(); // no time: false
-  if (isAhead) return html`begins <${Time} at=${budget.begins_at} />`;
+  if (isAhead) return html`starts <${Time} at=${budget.begins_at} />`;
   if (budget.ends_at) return html`ends <${Time} at=${budget.ends_at} />`;
-  if (!budget.period) return "once, until it is changed";
-  return html`each ${budget.period} (${budget.zone}), begins anew <${Time} at=${budget.until} />`;
+  if (!budget.period) return "once";
+  return html`each ${budget.period} (${budget.zone}), next period <${Time} at=${budget.until} />`;
 }
 
 function Alerts({ alerts }) {
   const look = (level) => (level >= 100 ? "bad" : level >= 90 ? "odd" : "");
   return alerts.length > 0 && html`<p class="alerts">${alerts.map((alert) => html`<span key=${alert.level}>
-    <span class=${`tag ${look(alert.level)}`}>${`${alert.level} % passed`}</span>${" "}
+    <span class=${`tag ${look(alert.level)}`}>${`${alert.level} % reached`}</span>${" "}
     <span class="faint"><${Time} at=${alert.since} /></span>
   </span>`)}</p>`;
 }
 
-// Throttled: the next claim waits, so that the rest lasts.
+// Throttled: the next claim is delayed, so that the budget lasts.
 function Spaced({ at }) {
   return Date.parse(at) > useNow() && html`<p class="banner odd">
-    Claims are spaced out, so that it lasts: the next is granted <${Time} at=${at} />.
+    Claims are delayed so that the budget lasts: the next is granted <${Time} at=${at} />.
   </p>`;
 }
 
 function Ahead({ project, listed }) {
-  const budget = useLook(path(project, "budgets", listed.id), {}, { pause: 1000, follows: listed });
-  const led = useLook(path(project, "budgets", listed.id, "projection"), {}, { pause: 5000, follows: listed });
+  const budget = useQuery(path(project, "budgets", listed.id), {}, { pause: 1000, follows: listed });
+  const led = useQuery(path(project, "budgets", listed.id, "projection"), {}, { pause: 5000, follows: listed });
   const now = useNow();
   return html`<div class="budget-ahead">
-    <${Looked} of=${budget} lines=${4}>${(data) => html`
+    <${Loaded} of=${budget} lines=${4}>${(data) => html`
       <${BurnDown} budget=${data} projection=${led.data} now=${now} />`}<//>
-    <${Looked} of=${led} lines=${4}>${(data) => html`<${Projection} led=${data} />`}<//>
+    <${Loaded} of=${led} lines=${4}>${(data) => html`<${Projection} led=${data} />`}<//>
   </div>`;
 }
 
 const ADVICE = {
-  CONTINUE: ["good", "It lasts", "as it goes, it is not used up within a week, nor before it begins anew or ends"],
-  THROTTLE: ["odd", "Slow down", "as it goes, it is used up within a week, and before it begins anew or ends"],
+  CONTINUE: ["good", "On track", "at this rate it lasts for a week, or until its period ends"],
+  THROTTLE: ["odd", "Slow down", "at this rate it is used up within a week, before its period ends"],
 };
 
 function Projection({ led }) {
@@ -150,18 +150,18 @@ function Projection({ led }) {
     <p class="dot-label" title=${title}><i class=${`dot ${tone}`}></i><b>${said}</b>
       <span class="mono faint">${led.advice}</span></p>
     <${Facts} wide of=${[
-      ["Lasts", lasts || "nothing is spent"],
-      ["Spent a day", `${of(led.last_day)} as the last day went, ${of(led.last_week)} as the last week`],
+      ["Lasts", lasts || "nothing is being spent"],
+      ["Spent per day", `${of(led.last_day)} on the last day, ${of(led.last_week)} on average in the last week`],
       led.open_tasks && ["Open tasks", html`<${Shortfall} open=${led.open_tasks} of=${of} />`],
     ]} />
   </div>`;
 }
 
 function Shortfall({ open, of }) {
-  if (!open.tasks) return "none waits";
+  if (!open.tasks) return "none";
   const isShort = Number(open.shortfall) > 0;
-  return html`${`${counted(open.tasks, "task")} will take about ${of(open.estimate)}; `}
-    ${isShort ? html`<b class="bad-text">${of(open.shortfall)} is missing</b>` : "there is enough"}`;
+  return html`${`${counted(open.tasks, "task")} need about ${of(open.estimate)}; `}
+    ${isShort ? html`<b class="bad-text">${of(open.shortfall)} missing</b>` : "the budget is sufficient"}`;
 }
 
 function Verbs({ project, budget, others, ask }) {

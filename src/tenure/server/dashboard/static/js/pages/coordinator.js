@@ -1,37 +1,36 @@
-// Who does the duties of the store: the leader, its term and cycles, and the last thing that went wrong.
+// The coordinator: the leader of the store, its term and cycles, and its last error.
 import { html } from "../html.js";
-import { useLook } from "../look.js";
-import { Failure, Loading, Looked } from "../parts/notices.js";
+import { useQuery } from "../query.js";
+import { Failure, Loading, Loaded } from "../parts/notices.js";
 import { Facts, Panel } from "../parts/panels.js";
 import { Time } from "../time.js";
-import { TOLD, pieces } from "../told.js";
-import { NOTHING, number } from "../words.js";
+import { NOTHING, number } from "../format.js";
 
 export function Coordinator({ project, status }) {
-  const told = useLook("/coordinator/status", {}, { pause: 1000 });
-  const logs = useLook("/coordinator/logs", { limit: 50 }, { pause: 2000 });
-  const isUntold = told.data === null && [403, 404].includes(told.error?.status);
+  const coordinator = useQuery("/coordinator/status", {}, { pause: 1000 });
+  const logs = useQuery("/coordinator/logs", { limit: 50 }, { pause: 2000 });
+  const isHidden = coordinator.data === null && [403, 404].includes(coordinator.error?.status);
   return html`
     <header class="page-head"><h1>Coordinator</h1></header>
     <div class="columns two">
       <${Panel} title="Leader of the store">
-        ${isUntold
-          ? html`<${Untold} leader=${status.data?.coordinator} error=${told.error} />`
-          : html`<${Looked} of=${told} lines=${5} what="Loading the coordinator">${(data) => html`
+        ${isHidden
+          ? html`<${LeaderOnly} leader=${status.data?.coordinator} error=${coordinator.error} />`
+          : html`<${Loaded} of=${coordinator} lines=${5} what="Loading the coordinator">${(data) => html`
               <${Status} data=${data} />`}<//>`}
       <//>
       <${Panel} title=${`Leader of ${project}`}><${ProjectLeader} status=${status} /><//>
     </div>
-    ${!isUntold && html`<${Panel} title="Log"><${Log} logs=${logs} /><//>`}`;
+    ${!isHidden && html`<${Panel} title="Log"><${Log} logs=${logs} /><//>`}`;
 }
 
 const when = (instant) => (instant ? html`<${Time} at=${instant} />` : NOTHING);
 
 function Status({ data }) {
-  const where = data.here ? (data.here.leads ? ", and it is this server" : ", and it is another server") : "";
+  const where = data.here ? (data.here.leads ? " on this server" : " on another server") : "";
   return html`
     <p class="dot-label">
-      <i class=${`dot ${data.active ? "good" : "odd"}`}></i>${data.active ? `Active${where}` : "Nobody leads now"}
+      <i class=${`dot ${data.active ? "good" : "odd"}`}></i>${data.active ? `Active${where}` : "No leader"}
     </p>
     <${Facts} wide of=${[
       ["Leader", data.instance ?? NOTHING],
@@ -49,14 +48,14 @@ function Status({ data }) {
     ]} />
     ${data.last_error
       ? html`<p class="problem">${data.last_error.message} <span class="faint">${when(data.last_error.at)}</span></p>`
-      : html`<p class="hint">No cycle has failed.</p>`}`;
+      : html`<p class="hint">No failed cycles.</p>`}`;
 }
 
-// What the project's own status tells, where the coordinator's is not to be had.
-function Untold({ leader, error }) {
+// The leader from the project's status, if the coordinator's status is not available.
+function LeaderOnly({ leader, error }) {
   return html`
-    ${leader ? html`<${Leader} leader=${leader} />` : html`<p class="quiet">Nobody leads now.</p>`}
-    <p class="hint">${error.status === 403 ? "More is shown to admins." : "This server tells no more of it."}</p>`;
+    ${leader ? html`<${Leader} leader=${leader} />` : html`<p class="quiet">No leader.</p>`}
+    <p class="hint">${error.status === 403 ? "Admins see more." : "This server does not show more."}</p>`;
 }
 
 function Leader({ leader }) {
@@ -75,7 +74,8 @@ function ProjectLeader({ status }) {
   const { leader } = status.data;
   if (leader) return html`<${Leader} leader=${leader} />`;
   return html`<p class="quiet">
-    No agent leads this project. One that wants to does <code>tenure lead</code>; mail to <code>@leader</code> waits.
+    No agent leads this project. An agent becomes the leader with <code>tenure lead</code>; messages to
+    <code>@leader</code> wait.
   </p>`;
 }
 
@@ -84,13 +84,10 @@ function Log({ logs }) {
   const line = (one) => html`<li class=${one.level}>
     <span class="faint">${when(one.time ?? one.at)}</span>
     <span class="mono faint">${one.level ?? "info"}</span>
-    <span class="text">${said(one)}</span>
+    <span class="text">${one.text ?? one.message}</span>
   </li>`;
-  return html`<${Looked} of=${logs} lines=${4}>${({ items }) => items.length
+  return html`<${Loaded} of=${logs} lines=${4}>${({ items }) => items.length
     ? html`<ol class="log">${[...items].reverse().map(line)}</ol>`
-    : html`<p class="faint">Nothing to tell.</p>`}<//>`;
+    : html`<p class="faint">No entries.</p>`}<//>`;
 }
 
-function said(line) {
-  return line.kind in TOLD ? pieces(line).map((piece) => piece.task ?? piece).join("") : line.message || line.kind;
-}

@@ -1,26 +1,26 @@
-// One dag, drawn: where its tasks stand, live, and the longest way through what is left.
+// The graph of one dag: states of its tasks, live, and the critical path.
 import { path } from "../api.js";
 import { html, useEffect, useMemo, useState } from "../html.js";
 import { HEIGHT, WIDTH, curve, laidOut, reduced } from "../graph.js";
 import { onEvent } from "../live.js";
-import { useLook } from "../look.js";
+import { useQuery } from "../query.js";
 import { Canvas } from "../parts/canvas.js";
-import { Loading, Looked } from "../parts/notices.js";
+import { Loading, Loaded } from "../parts/notices.js";
 import { Bar, State } from "../parts/states.js";
 import { address, go } from "../router.js";
-import { MARKS, STATES, counted, inWords, number, shortKey } from "../words.js";
+import { MARKS, STATES, counted, inWords, number, shortKey } from "../format.js";
 import { partsOf } from "./dags.js";
 
-const NARROW = 700; // pixels: there it is drawn downwards
+const NARROW = 700; // pixels: narrower graphs are drawn downwards
 
 export function Dag({ project, id }) {
-  const look = useLook(path(project, "dags", id), {}, { pause: 4000 });
-  const [moved, setMoved] = useState({}); // key → what an event has told since the last look
-  useEffect(() => setMoved({}), [look.data]);
+  const query = useQuery(path(project, "dags", id), {}, { pause: 4000 });
+  const [moved, setMoved] = useState({}); // key → changes from events since the last query
+  useEffect(() => setMoved({}), [query.data]);
   useEffect(() => onEvent(({ key, new_state: state, agent }) => {
     if (key && state) setMoved((before) => ({ ...before, [key]: { state, agent } }));
   }), []);
-  return html`<${Looked} of=${look} lines=${10} what="Loading the dag">${(dag) => html`
+  return html`<${Loaded} of=${query} lines=${10} what="Loading the dag">${(dag) => html`
     <${Head} project=${project} dag=${dag} />
     <${Graph} project=${project} dag=${dag} moved=${moved} />`}<//>`;
 }
@@ -60,12 +60,12 @@ function Graph({ project, dag, moved }) {
   const tasks = useMemo(() => {
     return new Map(dag.tasks.map((task) => [task.key, { ...task, ...moved[task.key] }]));
   }, [dag, moved]);
-  const critical = useMemo(() => way(dag.critical_path, drawn?.home), [dag, drawn]);
+  const critical = useMemo(() => criticalSet(dag.critical_path, drawn?.home), [dag, drawn]);
   if (!drawn) return html`<${Loading} lines=${8} what="Drawing the dag" />`;
   const states = STATES.filter((state) => [...tasks.values()].some((task) => task.state === state));
   return html`
     ${drawn.isReduced && html`<div class="banner">
-      ${`${number(dag.tasks.length)} tasks are too many to draw one by one: those of one step and state are one.`}
+      ${`${number(dag.tasks.length)} tasks are too many to draw: tasks of one level and state are one node.`}
     </div>`}
     <${Canvas} width=${drawn.width} height=${drawn.height} label=${`Graph of ${dag.tasks.length} tasks`}>
       <g>${drawn.edges.map((edge) => html`<${Edge} key=${`${edge.from}>${edge.to}`} edge=${edge}
@@ -73,13 +73,13 @@ function Graph({ project, dag, moved }) {
       <g>${drawn.nodes.map((node) => html`<${Node} key=${node.id} project=${project} dag=${dag.id} node=${node}
         members=${node.tasks.map((key) => tasks.get(key)).filter(Boolean)} isCritical=${critical.has(node.id)} />`)}</g>
     <//>
-    <ul class="key-list" aria-label="Signs">
+    <ul class="key-list" aria-label="Legend">
       ${states.map((state) => html`<li key=${state}><${State} state=${state} /></li>`)}
     </ul>`;
 }
 
-// Nodes and edges that lie on the critical path.
-function way(keys, home) {
+// The nodes and edges on the critical path.
+function criticalSet(keys, home) {
   const on = new Set();
   if (!home || keys.length < 2) return on;
   const ids = keys.map((key) => home.get(key));
@@ -103,7 +103,7 @@ function Node({ project, dag, node, members, isCritical }) {
   const { state } = members[0];
   const href = one ? address(project, "tasks", one.key) : address(project, "tasks", null, { dag, state });
   const name = one ? shortKey(one.key) : `${members.length} ${inWords(state)}`;
-  const title = one ? one.title : "tasks of this step";
+  const title = one ? one.title : "tasks of this level";
   const said = one
     ? [`${one.key}: ${one.title}`, inWords(state), one.agent && `held by ${one.agent}`].filter(Boolean).join(", ")
     : `${members.length} tasks, ${inWords(state)}`;

@@ -1,28 +1,28 @@
-// The dags of a project: how far each is.
+// The dags of a project, with their progress.
 import { path } from "../api.js";
 import { html } from "../html.js";
-import { useLook } from "../look.js";
-import { Empty, Looked } from "../parts/notices.js";
+import { useQuery } from "../query.js";
+import { Empty, Loaded } from "../parts/notices.js";
 import { Bar } from "../parts/states.js";
 import { address } from "../router.js";
 import { Time } from "../time.js";
-import { number } from "../words.js";
+import { number } from "../format.js";
 
 export function Dags({ project }) {
-  const dags = useLook(path(project, "dags"), {}, { pause: 2000 });
+  const dags = useQuery(path(project, "dags"), {}, { pause: 2000 });
   return html`
     <header class="page-head"><h1>Dags</h1></header>
-    <${Looked} of=${dags} what="Loading the dags">${({ items }) => items.length
+    <${Loaded} of=${dags} what="Loading the dags">${({ items }) => items.length
       ? html`<${Rows} project=${project} dags=${[...items].reverse()} />`
-      : html`<${Empty} title="No dag yet">
-          <p>Tasks that wait for each other make one:</p>
+      : html`<${Empty} title="No dags yet">
+          <p>Tasks that depend on each other form a dag:</p>
           <p><code>tenure plan apply plan.yaml</code>, or <code>tenure add … --after B-001</code>.</p>
         <//>`}<//>`;
 }
 
 export const partsOf = (dag) => [
   { name: "completed", value: dag.completed, tone: "good" },
-  { name: "can run", value: dag.live, tone: "ready" },
+  { name: "runnable", value: dag.live, tone: "ready" },
   { name: "blocked", value: dag.blocked, tone: "rest" },
   { name: "dead letters", value: dag.dead, tone: "bad" },
   { name: "cancelled", value: dag.cancelled, tone: "none" },
@@ -32,7 +32,7 @@ function Rows({ project, dags }) {
   return html`<div class="scroll panel flush"><table class="table">
     <thead><tr>
       <th>Dag</th><th>Status</th><th></th>
-      <th class="right">Completed</th><th class="right">Dead</th><th class="right">Made</th>
+      <th class="right">Completed</th><th class="right">Dead</th><th class="right">Created</th>
     </tr></thead>
     <tbody>${dags.map((dag) => html`<tr key=${dag.id}>
       <td class="title-cell">

@@ -1,24 +1,24 @@
-// What ran out of attempts and waits for a person: why, how it was tried, and the ways on.
+// Tasks that ran out of attempts: errors, attempts, and actions.
 import { command, path } from "../api.js";
 import { html, useState } from "../html.js";
-import { useLook } from "../look.js";
+import { useQuery } from "../query.js";
 import { useOperator } from "../me.js";
 import { Tabs } from "../parts/filters.js";
-import { Empty, Looked } from "../parts/notices.js";
+import { Empty, Loaded } from "../parts/notices.js";
 import { done } from "../parts/toasts.js";
 import { Value } from "../parts/values.js";
-import { TaskLink, filter, usePlace } from "../router.js";
+import { TaskLink, filter, useRoute } from "../router.js";
 import { Time } from "../time.js";
-import { counted } from "../words.js";
-import { Actions, BatchBar } from "./acting.js";
+import { counted } from "../format.js";
+import { Actions, BatchBar } from "./task-actions.js";
 
 const WHICH = [["", "Waiting"], ["yes", "Resolved"]];
 const keyOf = (letter) => letter.key ?? letter.task;
 
 export function DeadLetters({ project }) {
-  const { query } = usePlace();
+  const { query } = useRoute();
   const which = query.get("resolved") === "yes" ? "yes" : "";
-  const letters = useLook(path(project, "dead-letters"), { resolved: which && "true" });
+  const letters = useQuery(path(project, "dead-letters"), { resolved: which && "true" });
   const [selected, select] = useState(() => new Set());
   const items = [...(letters.data?.items ?? [])].reverse();
   const chosen = items.filter((letter) => selected.has(letter.id));
@@ -32,7 +32,7 @@ export function DeadLetters({ project }) {
       <h1>Dead letters</h1>
       <${Tabs} label="Which" value=${which} options=${WHICH} onChange=${(value) => filter({ resolved: value })} />
     </header>
-    <${Looked} of=${letters} what="Loading the dead letters">${() => items.length
+    <${Loaded} of=${letters} what="Loading the dead letters">${() => items.length
       ? html`<ul class="letters">${items.map((letter) => html`<${Letter} key=${letter.id} project=${project}
           letter=${letter} isSelected=${selected.has(letter.id)} toggle=${() => toggle(letter.id)} />`)}</ul>`
       : html`<${Nothing} which=${which} />`}<//>
@@ -41,9 +41,9 @@ export function DeadLetters({ project }) {
 }
 
 function Nothing({ which }) {
-  if (which) return html`<${Empty} title="Nothing was resolved yet" />`;
+  if (which) return html`<${Empty} title="No resolved dead letters" />`;
   return html`<${Empty} title="No dead letters">
-    A task that runs out of attempts, or kills whoever takes it, waits here for a person.
+    A task that runs out of attempts, or fails with several agents, waits here for a person.
   <//>`;
 }
 
@@ -56,11 +56,11 @@ function Letter({ project, letter, isSelected, toggle }) {
         <input type="checkbox" aria-label=${`Select ${key}`} checked=${isSelected} onChange=${toggle} />`}
       <${TaskLink} project=${project} task=${key} class="mono strong" />
       <span class="tag bad">${letter.error_class}</span>
-      ${letter.poison_pill && html`<span class="tag odd" title="whoever took it came to grief">poison</span>`}
+      ${letter.poison_pill && html`<span class="tag odd" title="it failed with several agents">poison</span>`}
       <span class="spacer"></span>
       <span class="faint"><${Time} at=${letter.dead_lettered_at} /></span>
     </div>
-    <p class="dead-error text">${letter.error || "No reason was given."}</p>
+    <p class="dead-error text">${letter.error || "No error message."}</p>
     ${letter.history?.length > 0 && html`<details>
       <summary>${counted(letter.history.length, "attempt")}</summary><${Value} value=${letter.history} />
     </details>`}
@@ -74,11 +74,11 @@ function Resolution({ letter }) {
   return html`<p class="faint text">${`${letter.resolution}${by}${note}`}, <${Time} at=${letter.reviewed_at} /></p>`;
 }
 
-// Retry goes at once: the note is the other button's.
+// Retry runs at once; the other button asks for a note.
 function Ways({ project, name }) {
-  const kept = useLook(path(project, "tasks", name, "results"), {}, { isLive: false });
+  const kept = useQuery(path(project, "tasks", name, "results"), {}, { isLive: false });
   const hasKept = (kept.data?.items ?? []).some((result) => !result.accepted);
-  const retry = () => done(project, `Another run: ${name}`, () => command(path(project, "tasks", name, "retry")));
+  const retry = () => done(project, `Retried: ${name}`, () => command(path(project, "tasks", name, "retry")));
   if (!useOperator()) return null;
   return html`<div class="card-actions">
     <button class="button primary" onClick=${retry}>Retry</button>

@@ -1,4 +1,4 @@
-// What happens, as it happens. It can be held still; the work goes on.
+// The live list of events. It can be paused.
 import { get, path } from "../api.js";
 import { html, useEffect, useRef, useState } from "../html.js";
 import { onEvent } from "../live.js";
@@ -6,10 +6,10 @@ import { Choice, TextFilter } from "../parts/filters.js";
 import { Icon } from "../parts/icons.js";
 import { Empty, Failure, Loading } from "../parts/notices.js";
 import { Value } from "../parts/values.js";
-import { TaskLink, filter, usePlace } from "../router.js";
+import { TaskLink, filter, useRoute } from "../router.js";
 import { Time } from "../time.js";
-import { TOLD, pieces, toneOf } from "../told.js";
-import { number, timeOfDay } from "../words.js";
+import { toneOf } from "../tones.js";
+import { number, timeOfDay } from "../format.js";
 
 const MOST = 500; // shown at once
 const FIRST = 200; // asked for at the beginning
@@ -21,16 +21,16 @@ const NOUNS = [
 ];
 
 export function Events({ project }) {
-  const { query } = usePlace();
+  const { query } = useRoute();
   const [noun, level, agent, text] = ["noun", "level", "agent", "text"].map((name) => query.get(name) ?? "");
   const [events, setEvents] = useState(null);
   const [error, setError] = useState(null);
   const [isHeld, hold] = useState(false);
-  const missed = useRef([]); // while it is held still
+  const missed = useRef([]); // while it is paused
 
   useEffect(() => {
     let isOver = false;
-    const asked = { limit: FIRST, level, agent, kind: kindsOf(noun) };
+    const asked = { limit: FIRST, level, agent, kind: noun };
     setEvents(null);
     get(path(project, "events"), asked).then(
       ({ items }) => !isOver && setEvents(items.reverse()),
@@ -57,24 +57,22 @@ export function Events({ project }) {
     <header class="page-head">
       <h1>Events</h1>
       <button class="button" aria-pressed=${isHeld} onClick=${() => (isHeld ? release() : hold(true))}>
-        <${Icon} name=${isHeld ? "play" : "pause"} /> ${isHeld ? "Go on" : "Hold still"}
+        <${Icon} name=${isHeld ? "play" : "pause"} /> ${isHeld ? "Resume" : "Pause"}
       </button>
     </header>
     <div class="filters">
-      <${Choice} label="Of" value=${noun} options=${NOUNS} onChange=${(value) => filter({ noun: value })} />
+      <${Choice} label="About" value=${noun} options=${NOUNS} onChange=${(value) => filter({ noun: value })} />
       <${Choice} label="Level" value=${level} options=${LEVELS} onChange=${(value) => filter({ level: value })} />
       <${TextFilter} label="Agent" value=${agent} onChange=${(value) => filter({ agent: value })} />
-      <${TextFilter} label="Text" value=${text} placeholder="key, kind, words"
+      <${TextFilter} label="Text" value=${text} placeholder="key, kind, text"
         onChange=${(value) => filter({ text: value })} />
     </div>
-    ${isHeld && html`<div class="banner">Held still. What happens meanwhile is shown when it goes on.</div>`}
+    ${isHeld && html`<div class="banner">Paused. New events are shown after you resume.</div>`}
     ${error && !events
       ? html`<${Failure} error=${error} />`
       : html`<${Lines} project=${project} events=${events} text=${text}
           isFiltered=${Boolean(noun || level || agent || text)} />`}`;
 }
-
-const kindsOf = (noun) => (noun ? Object.keys(TOLD).filter((kind) => kind.startsWith(`${noun}.`)) : []);
 
 function merged(newer, older) {
   const last = older.length ? older[0].sequence : 0;
@@ -88,38 +86,41 @@ function fits(event, { noun, level, agent }) {
 }
 
 function says(event, text) {
-  const said = pieces(event).map((piece) => piece.task ?? piece).join("");
-  return `${event.kind} ${event.key ?? ""} ${said} ${event.user ?? ""}`.toLowerCase().includes(text.toLowerCase());
+  const searched = `${event.kind} ${event.key ?? ""} ${event.text} ${event.user ?? ""}`;
+  return searched.toLowerCase().includes(text.toLowerCase());
 }
 
 function Lines({ project, events, text, isFiltered }) {
   if (events === null) return html`<${Loading} lines=${10} what="Loading the events" />`;
   const shown = text ? events.filter((event) => says(event, text)) : events;
   if (!shown.length) {
-    return html`<${Empty} title="Nothing to tell">
-      ${isFiltered ? "No event fits these filters." : "Whatever happens in this project appears here at once."}
+    return html`<${Empty} title="No events">
+      ${isFiltered ? "No event matches these filters." : "Events of this project appear here immediately."}
     <//>`;
   }
   return html`
     <ol class="events panel flush">
       ${shown.map((event) => html`<${Line} key=${event.sequence} project=${project} event=${event} />`)}
     </ol>
-    <p class="note">The last ${number(shown.length)}.</p>`;
+    <p class="note">The last ${number(shown.length)} events.</p>`;
 }
 
-// One event as a line that opens; on the page of its task it is "it".
+// The sentence, with `link` in place of the task's key.
+function linked({ text, key }, link) {
+  const at = key ? text.indexOf(key) : -1;
+  return at < 0 ? text : [text.slice(0, at), link(), text.slice(at + key.length)];
+}
+
+// One event as a line with details. On the page of its task the text says "it".
 export function Line({ project, event, withTask = true }) {
   const [isOpen, open] = useState(false);
-  const said = (piece) => {
-    if (!piece.task) return piece;
-    return withTask ? html`<${TaskLink} project=${project} task=${piece.task} class="mono" />` : "it";
-  };
+  const link = () => (withTask ? html`<${TaskLink} project=${project} task=${event.key} class="mono" />` : "it");
   return html`<li class=${`event ${toneOf(event.kind)}`}>
     <details onToggle=${(toggled) => open(toggled.target.open)}>
       <summary>
         <span class="event-time" title=${event.time}>${timeOfDay(event.time)}</span>
         <i class="dot" aria-hidden="true"></i>
-        <span class="event-text text">${pieces(event).map(said)}</span>
+        <span class="event-text text">${linked(event, link)}</span>
         <span class="event-kind mono">${event.kind}</span>
       </summary>
       ${isOpen && html`<div class="event-more">

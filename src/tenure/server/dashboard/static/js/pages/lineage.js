@@ -1,13 +1,13 @@
-// The generations of a task as a timeline: who held it, from when to when, how it ended; and what was refused.
+// The generations of a task as a timeline: holder, times, end, and refused results.
 import { html } from "../html.js";
 import { Lasting, Time, useNow } from "../time.js";
-import { dollars, moment } from "../words.js";
+import { dollars, moment } from "../format.js";
 import { Artifacts, Verdict } from "./verdicts.js";
 
 const ENDINGS = {
-  COMPLETED: "completed it", SUBMITTED: "handed it in", FAILED: "failed", EXPIRED: "lost its lease",
-  VOLUNTARY: "gave it back", PAUSED: "was paused", WAITING: "waits for subtasks", CANCELLED: "was cancelled",
-  SUPERSEDED: "was taken off it", ERROR: "was cut off",
+  COMPLETED: "completed it", SUBMITTED: "submitted it", FAILED: "failed", EXPIRED: "lost its lease",
+  VOLUNTARY: "released it", PAUSED: "was paused", WAITING: "waits for subtasks", CANCELLED: "was cancelled",
+  SUPERSEDED: "was replaced", ERROR: "was aborted",
 };
 const TONES = {
   COMPLETED: "good", SUBMITTED: "good", FAILED: "bad", ERROR: "bad", EXPIRED: "odd", SUPERSEDED: "odd",
@@ -24,7 +24,7 @@ export function Lineage({ project, claims, task }) {
       html`<${Generation} key=${claim.generation} project=${project} claim=${claim} task=${task} />`)}</ol>`;
 }
 
-// All generations on one line of time.
+// All generations on one timeline.
 function Strip({ claims }) {
   const now = useNow();
   const ends = (claim) => (claim.released_at ? Date.parse(claim.released_at) : now);
@@ -41,8 +41,8 @@ function Strip({ claims }) {
   })}</div>`;
 }
 
-// The same words twice are once too many: what a verdict says stands there.
-function saidBefore(claim) {
+// Whether the verdict already shows the error.
+function isInVerdict(claim) {
   return claim.validation?.reasons.join("; ") === claim.error;
 }
 
@@ -51,7 +51,7 @@ function Generation({ project, claim, task }) {
   const ending = isHeld ? "holds it" : ENDINGS[claim.release_reason] ?? claim.release_reason;
   const counts = [
     `generation ${claim.generation}`, claim.run > 1 && `run ${claim.run}`, `attempt ${claim.attempt}`,
-    !claim.counted && "given back",
+    !claim.counted && "not counted",
   ].filter(Boolean);
   return html`<li class=${`generation ${toneOf(claim)}`}>
     <span class="node" aria-hidden="true">${claim.generation}</span>
@@ -64,8 +64,8 @@ function Generation({ project, claim, task }) {
         ${claim.usage?.cost_usd && ` · ${dollars(claim.usage.cost_usd)}`}
         ${" · "}<span class="mono text">${claim.session}</span>
       </p>
-      <${Told} claim=${claim} />
-      ${claim.error && !saidBefore(claim) && html`<p class="generation-error text">
+      <${Models} claim=${claim} />
+      ${claim.error && !isInVerdict(claim) && html`<p class="generation-error text">
         <span class="tag bad">${claim.error_class}</span> ${claim.error}
       </p>`}
       ${claim.work_product_ref && html`<p class="mono faint text">${claim.work_product_ref}</p>`}
@@ -78,12 +78,12 @@ function Generation({ project, claim, task }) {
   </li>`;
 }
 
-// Which model it was told to use and why, where the server says so; and what it says that it has used.
-function Told({ claim }) {
+// The recommended model and why, and the models used.
+function Models({ claim }) {
   const used = claim.usage?.models ?? [];
   if (!claim.model && !used.length) return null;
   return html`<p class="faint text">
-    ${claim.model && html`told to use <b>${claim.model}</b>${claim.why && `: ${claim.why}`}`}
+    ${claim.model && html`recommended <b>${claim.model}</b>${claim.why && `: ${claim.why}`}`}
     ${claim.model && used.length > 0 && "; "}${used.length > 0 && `used ${used.join(", ")}`}
   </p>`;
 }
@@ -92,7 +92,7 @@ function Refused({ result }) {
   return html`<div class="refused">
     <p>
       <b>✗ Refused</b> <span class="mono">${result.reason}</span>
-      <span class="faint text"> from ${result.agent}, <${Time} at=${result.submitted_at} />; it was kept</span>
+      <span class="faint text"> from ${result.agent}, <${Time} at=${result.submitted_at} />; kept</span>
     </p>
     ${result.summary && html`<p class="text">${result.summary}</p>`}
   </div>`;

@@ -1,4 +1,4 @@
-// What a server that wants to know who asks shows first.
+// The sign-in page.
 import { signIn } from "../api.js";
 import { html, useEffect, useState } from "../html.js";
 import { Logo } from "../parts/icons.js";
@@ -7,7 +7,7 @@ export function Login() {
   const [key, setKey] = useState("");
   const [problem, setProblem] = useState(null);
   const [isBusy, setBusy] = useState(false);
-  // The link that `tenure serve` prints has the token behind the #, which no browser sends to a server.
+  // The link of `tenure serve` has the token after the #, which browsers do not send to servers.
   useEffect(() => {
     if (!location.hash.startsWith("#tnl_")) return;
     const token = location.hash.slice(1);
@@ -31,8 +31,8 @@ export function Login() {
   return html`<main id="main" class="login" tabindex="-1">
     <form class="login-box" onSubmit=${submit} method="post" action="/login">
       <h1><${Logo} /> tenure</h1>
-      <p class="quiet">This server wants to know who you are. On your own machine open the link that
-        <code>tenure serve</code> printed; else whoever runs it makes you a key with <code>tenure key create</code>.</p>
+      <p class="quiet">Sign in to this server. On your own machine, open the link that <code>tenure serve</code> printed. For
+        other servers, ask the operator for a key; <code>tenure key create</code> creates one.</p>
       <div class="field">
         <label for="key">Key</label>
         <input id="key" name="key" type="password" autocomplete="current-password" spellcheck="false" autofocus required
@@ -46,7 +46,7 @@ export function Login() {
 }
 
 function said(problem) {
-  if (problem.status === 401 || problem.status === 403) return "That key is not known here, or it has run out.";
-  if (problem.status === 404 || problem.status === 405) return "This server has no way to sign in with a key.";
+  if (problem.status === 401 || problem.status === 403) return "The key is unknown, revoked or expired.";
+  if (problem.status === 404 || problem.status === 405) return "This server does not support sign-in with a key.";
   return problem.message;
 }

@@ -1,25 +1,25 @@
-// The mail of the project: who wrote what to whom, and whether it was read. And a place to write.
+// The messages of the project: sender, recipients, text, readers; and a form to write.
 import { command, path } from "../api.js";
 import { html, useState } from "../html.js";
-import { kept } from "../kept.js";
-import { useLook } from "../look.js";
+import { stored } from "../storage.js";
+import { useQuery } from "../query.js";
 import { me, useWriter } from "../me.js";
-import { Empty, Looked } from "../parts/notices.js";
+import { Empty, Loaded } from "../parts/notices.js";
 import { done } from "../parts/toasts.js";
-import { filter, usePlace } from "../router.js";
+import { filter, useRoute } from "../router.js";
 import { Time } from "../time.js";
 
 export function Messages({ project }) {
-  const mail = useLook(path(project, "messages"));
-  const { query } = usePlace();
+  const mail = useQuery(path(project, "messages"));
+  const { query } = useRoute();
   return html`
     <header class="page-head"><h1>Messages</h1></header>
     <div class="columns side">
-      <${Looked} of=${mail} what="Loading the messages">${({ items }) => items.length
+      <${Loaded} of=${mail} what="Loading the messages">${({ items }) => items.length
         ? html`<ol class="mail">${items.map((one) => html`<${Letter} key=${one.id} letter=${one} />`)}</ol>`
-        : html`<${Empty} title="No mail">
-            <p>What agents and people write to each other is shown here.</p>
-            <p>With every heartbeat an agent is told how much waits for it.</p>
+        : html`<${Empty} title="No messages">
+            <p>Messages between agents and people appear here.</p>
+            <p>Each heartbeat tells an agent how many messages wait for it.</p>
           <//>`}<//>
       <${Write} project=${project} to=${query.get("to") ?? "@all"} />
     </div>`;
@@ -38,16 +38,16 @@ function Letter({ letter }) {
       <span class="faint"><${Time} at=${letter.sent_at} /></span>
     </div>
     <div class="prose">${letter.text}</div>
-    <button class="button small ghost" onClick=${() => filter({ to: letter.from })}>Answer</button>
+    <button class="button small ghost" onClick=${() => filter({ to: letter.from })}>Reply</button>
   </li>`;
 }
 
 function Write({ project, to }) {
-  const agents = useLook(path(project, "agents"), {}, { pause: 5000 });
+  const agents = useQuery(path(project, "agents"), {}, { pause: 5000 });
   const [text, setText] = useState("");
-  if (!useWriter()) return html`<p class="hint">You may read here, not write.</p>`;
+  if (!useWriter()) return html`<p class="hint">Your role may read messages, but not write.</p>`;
   const names = ["@all", "@leader", ...(agents.data?.items ?? []).map((agent) => agent.name)];
-  const sender = me.value?.user || kept("name", "").trim() || "dashboard";
+  const sender = me.value?.user || stored("name", "").trim() || "dashboard";
   async function submit(event) {
     event.preventDefault();
     const outcome = await done(project, "Sent", () => command(path(project, "messages"), { sender, to, text }));

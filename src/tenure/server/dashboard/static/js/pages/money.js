@@ -1,26 +1,26 @@
-// What the choice of models saved, and how near estimates came: whole on the usage page, in short on the overview.
+// Savings by the choice of models, and the accuracy of estimates: in full on the usage page, briefly on the overview.
 import { path } from "../api.js";
 import { html } from "../html.js";
-import { useLook } from "../look.js";
+import { useQuery } from "../query.js";
 import { BudgetLine, useTitled } from "../parts/budgets.js";
-import { Looked } from "../parts/notices.js";
+import { Loaded } from "../parts/notices.js";
 import { Panel } from "../parts/panels.js";
 import { address } from "../router.js";
-import { NOTHING, briefNumber, counted, dollars, number, percent } from "../words.js";
+import { NOTHING, briefNumber, counted, dollars, number, percent } from "../format.js";
 
 const MOST_MODELS = 5;
 const MOST_BUDGETS = 4;
 const RARELY = { pause: 10_000 };
 
 export function Savings({ project }) {
-  const saved = useLook(path(project, "savings"), {}, RARELY);
-  return html`<${Panel} title="What choosing models saved">
-    <${Looked} of=${saved} lines=${4}>${(data) => html`<${Saved} data=${data} />`}<//>
+  const saved = useQuery(path(project, "savings"), {}, RARELY);
+  return html`<${Panel} title="Savings by model choice">
+    <${Loaded} of=${saved} lines=${4}>${(data) => html`<${Saved} data=${data} />`}<//>
   <//>`;
 }
 
 function Saved({ data }) {
-  if (!data.tiers.length) return html`<p class="faint">No model of the tiers was used yet.</p>`;
+  if (!data.tiers.length) return html`<p class="faint">No model of the tiers has been used yet.</p>`;
   const row = (tier) => html`<tr key=${tier.tier}>
     <td><b>${tier.tier}</b> <span class="faint text">${tier.models.join(", ")}</span></td>
     <td class="figures">${briefNumber(tier.tokens)}</td>
@@ -37,26 +37,26 @@ function Saved({ data }) {
       </tr></thead>
       <tbody>${data.tiers.map(row)}</tbody>
     </table></div>
-    <p class="note">By the table of prices, against the same tokens in the middle tier.
+    <p class="note">By list prices, compared with the same tokens in the middle tier.
       ${data.unknown.length > 0 && ` Not counted: ${data.unknown.map((one) => one.model).join(", ")}.`}</p>`;
 }
 
 function savedWords(data) {
   const difference = Number(data.saved_usd);
   const share = data.saved === null ? "" : `, ${percent(Math.abs(data.saved))} of ${dollars(data.middle_usd)}`;
-  if (difference < 0) return `Dearer models cost ${dollars(-difference)} more than all in the middle tier${share}`;
+  if (difference < 0) return `More expensive models cost ${dollars(-difference)} more than the middle tier${share}`;
   return `The choice of models saved ${dollars(data.saved_usd)}${share}`;
 }
 
 export function Estimates({ project }) {
-  const estimates = useLook(path(project, "estimates"), {}, RARELY);
-  return html`<${Panel} title="Estimates against what tasks took">
-    <${Looked} of=${estimates} lines=${4}>${(data) => html`<${Goodness} data=${data} />`}<//>
+  const estimates = useQuery(path(project, "estimates"), {}, RARELY);
+  return html`<${Panel} title="Estimates and actual usage">
+    <${Loaded} of=${estimates} lines=${4}>${(data) => html`<${Goodness} data=${data} />`}<//>
   <//>`;
 }
 
 function Goodness({ data }) {
-  if (!data.tasks) return html`<p class="faint">No finished task has told yet what it took.</p>`;
+  if (!data.tasks) return html`<p class="faint">No finished task has reported its usage yet.</p>`;
   const row = (type) => html`<tr key=${type.type}>
     <td class="text">${type.type}</td>
     <td class="figures">${`${number(type.estimated)} of ${number(type.tasks)}`}</td>
@@ -69,27 +69,27 @@ function Goodness({ data }) {
     <div class="scroll"><table class="table close">
       <thead><tr>
         <th>Type</th><th class="right">Estimated</th><th class="right">Median error</th>
-        <th class="right">Within 20 %</th><th class="right" title="sizes of which enough is known">Sizes known</th>
+        <th class="right">Within 20 %</th><th class="right" title="sizes with enough finished tasks">Sizes known</th>
       </tr></thead>
       <tbody>${data.types.map(row)}</tbody>
     </table></div>
-    <p class="note">Of the last tasks of each type. Where enough is known, the next is estimated from them.</p>`;
+    <p class="note">For the last tasks of each type. With enough of them, new tasks are estimated from their use.</p>`;
 }
 
 const share = (value) => (value === null ? NOTHING : percent(value));
 
 function goodWords(data) {
-  if (data.median_error === null) return `${counted(data.tasks, "task")} told what it took; none had an estimate`;
+  if (data.median_error === null) return `${counted(data.tasks, "task")} reported usage; none had an estimate`;
   const within = `${percent(data.within)} of them by at most 20 %`;
   return `Estimates were off by ${percent(data.median_error)} (median), ${within}`;
 }
 
-// On the overview: budgets, the dearest models, and both of the above in a sentence.
+// For the overview: budgets, the most expensive models, and both of the above in one sentence each.
 export function Money({ project, now }) {
   const isSpent = Number(now.usage?.cost_usd ?? 0) > 0;
-  const models = useLook(isSpent && path(project, "usage"), { by: "model", limit: MOST_MODELS }, { pause: 5000 });
-  const saved = useLook(isSpent && path(project, "savings"), {}, RARELY);
-  const estimates = useLook(isSpent && path(project, "estimates"), {}, RARELY);
+  const models = useQuery(isSpent && path(project, "usage"), { by: "model", limit: MOST_MODELS }, { pause: 5000 });
+  const saved = useQuery(isSpent && path(project, "savings"), {}, RARELY);
+  const estimates = useQuery(isSpent && path(project, "estimates"), {}, RARELY);
   const budgets = useTitled(project, (now.budgets ?? []).slice(0, MOST_BUDGETS));
   if (!isSpent && !budgets.length) return null;
   const sentences = [
@@ -97,8 +97,8 @@ export function Money({ project, now }) {
   ].filter(Boolean);
   return html`<div class=${`columns ${isSpent && budgets.length ? "two" : ""}`}>
     ${isSpent && html`<section class="panel">
-      <div class="panel-head"><h2>Cost by model</h2><a href=${address(project, "usage")}>All of it</a></div>
-      <${Looked} of=${models} lines=${3}>${({ items }) => html`<${ByModel} items=${items} />`}<//>
+      <div class="panel-head"><h2>Cost by model</h2><a href=${address(project, "usage")}>All</a></div>
+      <${Loaded} of=${models} lines=${3}>${({ items }) => html`<${ByModel} items=${items} />`}<//>
       ${sentences.map((sentence) => html`<p key=${sentence} class="note">${sentence}.</p>`)}
     </section>`}
     ${budgets.length > 0 && html`<section class="panel">

@@ -1,15 +1,15 @@
-// One screen: how much was finished, how much waits and for how long, who works, what it costs.
+// The overview: throughput, waiting tasks, agents and cost.
 import { path } from "../api.js";
 import { html, useMemo } from "../html.js";
-import { useLook } from "../look.js";
+import { useQuery } from "../query.js";
 import { Chart } from "../parts/chart.js";
 import { Tabs } from "../parts/filters.js";
-import { Empty, Looked } from "../parts/notices.js";
+import { Empty, Loaded } from "../parts/notices.js";
 import { Panel, Tile } from "../parts/panels.js";
 import { Bar, State } from "../parts/states.js";
-import { TaskLink, address, filter, usePlace } from "../router.js";
+import { TaskLink, address, filter, useRoute } from "../router.js";
 import { Time } from "../time.js";
-import { HELD, NOTHING, STATES, briefNumber, dollars, lasting, number, percent } from "../words.js";
+import { HELD, NOTHING, STATES, briefNumber, dollars, lasting, number, percent } from "../format.js";
 import { AgentStatus } from "./agents.js";
 import { Money } from "./money.js";
 
@@ -29,16 +29,16 @@ const GROUPS = ["held", "ready", "waiting", "paused", "dead"]; // the same, as t
 const MOST_AGENTS = 8;
 
 export function Overview({ project, status }) {
-  const { query } = usePlace();
+  const { query } = useRoute();
   const minutes = RANGES.some(([range]) => range === query.get("minutes")) ? query.get("minutes") : "60";
-  const flow = useLook(path(project, "overview"), { minutes }, { pause: 2000 });
+  const flow = useQuery(path(project, "overview"), { minutes }, { pause: 2000 });
   return html`
     <header class="page-head">
       <h1>Overview</h1>
       <${Tabs} label="Time shown" value=${minutes} options=${RANGES}
         onChange=${(value) => filter({ minutes: value === "60" ? "" : value })} />
     </header>
-    <${Looked} of=${status} lines=${3} what="Loading the overview">${(now) => html`
+    <${Loaded} of=${status} lines=${3} what="Loading the overview">${(now) => html`
       <${Stopped} stopped=${now.stopped} />
       <${Tiles} project=${project} now=${now} flow=${flow.data} />
       ${Object.keys(now.tasks).length
@@ -52,13 +52,13 @@ function Stopped({ stopped }) {
   if (!lines.length) return null;
   const said = lines.map(([scope, why]) => `${scope.replace(/:$/, "")}${why ? `: ${why}` : ""}`);
   return html`<div class="banner odd" role="status">
-    <strong>Stopped.</strong> ${`Nothing more is claimed in ${said.join("; ")}.`}
+    <strong>Stopped.</strong> ${`No tasks are claimed in ${said.join("; ")}.`}
   </div>`;
 }
 
 function Welcome() {
-  return html`<${Empty} title="No work yet">
-    <p>Add the first task, and let an agent take it:</p>
+  return html`<${Empty} title="No tasks yet">
+    <p>Add the first task, and let an agent claim it:</p>
     <pre class="terminal">tenure add "Write the parser"${"\n"}tenure claim</pre>
   <//>`;
 }
@@ -67,13 +67,13 @@ function Work({ project, now, flow }) {
   return html`
     <div class="columns two">
       <${Panel} title="Throughput">
-        <${Looked} of=${flow} lines=${4}>${(data) => html`<${Throughput} data=${data} />`}<//>
+        <${Loaded} of=${flow} lines=${4}>${(data) => html`<${Throughput} data=${data} />`}<//>
       <//>
-      <${Panel} title="Depth"><${Looked} of=${flow} lines=${4}>${(data) => html`<${Depth} data=${data} />`}<//><//>
+      <${Panel} title="Depth"><${Loaded} of=${flow} lines=${4}>${(data) => html`<${Depth} data=${data} />`}<//><//>
     </div>
     <div class="columns two">
       <${Panel} title="Tracks"><${Tracks} project=${project} tracks=${now.tracks} /><//>
-      <${Panel} title="Where tasks stand"><${Standing} project=${project} tasks=${now.tasks} flow=${flow} /><//>
+      <${Panel} title="Tasks by state"><${Standing} project=${project} tasks=${now.tasks} flow=${flow} /><//>
     </div>
     <${Money} project=${project} now=${now} />
     <${Team} project=${project} agents=${now.agents} flow=${flow.data} />`;
@@ -92,15 +92,15 @@ function Tiles({ project, now, flow }) {
     <${Tile} label="In progress" value=${number(held)} href=${list([["state", "claimed"], ["state", "running"]])}>
       ${agents.filter((agent) => agent.tasks.length).length} of ${number(agents.length)} agents<//>
     <${Tile} label="Ready" value=${number(tasks.ready ?? 0)} href=${list({ state: "ready" })}>
-      ${oldest ? html`oldest ready for <${Time} at=${oldest.since} brief />` : "nothing waits to be taken"}<//>
+      ${oldest ? html`oldest ready for <${Time} at=${oldest.since} brief />` : "no tasks wait for a claim"}<//>
     <${Tile} label="Wait before a claim" value=${flow?.waits ? lasting(flow.waits.median) : NOTHING}>
-      ${flow?.waits ? `95 of 100 within ${lasting(flow.waits.p95)}` : "no claims in this time"}<//>
-    ${tasks.validating > 0 && html`<${Tile} label="Being checked" value=${number(tasks.validating)}
+      ${flow?.waits ? `95 % within ${lasting(flow.waits.p95)}` : "no claims in this period"}<//>
+    ${tasks.validating > 0 && html`<${Tile} label="Validating" value=${number(tasks.validating)}
       href=${list({ view: "checks" })}>
-      ${reviews ? `${number(reviews)} to be reviewed by a person` : "by validators"}<//>`}
+      ${reviews ? `${number(reviews)} waiting for review` : "by validators"}<//>`}
     <${Tile} label="Dead letters" value=${number(dead)} tone=${dead ? "bad" : ""}
       href=${address(project, "dead-letters")}>
-      ${dead ? "wait for a person" : "nothing waits for a person"}<//>
+      ${dead ? "need a person" : "none"}<//>
     <${Tile} label="Cost" value=${dollars(usage?.cost_usd)} href=${address(project, "usage")}>${tokens(usage)}<//>
   </div>`;
 }
@@ -109,7 +109,7 @@ const completed = (flow) => flow.steps.reduce((sum, step) => sum + step.complete
 
 function rate(flow) {
   const hours = Math.max((Date.parse(flow.now) - Date.parse(flow.since)) / 3.6e6, 1 / 60);
-  return `${briefNumber(Math.round(completed(flow) / hours))} an hour`;
+  return `${briefNumber(Math.round(completed(flow) / hours))} per hour`;
 }
 
 function tokens(usage) {
@@ -126,19 +126,19 @@ function Throughput({ data }) {
   return html`
     <${Chart} series=${FLOW} rows=${rows} label="Tasks completed, and attempts failed or lost, over time" />
     ${durations && html`<p class="note">
-      ${`A task was held for ${lasting(durations.median)} (median), at most ${lasting(durations.longest)}.`}
+      ${`Claims lasted ${lasting(durations.median)} (median), at most ${lasting(durations.longest)}.`}
     </p>`}
-    ${!data.is_whole && html`<p class="note">The log is long: read back to <${Time} at=${data.since} />.</p>`}`;
+    ${!data.is_whole && html`<p class="note">The log is long: data since <${Time} at=${data.since} />.</p>`}`;
 }
 
 function Depth({ data }) {
   const row = (step) => [seconds(step), ...GROUPS.map((group) => step.depth[group])];
   const rows = useMemo(() => data.steps.map(row), [data]);
-  return html`<${Chart} series=${DEPTH} rows=${rows} label="Open tasks over time, by where they stand" />`;
+  return html`<${Chart} series=${DEPTH} rows=${rows} label="Open tasks over time, by state" />`;
 }
 
 function Tracks({ project, tracks }) {
-  const names = useLook(path(project, "tracks"), {}, { pause: 30_000 });
+  const names = useQuery(path(project, "tracks"), {}, { pause: 30_000 });
   const named = Object.fromEntries((names.data?.items ?? []).map((track) => [track.code, track.name]));
   return html`<table class="plain-table"><tbody>${Object.keys(tracks).sort().map((code) => {
     const { completed: done, in_progress: doing, pending } = tracks[code];
@@ -172,7 +172,7 @@ function Standing({ project, tasks, flow }) {
 
 function Team({ project, agents, flow }) {
   if (!agents.length) {
-    return html`<${Panel} title="Agents"><p class="faint">No agent has been here yet.</p><//>`;
+    return html`<${Panel} title="Agents"><p class="faint">No agents yet.</p><//>`;
   }
   const did = Object.fromEntries((flow?.agents ?? []).map((agent) => [agent.agent, agent]));
   const seen = (agent) => Date.parse(agent.last_seen);

@@ -1,33 +1,33 @@
-// Where work comes from by itself: the clock, events and deliveries, and what fails too often.
+// Schedules, triggers, and the watch for frequent failures.
 import { path } from "../api.js";
 import { html, useState } from "../html.js";
-import { useLook } from "../look.js";
+import { useQuery } from "../query.js";
 import { useAdmin } from "../me.js";
 import { Ask } from "../parts/dialogs.js";
-import { Empty, Looked } from "../parts/notices.js";
+import { Empty, Loaded } from "../parts/notices.js";
 import { Facts } from "../parts/panels.js";
 import { Value } from "../parts/values.js";
 import { Time } from "../time.js";
-import { NOTHING, counted, number } from "../words.js";
+import { NOTHING, counted, number } from "../format.js";
 import { Last, Switch, Verbs } from "./sources.js";
 import { Triggers } from "./triggers.js";
 import { Watch } from "./watch.js";
 
 export function Schedules({ project, status }) {
-  const schedules = useLook(path(project, "schedules"), {}, { pause: 1000 });
+  const schedules = useQuery(path(project, "schedules"), {}, { pause: 1000 });
   const [asked, ask] = useState(null);
   const all = { project, ask: useAdmin() ? ask : null };
   return html`
     <header class="page-head"><h1>Schedules and triggers</h1></header>
-    <${Nobody} now=${status.data} />
+    <${NoLeader} now=${status.data} />
     <div class="stack wide-gap">
       <section aria-labelledby="by-the-clock">
-        <h2 id="by-the-clock" class="section-head">By the clock</h2>
-        <${Looked} of=${schedules} lines=${3} what="Loading the schedules">${({ items }) => items.length
+        <h2 id="by-the-clock" class="section-head">Schedules</h2>
+        <${Loaded} of=${schedules} lines=${3} what="Loading the schedules">${({ items }) => items.length
           ? html`<ul class="cards sources">${items.map((one) => html`
               <${Schedule} key=${one.name} schedule=${one} ...${all} />`)}</ul>`
-          : html`<${Empty} title="No schedule yet">
-              <p>A schedule makes its tasks again and again, at the times that you say:</p>
+          : html`<${Empty} title="No schedules yet">
+              <p>A schedule creates its tasks at given times:</p>
               <pre class="terminal">tenure schedule add nightly "0 3 * * *" "Read the news"</pre>
             <//>`}<//>
       </section>
@@ -37,12 +37,12 @@ export function Schedules({ project, status }) {
     ${asked && html`<${Ask} ...${asked} close=${() => ask(null)} />`}`;
 }
 
-// Sources fire by the leader of the store: without one they stand still.
-function Nobody({ now }) {
+// The leader of the store fires schedules and triggers: without one they do not run.
+function NoLeader({ now }) {
   const on = Object.values(now?.sources ?? {}).reduce((sum, count) => sum + count, 0);
   if (!now || now.coordinator || !on) return null;
   return html`<div class="banner odd" role="status">
-    Nobody fires them now: that is done by <code>tenure daemon</code> or <code>tenure serve</code>.
+    Schedules and triggers do not run now: start <code>tenure daemon</code> or <code>tenure serve</code>.
   </div>`;
 }
 
@@ -64,7 +64,7 @@ function Schedule({ project, schedule, ask }) {
     ]} />
     ${schedule.last_error && html`<p class="problem text">${schedule.last_error}</p>`}
     <details onToggle=${(event) => open(event.target.open)}>
-      <summary>Next ticks, and what they make</summary>
+      <summary>Next runs and template</summary>
       ${isOpen && html`<${Ticks} project=${project} listed=${schedule} />`}
     </details>
     ${ask && html`<${Verbs} project=${project} noun="schedules" source=${schedule} ask=${ask} canRun />`}
@@ -72,9 +72,9 @@ function Schedule({ project, schedule, ask }) {
 }
 
 function Ticks({ project, listed }) {
-  const whole = useLook(path(project, "schedules", listed.name), {}, { follows: listed });
-  return html`<${Looked} of=${whole} lines=${3}>${({ ticks, template, misfire, enabled }) => html`
-    ${!enabled && html`<p class="faint">It is paused: these would be its ticks.</p>`}
+  const whole = useQuery(path(project, "schedules", listed.name), {}, { follows: listed });
+  return html`<${Loaded} of=${whole} lines=${3}>${({ ticks, template, misfire, enabled }) => html`
+    ${!enabled && html`<p class="faint">The schedule is paused: these would be its next runs.</p>`}
     <ol class="ticks">${ticks.map((tick) => html`<li key=${tick.at}>
       <span class="mono">${tick.local}</span> <span class="faint"><${Time} at=${tick.at} /></span>
     </li>`)}</ol>
@@ -83,7 +83,7 @@ function Ticks({ project, listed }) {
 }
 
 const MISFIRES = {
-  skip: "Ticks that nobody was there for are let go.",
-  once: "Of ticks that nobody was there for, the last is made up for.",
-  all: "All ticks that nobody was there for are made up for.",
+  skip: "Missed runs are skipped.",
+  once: "Of missed runs, the last is made up.",
+  all: "All missed runs are made up.",
 };

@@ -1,4 +1,4 @@
-// What schedules and triggers have in common: whether they are on, what they made last, what an admin does with them.
+// Common parts of schedules and triggers: on or off, last tasks, actions of admins.
 import { command, path } from "../api.js";
 import { html } from "../html.js";
 import { done } from "../parts/toasts.js";
@@ -9,7 +9,7 @@ export function Switch({ isOn, off = "paused" }) {
   return html`<span class="dot-label"><i class=${`dot ${isOn ? "good" : ""}`}></i>${isOn ? "on" : off}</span>`;
 }
 
-// What it made last: a task, or a dag where there were several.
+// The last tasks that it created: one task, or a dag.
 export function Last({ project, source }) {
   if (!source.last_at) return html`<span class="faint">nothing yet</span>`;
   const made = source.last_made;
@@ -19,16 +19,16 @@ export function Last({ project, source }) {
     : html`<${TaskLink} project=${project} task=${made} class="mono" />`}`}`;
 }
 
-// Of schedules and triggers alike; `noun` is the route's.
+// `noun` is the route's: schedules or triggers.
 export function Verbs({ project, noun, source, ask, canRun = false }) {
   const send = (verb, said, canUndo = false) =>
     done(project, said, () => command(path(project, noun, source.name, verb)), { canUndo });
   const removal = {
-    title: `Remove: ${source.name}`, action: "Remove it", danger: true, text: "What it made stays.",
+    title: `Remove: ${source.name}`, action: "Remove", danger: true, text: "Tasks that it created stay.",
     run: () => send("remove", `Removed: ${source.name}`),
   };
   return html`<div class="card-actions">
-    ${canRun && html`<button class="button small" onClick=${() => send("run", `Made now: ${source.name}`, true)}>
+    ${canRun && html`<button class="button small" onClick=${() => send("run", `Ran: ${source.name}`, true)}>
       Run now</button>`}
     ${source.enabled
       ? html`<button class="button small" onClick=${() => send("pause", `Paused: ${source.name}`)}>Pause</button>`

@@ -1,15 +1,15 @@
-// Tasks as a table: sorted by its heads, chosen from with the mouse or by keys.
+// Tasks as a table: sortable, with selection by mouse or keyboard.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../html.js";
-import { bind } from "../keys.js";
+import { bind } from "../shortcuts.js";
 import { Progress, State } from "../parts/states.js";
 import { TaskLink, address, filter, go } from "../router.js";
 import { Time } from "../time.js";
-import { NOTHING } from "../words.js";
+import { NOTHING } from "../format.js";
 
-// What it is sorted by, if anything, and its head.
+// The sort field, if any, and the title.
 const COLUMNS = [
   [null, "State"], ["key", "Key"], [null, "Title"], [null, "Agent"], [null, "Progress"], ["priority", "Priority"],
-  [null, "Tries"], ["updated_at", "Changed"], ["created_at", "Age"],
+  [null, "Attempts"], ["updated_at", "Changed"], ["created_at", "Age"],
 ];
 const MOST_TAGS = 3;
 
@@ -38,7 +38,7 @@ export function TaskTable({ project, items, order, selected, select }) {
 const ARROWS = { ascending: "↑", descending: "↓", none: "" };
 
 function Head({ field, name, order }) {
-  if (!field) return html`<th class=${name === "Tries" ? "right" : ""}>${name}</th>`;
+  if (!field) return html`<th class=${name === "Attempts" ? "right" : ""}>${name}</th>`;
   const way = order.startsWith("-") ? "descending" : "ascending";
   const now = order.replace("-", "") === field ? way : "none";
   const sort = () => filter({ order: now === "descending" ? field : `-${field}` });
@@ -69,7 +69,7 @@ function Row({ project, task, isSelected, isCurrent, toggle }) {
     <td class=${`text clip-cell ${task.agent ? "" : "none"}`}>${task.agent ?? NOTHING}</td>
     <td class="fit">${task.agent && html`<${Progress} percent=${task.percent} step=${task.step} />`}</td>
     <td class="fit"><span title=${`priority ${task.priority}`}>${task.tier}</span></td>
-    <td class="figures" title="attempts, of those it may have">${`${task.attempts}/${task.max_attempts}`}</td>
+    <td class="figures" title="attempts, of the maximum">${`${task.attempts}/${task.max_attempts}`}</td>
     <td class="fit faint"><${Time} at=${task.updated_at} brief /></td>
     <td class="fit faint"><${Time} at=${task.created_at} brief /></td>
   </tr>`;
@@ -83,10 +83,10 @@ function useMoves({ project, items, cursor, setCursor, toggle }) {
     const move = (by) => () => setCursor((at) => Math.max(0, Math.min(seen.current.items.length - 1, at + by)));
     const withTask = (run) => () => seen.current.task && run(seen.current.task);
     return bind({
-      j: { run: move(1), says: "the next task" },
-      k: { run: move(-1), says: "the one before" },
-      x: { run: withTask((task) => seen.current.toggle(task)), says: "select it" },
-      Enter: { run: withTask((task) => go(address(project, "tasks", task.key))), says: "open it" },
+      j: { run: move(1), says: "next task" },
+      k: { run: move(-1), says: "previous task" },
+      x: { run: withTask((task) => seen.current.toggle(task)), says: "select the task" },
+      Enter: { run: withTask((task) => go(address(project, "tasks", task.key))), says: "open the task" },
     });
   }, [project]);
 }

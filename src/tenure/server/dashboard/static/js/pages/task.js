@@ -1,16 +1,16 @@
-// All about one task: where it stands and why, who held it, what was handed in, what it cost, what can be done.
+// One task: state and reasons, lineage, results, cost, actions.
 import { path } from "../api.js";
 import { html } from "../html.js";
-import { useLook } from "../look.js";
+import { useQuery } from "../query.js";
 import { BudgetLine, useTitled } from "../parts/budgets.js";
-import { Empty, Looked } from "../parts/notices.js";
+import { Empty, Loaded } from "../parts/notices.js";
 import { Facts, Panel } from "../parts/panels.js";
 import { Progress, State } from "../parts/states.js";
 import { Value } from "../parts/values.js";
 import { TaskLink, address } from "../router.js";
 import { Time } from "../time.js";
-import { NOTHING, briefNumber, counted, dollars, lasting } from "../words.js";
-import { Actions } from "./acting.js";
+import { NOTHING, briefNumber, counted, dollars, lasting } from "../format.js";
+import { Actions } from "./task-actions.js";
 import { Line } from "./events.js";
 import { Lineage } from "./lineage.js";
 import { Pauses, verbsOf } from "./pauses.js";
@@ -18,12 +18,12 @@ import { Pauses, verbsOf } from "./pauses.js";
 const MOST_LINKS = 30;
 
 export function Task({ project, id }) {
-  const task = useLook(path(project, "tasks", id));
-  const why = useLook(path(project, "tasks", id, "why"));
-  const history = useLook(path(project, "tasks", id, "history"));
-  const results = useLook(path(project, "tasks", id, "results"));
-  const log = useLook(path(project, "events"), { task: id, limit: 300 });
-  return html`<${Looked} of=${task} lines=${12} what="Loading the task">${(data) => html`
+  const task = useQuery(path(project, "tasks", id));
+  const why = useQuery(path(project, "tasks", id, "why"));
+  const history = useQuery(path(project, "tasks", id, "history"));
+  const results = useQuery(path(project, "tasks", id, "results"));
+  const log = useQuery(path(project, "events"), { task: id, limit: 300 });
+  return html`<${Loaded} of=${task} lines=${12} what="Loading the task">${(data) => html`
     <${Head} project=${project} task=${data} results=${results} />
     <${Pauses} project=${project} task=${data} />
     <${Reasons} why=${why.data} task=${data} />
@@ -31,7 +31,7 @@ export function Task({ project, id }) {
       <div class="stack">
         <${Panel} title="Lineage"><${Generations} project=${project} history=${history} task=${data} /><//>
         <${Questions} answers=${data.answers ?? []} />
-        <${Asked} task=${data} />
+        <${Description} task=${data} />
         <${Results} results=${results.data?.items ?? []} />
         <${Checkpoint} checkpoint=${data.checkpoint} />
         <${Panel} title="Log" flush><${Log} log=${log} project=${project} /><//>
@@ -46,7 +46,7 @@ export function Task({ project, id }) {
 }
 
 function Head({ project, task, results }) {
-  const agents = useLook(path(project, "agents"), {}, { pause: 10_000 });
+  const agents = useQuery(path(project, "agents"), {}, { pause: 10_000 });
   const names = (agents.data?.items ?? []).map((agent) => agent.name);
   const hasKept = (results.data?.items ?? []).some((result) => !result.accepted && !isWaiting(result));
   return html`<header class="page-head task-head">
@@ -75,9 +75,9 @@ function Reasons({ why, task }) {
 }
 
 function Generations({ project, history, task }) {
-  return html`<${Looked} of=${history} lines=${4}>${({ items }) => items.length
+  return html`<${Loaded} of=${history} lines=${4}>${({ items }) => items.length
     ? html`<${Lineage} project=${project} claims=${items} task=${task} />`
-    : html`<p class="faint">Nobody has claimed it yet. Each claim gets a generation of its own, told here.</p>`}<//>`;
+    : html`<p class="faint">Not claimed yet. Each claim has its own generation, shown here.</p>`}<//>`;
 }
 
 function Questions({ answers }) {
@@ -91,15 +91,15 @@ function Questions({ answers }) {
 
 const isThere = (value) => (value && typeof value === "object" ? Object.keys(value).length > 0 : Boolean(value));
 
-// What was asked for.
-function Asked({ task }) {
+// The description of the task.
+function Description({ task }) {
   const all = [
     ["Description", task.description], ["Specification", task.spec], ["Constraints", task.constraints],
-    ["Output wanted", task.output], ["Touches", task.touches], ["Metadata", task.metadata],
+    ["Output contract", task.output], ["Touches", task.touches], ["Metadata", task.metadata],
   ];
   const parts = all.filter(([, value]) => isThere(value));
   if (!parts.length) return null;
-  return html`<${Panel} title="Asked for">${parts.map(([name, value]) => html`<div key=${name} class="part">
+  return html`<${Panel} title="Description">${parts.map(([name, value]) => html`<div key=${name} class="part">
     <h3>${name}</h3><${Value} value=${value} />
   </div>`)}<//>`;
 }
@@ -115,8 +115,8 @@ function Results({ results }) {
 const isWaiting = (result) => result.reason === "VALIDATING";
 
 function Result({ result }) {
-  const more = [result.late && "late", result.work_lost && "its work was lost"].filter(Boolean);
-  const said = isWaiting(result) ? "◇ waits for a verdict" : `✗ refused: ${result.reason}`;
+  const more = [result.late && "late", result.work_lost && "work lost"].filter(Boolean);
+  const said = isWaiting(result) ? "◇ waiting for validation" : `✗ refused: ${result.reason}`;
   const isOpen = result.accepted || isWaiting(result);
   return html`<details class=${`result ${result.accepted ? "good" : "odd"}`} open=${isOpen}>
     <summary>
@@ -143,7 +143,7 @@ function Checkpoint({ checkpoint }) {
 }
 
 function Log({ log, project }) {
-  return html`<${Looked} of=${log} lines=${6}>${({ items }) => items.length
+  return html`<${Loaded} of=${log} lines=${6}>${({ items }) => items.length
     ? html`<ol class="events">${[...items].reverse().map((event) =>
         html`<${Line} key=${event.sequence} project=${project} event=${event} withTask=${false} />`)}</ol>`
     : html`<${Empty} title="No events" />`}<//>`;
@@ -165,12 +165,12 @@ function About({ project, task }) {
     ["Generation", String(task.generation)],
     ["Attempts", `${task.attempts} of ${task.max_attempts}`],
     task.run > 1 && ["Run", task.run],
-    task.offer_to && ["Held out to", html`${task.offer_to}, it ends ${when(task.offer_until)}`],
-    task.state === "retrying" && ["Tried again", when(task.retry_at)],
+    task.offer_to && ["Offered to", html`${task.offer_to}, until ${when(task.offer_until)}`],
+    task.state === "retrying" && ["Retried", when(task.retry_at)],
     ["Deadline", when(task.deadline)],
     ["Not before", when(task.not_before)],
     task.work_product && ["Work product", html`<span class="mono">${task.work_product}</span>`],
-    ["Made by", task.created_by],
+    ["Created by", task.created_by],
     ["Created", when(task.created_at)],
     ["Changed", when(task.updated_at)],
     task.state === "completed" && ["Completed", when(task.completed_at)],
@@ -182,10 +182,10 @@ function Links({ project, task }) {
     ${state && html`<${State} state=${state} short />`}<${TaskLink} project=${project} task=${key} class="mono clip" />
   </li>`;
   const parts = [
-    ["Waits for", (task.depends_on ?? []).map((one) => link(one.key, one.state))],
-    ["Holds up", (task.blocks ?? []).map((key) => link(key))],
+    ["Depends on", (task.depends_on ?? []).map((one) => link(one.key, one.state))],
+    ["Blocks", (task.blocks ?? []).map((key) => link(key))],
     ["Subtasks", (task.subtasks ?? []).map((key) => link(key))],
-    ["Part of", task.parent ? [link(task.parent)] : []],
+    ["Parent", task.parent ? [link(task.parent)] : []],
   ].filter(([, links]) => links.length);
   return html`
     ${parts.map(([name, links]) => html`<div key=${name} class="part">
@@ -193,7 +193,7 @@ function Links({ project, task }) {
       <ul class="links">${links.slice(0, MOST_LINKS)}</ul>
       ${links.length > MOST_LINKS && html`<p class="faint">and ${links.length - MOST_LINKS} more</p>`}
     </div>`)}
-    ${!parts.length && html`<p class="faint">It stands alone.</p>`}
+    ${!parts.length && html`<p class="faint">No dependencies.</p>`}
     ${task.dag && html`<p><a href=${address(project, "dags", task.dag)}>Show the dag</a></p>`}`;
 }
 
@@ -206,16 +206,16 @@ function Cost({ usage }) {
     ["Output", briefNumber(usage.output ?? 0)],
     ["Compute", usage.duration ? lasting(usage.duration) : NOTHING],
     ["Models", usage.models?.join(", ")],
-    usage.late && ["Of it late", dollars(usage.late.cost_usd)],
+    usage.late && ["Late", dollars(usage.late.cost_usd)],
     usage.unpriced > 0 && ["Without a price", counted(usage.unpriced, "report")],
   ]} /><//>`;
 }
 
-// The budgets that it counts in, of those that there are. A task's own is beside those that its id comes before.
+// The budgets of the task. Its own budget is found by a cursor just before its id.
 function Budgets({ project, task }) {
-  const shared = useLook(path(project, "budgets"), { limit: 1000 }, { pause: 2000 });
+  const shared = useQuery(path(project, "budgets"), { limit: 1000 }, { pause: 2000 });
   const near = { scope: "task", after: `task:${task.id.slice(0, -1)}`, limit: 100 };
-  const own = useLook(path(project, "budgets"), near, { pause: 2000 });
+  const own = useQuery(path(project, "budgets"), near, { pause: 2000 });
   const mine = ["tenant", "project", `dag:${task.dag}`, `agent:${task.agent}`, `task:${task.id}`];
   const all = [...(shared.data?.items ?? []), ...(own.data?.items ?? [])];
   const found = useTitled(project, all.filter(({ id }) => mine.includes(id)));

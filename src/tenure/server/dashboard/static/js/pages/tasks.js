@@ -1,27 +1,27 @@
-// All tasks, as a table or a board; and of those that wait for a verdict, what they wait for.
-// What is filtered and how it is sorted stands in the address.
+// All tasks as a table or a board, and the results that wait for validation.
+// Filters and order are in the address.
 import { get, path } from "../api.js";
 import { html, useLayoutEffect, useState } from "../html.js";
-import { useLook } from "../look.js";
+import { useQuery } from "../query.js";
 import { Chips, Choice, Clear, Tabs, TextFilter } from "../parts/filters.js";
-import { Empty, Looked } from "../parts/notices.js";
-import { address, filter, usePlace } from "../router.js";
-import { STATES, inWords, number } from "../words.js";
-import { BatchBar } from "./acting.js";
+import { Empty, Loaded } from "../parts/notices.js";
+import { address, filter, useRoute } from "../router.js";
+import { STATES, inWords, number } from "../format.js";
+import { BatchBar } from "./task-actions.js";
 import { Board } from "./board.js";
-import { Checks } from "./checks.js";
+import { Validations } from "./validations.js";
 import { TaskTable } from "./table.js";
 
 const PAGE = 50;
-const MOST = 1000; // what the server lists at once
-const VIEWS = [["table", "Table"], ["board", "Board"], ["checks", "Checks"]];
+const MOST = 1000; // the server's largest page
+const VIEWS = [["table", "Table"], ["board", "Board"], ["checks", "Validation"]];
 const ONE = ["agent", "tag", "text", "dag", "type", "parent", "session"];
 const PRIORITIES = [
   ["", "Any priority"], ["76-100", "critical"], ["51-75", "high"], ["26-50", "normal"], ["0-25", "low"],
 ];
-const LOOKS = ["view", "order"]; // of the address, and no filters
+const NOT_FILTERS = ["view", "order"]; // of the address
 
-// The filters of the address as the API wants them.
+// The filters of the address as API parameters.
 function asked(query) {
   const params = { state: query.getAll("state"), track: query.getAll("track") };
   for (const name of ONE) params[name] = query.get(name);
@@ -32,7 +32,7 @@ function asked(query) {
 }
 
 export function Tasks({ project }) {
-  const { query } = usePlace();
+  const { query } = useRoute();
   const view = VIEWS.some(([name]) => name === query.get("view")) ? query.get("view") : "table";
   return html`
     <header class="page-head">
@@ -41,17 +41,17 @@ export function Tasks({ project }) {
         onChange=${(value) => filter({ view: value === "table" ? "" : value })} />
     </header>
     ${view !== "checks" && html`<${Filters} project=${project} query=${query} withStates=${view === "table"} />`}
-    ${view === "checks" && html`<${Checks} project=${project} />`}
+    ${view === "checks" && html`<${Validations} project=${project} />`}
     ${view === "board" && html`<${Board} project=${project} params=${asked(query)} />`}
     ${view === "table" && html`<${Listed} project=${project} query=${query} />`}`;
 }
 
 function Filters({ project, query, withStates }) {
-  const tracks = useLook(path(project, "tracks"), {}, { pause: 30_000 });
-  const agents = useLook(path(project, "agents"), {}, { pause: 10_000 });
+  const tracks = useQuery(path(project, "tracks"), {}, { pause: 30_000 });
+  const agents = useQuery(path(project, "agents"), {}, { pause: 10_000 });
   const value = (name) => query.get(name) ?? "";
   const set = (name) => (wanted) => filter({ [name]: wanted });
-  const filters = [...query.keys()].filter((name) => !LOOKS.includes(name));
+  const filters = [...query.keys()].filter((name) => !NOT_FILTERS.includes(name));
   const clear = () => filter(Object.fromEntries(filters.map((name) => [name, ""])));
   const known = (tracks.data?.items ?? []).map((track) => [track.code, `${track.code} ${track.name}`]);
   const codes = [["", "All tracks"], ...known];
@@ -90,7 +90,7 @@ function Listed({ project, query }) {
     setFurther({ pages: [], next: null });
     select(new Set());
   }, [shape]);
-  const first = useLook(path(project, "tasks"), { ...params, limit: wanted });
+  const first = useQuery(path(project, "tasks"), { ...params, limit: wanted });
   const items = [...(first.data?.items ?? []), ...further.pages.flat()];
   const next = further.pages.length ? further.next : first.data?.next;
 
@@ -99,13 +99,13 @@ function Listed({ project, query }) {
       setWanted(Math.min(MOST, wanted + 2 * PAGE));
       return;
     }
-    // Beyond what one look lists, pages stand as they were read.
+    // Further pages are not refreshed.
     const page = await get(path(project, "tasks"), { ...params, limit: MOST, after: next });
     setFurther({ pages: [...further.pages, page.items], next: page.next });
   }
 
   return html`
-    <${Looked} of=${first} lines=${12} what="Loading the tasks">${() => items.length
+    <${Loaded} of=${first} lines=${12} what="Loading the tasks">${() => items.length
       ? html`
         <${TaskTable} key=${shape} project=${project} items=${items} order=${order}
           selected=${selected} select=${select} />
@@ -119,6 +119,6 @@ function Listed({ project, query }) {
 }
 
 function Nothing({ isFiltered }) {
-  if (isFiltered) return html`<${Empty} title="No task fits">Take a filter away to see more.<//>`;
-  return html`<${Empty} title="No task yet"><p><code>tenure add "Write the parser"</code> adds one.</p><//>`;
+  if (isFiltered) return html`<${Empty} title="No task matches">Remove a filter to see more.<//>`;
+  return html`<${Empty} title="No tasks yet"><p><code>tenure add "Write the parser"</code> adds one.</p><//>`;
 }

@@ -1,24 +1,24 @@
-// Work that comes with an event, or with a signed delivery: what each waits for, and how often it came.
+// Triggers: tasks created by events or signed webhook deliveries.
 import { path } from "../api.js";
 import { html, useState } from "../html.js";
-import { useLook } from "../look.js";
-import { Empty, Looked } from "../parts/notices.js";
+import { useQuery } from "../query.js";
+import { Empty, Loaded } from "../parts/notices.js";
 import { Facts } from "../parts/panels.js";
 import { Value } from "../parts/values.js";
 import { Time } from "../time.js";
-import { counted, number } from "../words.js";
+import { counted, number } from "../format.js";
 import { Last, Switch, Verbs } from "./sources.js";
 
 export function Triggers({ project, ask }) {
-  const triggers = useLook(path(project, "triggers"), {}, { pause: 1000 });
+  const triggers = useQuery(path(project, "triggers"), {}, { pause: 1000 });
   return html`<section aria-labelledby="by-events">
-    <h2 id="by-events" class="section-head">By events and deliveries</h2>
-    <${Looked} of=${triggers} lines=${3} what="Loading the triggers">${({ items }) => items.length
+    <h2 id="by-events" class="section-head">Triggers</h2>
+    <${Loaded} of=${triggers} lines=${3} what="Loading the triggers">${({ items }) => items.length
       ? html`<ul class="cards sources">${items.map((one) => html`
           <${Trigger} key=${one.name} project=${project} trigger=${one} ask=${ask} />`)}</ul>`
-      : html`<${Empty} title="No trigger yet">
-          <p>A trigger makes its tasks whenever something happens here, or is delivered from outside:</p>
-          <pre class="terminal">tenure trigger add mend "Why did {event.key} fail?" --on task.dead_lettered</pre>
+      : html`<${Empty} title="No triggers yet">
+          <p>A trigger creates its tasks after an event or a webhook delivery:</p>
+          <pre class="terminal">tenure trigger add diagnose "Why did {event.key} fail?" --on task.dead_lettered</pre>
         <//>`}<//>
   </section>`;
 }
@@ -36,16 +36,16 @@ function Trigger({ project, trigger, ask }) {
       <span class="faint"> and ${counted(trigger.tasks - 1, "more task")}</span>`}</p>
     <${Facts} of=${[
       ["On", html`<span class="mono">${trigger.on}</span>${isHook && html`
-        <span class="faint"> signed the ${trigger.signature} way</span>`}`],
+        <span class="faint"> signature: ${trigger.signature}</span>`}`],
       when.length && ["Where", html`<span class="mono">${when.join(", ")}</span>`],
       ["Last", html`<${Last} project=${project} source=${trigger} />`],
       ["Fired · failed · held back", [trigger.fired, trigger.failed, trigger.held_back].map(number).join(" · ")],
-      ["At most", `${number(trigger.most)} an hour`],
-      trigger.previous_until && ["Old secret", html`good until <${Time} at=${trigger.previous_until} />`],
+      ["Limit", `${number(trigger.most)} per hour`],
+      trigger.previous_until && ["Old secret", html`valid until <${Time} at=${trigger.previous_until} />`],
     ]} />
     ${trigger.last_error && html`<p class="problem text">${trigger.last_error}</p>`}
     <details onToggle=${(event) => open(event.target.open)}>
-      <summary>What it makes</summary>
+      <summary>Template</summary>
       ${isOpen && html`<${Template} project=${project} listed=${trigger} isHook=${isHook} />`}
     </details>
     ${ask && html`<${Verbs} project=${project} noun="triggers" source=${trigger} ask=${ask} />`}
@@ -53,9 +53,9 @@ function Trigger({ project, trigger, ask }) {
 }
 
 function Template({ project, listed, isHook }) {
-  const whole = useLook(path(project, "triggers", listed.name), {}, { follows: listed });
+  const whole = useQuery(path(project, "triggers", listed.name), {}, { follows: listed });
   return html`
     ${isHook && html`<p class="hint">Deliveries go to
       <code>${`${location.origin}/api/v1${path(project, "triggers", listed.name, "deliveries")}`}</code></p>`}
-    <${Looked} of=${whole} lines=${3}>${({ template }) => html`<${Value} value=${template} />`}<//>`;
+    <${Loaded} of=${whole} lines=${3}>${({ template }) => html`<${Value} value=${template} />`}<//>`;
 }

@@ -1,35 +1,35 @@
-// What the work has cost: in all, and for each model, agent, task or session.
+// Tokens and cost: in total, and by model, agent, task or session.
 import { path } from "../api.js";
 import { html } from "../html.js";
-import { useLook } from "../look.js";
+import { useQuery } from "../query.js";
 import { Tabs } from "../parts/filters.js";
-import { Empty, Looked } from "../parts/notices.js";
+import { Empty, Loaded } from "../parts/notices.js";
 import { Tile } from "../parts/panels.js";
-import { TaskLink, filter, usePlace } from "../router.js";
-import { NOTHING, briefNumber, counted, dollars, lasting, number } from "../words.js";
+import { TaskLink, filter, useRoute } from "../router.js";
+import { NOTHING, briefNumber, counted, dollars, lasting, number } from "../format.js";
 import { Estimates, Savings } from "./money.js";
 
 const BY = [["model", "Model"], ["agent", "Agent"], ["task", "Task"], ["session", "Session"]];
 const TOKENS = [["fresh", "Fresh input"], ["cached", "Cached"], ["written", "Written to cache"], ["output", "Output"]];
-const ARCHIVED = "(archived)"; // stands for all tasks that have left for the archive
+const ARCHIVED = "(archived)"; // all archived tasks
 
 const tokensOf = (row) => TOKENS.reduce((sum, [name]) => sum + (row[name] ?? 0), 0);
 
 export function Usage({ project, status }) {
-  const { query } = usePlace();
+  const { query } = useRoute();
   const by = BY.some(([name]) => name === query.get("by")) ? query.get("by") : "model";
-  const spent = useLook(path(project, "usage"), { by, limit: 200 }, { pause: 3000 });
+  const spent = useQuery(path(project, "usage"), { by, limit: 200 }, { pause: 3000 });
   return html`
     <header class="page-head">
       <h1>Usage</h1>
-      <${Tabs} label="Added up by" value=${by} options=${BY}
+      <${Tabs} label="Group by" value=${by} options=${BY}
         onChange=${(value) => filter({ by: value === "model" ? "" : value })} />
     </header>
     ${status.data && html`<${Totals} all=${status.data.usage} />`}
-    <${Looked} of=${spent} what="Loading what was spent">${({ items }) => items.length
+    <${Loaded} of=${spent} what="Loading the usage">${({ items }) => items.length
       ? html`<${Rows} project=${project} by=${by} items=${items} />`
-      : html`<${Empty} title="Nothing reported">
-          <p>Runners and the SDK report tokens and cost as agents spend them.</p>
+      : html`<${Empty} title="No usage reported">
+          <p>Runners and the SDK report tokens and cost.</p>
           <p><code>tenure run</code> reads them from the agent's output.</p>
         <//>`}<//>
     ${spent.data?.items.length > 0 && html`<div class="columns two below">
@@ -43,12 +43,12 @@ function Totals({ all }) {
     <${Tile} label="Cost" value=${dollars(all.cost_usd)}>${priced}<//>
     ${TOKENS.map(([name, said]) => html`
       <${Tile} key=${name} label=${said} value=${briefNumber(all[name] ?? 0)}>tokens<//>`)}
-    <${Tile} label="Came too late" value=${dollars(all.late?.cost_usd ?? "0")}>paid after a claim was lost<//>
+    <${Tile} label="Late" value=${dollars(all.late?.cost_usd ?? "0")}>reported after a claim was lost<//>
   </div>`;
 }
 
 function Rows({ project, by, items }) {
-  // The bars are of money, or of tokens where there is no price.
+  // Bars show cost, or tokens if there is no price.
   const dearest = Math.max(...items.map((row) => Number(row.cost_usd ?? 0)), 1e-12);
   const most = Math.max(...items.map(tokensOf), 1);
   const share = (row) => (row.cost_usd === null ? tokensOf(row) / most : Number(row.cost_usd) / dearest);
@@ -79,5 +79,5 @@ function Name({ project, by, row }) {
     ${isTask
       ? html`<${TaskLink} project=${project} task=${row.task} class="mono" />`
       : html`<span class="text">${row[by]}</span>`}
-    ${late && html` <span class="tag odd" title="paid under a claim that was lost">${late}</span>`}`;
+    ${late && html` <span class="tag odd" title="reported after the claim was lost">${late}</span>`}`;
 }

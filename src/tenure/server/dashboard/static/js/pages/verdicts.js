@@ -1,16 +1,16 @@
-// What was said of a result, and what is still to be said; and the files that a claim has put.
+// The verdict on a result, and the artifacts of a claim.
 import { path } from "../api.js";
 import { html } from "../html.js";
 import { Value } from "../parts/values.js";
 import { Time } from "../time.js";
-import { bytes, counted } from "../words.js";
+import { bytes, counted } from "../format.js";
 
 const SAID = {
   passed: ["good", "✓ Passed"], refused: ["bad", "✗ Refused"], withdrawn: ["rest", "– Withdrawn"],
-  running: ["work", "◇ Being checked"], review: ["odd", "◇ Waits for a review"], waiting: ["work", "◇ Waits for"],
+  running: ["work", "◇ Validating"], review: ["odd", "◇ Waiting for review"], waiting: ["work", "◇ Waiting for"],
 };
 
-// One check: by which validator and by whom, why, after how many tries, when.
+// One validation: validator, decider, reasons, tries, time.
 export function Verdict({ check }) {
   const [tone, said] = SAID[check.state];
   const who = check.decided_by ?? check.holder;
@@ -21,17 +21,17 @@ export function Verdict({ check }) {
       <b>${said}</b> ${check.validator !== "review" && html`<span class="mono text">${check.validator}</span>${" "}`}
       <span class="faint text">
         ${more.map((part) => `${part}, `)}<${Time} at=${check.decided_at ?? check.taken_at ?? check.since} />
-        ${check.retry_at && html`, tried again <${Time} at=${check.retry_at} />`}
+        ${check.retry_at && html`, retried <${Time} at=${check.retry_at} />`}
       </span>
     </p>
     ${check.reasons.length > 0 && html`<ul>${check.reasons.map((reason, n) => html`
       <li key=${n} class="text prose">${reason}</li>`)}</ul>`}
-    ${check.note && html`<p class="text quiet">Undecided so far: ${check.note}</p>`}
+    ${check.note && html`<p class="text quiet">Undecided: ${check.note}</p>`}
     ${hasDetails && html`<details><summary>Details</summary><${Value} value=${check.details} /></details>`}
   </div>`;
 }
 
-// Names are agents' texts: they are shown, and escaped piece by piece in the address. The server sends them to be kept.
+// Names are text of agents: shown as text, and escaped in the address. The server sends them as downloads.
 export function Artifacts({ project, task, artifacts }) {
   if (!artifacts?.length) return null;
   const where = (one) => {

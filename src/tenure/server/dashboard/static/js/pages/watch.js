@@ -1,20 +1,20 @@
-// The self-improvement watch: where too much of one tag, type or track fails, a task is made that finds out why.
+// The failure watch: creates a task that investigates when failures of a tag, type or track cluster.
 import { command, path } from "../api.js";
 import { html } from "../html.js";
-import { useLook } from "../look.js";
-import { Looked } from "../parts/notices.js";
+import { useQuery } from "../query.js";
+import { Loaded } from "../parts/notices.js";
 import { Panel } from "../parts/panels.js";
 import { done } from "../parts/toasts.js";
 import { TaskLink } from "../router.js";
-import { counted, lasting, number, percent } from "../words.js";
+import { counted, lasting, number, percent } from "../format.js";
 import { Switch } from "./sources.js";
 
 const MOST = 12; // subjects, the worst first
 
 export function Watch({ project, ask }) {
-  const watched = useLook(path(project, "watch"), {}, { pause: 5000 });
-  return html`<${Panel} title="What fails too often">
-    <${Looked} of=${watched} lines=${3} what="Loading the watch">${(data) => html`
+  const watched = useQuery(path(project, "watch"), {}, { pause: 5000 });
+  return html`<${Panel} title="Failure watch">
+    <${Loaded} of=${watched} lines=${3} what="Loading the watch">${(data) => html`
       <${Seen} project=${project} watch=${data} reload=${watched.reload} isAdmin=${ask !== null} />`}<//>
   <//>`;
 }
@@ -23,8 +23,8 @@ const isSuspect = ({ rate, attempts }, { threshold, least }) => rate >= threshol
 
 function Seen({ project, watch, reload, isAdmin }) {
   const subjects = watch.subjects.filter((subject) => subject.failed > 0).slice(0, MOST);
-  const rule = `Where at least ${percent(watch.threshold)} of ${counted(watch.least, "attempt")} or more failed \
-within ${lasting(watch.window)}, a task is made that finds out why.`;
+  const rule = `Creates a task that investigates if at least ${percent(watch.threshold)} of \
+${counted(watch.least, "attempt")} or more fail within ${lasting(watch.window)}.`;
   return html`
     <p class="watch-line"><${Switch} isOn=${watch.on} off="off" /> <span class="quiet">${rule}</span></p>
     ${subjects.length
@@ -37,17 +37,17 @@ within ${lasting(watch.window)}, a task is made that finds out why.`;
           <td class="figures">${subject.task && html`
             <${TaskLink} project=${project} task=${subject.task} class="mono" />`}</td>
         </tr>`)}</tbody></table>`
-      : html`<p class="faint">Nothing has failed in that time.</p>`}
+      : html`<p class="faint">No failures in this period.</p>`}
     ${isAdmin && html`<div class="card-actions"><${Turn} project=${project} watch=${watch} reload=${reload} /></div>`}`;
 }
 
-// Turned on again it goes by what is shown, which are then its defaults.
+// Turned on again, it uses the rules that are shown.
 function Turn({ project, watch, reload }) {
   const { threshold, least, by, track, priority } = watch;
   const rules = { window: watch.window, threshold, least, by, track, priority };
   async function send(sent, said) {
     await done(project, said, () => command(path(project, "watch"), { watch: sent }, "PUT"), { canUndo: false });
-    reload(); // it is looked at rarely
+    reload(); // it refreshes rarely
   }
   return watch.on
     ? html`<button class="button small" onClick=${() => send(null, "The watch is off")}>Turn off</button>`

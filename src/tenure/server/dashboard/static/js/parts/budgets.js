@@ -1,9 +1,9 @@
-// A budget as a bar: spent, reserved by claims that live, left. The same on every page that shows one.
+// A budget as a bar: spent, reserved by live claims, left. Used on every page with budgets.
 import { path } from "../api.js";
 import { html, useMemo } from "../html.js";
-import { useLook } from "../look.js";
+import { useQuery } from "../query.js";
 import { address } from "../router.js";
-import { amount } from "../words.js";
+import { amount } from "../format.js";
 
 const WARN = 90; // per cent
 
@@ -11,14 +11,14 @@ export const toneOf = (budget) => (budget.percent >= 100 ? "bad" : budget.percen
 
 const SCOPES = { project: "The whole project", tenant: "All projects together" };
 
-// What it is for, in words: of a dag, task or agent its name.
+// The name of its scope: the dag's, task's or agent's name.
 export const nameOf = (budget) => budget.title ?? SCOPES[budget.id] ?? budget.task ?? idOf(budget);
 export const idOf = (budget) => budget.id.slice(budget.id.indexOf(":") + 1);
 
-// The same budgets, those of dags with the dag's title. Dags are only asked for where there is one.
+// The budgets, with titles for those of dags. Dags are only requested if there is such a budget.
 export function useTitled(project, budgets) {
   const isAsked = budgets.some((budget) => budget.scope === "dag");
-  const dags = useLook(isAsked && path(project, "dags"), {}, { pause: 10_000 });
+  const dags = useQuery(isAsked && path(project, "dags"), {}, { pause: 10_000 });
   return useMemo(() => {
     const titles = Object.fromEntries((dags.data?.items ?? []).map((dag) => [`dag:${dag.id}`, dag.title || dag.plan]));
     return budgets.map((budget) => (titles[budget.id] ? { ...budget, title: titles[budget.id] } : budget));
@@ -38,7 +38,7 @@ export function BudgetBar({ budget }) {
   </div>`;
 }
 
-// For a narrow place: where it leads, the bar, how much.
+// A short form: link, bar, amounts.
 export function BudgetLine({ project, budget }) {
   const of = (name) => amount(budget.currency, budget[name]);
   return html`<a class="budget-line" href=${address(project, "budgets", null, { open: budget.id })}>

@@ -1,13 +1,13 @@
-// How a budget burns down: what was left hour by hour, and from now on what will be as it went so far.
+// The burn-down of a budget: the rest by hour, and the projection from now on.
 import { html, useMemo } from "../html.js";
 import { colour } from "../theme.js";
-import { amount, briefNumber, dollars } from "../words.js";
+import { amount, briefNumber, dollars } from "../format.js";
 import { Plot, axes, clock } from "./plot.js";
 
 const HOUR = 3600;
-const WEEK = 7 * 24 * HOUR; // so far back the server knows single hours, and so far ahead it is drawn
+const WEEK = 7 * 24 * HOUR; // the server has hourly data this far back; the projection is drawn this far ahead
 
-// `budget` with its burn; `projection` may still be on its way. Amounts are drawn as numbers, and never sent back.
+// `budget` with its burn; `projection` may still be loading. Amounts become numbers only for drawing.
 export function BurnDown({ budget, projection, now }) {
   const minute = Math.floor(now / 60_000) * 60;
   const data = useMemo(() => columns(budget, projection, minute), [budget, projection, minute]);
@@ -28,11 +28,11 @@ export function BurnDown({ budget, projection, now }) {
       hooks: { setCursor: [hover(budget.currency)] },
     };
   };
-  return html`<figure class="chart" aria-label="What was left over time, and what will be">
+  return html`<figure class="chart" aria-label="Remaining budget over time, and its projection">
     <${Plot} options=${options} data=${data} shape=${`${budget.currency} ${isLong}`} height=${150} />
     <figcaption class="legend">
-      <span><i class="swatch work"></i>not yet spent <b>${amount(budget.currency, unspent(budget))}</b></span>
-      ${projection?.exhausted_at && html`<span><i class="swatch odd"></i>as it goes on</span>`}
+      <span><i class="swatch work"></i>unspent <b>${amount(budget.currency, unspent(budget))}</b></span>
+      ${projection?.exhausted_at && html`<span><i class="swatch odd"></i>projection</span>`}
     </figcaption>
   </figure>`;
 }
@@ -40,7 +40,7 @@ export function BurnDown({ budget, projection, now }) {
 const unspent = (budget) => Number(budget.allocated) - Number(budget.consumed);
 const seconds = (iso) => Date.parse(iso) / 1000;
 
-// What an hour spent is gone from its beginning on: nearer it is not known.
+// The amount of an hour is subtracted at its start: the data is not finer.
 function columns(budget, projection, now) {
   const from = Math.max(seconds(budget.since), now - WEEK);
   const hours = budget.burn.filter((hour) => seconds(hour.at) + HOUR > from && seconds(hour.at) < now);

@@ -1,12 +1,12 @@
-// Something large to be looked at through a window: drag to move, wheel, buttons or keys to zoom.
+// A large drawing in a viewport: drag to move; wheel, buttons or keys to zoom.
 import { html, useEffect, useRef, useState } from "../html.js";
 import { Icon } from "./icons.js";
 
-const MOST = 2.5; // times larger than life
+const MOST = 2.5; // largest zoom
 const LEAST = 0.05;
-const READABLE = 0.2; // rather a part that can be made out than a whole that cannot
+const READABLE = 0.2; // smallest zoom to fit: a readable part is better than an unreadable whole
 const STEPS = { ArrowLeft: [60, 0], ArrowRight: [-60, 0], ArrowUp: [0, 60], ArrowDown: [0, -60] };
-const SLACK = 4; // pixels that a click may tremble
+const SLACK = 4; // pixels that the pointer may move in a click
 
 export function Canvas({ width, height, label, children }) {
   const box = useRef(null);
@@ -17,7 +17,7 @@ export function Canvas({ width, height, label, children }) {
     if (!box.current) return;
     const { clientWidth, clientHeight } = box.current;
     const scale = Math.max(READABLE, Math.min(1, clientWidth / width, clientHeight / height));
-    // What does not fit begins at its beginning, and in the middle of what stands side by side.
+    // A drawing that does not fit is aligned to its start, and centred on the other axis.
     const [x, y] = [(clientWidth - width * scale) / 2, (clientHeight - height * scale) / 2];
     setView(width >= height ? { scale, x: Math.max(0, x), y } : { scale, x, y: Math.max(0, y) });
   }
@@ -46,7 +46,7 @@ export function Canvas({ width, height, label, children }) {
       if (event.shiftKey) move(-event.deltaY, 0);
       else zoom(Math.exp(-event.deltaY * 0.0015), place(event));
     };
-    here.addEventListener("wheel", wheel, { passive: false }); // Preact's would be passive: the page would scroll too
+    here.addEventListener("wheel", wheel, { passive: false }); // Preact's are passive: the page would scroll too
     return () => here.removeEventListener("wheel", wheel);
   }, []);
 

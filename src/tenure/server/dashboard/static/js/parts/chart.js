@@ -1,7 +1,7 @@
-// A chart over time; what it comes to stands below it as text.
+// A chart over time, with totals as text below.
 import { html, useMemo } from "../html.js";
 import { colour } from "../theme.js";
-import { number } from "../words.js";
+import { number } from "../format.js";
 import { Plot, axes, clock } from "./plot.js";
 
 // `series`: [{ name, tone, kind: "bars" | "area" }], the lowest first: values are stacked.
@@ -23,13 +23,13 @@ export function Chart({ series, rows, height = 150, label }) {
   </figure>`;
 }
 
-// Of what happened: in all. Of what stands: now.
+// Bars: the total. Areas: the last value.
 function sum(series, rows, index) {
   if (series[index].kind === "bars") return rows.reduce((total, row) => total + row[index + 1], 0);
   return rows.length ? rows[rows.length - 1][index + 1] : 0;
 }
 
-// What is stacked highest is drawn first, so that those below it stay to be seen.
+// The top of the stack is drawn first, so that the lower series stay visible.
 function columns(series, rows) {
   const tops = series.map(() => []);
   for (const row of rows) {
@@ -51,7 +51,7 @@ function look(Drawn, { tone, kind }) {
   return { stroke, fill: colour(`--${tone}-soft`), width: 1.5, points: { show: false }, paths: steps };
 }
 
-// The numbers under the pointer, as the chart's title.
+// The values under the pointer, as the chart's title.
 function hover(series) {
   return (plot) => {
     const index = plot.cursor.idx;

@@ -1,4 +1,4 @@
-// A dialog of the browser's own: it keeps the focus, and Escape closes it.
+// The browser's dialog element: it traps the focus, and Escape closes it.
 import { html, useId, useLayoutEffect, useRef, useState } from "../html.js";
 import { Suggestions } from "./filters.js";
 
@@ -14,10 +14,10 @@ export function Dialog({ title, close, children, wide = false }) {
   </dialog>`;
 }
 
-// A form that asks what an action needs.
+// A form for the inputs of an action.
 // `fields`: { name, label, kind, value, required, pattern, hint, options, when }.
-// `when`: whether it is asked at all, by what was answered so far; what is not asked is not sent. `options`, also by
-// that, are suggestions; of a `choice` they are all there is.
+// `when`: whether the field is shown, depending on the other values; a hidden field is not sent. `options` may depend
+// on them too; they are suggestions, or for a `choice` the only values.
 export function Ask({ title, text, fields = [], action, danger = false, run, close }) {
   const [values, set] = useState(() => Object.fromEntries(fields.map(({ name, value }) => [name, value ?? ""])));
   const [isBusy, setBusy] = useState(false);
@@ -36,7 +36,7 @@ export function Ask({ title, text, fields = [], action, danger = false, run, clo
         options=${typeof field.options === "function" ? field.options(values) : field.options}
         value=${values[field.name]} set=${(value) => set({ ...values, [field.name]: value })} />`)}
       <div class="dialog-buttons">
-        <button type="button" class="button" onClick=${close}>Leave it</button>
+        <button type="button" class="button" onClick=${close}>Back</button>
         <button type="submit" class=${danger ? "button danger" : "button primary"} disabled=${isBusy}>${action}</button>
       </div>
     </form>

@@ -1,8 +1,8 @@
-// Controls of lists: a choice of some, a text that waits until the typing is over.
+// Filter controls: choices, and text fields that apply after a pause in typing.
 import { html, useEffect, useId, useRef, useState } from "../html.js";
 import { Icon } from "./icons.js";
 
-// `options` everywhere: [[value, what it is called], …].
+// `options`: [[value, label], …].
 export function Choice({ label, value, options, onChange }) {
   const id = useId();
   const option = ([one, said]) => html`<option key=${one} value=${one} selected=${one === value}>${said}</option>`;
@@ -14,7 +14,7 @@ export function Choice({ label, value, options, onChange }) {
 
 const PAUSE = 250; // milliseconds without a key
 
-// `options` here: texts to begin with.
+// `options` here: suggested texts.
 export function TextFilter({ label, value, onChange, placeholder = "", options = null }) {
   const id = useId();
   const [text, setText] = useState(value);
@@ -34,13 +34,13 @@ export function TextFilter({ label, value, onChange, placeholder = "", options =
   </div>`;
 }
 
-// Texts, or [text, what it stands for].
+// Texts, or [text, label].
 export function Suggestions({ id, texts }) {
   const option = ([text, said]) => html`<option key=${text} value=${text}>${said}</option>`;
   return html`<datalist id=${id}>${texts.map((text) => option([text].flat()))}</datalist>`;
 }
 
-// Several of some, as chips that are in or out.
+// Several values, as chips.
 export function Chips({ label, values, options, onChange }) {
   const toggle = (one) => onChange(values.includes(one) ? values.filter((v) => v !== one) : [...values, one]);
   const chip = ([one, said]) => html`<button key=${one} type="button" class="chip"
@@ -48,7 +48,7 @@ export function Chips({ label, values, options, onChange }) {
   return html`<div class="chips" role="group" aria-label=${label}>${options.map(chip)}</div>`;
 }
 
-// One of some.
+// One value.
 export function Tabs({ label, value, options, onChange }) {
   const tab = ([one, said]) => html`<button key=${one} type="button" aria-pressed=${one === value}
     onClick=${() => onChange(one)}>${said}</button>`;

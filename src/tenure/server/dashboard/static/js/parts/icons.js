@@ -1,4 +1,4 @@
-// Line drawings of 16 × 16, in the colour of the text beside them.
+// Icons of 16 × 16 lines, in the colour of the text.
 import { html } from "../html.js";
 
 const PATHS = {

@@ -1,4 +1,4 @@
-// What stands where data would: loading, nothing there, not allowed, away, broken. And the look that picks one.
+// Notices in place of data: loading, empty, not allowed, unavailable, failed.
 import { html } from "../html.js";
 
 export function Notice({ sign, title, children, tone = "" }) {
@@ -12,7 +12,7 @@ export function Empty({ title, children }) {
   return html`<${Notice} sign="○" title=${title}>${children}<//>`;
 }
 
-// Grey lines in the shape of what will come; said aloud once.
+// Grey lines while data loads, with a label for screen readers.
 export function Loading({ lines = 5, what = "Loading" }) {
   return html`<div class="loading" role="status" aria-label=${what}>
     ${Array.from({ length: lines }, (_, n) => html`<span key=${n} class=${`line l${n % 4}`}></span>`)}
@@ -22,27 +22,27 @@ export function Loading({ lines = 5, what = "Loading" }) {
 export function Failure({ error, retry }) {
   const again = retry && html`<p><button class="button" onClick=${retry}>Try again</button></p>`;
   if (error.status === 403) {
-    return html`<${Notice} sign="⊘" title="You may not see this">${error.message}<//>`;
+    return html`<${Notice} sign="⊘" title="Not allowed">${error.message}<//>`;
   }
   if (error.status === 404) {
-    return html`<${Notice} sign="∅" title="There is no such thing here">${error.message}<//>`;
+    return html`<${Notice} sign="∅" title="Not found">${error.message}<//>`;
   }
-  if (error.isAway) {
-    return html`<${Notice} sign="⌁" title="The server is away" tone="odd">
-      ${error.message} It is tried again as soon as it is back.${again}
+  if (error.isUnavailable) {
+    return html`<${Notice} sign="⌁" title="The server is unavailable" tone="odd">
+      ${error.message} The page retries automatically.${again}
     <//>`;
   }
-  return html`<${Notice} sign="✗" title="This did not work" tone="bad">
+  return html`<${Notice} sign="✗" title="Request failed" tone="bad">
     ${error.message}${error.hint && html`<br />${error.hint}`}${again}
   <//>`;
 }
 
-// `of`: a look (see look.js). While it has data that is shown, with a word above it where it could not be renewed.
-export function Looked({ of, lines = 6, what, children }) {
+// `of`: a query (see query.js). Its last data stays visible, with a notice if a refresh failed.
+export function Loaded({ of, lines = 6, what, children }) {
   if (of.data === null) {
     if (of.error) return html`<${Failure} error=${of.error} retry=${of.reload} />`;
     return html`<${Loading} lines=${lines} what=${what} />`;
   }
-  const stale = of.error && !of.error.isAway && html`<${Failure} error=${of.error} retry=${of.reload} />`;
+  const stale = of.error && !of.error.isUnavailable && html`<${Failure} error=${of.error} retry=${of.reload} />`;
   return html`${stale}${children(of.data)}`;
 }

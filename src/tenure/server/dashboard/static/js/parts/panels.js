@@ -5,7 +5,7 @@ export function Panel({ title, flush = false, children }) {
   return html`<section class=${`panel ${flush ? "flush" : ""}`}><h2>${title}</h2>${children}</section>`;
 }
 
-// `of`: [[name, value], …]; what has no value is left out.
+// `of`: [[name, value], …]; rows without a value are omitted.
 export function Facts({ of, wide = false }) {
   const there = of.filter((fact) => fact && ![null, undefined, false, ""].includes(fact[1]));
   return html`<dl class=${`facts ${wide ? "wide" : ""}`}>

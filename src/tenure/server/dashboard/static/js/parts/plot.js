@@ -1,15 +1,15 @@
-// What all charts share: uPlot, fetched when the first one is drawn, in a box whose width it follows.
+// The base of all charts: uPlot, loaded with the first chart, in a box that sets its width.
 import { html, useEffect, useRef, useState } from "../html.js";
 import { useSignal } from "../signal.js";
 import { colour, shown } from "../theme.js";
-import { timeOfDay } from "../words.js";
+import { timeOfDay } from "../format.js";
 
 let loading = null;
 const library = () => (loading ??= import("../../vendor/uplot.js").then((module) => module.default));
 
 const FONT = "11px system-ui, sans-serif";
 
-// `options`: what uPlot is told beside its size, as a function of the library; made anew when `shape` changes.
+// `options`: uPlot's options without the size, as a function of the library; evaluated again when `shape` changes.
 export function Plot({ options, data, shape, height }) {
   const box = useRef(null);
   const plot = useRef(null);
@@ -23,7 +23,7 @@ export function Plot({ options, data, shape, height }) {
     };
   }, []);
   useEffect(() => {
-    if (!Drawn || !box.current) return undefined; // gone before the library came
+    if (!Drawn || !box.current) return undefined; // removed before the library was loaded
     const width = () => Math.max(120, box.current.clientWidth);
     plot.current = new Drawn({ ...PLAIN, ...options(Drawn), width: width(), height }, data, box.current);
     const resized = new ResizeObserver(() => box.current && plot.current?.setSize({ width: width(), height }));
@@ -46,12 +46,12 @@ const PLAIN = {
   cursor: { points: { show: false }, drag: { x: false, y: false }, y: false },
 };
 
-// Time below, values at the left, each tick said as the functions say it.
-export function axes(said, value, size = 38) {
+// The time axis below and the value axis at the left, with functions that format their ticks.
+export function axes(time, value, size = 38) {
   const axis = { stroke: colour("--faint"), font: FONT, grid: { stroke: colour("--line"), width: 1 } };
   const named = (name) => (_, ticks) => ticks.map(name);
   return [
-    { ...axis, ticks: { show: false }, grid: { show: false }, size: 24, space: 70, values: named(said) },
+    { ...axis, ticks: { show: false }, grid: { show: false }, size: 24, space: 70, values: named(time) },
     { ...axis, ticks: { show: false }, size, space: 34, values: named(value) },
   ];
 }

@@ -1,6 +1,6 @@
-// States and shares, drawn: a sign and a word first, colour only beside them.
+// States and shares: a sign and a word, with colour only in addition.
 import { html } from "../html.js";
-import { MARKS, inWords, number } from "../words.js";
+import { MARKS, inWords, number } from "../format.js";
 
 export function State({ state, short = false }) {
   return html`<span class=${`state s-${state}`} title=${short ? inWords(state) : undefined}>
@@ -9,7 +9,7 @@ export function State({ state, short = false }) {
   </span>`;
 }
 
-// A bar of parts: [{ name, value, tone }]. What is there shows, however small its share.
+// A bar of parts: [{ name, value, tone }]. Small parts stay visible.
 export function Bar({ parts, label }) {
   const there = parts.filter((part) => part.value > 0);
   const said = there.map((part) => `${number(part.value)} ${part.name}`).join(", ") || "nothing";
@@ -19,7 +19,7 @@ export function Bar({ parts, label }) {
   </div>`;
 }
 
-// A share of a hundred, as a holder says how far it is; a step without a number is said alone.
+// The progress that a holder reported: percent, or only a step.
 export function Progress({ percent = null, step = null }) {
   if (percent === null) return step && html`<span class="faint clip">${step}</span>`;
   return html`<span class="progress" title=${step ?? ""}>

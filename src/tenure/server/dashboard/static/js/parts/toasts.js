@@ -1,4 +1,4 @@
-// Short words about what was just done, with a way back where there is one.
+// Short notices about actions, with Undo if it is possible.
 import { command, path } from "../api.js";
 import { html } from "../html.js";
 import { changed } from "../live.js";
@@ -22,7 +22,7 @@ function dismiss(id) {
   shown.set(shown.value.filter((one) => one.id !== id));
 }
 
-// Run a command and say what came of it; its outcome, or null where it failed. Only what moved tasks can be undone.
+// Run a command and show its outcome; returns the outcome, or null after an error. Only changes of tasks can be undone.
 export async function done(project, said, run, { canUndo = true } = {}) {
   try {
     const outcome = await run();
@@ -37,10 +37,10 @@ export async function done(project, said, run, { canUndo = true } = {}) {
   }
 }
 
-function takeBack({ undo, id }) {
+function undoLast({ undo, id }) {
   dismiss(id);
   const run = () => command(path(undo.project, "undo"), { command_id: undo.id });
-  return done(undo.project, "Taken back", run, { canUndo: false });
+  return done(undo.project, "Undone", run, { canUndo: false });
 }
 
 export function Toasts() {
@@ -48,7 +48,7 @@ export function Toasts() {
   return html`<div class="toasts" role="status" aria-live="polite">
     ${all.map((one) => html`<div key=${one.id} class=${`toast ${one.tone}`}>
       <div class="toast-text text">${one.text}${one.hint && html`<div class="faint">${one.hint}</div>`}</div>
-      ${one.undo && html`<button class="button small" onClick=${() => takeBack(one)}>Undo</button>`}
+      ${one.undo && html`<button class="button small" onClick=${() => undoLast(one)}>Undo</button>`}
       <button class="button ghost small" aria-label="Close" onClick=${() => dismiss(one.id)}>
         <${Icon} name="close" />
       </button>

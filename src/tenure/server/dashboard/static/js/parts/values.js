@@ -1,12 +1,12 @@
-// Whatever agents and people put in: text as text, structures as trees that can be folded. Never as markup.
+// Values from agents and people: text as text, structures as foldable trees. Never as markup.
 import { html, useState } from "../html.js";
-import { number } from "../words.js";
+import { number } from "../format.js";
 
-const LONG = 1200; // letters of a text that are shown at first
+const LONG = 1200; // characters of a text that are shown at first
 const MOST = 100; // entries of one list
 const DEEP = 3; // levels that are open at first
 
-// A text as text; else the tree.
+// Text as text; other values as a tree.
 export function Value({ value }) {
   if (typeof value === "string") return html`<${Text} text=${value} />`;
   return html`<div class="tree"><${Node} value=${value} depth=${0} /></div>`;

@@ -1,0 +1,166 @@
+"""One sentence for each event: `ann claims C-001-write-the-api, generation 2`.
+
+The view of an event has it as `text`; the command line, the HTTP API and the dashboard show that field. A kind of
+event without a sentence fails a test.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tenure.core.events import Event
+from tenure.core.safe_text import one_line
+
+# {who}: the agent, or else the user; {task}: its key; all others: see `_DETAILS`.
+TEXTS: dict[str, str] = {
+    "project.created": "{who} creates the project",
+    "project.changed": "{who} changes the project's settings",
+    "project.stopped": "{who} stops all claiming in {scope}",
+    "project.started": "{who} allows claiming in {scope} again",
+    "track.defined": "{who} defines track {track}",
+    "dag.created": "{who} creates dag {dag}",
+    "dag.changed": "{who} changes what the end of dag {dag} triggers",
+    "dag.reopened": "dag {dag} is open again",
+    "dag.completed": "dag {dag} is completed",
+    "dag.failed": "dag {dag} cannot continue: a person must act on its dead letters",
+    "dag.cancelled": "dag {dag} is cancelled",
+    "task.created": "{who} adds {task}",
+    "task.published": "{who} publishes {task}",
+    "task.ready": "{task} is ready",
+    "task.pending": "{task} waits for a dependency again",
+    "task.linked": "{who} makes {task} depend on {needs}",
+    "task.unlinked": "{who} removes the dependency of {task} on {needs}",
+    "task.claimed": "{who} claims {task}, generation {generation}",
+    "task.started": "{who} starts {task}",
+    "task.progress": "{who} works on {task}",
+    "task.checkpoint": "{who} saves a checkpoint of {task}",
+    "task.landing": "{who} lands {task} on {branch}",
+    "task.artifact": "{who} stores an artifact of {task}",
+    "task.waiting": "{who} waits for the subtasks of {task}",
+    "task.validating": "{who} submits {task}; its validation is pending",
+    "task.validation_taken": "{holder} validates the result of {task}",
+    "task.validation_undecided": "the validation of {task} is undecided",
+    "task.output_refused": "{who}'s output for {task} is refused",
+    "task.completed": "{who} completes {task}",
+    "task.result_refused": "{who}'s result for {task} with generation {generation} is refused",
+    "task.failed": "{who}'s attempt at {task} fails",
+    "task.retry_scheduled": "{task} will be retried",
+    "task.retry_due": "{task} is ready for its retry",
+    "task.dead_lettered": "{task} is dead-lettered: a person must act",
+    "task.lease_expired": "{who}'s lease on {task} expires",
+    "task.process_gone": "{who}'s claim on {task} ends: its process is gone",
+    "task.released": "{who} releases {task}",
+    "task.aborted": "{who}'s claim on {task} is aborted",
+    "task.epoch_ended": "{who}'s claim on {task} ends: the store has a new epoch",
+    "task.clock_ended": "{who}'s claim on {task} ends: it was granted while the clock was ahead",
+    "task.warned": "{who} is asked for a heartbeat on {task}",
+    "task.drain_requested": "{who} is asked to pause {task}",
+    "task.paused": "{task} is paused",
+    "task.pause_lifted": "one cause of the pause of {task} is lifted",
+    "task.resumed": "{who} resumes {task}",
+    "task.question": "{who} asks a question about {task}",
+    "task.answered": "{who} answers the question about {task}",
+    "task.change_seen": "{who} has read the new description of {task}",
+    "task.cancelled": "{task} is cancelled",
+    "task.uncancelled": "{task} is no longer cancelled",
+    "task.retried": "{who} gives {task} another run",
+    "task.reset": "{who} resets {task}",
+    "task.reset_undone": "{who} undoes the reset of {task}",
+    "task.retry_undone": "{who} undoes the retry of {task}",
+    "task.adopted": "{who} adopts a kept result for {task}",
+    "task.archived": "{who} archives {task}",
+    "task.unarchived": "{who} unarchives {task}",
+    "task.edited": "{who} edits {task}",
+    "task.offered": "{task} is offered to agent {agent}",
+    "task.offer_ended": "the offer of {task} ends: any agent may claim it",
+    "task.recovered": "{who}'s claim on {task} is ended by an operator",
+    "task.reassigned": "{task} is taken from {who} for another agent",
+    "task.deadline_missed": "{task} has missed its deadline",
+    "task.noted": "{who} adds a note to {task}",
+    "agent.registered": "{who} joins",
+    "agent.updated": "{who} updates its profile",
+    "agent.draining": "{who} drains: it claims nothing more",
+    "agent.stale": "{who} is stale: it has sent no heartbeat for too long",
+    "agent.recovered": "{who} sends heartbeats again",
+    "agent.terminating": "{who} is terminated when it has finished what it holds",
+    "agent.terminated": "{who} is terminated",
+    "agent.resumed": "{who} may claim again",
+    "agent.left": "{who} leaves",
+    "session.started": "a session of {who} starts",
+    "session.ended": "a session of {who} ends",
+    "message.sent": "{who} sends a message to {to}",
+    "reservation.taken": "{who} reserves {patterns}",
+    "reservation.released": "{who} releases the reservation of {patterns}",
+    "leader.elected": "{who} becomes the leader, term {term}",
+    "leader.lost": "{who} is no longer the leader",
+    "budget.set": "{who} sets budget {budget}",
+    "budget.removed": "{who} removes budget {budget}",
+    "budget.moved": "{who} moves an amount from budget {from} to budget {to}",
+    "budget.alert": "a budget reaches {threshold} %",
+    "budget.alert_ended": "a budget is below {threshold} % again",
+    "schedule.set": "{who} sets schedule {schedule}",
+    "schedule.paused": "{who} pauses schedule {schedule}",
+    "schedule.resumed": "{who} resumes schedule {schedule}",
+    "schedule.removed": "{who} removes schedule {schedule}",
+    "schedule.fired": "schedule {schedule} creates tasks",
+    "schedule.missed": "schedule {schedule} skips runs that were missed",
+    "schedule.failed": "schedule {schedule} cannot create its tasks",
+    "trigger.set": "{who} sets trigger {trigger}",
+    "trigger.paused": "{who} pauses trigger {trigger}",
+    "trigger.resumed": "{who} resumes trigger {trigger}",
+    "trigger.removed": "{who} removes trigger {trigger}",
+    "trigger.rotated": "{who} rotates the secret of trigger {trigger}",
+    "trigger.fired": "trigger {trigger} creates tasks",
+    "trigger.failed": "trigger {trigger} cannot create its tasks",
+    "trigger.held_back": "trigger {trigger} is held back: it fires too often",
+    "key.created": "{by} creates API key {key}",
+    "key.rotated": "{by} rotates API key {key}",
+    "key.revoked": "{by} revokes API key {key}",
+    "archive.moved": "finished tasks move to the archive",
+    "archive.returned": "tasks return from the archive",
+    "archive.pruned": "tasks are deleted from the archive",
+    "epoch.started": "the store starts a new epoch: earlier receipts are void",
+    "clock.accepted": "{who} accepts the host's clock: times that were ahead move back",
+    "command.undone": "{who} undoes a command",
+}
+
+# Fields of `details` that a sentence names, and what stands there in an event without them.
+_DETAILS = {
+    "agent": "?", "branch": "a branch", "budget": "?", "by": "somebody", "from": "?", "holder": "a validator",
+    "key": "?", "needs": "another task", "patterns": "?", "schedule": "?", "scope": "?", "term": "?",
+    "threshold": "?", "to": "?", "track": "?", "trigger": "?",
+}  # fmt: skip
+_MOST_LISTED = 3
+
+
+def event_text(event: Event) -> str:
+    """The event as a sentence on one line, without its time."""
+    details = event.details
+    words = {name: _shown(details.get(name)) or otherwise for name, otherwise in _DETAILS.items()}
+    words["who"] = event.agent or event.user or "somebody"
+    words["task"] = event.key or "a task"
+    words["generation"] = str(event.generation or "?")
+    words["dag"] = str(details.get("title") or details.get("dag") or "?")
+    text = TEXTS.get(event.kind, f"{event.kind}: {{task}}").format_map(words)
+    more = _more(event)
+    return one_line(f"{text}: {more}" if more else text)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        more = [f"{len(value) - _MOST_LISTED} more"] if len(value) > _MOST_LISTED else []
+        return ", ".join([*map(str, value[:_MOST_LISTED]), *more])
+    return "" if value is None else str(value).removesuffix(":")  # the scope of a whole project is `project:`
+
+
+def _more(event: Event) -> str:
+    """What the holder or operator wrote, or what went wrong."""
+    details = event.details
+    if event.kind == "task.progress":
+        percent = f"{details['percent']} %" if details.get("percent") is not None else ""
+        return ", ".join(part for part in (percent, details.get("step") or "") if part)
+    if event.kind == "task.result_refused":
+        return str(details.get("reason", ""))
+    if event.kind in ("task.created", "message.sent"):
+        return ""  # the key says it already; mail is for its reader
+    return event.message or str(details.get("error", ""))

@@ -1,0 +1,146 @@
+"""A caller: its identity, a client that acts for it, and the receipts of its session. Every tool gets one.
+
+`LocalCallers` are those over standard input and output, with the store of a folder; `remote_callers.py` has those of a
+server. The store is looked up with every call: the process starts with its agent, often before there is a store, and
+continues when the store is recreated.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, MutableSet, Sequence
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from tenure.agents import processes
+from tenure.agents.identity import Who
+from tenure.agents.receipts import Kept, Receipts
+from tenure.client import Client
+from tenure.config import Home, NoStore, Value, file_of, find_home, read_settings
+from tenure.core import limits
+from tenure.core.commands import Process
+from tenure.core.outcomes import Outcome
+from tenure.engine.models.user_tables import UserTables
+from tenure.mcp.client_identity import ClientInfo, identify
+
+STALE_AFTER = limits.CLI_AGENT_STALE
+
+
+class StartOptions(NamedTuple):
+    """The options of the server's start."""
+
+    folder: str
+    environ: Mapping[str, str]
+    is_fixed: bool = False  # the folder was given explicitly: no other is used
+    project: str | None = None
+    agent: str | None = None
+    session: str | None = None
+
+
+class ReceiptKeeper(Protocol):
+    """Keeps the receipts of a session, so that it can see them again."""
+
+    def keep(self, task: str, key: str, receipt: str) -> None: ...
+
+    def settle(self, receipt: str, outcome: Outcome, *, ends: bool = False) -> Outcome:
+        """Drop a receipt that the outcome ends; `ends`: the command ends the claim if it succeeds."""
+
+    def live(self) -> list[Kept]: ...
+
+
+class Caller(NamedTuple):
+    who: Who
+    client: Client
+    receipts: ReceiptKeeper
+    settings: Mapping[str, Value]
+    folder: str | None  # where the agent works; None if that is another machine
+    introduced: MutableSet[Client]
+
+    @property
+    def process(self) -> Process | None:
+        """The process of the session: when it is gone, its claims may end before their leases expire."""
+        found = self.who.process
+        if found is None:
+            return None
+        return Process(host=processes.host(), boot=processes.boot_id(), pid=found.pid, start=found.start)
+
+    def introduce(self) -> None:
+        """Register this agent, unless it is known: an agent that joined has given more details."""
+        if self.client in self.introduced:
+            return
+        if not any(agent["name"] == self.who.agent for agent in self.client.agents()):
+            self._register()
+        self.introduced.add(self.client)
+
+    def _register(self) -> None:
+        process = self.process
+        where = {} if process is None else {
+            "host": process.host, "boot": process.boot, "pid": process.pid, "pid_start": process.start
+        }  # fmt: skip
+        self.client.register(type=self.who.type, stale_after=STALE_AFTER, user=self.who.user, **where)
+
+
+class LocalCallers:
+    """The callers of one server, usually one. Thread-safe."""
+
+    def __init__(self, options: StartOptions) -> None:
+        self.options = options
+        self._lock = threading.Lock()
+        self._clients: dict[tuple[str, ...], Client] = {}
+        self._introduced: set[Client] = set()
+
+    def find(self, client_info: ClientInfo, roots: Sequence[str] = ()) -> Caller:
+        """The caller, with the store of the server's folder, else of the first root that has one."""
+        options = self.options
+        folder, settings, home = self._home(roots)
+        who = identify(client_info, options.environ, options.agent, options.session)
+        project = str(settings["project"].value)
+        with self._lock:
+            client = self._client(home, project, who, settings["key"].value)
+        receipts = Receipts(home, project, who.session, who.agent, options.environ)
+        if not client.is_remote:
+            client.engine.own = UserTables(file_of(settings, "prices"), file_of(settings, "tiers"))
+        return Caller(who, client, receipts, settings, folder, self._introduced)
+
+    def _home(self, roots: Sequence[str]) -> tuple[str, Mapping[str, Value], Home]:
+        options = self.options
+        missing: NoStore | None = None
+        for folder in (options.folder, *roots):
+            settings = read_settings(folder, options.environ, {"project": options.project})
+            try:
+                return folder, settings, find_home(folder, settings)
+            except NoStore as error:
+                missing = missing or error
+        assert missing is not None
+        raise missing
+
+    def _client(self, home: Home, project: str, who: Who, shown: str | None) -> Client:
+        # A recreated store has the same path but is another file.
+        key = (home.url, _file(home.url), project, who.agent, who.session)
+        if key not in self._clients:
+            self._clients[key] = Client(
+                home.url,
+                project,
+                key=shown,
+                agent=who.agent,
+                session=who.session,
+                role="agent",
+                user=who.user,
+                create=False,
+            )
+        return self._clients[key]
+
+    def close(self) -> None:
+        """Close every store. Claims stay: the session may continue elsewhere."""
+        with self._lock:
+            for client in self._clients.values():
+                client.close()
+            self._clients.clear()
+
+
+def _file(url: str) -> str:
+    try:
+        found = Path(url.removeprefix("sqlite://")).stat()
+    except OSError:
+        return ""
+    return f"{found.st_dev}:{found.st_ino}"

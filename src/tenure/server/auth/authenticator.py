@@ -1,0 +1,389 @@
+"""Authenticates a request: it becomes a Principal or is refused. The body is read only after that."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import os
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import unquote
+
+from tenure.client.local_token import is_local_token
+from tenure.core import ids, inputs, keys, limits, roles
+from tenure.core.commands import Principal
+from tenure.core.errors import NotAllowed, NotSignedIn, Overloaded, TenureError
+from tenure.core.events import Event
+from tenure.core.records import ApiKey
+from tenure.core.web_sessions import TOKEN_BYTES, is_good, session_id
+from tenure.engine import Engine
+from tenure.engine.verbs import web_sessions
+from tenure.server.auth import cookies
+from tenure.server.auth.key_sets import Fetch
+from tenure.server.auth.lookups import NeedsLookup
+from tenure.server.auth.origins import check_host, check_origin
+from tenure.server.auth.policy import Policy
+from tenure.server.auth.request_source import RequestSource, is_loopback_name, name_in, source_of
+from tenure.server.auth.row_cache import key_cache, session_cache
+from tenure.server.auth.tokens import LEEWAY, Tokens
+from tenure.server.rate_limits import MOST_CALLERS, Buckets, caller_at, limited
+
+FAILURES = limits.SIGN_IN_TRIES
+FAILURES_A_SECOND = 1 / 6
+TRIES = 5  # lookups in a row whose result was outdated on arrival
+_BY_JWT = "jwt:"
+_HOW_TO_SIGN_IN = "send a key with `Authorization: Bearer KEY`; create one with `tenure key create`"
+_HOW_HERE = (
+    "on this machine the token of the server's start is needed: commands of the user who started it send it "
+    "automatically; others send a key"
+)
+USE_WRITTEN = 60.0  # seconds between two writes of a key's last use
+SHOWN = 16  # characters of a secret's digest that name it
+
+T = TypeVar("T")
+InThread = Callable[[Callable[[], object]], Awaitable[Any]]
+
+
+class SignedIn(NamedTuple):
+    """The principal of a dashboard session, and the header that sets its cookie."""
+
+    principal: Principal
+    set_cookie: str
+
+
+class Authenticator:
+    """One for a server process, in its event loop.
+
+    `read_in_thread` runs lookups, `write_in_thread` writes. `token` is the token of this start, on loopback: see
+    `local_token`.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        policy: Policy,
+        *,
+        read_in_thread: InThread = asyncio.to_thread,
+        write_in_thread: InThread = asyncio.to_thread,
+        fetch: Fetch | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+        token: str | None = None,
+    ) -> None:
+        self.policy = policy
+        self.key_cache = key_cache(engine, monotonic)
+        self.session_cache = session_cache(engine, monotonic)
+        self._engine, self._token, self._monotonic = engine, token, monotonic
+        self._local_sessions: dict[str, float] = {}  # of the token's owner: digest of the cookie → its end
+        self._tokens = Tokens(policy.jwt, fetch=fetch, monotonic=monotonic) if policy.jwt is not None else None
+        self._read_in_thread, self._write_in_thread = read_in_thread, write_in_thread
+        self._lookups: dict[str, asyncio.Future[Any]] = {}
+        self._requests = Buckets(policy.rate, 2 * policy.rate, monotonic=monotonic)
+        self._failures = Buckets(FAILURES_A_SECOND, FAILURES, monotonic=monotonic)
+        self._used: OrderedDict[str, float] = OrderedDict()  # keys → when their use was last written
+        self._use_writes: set[asyncio.Future[Any]] = set()
+
+    # --- entry points ---
+
+    async def authenticate(self, scope: Mapping[str, Any]) -> Principal:
+        """The principal of this ASGI scope's request."""
+        source = source_of(scope, self.policy.proxies)
+        principal = await self._resolved(lambda: self._authenticated(source))
+        if principal.key is not None and not principal.key.startswith(_BY_JWT):
+            self._write_use(principal.key)
+        return principal
+
+    async def sign_in(self, scope: Mapping[str, Any], text: str) -> SignedIn:
+        """Exchange a key, or the token of this start, for the dashboard's cookie."""
+        source = source_of(scope, self.policy.proxies)
+        check_host(source, self.policy)
+        check_origin(source, is_by_cookie=True)
+        text, token = text.strip(), os.urandom(TOKEN_BYTES).hex()
+        if is_local_token(text):
+            principal = self._by_local_token(source, text)
+            self._begin_local_session(token)
+            return SignedIn(principal, cookies.cookie_of(token, source.scheme))
+        key, _ = await self._resolved(lambda: self._by_key(source, text))
+        given = keys.parse_key(text)
+        assert given is not None
+        await self._write_in_thread(partial(web_sessions.begin, self._engine, token, key.id, given.secret))
+        return SignedIn(_principal_of(key, source, ""), cookies.cookie_of(token, source.scheme))
+
+    async def sign_out(self, scope: Mapping[str, Any]) -> str:
+        """End the session on every server; returns the value of Set-Cookie that removes the cookie."""
+        source = source_of(scope, self.policy.proxies)
+        check_host(source, self.policy)
+        check_origin(source, is_by_cookie=True)
+        id = _session_in(source)
+        if id is not None and self._local_sessions.pop(id, None) is None:
+            await self._write_in_thread(partial(web_sessions.end, self._engine, id))
+            self.session_cache.forget(id)
+        return cookies.cleared(source.scheme)
+
+    def hear(self, events: Sequence[Event]) -> None:
+        """A listener of the feed: keys that changed are read again."""
+        for event in events:
+            if event.kind.startswith("key."):
+                self.key_cache.forget(event.details["key"])
+
+    async def is_still_valid(self, principal: Principal) -> bool:
+        """Whether the principal of a long response would still be authenticated."""
+        try:
+            return await self._resolved(lambda: self._is_valid(principal))
+        except NotSignedIn:
+            return False
+
+    def _is_valid(self, principal: Principal) -> bool:
+        kind, _, shown = principal.credential.partition(":")
+        if kind == "jwt":
+            return time.time() < float(shown) + LEEWAY
+        if kind == "here":
+            return self._is_local_session(shown)
+        if kind == "web":
+            return self._is_session(shown) is not None
+        if kind == "secret" and principal.key is not None:
+            key, now = self.key_cache.find(principal.key)
+            return any(digest.hex().startswith(shown) for digest in keys.digests_at(key, now))
+        return True
+
+    async def _resolved(self, ask: Callable[[], T]) -> T:
+        """The result of `ask`, after the lookups that it needs. A lookup that many wait for runs once."""
+        for _ in range(TRIES):
+            try:
+                return ask()
+            except NeedsLookup as lookup:
+                running = self._lookups.get(lookup.name)
+                if running is None:
+                    running = self._lookups[lookup.name] = asyncio.ensure_future(self._read_in_thread(lookup.run))
+                    running.add_done_callback(lambda _, name=lookup.name: self._lookups.pop(name, None))  # type: ignore[misc]
+                await asyncio.shield(running)
+        raise _keys_change_too_fast()
+
+    def _write_use(self, id: str) -> None:
+        """Write the key's last use, at most once a minute; the request does not wait for it."""
+        now = self._monotonic()
+        if now - self._used.get(id, -USE_WRITTEN) < USE_WRITTEN:
+            return
+        self._used[id] = now
+        self._used.move_to_end(id)
+        if len(self._used) > MOST_CALLERS:
+            self._used.popitem(last=False)
+
+        async def note() -> None:
+            with suppress(TenureError):  # unavailable, overloaded or closing: the next use is written
+                await self._write_in_thread(partial(web_sessions.note_use, self._engine, id))
+
+        write = asyncio.ensure_future(note())
+        self._use_writes.add(write)
+        write.add_done_callback(self._use_writes.discard)
+
+    # --- credentials ---
+
+    def _authenticated(self, source: RequestSource) -> Principal:
+        check_host(source, self.policy)
+        text = source.header(b"authorization")
+        if text is not None:
+            check_origin(source)
+            principal = self._by_header(source, text)
+        elif self._is_local(source) and self._token is None:
+            check_origin(source)
+            return _local(source, "")
+        else:
+            principal = self._by_cookie(source)
+        self._requests.take(principal.key or "")
+        return principal
+
+    def _is_local(self, source: RequestSource) -> bool:
+        return self.policy.is_open and source.is_local and is_loopback_name(name_in(source.host))
+
+    def _by_header(self, source: RequestSource, text: str) -> Principal:
+        scheme, _, credential = text.partition(" ")
+        credential = credential.strip()
+        if scheme.lower() != "bearer" or not credential:
+            raise NotSignedIn("the header Authorization must be `Bearer` and a key or token", _HOW_TO_SIGN_IN)
+        if is_local_token(credential):
+            return self._by_local_token(source, credential)
+        if credential.startswith("tnr_"):
+            key, _ = self._by_key(source, credential)
+            given = keys.parse_key(credential)
+            assert given is not None
+            return _principal_of(key, source, f"secret:{keys.digest_of(given.secret).hex()[:SHOWN]}")
+        return self._by_token(source, credential)
+
+    def _by_local_token(self, source: RequestSource, text: str) -> Principal:
+        with self._counted(source, "the token of this start"):
+            is_ours = self._token is not None and hmac.compare_digest(text, self._token)
+            if not is_ours or not self._is_local(source):
+                raise NotSignedIn("the token is not the token of this server's start", _HOW_HERE)
+        return _local(source, "")
+
+    def _by_key(self, source: RequestSource, text: str) -> tuple[ApiKey, int]:
+        _check_private(source)
+        given = keys.parse_key(text)
+        with self._counted(source, given.id if given is not None else "no key"):
+            if given is None:
+                raise NotSignedIn("malformed API key", _HOW_TO_SIGN_IN)
+            try:
+                key, now = self.key_cache.find(given.id)
+            except NotSignedIn:
+                raise _not_accepted() from None
+            if not keys.opens(key, given.secret, now):
+                raise _not_accepted()
+        return key, now
+
+    def _by_token(self, source: RequestSource, token: str) -> Principal:
+        if self._tokens is None:
+            raise NotSignedIn("malformed API key, and JWTs are not configured on this server", _HOW_TO_SIGN_IN)
+        _check_private(source)
+        with self._counted(source, "jwt"):
+            claims = self._tokens.read(token)
+        return _principal(
+            source,
+            claims.role,
+            user=claims.subject,
+            agent=claims.agent,
+            projects=claims.projects,
+            key=_BY_JWT + claims.subject,
+            capabilities=claims.capabilities,
+            credential=f"jwt:{claims.expires}",
+        )
+
+    def _by_cookie(self, source: RequestSource) -> Principal:
+        id = _session_in(source)
+        if id is None:
+            check_origin(source)
+            raise NotSignedIn("not signed in", _HOW_HERE if self._is_local(source) else _HOW_TO_SIGN_IN)
+        _check_private(source)
+        check_origin(source, is_by_cookie=True)
+        if self._is_local_session(id) and self._is_local(source):
+            return _local(source, f"here:{id}")
+        with self._counted(source, "cookie"):
+            key = self._is_session(id)
+            if key is None:
+                raise NotSignedIn("the session has expired", "sign in again")
+        return _principal_of(key, source, f"web:{id}")
+
+    def _is_session(self, id: str) -> ApiKey | None:
+        """The key of a web session that is valid now."""
+        try:
+            session, now = self.session_cache.find(id)
+            key, _ = self.key_cache.find(session.key)
+        except NotSignedIn:
+            return None
+        return key if is_good(session, key, now) else None
+
+    # Sessions of the token's owner are kept in memory: they end with the token, which ends with this process.
+
+    def _begin_local_session(self, token: str) -> None:
+        now = self._monotonic()
+        self._local_sessions = {id: until for id, until in self._local_sessions.items() if until > now}
+        id = session_id(token)
+        assert id is not None
+        self._local_sessions[id] = now + cookies.SECONDS
+
+    def _is_local_session(self, id: str) -> bool:
+        return self._monotonic() < self._local_sessions.get(id, 0.0)
+
+    def _counted(self, source: RequestSource, credential: str) -> _FailureCount:
+        return _FailureCount(self._failures, f"{caller_at(source.address)} {credential}")
+
+
+class _FailureCount:
+    """Counts failures by address and credential, after the check: a valid credential is never refused for others."""
+
+    def __init__(self, failures: Buckets, name: str) -> None:
+        self._failures, self._name = failures, name
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if not isinstance(error, NotSignedIn):
+            return
+        if (wait := self._failures.wait_of(self._name)) > 0:
+            raise limited(wait) from None
+        self._failures.take(self._name)
+
+
+def _keys_change_too_fast() -> Overloaded:
+    """Each lookup was outdated on arrival."""
+    return Overloaded("keys change faster than they can be read", "nothing was done; send it again in a moment")
+
+
+def _check_private(source: RequestSource) -> None:
+    if not source.is_private:
+        raise NotAllowed(
+            "keys and tokens are not accepted over plain HTTP: others may have read this one",
+            "use https and rotate the key; set serve.trusted_proxy to a proxy that terminates TLS",
+        )
+
+
+def _not_accepted() -> NotSignedIn:
+    """One error for unknown, revoked, expired and wrong keys: a guesser learns nothing about a key."""
+    return NotSignedIn("the key is not accepted", _HOW_TO_SIGN_IN)
+
+
+def _session_in(source: RequestSource) -> str | None:
+    token = cookies.found_in(source.header(b"cookie"), source.scheme)
+    return None if token is None else session_id(token) or ""
+
+
+def _local(source: RequestSource, credential: str) -> Principal:
+    return _principal(
+        source, "owner", user=_named(source, b"tenure-user"), agent=None, projects=(), key=None, credential=credential
+    )
+
+
+def _principal_of(key: ApiKey, source: RequestSource, credential: str) -> Principal:
+    return _principal(
+        source,
+        key.role,
+        user=key.user,
+        agent=key.agent,
+        projects=key.projects,
+        key=key.id,
+        capabilities=key.capabilities,
+        credential=credential,
+    )
+
+
+def _principal(
+    source: RequestSource,
+    role: str,
+    *,
+    user: str | None,
+    agent: str | None,
+    projects: tuple[str, ...],
+    key: str | None,
+    credential: str,
+    capabilities: tuple[str, ...] = (),
+) -> Principal:
+    """Headers may lower the role, and name an agent if the key names none."""
+    wanted = _named(source, b"tenure-role")
+    if wanted is not None:
+        role = roles.lower_of(role, inputs.check_choice(wanted, roles.ROLES, "Tenure-Role"))
+    named, session = _named(source, b"tenure-agent"), _named(source, b"tenure-session")
+    return Principal(
+        role=role,
+        user=user,
+        agent=agent if agent is not None else named,
+        session=session,
+        address=source.address,
+        projects=projects,
+        is_proven=agent is not None,
+        key=key,
+        capabilities=capabilities,
+        credential=credential,
+    )
+
+
+def _named(source: RequestSource, header: bytes) -> str | None:
+    text = source.header(header)
+    if not text:
+        return None
+    what = header.decode().title()
+    if header == b"tenure-user":
+        return inputs.check_text(unquote(text), what, 255)  # headers are ASCII, names of people are not
+    return ids.check_name(text, what)

@@ -1,0 +1,99 @@
+"""API keys and web sessions of the store, cached for a moment.
+
+A row in use is read again every two seconds, so a key that was revoked elsewhere is refused soon. When this process
+changes a row, or the feed reports a change, `forget` makes that immediate. All ids that wait for a lookup are read
+together, one read at a time: a flood of guesses costs the database no more than one client, and a valid key in the
+middle of it, also after a restart, waits for one read. Unknown ids are cached apart from those in use.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from itertools import islice
+from typing import Generic, NamedTuple, TypeVar
+
+from tenure.core import limits
+from tenure.core.errors import NotSignedIn
+from tenure.core.records import ApiKey, Row, WebSession
+from tenure.engine import Engine
+from tenure.server.auth.lookups import NeedsLookup
+
+KEPT = limits.KEY_CACHE
+UNKNOWN_KEPT = limits.UNKNOWN_KEY_CACHE
+MOST = limits.KEYS_CACHED
+MOST_AT_ONCE = limits.KEYS_AT_ONCE
+
+R = TypeVar("R", bound=Row)
+
+
+class _Entry(NamedTuple, Generic[R]):
+    row: R
+    now: int  # the store's time when it was read
+    at: float  # this process's time
+
+
+class RowCache(Generic[R]):
+    def __init__(self, engine: Engine, kind: type[R], *, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._engine, self._kind = engine, kind
+        self._monotonic = monotonic
+        self._lock = threading.Lock()  # lookups run in threads
+        self._known: OrderedDict[str, _Entry[R]] = OrderedDict()
+        self._unknown: OrderedDict[str, float] = OrderedDict()
+        self._awaited: dict[str, None] = {}  # oldest first
+        self._forgotten = 0
+
+    def find(self, id: str) -> tuple[R, int]:
+        """The row and the store's time; NotSignedIn if there is none, NeedsLookup if it is not cached."""
+        now = self._monotonic()
+        with self._lock:
+            entry = self._known.get(id)
+            if entry is not None and now - entry.at < KEPT:
+                self._known.move_to_end(id)
+                return entry.row, entry.now + round((now - entry.at) * 1e6)
+            missed_at = self._unknown.get(id)
+            if missed_at is not None and now - missed_at < UNKNOWN_KEPT:
+                raise NotSignedIn("unknown")
+            self._awaited[id] = None
+            raise NeedsLookup(self._kind.__name__, self._lookup)
+
+    def _lookup(self) -> None:
+        """Read all ids that wait."""
+        with self._lock:
+            ids, forgotten = list(islice(self._awaited, MOST_AT_ONCE)), self._forgotten
+            for id in ids:
+                del self._awaited[id]
+        at = self._monotonic()  # before the read: rows may be older than this, never younger
+        with self._engine.reading() as work:
+            rows, now = work.get_many(self._kind, "", ids), work.now
+        with self._lock:
+            if forgotten != self._forgotten:
+                return  # a row was changed during the read: the rows may be outdated
+            for id in ids:
+                self._known.pop(id, None)
+                if (row := rows.get(id)) is None:
+                    self._unknown[id] = at
+                else:
+                    self._known[id] = _Entry(row, now, at)
+            for kept in (self._known, self._unknown):
+                while len(kept) > MOST:
+                    kept.popitem(last=False)
+
+    def forget(self, id: str) -> None:
+        """The row was changed: the next request reads it again."""
+        with self._lock:
+            self._forgotten += 1
+            self._unknown.pop(id, None)
+            entry = self._known.get(id)
+            if entry is not None:  # still in use, but outdated
+                self._known[id] = entry._replace(at=entry.at - KEPT)
+
+
+def key_cache(engine: Engine, monotonic: Callable[[], float]) -> RowCache[ApiKey]:
+    return RowCache(engine, ApiKey, monotonic=monotonic)
+
+
+def session_cache(engine: Engine, monotonic: Callable[[], float]) -> RowCache[WebSession]:
+    return RowCache(engine, WebSession, monotonic=monotonic)

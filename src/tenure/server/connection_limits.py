@@ -1,0 +1,159 @@
+"""Limits of unauthenticated connections: bytes of headers, seconds to send them, number of connections.
+
+Beyond the number the oldest connection is closed and the newest accepted: a client that holds connections open does not
+lock out others, even from the same address.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from tenure.core import limits
+
+LARGEST_HEAD = limits.HEADER_BYTES
+HEAD_TIMEOUT = 15.0  # seconds to send them
+MOST_PER_ADDRESS = limits.CONNECTIONS_PER_ADDRESS
+MOST = limits.CONNECTIONS
+
+
+class UnauthenticatedConnections:
+    """The connections without a successful sign-in, of one server process, in its event loop."""
+
+    def __init__(
+        self,
+        is_shared: Callable[[str], bool] = lambda _: False,
+        *,
+        most_per_address: int = MOST_PER_ADDRESS,
+        most: int = MOST,
+    ) -> None:
+        """`is_shared`: whether an address has many clients, as a proxy's has."""
+        self._is_shared = is_shared
+        self._most_per_address, self._most = most_per_address, most
+        self._all: dict[LimitedConnection, None] = {}  # oldest first
+        self._of: dict[str, dict[LimitedConnection, None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def add(self, connection: LimitedConnection) -> None:
+        mine = self._of.setdefault(connection.address, {})
+        mine[connection] = self._all[connection] = None
+        if len(mine) > self._most_per_address and not self._is_shared(connection.address):
+            next(iter(mine)).close_now()
+        if len(self._all) > self._most:
+            next(iter(self._all)).close_now()
+
+    def remove(self, connection: LimitedConnection) -> None:
+        if self._all.pop(connection, connection) is connection:
+            return
+        mine = self._of[connection.address]
+        del mine[connection]
+        if not mine:
+            del self._of[connection.address]
+
+
+class LimitedConnection(HttpToolsProtocol):
+    """One connection, with bounded reads. The app calls `scope["state"]["signed_in"]` after a successful sign-in."""
+
+    unauthenticated: UnauthenticatedConnections  # of the server: see `at`
+
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self._unseen = 0  # bytes since the parser last called back
+        self._head = 0  # bytes of this request's head so far
+        self._is_too_large = False
+        self._timeout: asyncio.TimerHandle | None = None
+        self.address = ""
+
+    @classmethod
+    def at(cls, unauthenticated: UnauthenticatedConnections) -> type[LimitedConnection]:
+        """The class of a server's connections."""
+        return type("LimitedConnection", (cls,), {"unauthenticated": unauthenticated})
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as its parent
+        super().connection_made(transport)
+        self.address = self.client[0] if self.client else ""
+        self._start_timeout()
+        self.unauthenticated.add(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_timeout()
+        self.unauthenticated.remove(self)
+        super().connection_lost(exc)
+
+    def close_now(self) -> None:
+        self.unauthenticated.remove(self)
+        self.transport.abort()
+
+    def signed_in(self) -> None:
+        self.unauthenticated.remove(self)
+
+    # --- reads ---
+
+    def data_received(self, data: bytes) -> None:
+        self._unseen += len(data)
+        super().data_received(data)
+        if self._unseen > LARGEST_HEAD and not self.transport.is_closing():
+            self._is_too_large = True
+            self.send_400_response("The headers are too large.")
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._head = 0
+        self.scope["state"]["signed_in"] = self.signed_in
+        if self._timeout is None:
+            self._start_timeout()
+
+    def on_url(self, url: bytes) -> None:
+        self._count_head(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._count_head(len(name) + len(value) + 4)
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        self._stop_timeout()
+        self._unseen = 0
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._unseen = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._unseen = 0
+        super().on_message_complete()
+
+    def _count_head(self, size: int) -> None:
+        self._unseen = 0
+        self._head += size
+        if self._head > LARGEST_HEAD:
+            self._is_too_large = True
+            raise ValueError("the headers are too large")  # the parser responds with 400
+
+    def send_400_response(self, msg: str) -> None:
+        if not self._is_too_large:
+            super().send_400_response(msg)
+            return
+        text = b"The headers are larger than %d bytes." % LARGEST_HEAD
+        self.transport.write(
+            STATUS_LINE[431]
+            + b"content-type: text/plain; charset=utf-8\r\nconnection: close\r\ncontent-length: %d\r\n\r\n" % len(text)
+            + text
+        )
+        self.transport.close()
+
+    # --- the timeout ---
+
+    def _start_timeout(self) -> None:
+        self._timeout = self.loop.call_later(HEAD_TIMEOUT, self.transport.abort)
+
+    def _stop_timeout(self) -> None:
+        if self._timeout is not None:
+            self._timeout.cancel()
+            self._timeout = None

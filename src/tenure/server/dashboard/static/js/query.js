@@ -1,0 +1,76 @@
+// A query that stays fresh: loaded at once, and again after each change.
+import { get } from "./api.js";
+import { useEffect, useReducer, useRef } from "./html.js";
+import { onChange } from "./live.js";
+
+const BEGINNING = { data: null, error: null, isLoading: true };
+
+// { data, error, isLoading, reload }. Data stays while a newer request runs or has failed.
+// `pause`: at least this many milliseconds between two requests, for expensive queries. No `where`: no request.
+// `follows`: a row of a list. The query is repeated when the row changes, not after other changes: a removed row leaves
+// the list, and is not requested again.
+export function useQuery(where, params = {}, { pause = 0, isLive = true, follows = null } = {}) {
+  const asked = where && JSON.stringify([where, params]);
+  const [state, set] = useReducer((before, after) => ({ ...before, ...after }), BEGINNING);
+  const reload = useRef(() => {});
+  const refresh = useRef(() => {});
+
+  useEffect(() => {
+    if (!asked) return undefined;
+    const ours = new AbortController();
+    let isBusy = false;
+    let isStale = false;
+    let later = null;
+    set(BEGINNING);
+
+    async function load() {
+      if (later) return;
+      if (isBusy) {
+        isStale = true;
+        return;
+      }
+      isBusy = true;
+      const began = performance.now();
+      try {
+        set({ data: await get(where, params, ours.signal), error: null, isLoading: false });
+      } catch (error) {
+        if (error.name !== "AbortError") set({ error, isLoading: false });
+      }
+      isBusy = false;
+      if (ours.signal.aborted) return;
+      // Requests take at most a third of the time: a slow server is not made slower.
+      const rest = Math.max(pause, 2 * (performance.now() - began));
+      later = setTimeout(() => {
+        later = null;
+        if (isStale) {
+          isStale = false;
+          load();
+        }
+      }, rest);
+    }
+
+    refresh.current = () => {
+      if (later) isStale = true;
+      else load();
+    };
+
+    reload.current = () => {
+      clearTimeout(later);
+      later = null;
+      load();
+    };
+    load();
+    const stop = isLive && !follows ? onChange(() => refresh.current()) : () => {};
+    return () => {
+      stop();
+      clearTimeout(later);
+      ours.abort();
+    };
+  }, [asked]);
+
+  useEffect(() => {
+    if (follows && state.data !== null) refresh.current();
+  }, [follows]);
+
+  return { ...state, reload: () => reload.current() };
+}

@@ -1,0 +1,174 @@
+"""`GET /metrics`: always responds, and never overloads the store.
+
+Counts of tasks are read at most every few seconds, by one thread at a time, however many scrapes there are. The longer
+a reading takes the less often it is repeated: it never takes more than a twentieth of the time. A store that is
+unavailable or hangs delays a scrape by at most LIMIT seconds; the metrics of the process itself are still returned.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from prometheus_client import generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+from prometheus_client.registry import Collector
+
+from tenure.core import lifecycle, limits
+from tenure.core.errors import TenureError
+from tenure.core.queries import Gauges
+from tenure.engine import Engine
+from tenure.engine.reads.query_table import look
+from tenure.server.metric_definitions import STORE_GAUGES
+from tenure.server.metrics import MOST_PROJECTS, Metrics
+
+if TYPE_CHECKING:
+    from tenure.core.views import GaugesView
+
+T = TypeVar("T")
+LIMIT = 2.0  # seconds that a scrape waits for a reading
+KEPT = limits.GAUGES_KEPT
+SHARE = 20  # a reading is reused for this many times as long as it took
+HUNG = 10.0  # seconds without a response after which the store counts as unavailable
+OLDEST = limits.GAUGES_OLDEST
+CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
+WAITING = (lifecycle.PENDING, lifecycle.READY, lifecycle.RETRYING)
+
+
+class GaugeReading(NamedTuple):
+    at: float
+    seconds: float
+    entries: list[GaugesView]
+
+
+class MetricsPage:
+    """The metrics page of one server, in its event loop."""
+
+    def __init__(
+        self,
+        metrics: Metrics,
+        engine: Engine,
+        *,
+        limit: float = LIMIT,
+        read: Callable[[], list[GaugesView]] | None = None,
+    ) -> None:
+        self._metrics = metrics
+        self._monotonic = metrics.monotonic
+        self._limit = limit
+        self._read = read or (lambda: look(engine, Gauges(most=MOST_PROJECTS)))
+        self._reading: GaugeReading | None = None
+        self._running: Future[GaugeReading] | None = None
+        self._began = 0.0
+        metrics.store_read(is_up=True)  # it has just been opened
+        metrics.registry.register(_GaugeCollector(self, metrics.tenant))
+
+    async def page(self) -> bytes:
+        """The page for Prometheus; its type is CONTENT_TYPE."""
+        await self._refresh()
+        # In a new thread: the pool's threads may all be waiting for a store that hangs.
+        return await asyncio.wrap_future(_in_thread(lambda: generate_latest(self._metrics.registry)))
+
+    def entries(self) -> list[GaugesView]:
+        """The last reading; empty if the store failed or the reading is too old."""
+        reading = self._reading
+        return [] if reading is None or self._monotonic() - reading.at > OLDEST else reading.entries
+
+    async def _refresh(self) -> None:
+        reading = self._reading
+        if reading is not None and self._monotonic() - reading.at < max(KEPT, SHARE * reading.seconds):
+            return
+        if self._running is None:
+            self._began = self._monotonic()
+            self._running = _in_thread(self._timed)
+        running = self._running
+        waited = asyncio.wrap_future(running)
+        waited.add_done_callback(lambda done: done.cancelled() or done.exception())  # `_take` handles the error
+        await asyncio.wait([waited], timeout=self._limit)
+        if not running.done():
+            if self._monotonic() - self._began >= HUNG:
+                self._metrics.store_read(is_up=False)
+            return
+        if self._running is running:  # else another scrape has handled it
+            self._running = None
+            self._take(running)
+
+    def _timed(self) -> GaugeReading:
+        began = self._monotonic()
+        entries = self._read()
+        ended = self._monotonic()
+        return GaugeReading(ended, ended - began, entries)
+
+    def _take(self, done: Future[GaugeReading]) -> None:
+        error = done.exception()
+        if error is None:
+            self._reading = done.result()
+            self._metrics.store_read(is_up=True, seconds=self._reading.seconds)
+            return
+        self._reading = None
+        self._metrics.store_read(is_up=False)
+        if isinstance(error, TenureError):
+            self._metrics.store_failed(error)
+
+
+def _in_thread(work: Callable[[], T]) -> Future[T]:
+    """Run `work` in a new daemon thread, which does not delay the end of the process."""
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - passed on to the waiting scrape
+            future.set_exception(error)
+
+    threading.Thread(target=run, name="tenure-scrape", daemon=True).start()
+    return future
+
+
+class _GaugeCollector(Collector):
+    """The last reading as Prometheus metrics."""
+
+    def __init__(self, page: MetricsPage, tenant: str) -> None:
+        self._scrapes, self._tenant = page, tenant
+
+    def describe(self) -> Iterator[GaugeMetricFamily]:
+        return iter(self._families().values())
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        families = self._families()
+        for entry in self._scrapes.entries():
+            for name, labels, value in _series(entry):
+                families[name].add_metric([self._tenant, entry["project"], *labels], value)
+        return iter(families.values())
+
+    def _families(self) -> dict[str, GaugeMetricFamily]:
+        return {name: GaugeMetricFamily(name, m.meaning, labels=m.labels) for name, m in STORE_GAUGES.items()}
+
+
+def _series(entry: GaugesView) -> Iterator[tuple[str, tuple[str, ...], float]]:
+    states = {state: sum(tiers.values()) for state, tiers in entry["depth"].items()}
+    yield "tenure_pending_tasks", (), sum(states.get(state, 0) for state in WAITING)
+    yield "tenure_active_claims", (), sum(states.get(state, 0) for state in lifecycle.HELD)
+    yield "tenure_completed_tasks", (), entry["completed"]
+    yield "tenure_oldest_ready_seconds", (), entry["oldest_ready"]
+    yield "tenure_clock_behind_seconds", (), entry["clock_behind"]
+    yield "tenure_overdue_tasks", (), entry["overdue"]
+    yield "tenure_overdue_retries", (), entry["overdue_retries"]
+    yield "tenure_stale_agents", (), entry["agents"]["stale"]
+    for state, tiers in entry["depth"].items():
+        for tier, count in tiers.items():
+            yield "tenure_queue_depth", (state, tier), count
+    for status, count in entry["agents"].items():
+        yield "tenure_agents", (status,), count
+    for reader, seconds in entry["readers"].items():
+        yield "tenure_archive_held_back", (reader,), seconds
+    money = entry["budget"]
+    if money is not None:
+        held = (money["currency"],)
+        yield "tenure_budget_allocated", held, money["allocated"]
+        yield "tenure_budget_spent", held, money["spent"]
+        yield "tenure_budget_reserved", held, money["reserved"]
+        yield "tenure_budget_left", held, money["allocated"] - money["spent"] - money["reserved"]

@@ -1,0 +1,99 @@
+"""Responses: outcomes, views and errors as status, headers and JSON. `client/statuses.py` is the table of statuses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from http import HTTPStatus
+from math import ceil
+from typing import Any, NamedTuple
+
+import msgspec
+
+from tenure.client.statuses import OF_ERROR, OF_KIND, OF_OUTCOME
+from tenure.client.wire import outcome_value, plain
+from tenure.core.errors import TenureError
+from tenure.core.outcomes import CODES, Outcome
+from tenure.core.queries import Log, Query, Tasks
+from tenure.engine.reads.tasks import MOST_EVENTS, MOST_LISTED
+
+JSON = b"application/json"
+PROBLEM = b"application/problem+json"
+RETRY_AFTER = 1  # seconds, the default
+Headers = tuple[tuple[bytes, bytes], ...]
+_NOT_KEPT = (b"cache-control", b"no-store")
+_SNIFF = (b"x-content-type-options", b"nosniff")
+
+
+class Response(NamedTuple):
+    status: int
+    body: bytes
+    type: bytes = JSON
+    headers: Headers = ()
+
+    def all_headers(self) -> list[tuple[bytes, bytes]]:
+        length = (b"content-length", b"%d" % len(self.body))
+        return [(b"content-type", self.type), length, _NOT_KEPT, _SNIFF, *self.headers]
+
+
+def of_value(value: Any, *headers: tuple[bytes, bytes], status: int = 200) -> Response:
+    return Response(status, msgspec.json.encode(value), headers=headers)
+
+
+def of_outcome(outcome: Outcome, *, lists_claims: bool = False) -> Response:
+    """The outcome as JSON, with the HTTP status of its kind."""
+    value = outcome_value(outcome)
+    if lists_claims and outcome.outcome == "NO_TASK":
+        value["claims"] = []  # nothing to claim is an empty list, not an error
+    return Response(status_of(outcome), msgspec.json.encode(value))
+
+
+def status_of(outcome: Outcome) -> int:
+    return OF_OUTCOME.get(outcome.outcome) or OF_KIND[CODES[outcome.outcome].kind]
+
+
+def of_view(query: Query, view: Any) -> Response:
+    """A list as a page with the cursor of the next page; any other view as it is."""
+    if isinstance(view, Outcome):
+        return of_outcome(view)
+    if isinstance(view, list):
+        return of_value({"items": plain(view), "next": _cursor(query, view)})
+    headers = ((b"etag", b'"%d"' % view["version"]),) if "version" in view else ()
+    return of_value(plain(view), *headers)
+
+
+def _cursor(query: Query, view: Sequence[Any]) -> Any:
+    """The value of `after` for the next page; None at the end."""
+    if isinstance(query, Log):
+        return view[-1]["sequence"] if len(view) >= min(query.limit, MOST_EVENTS) else None
+    if isinstance(query, Tasks) and len(view) >= min(query.limit, MOST_LISTED):
+        last = view[-1]
+        return msgspec.json.encode([last.get(query.order.lstrip("-")), last["id"]]).decode()
+    return None
+
+
+def problem(error: TenureError) -> dict[str, Any]:
+    """An error as problem details (RFC 9457); `definite`: nothing was done."""
+    status = OF_ERROR.get(error.code, 500)
+    fields = {
+        "type": f"urn:tenure:error:{error.code}", "title": HTTPStatus(status).phrase, "status": status,
+        "detail": error.message, "code": error.code, "definite": error.definite,
+    }  # fmt: skip
+    return fields | ({"hint": error.hint} if error.hint else {})
+
+
+def of_error(error: TenureError) -> Response:
+    fields = problem(error)
+    headers: list[tuple[bytes, bytes]] = []
+    if fields["status"] in (429, 503):
+        headers.append((b"retry-after", b"%d" % max(RETRY_AFTER, ceil(getattr(error, "retry_after", None) or 0))))
+    if fields["status"] == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
+    if hasattr(error, "allowed"):
+        headers.append((b"allow", error.allowed.encode()))
+    return Response(fields["status"], msgspec.json.encode(fields), PROBLEM, tuple(headers))
+
+
+def of_batch(answers: Sequence[Outcome | TenureError]) -> Response:
+    """One outcome or problem for each command, in the same order."""
+    fields = [problem(a) if isinstance(a, TenureError) else outcome_value(a) for a in answers]
+    return of_value({"outcomes": fields})

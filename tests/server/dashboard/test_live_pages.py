@@ -1,0 +1,117 @@
+"""What a person sees without touching anything: the work goes on, and the page with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from playwright.sync_api import expect
+
+from tenure.client import Client
+from tests.server.dashboard.conftest import PROJECT
+from tests.server.dashboard.scene import wide_dag
+from tests.server.dashboard.tab import Tab
+from tests.servers.tenure import TenureServer
+
+P = f"/projects/{PROJECT}"
+
+
+def added(client: Client, title: str, **fields: object) -> str:
+    return str((client.add(title, track="D", **fields).task or {})["key"])
+
+
+def test_a_task_is_seen_through_claim_loss_take_over_and_completion(tab: Tab, store: Path, client: Client) -> None:
+    key = added(client, "Mend the till")
+    tab.go(f"{P}/tasks/{key}")
+    state, lineage = tab.find(".task-line .state"), tab.find(".generation")
+    expect(state).to_contain_text("ready")
+    with Client(str(store), PROJECT, agent="bo", session="bo-beside") as bo:
+        lost = bo.claim(key, lease=6)  # long enough for a busy machine to show it held
+        expect(state).to_contain_text("claimed")
+        expect(lineage.first).to_contain_text("bo holds it")
+        expect(lineage.first).to_contain_text("bo lost its lease", timeout=30_000)
+        expect(state).to_contain_text("ready")
+        taken = client.claim(key)
+        client.progress(str(taken.receipt), 60, "the drawer opens")
+        expect(state).to_contain_text("running")
+        expect(tab.find(".task-line")).to_contain_text("60 %")
+        bo.submit(str(lost.receipt), {"mine": True}, "what bo had")
+        expect(tab.find(".refused")).to_contain_text("STALE_GENERATION")
+    client.submit(str(taken.receipt), {"drawer": "open"}, "it opens again")
+    expect(state).to_contain_text("completed")
+    expect(lineage).to_have_count(2)
+    expect(lineage.first).to_contain_text("ann completed it")
+    expect(tab.find(".result.good")).to_contain_text("it opens again")
+    expect(tab.find(".refused")).to_contain_text("what bo had")
+
+
+def test_the_overview_counts_what_happens(tab: Tab, client: Client) -> None:
+    tab.go(P)
+    held = tab.find(".tile", has_text="In progress").locator(".tile-value")
+    before = int(held.inner_text())
+    claim = client.claim(added(client, "Count the coins"))
+    expect(held).to_have_text(str(before + 1))
+    client.submit(str(claim.receipt), "counted")
+    expect(held).to_have_text(str(before))
+    expect(tab.find(".chart canvas")).to_have_count(2)
+
+
+def test_events_come_in_and_can_be_held_still(tab: Tab, client: Client) -> None:
+    tab.go(f"{P}/events")
+    first = added(client, "Ring the bell")
+    expect(tab.find(".event").first).to_contain_text(first)
+    tab.page.get_by_role("button", name="Pause").click()
+    second = added(client, "Ring it again")
+    beside = tab.page.request.get(f"{tab.url}/api/v1{P}/events?limit=1").json()
+    assert beside["items"][0]["key"] == second
+    expect(tab.find(".event").first).to_contain_text(first)
+    tab.page.get_by_role("button", name="Resume").click()
+    expect(tab.find(".event").first).to_contain_text(second)
+    tab.page.get_by_label("Text").fill("bell")
+    expect(tab.find(".event")).to_have_count(1)
+
+
+def test_a_dag_of_300_tasks_is_drawn_and_lives(tab: Tab, client: Client) -> None:
+    dag = wide_dag(client, track="Z")
+    tab.go(f"{P}/dags/{dag}")
+    nodes = tab.find(".graph .node")
+    expect(nodes).to_have_count(300)
+    assert tab.find(".node.critical").count() == 15
+    first = tab.find('.graph .node[data-state="ready"]').first
+    key = str(first.get_attribute("data-key"))
+    claim = client.claim(key)
+    expect(tab.find(f'.graph .node[data-key="{key}"]')).to_have_attribute("data-state", "claimed")
+    client.submit(str(claim.receipt), "done")
+    expect(tab.find(f'.graph .node[data-key="{key}"]')).to_have_attribute("data-state", "completed")
+    expect(tab.find(".dag-line")).to_contain_text("1 of 300")
+    before = tab.find(".graph > g").get_attribute("transform")
+    tab.page.get_by_role("button", name="Zoom in").click()
+    assert tab.find(".graph > g").get_attribute("transform") != before
+    tab.find(f'.graph .node[data-key="{key}"]').dispatch_event("click")
+    expect(tab.find(".crumbs")).to_contain_text(key)
+
+
+def test_a_dag_too_large_to_draw_is_drawn_in_groups(tab: Tab, client: Client) -> None:
+    dag = wide_dag(client, width=60, depth=9, track="Z")
+    tab.go(f"{P}/dags/{dag}")
+    expect(tab.find(".graph .node")).to_have_count(9)
+    expect(tab.find(".graph .node").first).to_have_attribute("aria-label", "60 tasks, ready")
+    expect(tab.find(".banner")).to_contain_text("540 tasks are too many")
+
+
+def test_a_server_that_goes_away_is_missed_and_found_again(
+    tabs: Callable[..., Tab], store: Path, client: Client
+) -> None:
+    key = added(client, "Outlive the server")
+    with TenureServer(str(store)) as mortal:
+        tab = tabs(url=mortal.url)
+        tab.forgives = ("ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_CONNECTION_RESET")
+        tab.go(f"{P}/tasks/{key}")
+        expect(tab.find(".live")).to_have_text("Live")
+        mortal.kill()
+        expect(tab.find(".live")).to_have_text("Offline")
+        expect(tab.find("h1")).to_have_text("Outlive the server")  # what was seen stays
+        client.pause(key, "meanwhile")
+        mortal.start()
+        expect(tab.find(".live")).to_have_text("Live", timeout=20_000)
+        expect(tab.find(".task-line .state")).to_contain_text("paused")
