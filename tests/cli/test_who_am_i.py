@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tenure.agents import processes, recorded
+from tenure.agents import process_table, recorded
 from tests.cli.conftest import Tenure
 from tests.cli.scripts import said, script, terminal, until, without_terminal
 
@@ -310,7 +310,7 @@ def test_a_session_is_named_when_it_is_first_seen_and_a_new_leader_is_a_new_sess
     environ = {"TENURE_STATE": str(tmp_path)}
     first = recorded.terminal(environ).session
     assert recorded.terminal(environ).session == first
-    (record,) = (tmp_path / "who" / processes.boot_id()).iterdir()
+    (record,) = (tmp_path / "who" / process_table.boot_id()).iterdir()
     row = json.loads(record.read_text())
     record.write_text(json.dumps({**row, "start": row["start"] + 1, "session": "another's"}))
     assert recorded.terminal(environ).session == first

@@ -11,6 +11,7 @@ from tests.mutants.seeds_of_models import MODELS
 from tests.mutants.seeds_of_moves import MOVES
 from tests.mutants.seeds_of_moving import MOVING
 from tests.mutants.seeds_of_place import PLACE
+from tests.mutants.seeds_of_processes import PROCESSES
 from tests.mutants.seeds_of_repeats import REPEATS
 from tests.mutants.seeds_of_sharing import SHARING
 from tests.mutants.seeds_of_signing_in import SIGNING_IN
@@ -495,6 +496,7 @@ MUTANTS = (
     *MOVING,
     *REPEATS,
     *PLACE,
+    *PROCESSES,
     *SHARING,
     *SIGNING_IN,
     *THE_SERVER,

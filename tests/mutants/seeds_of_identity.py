@@ -70,7 +70,7 @@ IDENTITY = (
     Mutant(
         "identity: background process bound to its shell",
         RECORDED,
-        "return os.getppid() == leader.pid and processes.is_in_foreground() and not processes.is_nohup()",
+        "return os.getppid() == leader.pid and process_table.is_in_foreground() and not process_table.is_nohup()",
         "return True",
         SCRIPTS,
     ),
@@ -99,7 +99,7 @@ IDENTITY = (
     Mutant(
         "identity: request of a living process sent again",
         PENDING,
-        " and processes.has_ended(sent.pid, sent.start)",
+        " and process_table.has_ended(sent.pid, sent.start)",
         "",
         AFTERWARDS,
     ),

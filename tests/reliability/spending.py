@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tenure.agents.known import KNOWN
-from tenure.agents.running.keeping import marked
 from tenure.client import Client
+from tests.processes.marks import marked
 from tests.reliability import spending_check
 from tests.reliability.ground import end_when_told, server_if
 from tests.reliability.spending_plan import CONFIG, OVERRUN_RAISED, SLOW, make_plan

@@ -169,7 +169,7 @@ def _artifacts(proof: Proof, entries: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _ground(proof: Proof) -> Iterator[str]:
-    from tenure.agents.running.keeping import marked
+    from tests.processes.marks import marked
 
     yield from _differs("processes that are left", marked(f"PROOF_MARK={proof.mark}"), [])
     proof.tenure("db", "check", **(proof.place.behind if proof.place else {}))

@@ -16,9 +16,9 @@ from typing import Any, TypeVar
 import pytest
 
 from tenure.agents.known import KNOWN
-from tenure.agents.running.keeping import marked
 from tenure.agents.running.outbox import Outbox
 from tenure.client import Client
+from tests.processes.marks import children, marked
 
 AGENT = Path(__file__).with_name("scripted.py")
 T = TypeVar("T")
@@ -134,8 +134,13 @@ class Stage:
         return int(file.read_text())
 
     def processes(self) -> set[int]:
-        """Everything that was started here and still runs, but for the runners themselves."""
+        """What the agents started and still runs."""
         return set(marked(f"TEST_MARK={self.mark}")) - {run.pid for run in self.runs}
+
+    def supervisors(self) -> set[int]:
+        """The process above each agent, or above none yet, and those that watch over them."""
+        watching = {pid for run in self.runs for pid in children(run.pid)}
+        return watching | {pid for parent in watching for pid in children(parent)}
 
     def nothing_left(self) -> bool:
         until(lambda: not self.processes(), "every process to be gone")

@@ -1,11 +1,11 @@
-"""Agents, keepers and runners that are killed: nothing is left of them, and the work goes on."""
+"""Agents, supervisors and runners that are killed: nothing is left of them, and the work goes on."""
 
 from __future__ import annotations
 
 import os
 import signal
 
-from tenure.agents import processes
+from tenure.agents import process_table
 from tests.running.conftest import Stage, until
 
 
@@ -14,12 +14,15 @@ def test_nothing_of_an_agent_outlives_its_runner(stage: Stage) -> None:
     stage.do(brood=True, stubborn=True)
     runner = stage.run("--grace", "0.2")
     agent = stage.started(key)
-    assert len(stage.processes()) >= 4  # keeper, agent, a child, and one in a session of its own
+    assert len(stage.processes()) >= 3  # the agent, a child, and one in its own session
+    supervisors = stage.supervisors()
+    assert len(supervisors) == 2
 
     runner.kill(signal.SIGKILL)
 
     assert stage.nothing_left()
-    assert processes.look_up(agent) is None
+    until(lambda: not any(map(process_table.look_up, supervisors)), "the supervisor to end")
+    assert process_table.look_up(agent) is None
 
 
 def test_the_task_of_a_killed_runner_is_taken_over_long_before_its_lease_is_over(stage: Stage) -> None:
@@ -43,15 +46,14 @@ def test_a_claim_is_not_proven_gone_while_anything_of_its_agent_is_left(stage: S
     stage.do(stubborn=True)
     first = stage.run("--grace", "0.5")
     agent = stage.started(key, 1)
-    keeper = processes.look_up(agent)
-    assert keeper is not None
+    supervisors = stage.supervisors()
     first.kill(signal.SIGKILL)
     stage.run()
 
     stage.started(key, 2)
 
-    assert processes.look_up(agent) is None
-    assert processes.look_up(keeper.parent) is None
+    assert process_table.look_up(agent) is None
+    assert not any(map(process_table.look_up, supervisors))
 
 
 def test_a_killed_agent_is_a_crash_and_its_task_is_tried_again(stage: Stage) -> None:
@@ -70,11 +72,11 @@ def test_a_killed_agent_is_a_crash_and_its_task_is_tried_again(stage: Stage) -> 
     assert second["attempt"] == 2
 
 
-def test_an_agent_does_not_outlive_its_keeper(stage: Stage) -> None:
-    key = stage.add("Keeperless")
+def test_an_agent_does_not_outlive_its_supervisor(stage: Stage) -> None:
+    key = stage.add("Unsupervised")
     stage.do(brood=True, stubborn=True)
     stage.run()
-    agent = processes.look_up(stage.started(key, 1))
+    agent = process_table.look_up(stage.started(key, 1))
     assert agent is not None
     before = stage.processes()
 
@@ -87,17 +89,17 @@ def test_an_agent_does_not_outlive_its_keeper(stage: Stage) -> None:
     assert stage.client.history(key)[0]["error_class"] in ("crash", None)  # or proven gone by another look
 
 
-def test_the_kernel_ends_an_agent_whose_keeper_is_killed(stage: Stage) -> None:
+def test_an_agent_whose_supervisor_is_killed_ends_without_help_of_the_runner(stage: Stage) -> None:
     key = stage.add("Alone")
     stage.do(stubborn=True)
     runner = stage.run()
-    agent = processes.look_up(stage.started(key))
+    agent = process_table.look_up(stage.started(key))
     assert agent is not None
     runner.kill(signal.SIGSTOP)  # so that nobody else can
 
     os.kill(agent.parent, signal.SIGKILL)
 
-    until(lambda: processes.look_up(agent.pid) is None, "the agent to be gone")
+    until(lambda: process_table.look_up(agent.pid) is None, "the agent to be gone")
     runner.kill(signal.SIGKILL)
 
 
@@ -112,19 +114,19 @@ def test_what_an_agent_leaves_running_is_ended_with_it(stage: Stage) -> None:
     assert stage.processes() == set()
 
 
-def test_with_bwrap_nothing_is_left_even_where_the_keeper_is_killed_too(stage: Stage, bwrap: str) -> None:
+def test_with_bwrap_nothing_is_left_even_where_the_supervisor_is_killed_too(stage: Stage, bwrap: str) -> None:
     key = stage.add("Walled in")
     stage.do(brood=True, stubborn=True)
     runner = stage.run("--bwrap")
     stage.started(key)
-    keepers = {p for p in stage.processes() if (known := processes.look_up(p)) and known.parent == runner.pid}
-    assert len(keepers) == 1
+    supervisors = stage.supervisors()
+    assert len(supervisors) == 2
 
-    for keeper in keepers:
-        os.kill(keeper, signal.SIGSTOP)  # it can do nothing about it
+    for pid in supervisors:
+        os.kill(pid, signal.SIGSTOP)  # so that neither can act
     runner.kill(signal.SIGKILL)
-    for keeper in keepers:
-        os.kill(keeper, signal.SIGKILL)
+    for pid in supervisors:
+        os.kill(pid, signal.SIGKILL)
 
     assert stage.nothing_left()
 

@@ -8,9 +8,9 @@ import re
 import sys
 from pathlib import Path
 
+from tenure.agents.process_table import described
 from tenure.agents.receipts import Receipts
 from tenure.agents.running.holding import Hold, OwnWord, Stop
-from tenure.agents.running.keeping import described
 from tenure.client import Client
 from tenure.config import Home
 from tenure.core.records import RetryPolicy

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import msgspec
 
+from tenure.agents.process_table import described
 from tenure.agents.receipts import Receipts
 from tenure.agents.running.holding import Hold, Stop
-from tenure.agents.running.keeping import described
 from tenure.config import Home
 from tenure.core.commands import ClaimTask, Gone, Process
 from tests.running.conftest import Stage, until
@@ -69,7 +69,7 @@ def test_what_the_runner_can_do_counts_when_a_task_is_taken_again(stage: Stage) 
     assert stage.state(key) == "completed"
 
 
-def test_a_task_is_not_taken_again_for_an_agent_whose_keeper_is_dead(stage: Stage) -> None:
+def test_a_task_is_not_taken_again_for_an_agent_whose_supervisor_is_dead(stage: Stage) -> None:
     key = stage.add("Dead")
     granted = stage.client.claim(key, process=described(os.getpid()))
     stops: list[Stop] = []

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tenure.agents import processes
-from tenure.agents.running.keeping import described
+from tenure.agents import process_table
+from tenure.agents.process_table import described
 from tenure.agents.running.outbox import Finished
 from tenure.client import Client
 from tenure.core.commands import Totals
@@ -54,7 +54,7 @@ def test_a_result_waits_for_the_store_to_come_back(stage: Stage) -> None:
         assert stage.state(key) == "running"
         # the claim's own process is still there: nobody may take over while there is a result to hand in
         (holder,) = stage.client.processes()
-        assert not processes.has_ended(holder["pid"], holder["start"])
+        assert not process_table.has_ended(holder["pid"], holder["start"])
 
     assert "1 completed" in runner.ends()
     assert stage.lineage(key) == [(1, "COMPLETED", True)]

@@ -11,11 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure.agents import processes
+from tenure.agents import process_table
 from tenure.agents.quoting import fenced
 from tenure.agents.running.ground import Done, Ground, Options
 from tenure.agents.running.handing_in import failure_of
-from tenure.agents.running.keeping import LONGEST_LINE, Ended, _Lines
 from tenure.agents.running.prompt import prompt_for
 from tenure.agents.running.reading import Failure, Reading
 from tenure.agents.running.spending import Spending
@@ -23,6 +22,8 @@ from tenure.agents.running.transcripts import Transcript
 from tenure.config import Home
 from tenure.core.commands import Totals
 from tenure.core.outcomes import Outcome
+from tenure.processes.output import LONGEST_LINE, Lines
+from tenure.processes.supervisor import Ended
 
 # --- prompts ---
 
@@ -157,17 +158,17 @@ def test_a_link_in_the_transcripts_place_is_not_followed(tmp_path: Path) -> None
 
 @given(st.lists(st.binary(max_size=20)))
 def test_lines_are_the_same_however_they_come(parts: list[bytes]) -> None:
-    lines = _Lines()
-    found = [line for part in parts for line in lines.fed(part)] + lines.rest()
+    lines = Lines()
+    found = [line for part in parts for line in lines.add(part)] + lines.rest()
     whole = b"".join(parts)
     assert found == (whole.removesuffix(b"\n").split(b"\n") if whole else [])
 
 
 def test_a_line_without_an_end_is_cut() -> None:
-    lines = _Lines()
+    lines = Lines()
     for _ in range(20):
-        assert lines.fed(b"x" * (1 << 20)) == []
-    (line,) = lines.fed(b"\n")
+        assert lines.add(b"x" * (1 << 20)) == []
+    (line,) = lines.add(b"\n")
     assert len(line) == LONGEST_LINE
 
 
@@ -236,11 +237,11 @@ def test_a_rate_limit_cools_everybody(tmp_path: Path) -> None:
 
 
 def test_a_process_is_gone_only_when_that_is_certain() -> None:
-    me = processes.look_up(os.getpid())
+    me = process_table.look_up(os.getpid())
     assert me is not None
-    assert not processes.has_ended(me.pid, me.start)
-    assert processes.has_ended(me.pid, me.start + 1)  # another one had this pid
-    assert processes.has_ended(4_000_000, 1)
+    assert not process_table.has_ended(me.pid, me.start)
+    assert process_table.has_ended(me.pid, me.start + 1)  # another one had this pid
+    assert process_table.has_ended(4_000_000, 1)
 
 
 def test_a_zombie_has_ended() -> None:
@@ -248,7 +249,7 @@ def test_a_zombie_has_ended() -> None:
 
     child = subprocess.Popen(["true"])
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-    assert processes.has_ended(child.pid, 1)
+    assert process_table.has_ended(child.pid, 1)
     child.wait()
 
 
@@ -256,4 +257,4 @@ def test_a_process_table_is_named_with_its_namespace() -> None:
     namespace = Path("/proc/self/ns/pid")
     if not namespace.exists():
         pytest.skip("needs pid namespaces, which only Linux has")
-    assert processes.boot_id().endswith(str(namespace.stat().st_ino))
+    assert process_table.boot_id().endswith(str(namespace.stat().st_ino))

@@ -23,7 +23,7 @@ def test_ctrl_c_lets_running_agents_finish_and_begins_nothing_new(stage: Stage) 
 
 def test_ctrl_c_ends_an_idle_runner(stage: Stage) -> None:
     runner = stage.run("-n", "2")
-    until(lambda: len(stage.processes()) == 2, "two keepers to wait")
+    until(lambda: len(stage.supervisors()) == 2, "two supervisors to wait")
 
     runner.kill(signal.SIGINT)
 
@@ -50,7 +50,7 @@ def test_ctrl_c_twice_gives_the_tasks_back(stage: Stage) -> None:
     assert stage.client.show(key)["checkpoint"]["data"]["notes"]["why"] == "the runner was stopped"
 
 
-def test_ctrl_c_three_times_leaves_the_rest_to_the_keepers(stage: Stage) -> None:
+def test_ctrl_c_three_times_leaves_the_rest_to_the_supervisors(stage: Stage) -> None:
     key = stage.add("Stubborn")
     stage.do(brood=True, stubborn=True)
     runner = stage.run("--grace", "1")

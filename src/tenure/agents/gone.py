@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tenure.agents import processes
+from tenure.agents import process_table
 from tenure.client import Client
 from tenure.core.commands import Process
 
 
 def of_this_host(client: Client) -> list[dict[str, Any]]:
     """The processes behind live claims that this host can speak of."""
-    here = (processes.host(), processes.boot_id())
+    here = (process_table.host(), process_table.boot_id())
     return [p for p in client.processes() if (p["host"], p["boot"]) == here]
 
 
 def has_ended(process: dict[str, Any]) -> bool:
-    return processes.has_ended(process["pid"], process["start"])
+    return process_table.has_ended(process["pid"], process["start"])
 
 
 def tell_of_gone(client: Client, say: Callable[[str], None] = lambda _: None) -> tuple[str, ...]:

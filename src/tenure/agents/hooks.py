@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tenure.agents import dialects, identity, processes, remarks
+from tenure.agents import dialects, identity, process_table, remarks
 from tenure.agents.dialects import AFTER_TOOL, BEFORE_EDIT, COMPACTING, END, START, STOP, Event
 from tenure.agents.identity import GIVEN, JOINED
 from tenure.agents.known import KNOWN, Known, marked
@@ -126,7 +126,7 @@ def recognise(environ: Mapping[str, str], event: Event, told: Told) -> tuple[str
 def _nearest(environ: Mapping[str, str]) -> Known:
     """The agent whose process is nearest, since variables are inherited from agents further out."""
     programs = {program: agent for agent in KNOWN.values() for program in agent.programs}
-    process = processes.nearest(programs)
+    process = process_table.nearest(programs)
     named = [programs[name] for name in process.programs if name in programs] if process else []
     return next(iter([*named, *marked(environ)]), KNOWN["claude"])
 

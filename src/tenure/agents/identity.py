@@ -11,9 +11,9 @@ import os
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from tenure.agents import processes, recorded
+from tenure.agents import process_table, recorded
 from tenure.agents.known import KNOWN, Known, marked
-from tenure.agents.processes import Process
+from tenure.agents.process_table import Process
 from tenure.agents.recorded import Joined
 
 JOINED = "a process that joined"
@@ -111,7 +111,7 @@ def _innermost(environ: Mapping[str, str]) -> Known | None:
     if len(candidates) < 2:
         return candidates[0] if candidates else None
     programs = {program: agent for agent in candidates for program in agent.programs}
-    process = processes.nearest(programs)
+    process = process_table.nearest(programs)
     named = (programs[name] for name in process.programs if name in programs) if process else iter(())
     return next(named, candidates[0])
 
@@ -128,7 +128,7 @@ def _session(
         return joined.session, JOINED, joined.process, None
     programs = inside.programs if inside else [program for agent in KNOWN.values() for program in agent.programs]
     # The processes of a sandbox end with the command that it was made for: they stand for no session.
-    process = None if processes.is_sandboxed(programs) else processes.nearest(programs)
+    process = None if process_table.is_sandboxed(programs) else process_table.nearest(programs)
     if inside and inside.session and environ.get(inside.session):
         return environ[inside.session], inside.session, process, None
     if process is not None:

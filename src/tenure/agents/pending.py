@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from tenure import user_state
-from tenure.agents import processes
+from tenure.agents import process_table
 from tenure.agents.private_files import write_private
 
 if TYPE_CHECKING:
@@ -59,9 +59,9 @@ def request(environ: Mapping[str, str], home: Home, words: str, within: float) -
     Where nothing can be written the claim goes without: it is told if its receipt cannot be kept either.
     """
     left = _left_behind(environ, home, words, within)
-    own = processes.look_up(os.getpid())
+    own = process_table.look_up(os.getpid())
     sent = _Sent(
-        id=left or os.urandom(16).hex(), words=words, boot=processes.boot_id(), pid=os.getpid(),
+        id=left or os.urandom(16).hex(), words=words, boot=process_table.boot_id(), pid=os.getpid(),
         start=own.start if own else 0, at=time.time(),
     )  # fmt: skip
     content = msgspec.json.encode(sent)
@@ -83,7 +83,7 @@ def _left_behind(environ: Mapping[str, str], home: Home, words: str, within: flo
             if sent is None:
                 continue
             age = time.time() - sent.at
-            is_over = sent.boot == processes.boot_id() and processes.has_ended(sent.pid, sent.start)
+            is_over = sent.boot == process_table.boot_id() and process_table.has_ended(sent.pid, sent.start)
             if sent.words == words and 0 <= age < within and is_over:
                 try:
                     os.rename(path, f"{path}.{os.getpid()}")  # one of those who find it gets it

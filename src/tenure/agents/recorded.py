@@ -16,9 +16,9 @@ from typing import NamedTuple
 import msgspec
 
 from tenure import user_state
-from tenure.agents import processes
+from tenure.agents import process_table
 from tenure.agents.private_files import safe_name, write_private
-from tenure.agents.processes import Process
+from tenure.agents.process_table import Process
 
 _OLD = 7 * 86400.0  # seconds; then a record is dropped
 _MANY = 100  # files in the folder of a boot before old ones are looked for
@@ -60,7 +60,7 @@ def nearest_joined(environ: Mapping[str, str]) -> Joined | None:
     names = _names(environ)
     if not any(name.startswith("joined-") for name in names):
         return None
-    for process in processes.lineage():
+    for process in process_table.lineage():
         row = _row(environ, f"joined-{process.pid}") if f"joined-{process.pid}" in names else None
         if row is not None and row.start == process.start and not row.is_terminal:
             return _joined(row, process)
@@ -69,7 +69,7 @@ def nearest_joined(environ: Mapping[str, str]) -> Joined | None:
         row = _row(environ, f"joined-{pid}") if f"joined-{pid}" in names else None
         if row is None or row.is_terminal:
             continue
-        running = processes.look_up(pid)
+        running = process_table.look_up(pid)
         if running is None or running.start == row.start:
             return _joined(row, running)
     return None
@@ -81,14 +81,14 @@ def _joined(row: Row, process: Process | None) -> Joined:
 
 def joining_process() -> Process | None:
     """The script that called this command, and lives on after it."""
-    above = processes.lineage()
+    above = process_table.lineage()
     while len(above) > 1 and _is_wrapper(above[0]):
         above = above[1:]
     # A shell runs `$(…)`, and what stands inside, in copies of itself that end with it.
     copies = 0
-    while copies + 1 < len(above) and processes.is_copy(above[copies], above[copies + 1]):
+    while copies + 1 < len(above) and process_table.is_copy(above[copies], above[copies + 1]):
         copies += 1
-    read = [n for n in range(copies) if processes.is_read_by(above[n], above[n + 1])]
+    read = [n for n in range(copies) if process_table.is_read_by(above[n], above[n + 1])]
     return above[read[-1] + 1] if read else (above[0] if above else None)
 
 
@@ -105,7 +105,7 @@ def record_joined(environ: Mapping[str, str], process: Process, agent: str, sess
         known = before is not None and before.start == process.start
         session = before.session if before and known else f"{_word(agent)}-{process.pid}-{process.start}"
     row = Row(
-        host=processes.host(), boot=processes.boot_id(), pid=process.pid, start=process.start, session=session,
+        host=process_table.host(), boot=process_table.boot_id(), pid=process.pid, start=process.start, session=session,
         agent=agent, type=type, is_terminal=leads_terminal(process),
     )  # fmt: skip
     _write(environ, f"joined-{process.pid}", row)
@@ -120,7 +120,7 @@ def record_agent_name(environ: Mapping[str, str], session: str, agent: str) -> N
     """Keep the name that was joined by inside an agent CLI's session; two names there are none."""
     before = _row(environ, _of_session(session))
     name = agent if before is None or before.agent == agent else None
-    row = Row(host=processes.host(), boot=processes.boot_id(), pid=0, start=0, session=session, agent=name)
+    row = Row(host=process_table.host(), boot=process_table.boot_id(), pid=0, start=0, session=session, agent=name)
     _write(environ, _of_session(session), row)
 
 
@@ -154,7 +154,7 @@ def terminal(environ: Mapping[str, str]) -> Terminal:
         leader = _first_process()
         number = leader.pid if leader else 0
     else:
-        leader = processes.look_up(number)
+        leader = process_table.look_up(number)
     record = _row(environ, f"terminal-{number}")
     if record is None or (leader is not None and leader.start != record.start):
         start = leader.start if leader is not None else 0
@@ -162,7 +162,7 @@ def terminal(environ: Mapping[str, str]) -> Terminal:
         first = leader or _first_process()
         unlike = first.start if first is not None else 0
         record = Row(
-            host=processes.host(), boot=processes.boot_id(), pid=number, start=start,
+            host=process_table.host(), boot=process_table.boot_id(), pid=number, start=start,
             session=f"terminal-{number}-{unlike}", is_terminal=True,
         )  # fmt: skip
         with suppress(OSError):
@@ -176,7 +176,7 @@ def terminal(environ: Mapping[str, str]) -> Terminal:
 
 def _first_process() -> Process | None:
     """The oldest ancestor that can be seen from here; the first process of a container has none but itself."""
-    seen = processes.lineage(os.getpid())
+    seen = process_table.lineage(os.getpid())
     return seen[-1] if seen else None
 
 
@@ -190,14 +190,14 @@ def _ends_with(leader: Process | None, joined: Row | None) -> bool:
         return False
     if joined is not None:
         return True
-    return os.getppid() == leader.pid and processes.is_in_foreground() and not processes.is_nohup()
+    return os.getppid() == leader.pid and process_table.is_in_foreground() and not process_table.is_nohup()
 
 
 # --- the files ----------------------------------------------------------------------------------------------
 
 
 def _folders(environ: Mapping[str, str]) -> list[str]:
-    boot = processes.boot_id()
+    boot = process_table.boot_id()
     return [os.path.join(root, "who", boot) for root in user_state.user_states(environ) if user_state.is_own(root)]
 
 
@@ -254,11 +254,11 @@ def _prune(folder: str) -> None:
 
 
 def _runs(row: Row | None) -> bool:
-    return row is not None and row.pid > 0 and row.boot == processes.boot_id() and _is_there(row)
+    return row is not None and row.pid > 0 and row.boot == process_table.boot_id() and _is_there(row)
 
 
 def _is_there(row: Row) -> bool:
-    process = processes.look_up(row.pid)
+    process = process_table.look_up(row.pid)
     return process is not None and process.start == row.start
 
 

@@ -155,9 +155,9 @@ def _process(run: Run) -> Process | None:
     found = run.who.process
     if found is None:
         return None
-    from tenure.agents import processes
+    from tenure.agents import process_table
 
-    return Process(host=processes.host(), boot=processes.boot_id(), pid=found.pid, start=found.start)
+    return Process(host=process_table.host(), boot=process_table.boot_id(), pid=found.pid, start=found.start)
 
 
 def claimed(client: Client, outcome: Outcome) -> str:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from tenure.agents import processes
+from tenure.agents import process_table
 from tenure.agents.identity import Who, recognise
 from tenure.agents.known import KNOWN, Known, marked
 
@@ -65,7 +65,7 @@ def _known(client: str) -> Known | None:
 def _stranger(who: Who, caller: Caller, environ: Mapping[str, str], agent: str | None, session: str | None) -> Who:
     """A client that is not known: its process is the session, since it started this server for itself."""
     kind = kind_of(caller.client)
-    parent = processes.look_up(os.getppid())
+    parent = process_table.look_up(os.getppid())
     if not (session or environ.get("TENURE_SESSION")) and parent is not None:
         who = who._replace(session=f"{kind}-{parent.pid}-{parent.start}", source="the client's process", process=parent)
     if not (agent or environ.get("TENURE_AGENT")):

@@ -18,8 +18,8 @@ import msgspec
 from tenure.core.errors import InvalidInput
 from tenure.core.inputs import suggestion
 from tenure.validators import sandbox
+from tenure.validators.command_run import CommandRun, run
 from tenure.validators.port import Output, Undecided, Verdict, refused, setting
-from tenure.validators.running import Ran, run
 
 SETTINGS = ("command",)
 # A command is given these and what it names, and nothing else: there are keys in an environment.
@@ -120,7 +120,7 @@ def _wrapped(name: str, command: Command, folder: Path, at: Path) -> tuple[list[
     return list(command.argv), f"none: {trouble}"
 
 
-def _verdict(name: str, command: Command, ran: Ran, around: str) -> Verdict:
+def _verdict(name: str, command: Command, ran: CommandRun, around: str) -> Verdict:
     text = ran.output.decode(errors="replace")
     details = {
         "command": name, "exit": ran.exit, "seconds": ran.seconds, "sandbox": around, "output": text,

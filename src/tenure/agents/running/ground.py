@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from tenure.agents.process_table import described
 from tenure.agents.running.clis.cli import Cli
-from tenure.agents.running.keeping import described
 from tenure.agents.running.outbox import Outbox
 from tenure.config import Home
 from tenure.core.commands import Totals

@@ -18,7 +18,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tenure.agents.running.ground import Done
-from tenure.agents.running.keeping import Ended
 from tenure.agents.running.outbox import Finished, is_unknown, send
 from tenure.agents.running.reading import Failure, Reading
 from tenure.agents.running.results import is_checked_later, is_judged, said
@@ -26,6 +25,7 @@ from tenure.core.errors import InvalidInput, NotFound, StoreError, TenureError
 from tenure.core.money import parse_usd, usd_text
 from tenure.core.outcomes import Outcome
 from tenure.core.records import replace
+from tenure.processes.supervisor import Ended
 
 if TYPE_CHECKING:
     from tenure.agents.running.work import Work

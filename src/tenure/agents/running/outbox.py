@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from tenure.agents import processes
+from tenure.agents import process_table
 from tenure.agents.running.transcripts import private
 from tenure.client import Client
 from tenure.core import commands as c
@@ -136,7 +136,7 @@ class Outbox:
         """Take away what a writer was killed over: half a file, of which nobody has heard."""
         for path in self._paths():
             writer = path.removesuffix(".new").rpartition(".")[2]
-            if path.endswith(".new") and writer.isdigit() and processes.look_up(int(writer)) is None:
+            if path.endswith(".new") and writer.isdigit() and process_table.look_up(int(writer)) is None:
                 with suppress(FileNotFoundError):
                     os.unlink(path)
 
@@ -179,6 +179,6 @@ def is_unknown(finished: Finished, outcome: Outcome) -> bool:
 
 def _is_seen_to(process: Process | None) -> bool:
     """Does the runner that wrote it still run? Where that cannot be known it does not matter: a repeat is harmless."""
-    if process is None or (process.host, process.boot) != (processes.host(), processes.boot_id()):
+    if process is None or (process.host, process.boot) != (process_table.host(), process_table.boot_id()):
         return False
-    return not processes.has_ended(process.pid, process.start)
+    return not process_table.has_ended(process.pid, process.start)

@@ -8,13 +8,14 @@ from contextlib import suppress
 from typing import Any
 
 from tenure.agents.examining import Examiner, tools_for
+from tenure.agents.process_table import described
 from tenure.agents.running.ground import ONCE, UNTIL_EMPTY, Done, Ground
-from tenure.agents.running.keeping import Keeper
 from tenure.agents.running.work import Work
 from tenure.client import Client
 from tenure.core.commands import Principal
 from tenure.core.errors import StoreError, TenureError
 from tenure.core.outcomes import Outcome
+from tenure.processes.supervisor import Supervisor
 
 GLANCE = 0.2  # seconds between looks at the flags while waiting
 POLL = 15.0  # seconds after which an idle slot asks again although nothing told it to
@@ -61,24 +62,24 @@ class Slot(threading.Thread):
     # --- claiming ---
 
     def _go_on(self) -> None:
-        keeper: Keeper | None = None
+        supervisor: Supervisor | None = None
         away = 0.0
         try:
             while self._may_begin():
-                if keeper is not None and keeper.process is None:  # killed while it had nothing to keep
-                    keeper.close()
-                    keeper = None
-                keeper = keeper or Keeper()
+                if supervisor is not None and described(supervisor.pid) is None:  # killed while it had nothing to keep
+                    supervisor.close()
+                    supervisor = None
+                supervisor = supervisor or Supervisor()
                 try:
                     client = self._next_client()
                     mark = client.mark()
                     outcome = client.claim(
-                        lease=self.options.lease, process=keeper.process, request_id=client.session,
+                        lease=self.options.lease, process=described(supervisor.pid), request_id=client.session,
                         **self.options.filters,
                     )  # fmt: skip
                     if outcome.outcome == "GRANTED":
-                        self._work(client, outcome, keeper)
-                        keeper = self._next = None
+                        self._work(client, outcome, supervisor)
+                        supervisor = self._next = None
                         self._has_ticket = False
                     else:
                         self._tell_shortage(outcome)
@@ -92,8 +93,8 @@ class Slot(threading.Thread):
                     away = min(SLOWEST, away * 2 or 0.5)
                     self.ground.draining.wait(away)
         finally:
-            if keeper is not None:
-                keeper.close()
+            if supervisor is not None:
+                supervisor.close()
 
     def _may_begin(self) -> bool:
         """Waits until this slot may claim; False when it is to end."""
@@ -158,11 +159,11 @@ class Slot(threading.Thread):
 
     # --- working ---
 
-    def _work(self, client: Client, granted: Outcome, keeper: Keeper) -> None:
+    def _work(self, client: Client, granted: Outcome, supervisor: Supervisor) -> None:
         try:
-            self.work = Work(self.ground, client, granted, keeper, self.checker)
+            self.work = Work(self.ground, client, granted, supervisor, self.checker)
         except OSError as error:  # nowhere to write a transcript or a receipt
-            keeper.close()
+            supervisor.close()
             self.ground.say(f"{self.agent}: {error}")
             key = (granted.task or {}).get("key", "")
             self.ground.ended(Done(self.agent, key, granted.generation or 0, "failed", str(error), "environment"))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import structs
 
 from tenure.agents.known import KNOWN
+from tenure.agents.process_table import described
 from tenure.agents.quoting import editor_of
 from tenure.agents.receipts import Receipts
 from tenure.agents.running.clis.cli import Start
@@ -18,7 +19,6 @@ from tenure.agents.running.files import Files, keep_transcript
 from tenure.agents.running.ground import Done, Ground
 from tenure.agents.running.handing_in import conclude
 from tenure.agents.running.holding import Hold, OwnWord, Stop
-from tenure.agents.running.keeping import MARK, Ended, Keeper
 from tenure.agents.running.prompt import prompt_for
 from tenure.agents.running.reading import TAIL, Exit, Reader, Reading
 from tenure.agents.running.spending import Spending
@@ -27,11 +27,14 @@ from tenure.client import Client
 from tenure.core.commands import ReportUsage, Totals
 from tenure.core.errors import InvalidInput, TenureError
 from tenure.core.outcomes import Outcome
+from tenure.processes.output import Lines
+from tenure.processes.supervisor import Ended, Supervisor
 
 if TYPE_CHECKING:
     from tenure.agents.running.trees import Tree
 
 EARLIER = 3  # transcripts that an agent is told of
+LEFTOVERS = 2.0  # seconds for processes that the agent left behind
 LINGER = 60.0  # seconds that an agent has to end after it has ended its claim itself
 # Everything is there as outside, but for the processes: when bwrap ends, the kernel ends all that is in there.
 BWRAP = ("--dev-bind", "/", "/", "--proc", "/proc", "--unshare-pid", "--die-with-parent")
@@ -45,14 +48,16 @@ _THEIRS = {name for agent in KNOWN.values() for name in (*agent.markers, agent.s
 
 
 class Work:
-    def __init__(self, ground: Ground, client: Client, granted: Outcome, keeper: Keeper, checker: Client) -> None:
+    def __init__(
+        self, ground: Ground, client: Client, granted: Outcome, supervisor: Supervisor, checker: Client
+    ) -> None:
         """`checker` speaks for who started the runner: verdicts are not the agent's word."""
         assert granted.task is not None
         self.ground, self.options = ground, ground.options
         self.client, self.checker = client, checker
         self.granted = granted
         self.task: Mapping[str, Any] = granted.task
-        self.keeper = keeper
+        self.supervisor = supervisor
         self.agent = client.agent
         self.key: str = self.task["key"]
         self.began = time.monotonic()
@@ -69,7 +74,7 @@ class Work:
             self.options.home, client.project, client.session, client.agent, ground.options.environ
         )
         self.hold = Hold(
-            client, granted, lease=self.options.lease, process=lambda: keeper.process,
+            client, granted, lease=self.options.lease, process=lambda: described(supervisor.pid),
             receipts=self.receipts,
             stopped=self._stopped, settled=self._settled, moved=self._moved, renewed=self.tell_usage, say=self.say,
         )  # fmt: skip
@@ -92,7 +97,7 @@ class Work:
         finally:
             self.hold.close()
             self.receipts.forget()
-            self.keeper.close()
+            self.supervisor.close()
             if self.tree is not None and (left := self.tree.release()):
                 self.say(f"{self.key}: {self.tree.made.path} stays: {'; '.join(left)}")
             self.transcript.close()
@@ -156,7 +161,7 @@ class Work:
         env = {name: value for name, value in options.environ.items() if name not in _THEIRS}
         env |= options.cli.environment(start)
         env |= {
-            MARK: self.client.session,
+            "TENURE_SESSION": self.client.session,
             "TENURE_AGENT": self.agent,
             "TENURE_ROLE": "agent",
             "TENURE_TASK": self.key,
@@ -185,10 +190,23 @@ class Work:
         argv = options.cli.command(options.program, start)
         if options.bwrap:
             argv = [options.bwrap, *BWRAP, "--", *argv]
-        self.keeper.start(argv, cwd=self.folder, env=self._environment(start), stdin=start.prompt, grace=options.grace)
+        self.supervisor.start(
+            argv, cwd=self.folder, env=self._environment(start), stdin=start.prompt, grace=options.grace,
+            leftover_grace=LEFTOVERS,
+        )  # fmt: skip
+        self.supervisor.end("timeout", options.grace, after=self._timeout())
         if self.ground.stopping.is_set() or not self.hold.is_live:
-            self.keeper.end("stopped", options.grace)
-        ended = self.keeper.watch(self._heard, self._timeout(), options.grace)
+            self.supervisor.end("stopped", options.grace)
+        lines = {"stdout": Lines(), "stderr": Lines()}
+
+        def received(stream: str, chunk: bytes) -> None:
+            for line in lines[stream].add(chunk):
+                self._heard(stream, line)
+
+        ended = self.supervisor.follow(received)
+        for stream, cut in lines.items():
+            for line in cut.rest():
+                self._heard(stream, line)
         errors = b"\n".join(self.errors).decode(errors="replace")[-TAIL:]
         return ended, self.reader.finish(Exit(ended.code or 0, errors))
 
@@ -201,11 +219,11 @@ class Work:
 
     def _stopped(self, stop: Stop) -> None:
         self.say(f"{self.key}: {stop.directive}: {stop.why}")
-        self.keeper.end(stop.directive, self.options.grace)
+        self.supervisor.end(stop.directive, self.options.grace)
 
     def _settled(self, how: OwnWord) -> None:
         self.say(f"{self.key}: {how.sentence}")
-        self.keeper.end_within(LINGER, "settled")
+        self.supervisor.end("settled", self.options.grace, after=LINGER)
 
     def _moved(self, generation: int) -> None:
         self.spending.moved()
@@ -213,7 +231,7 @@ class Work:
 
     def interrupt(self) -> None:
         """The runner was told to stop: end the agent, give the task back."""
-        self.keeper.end("interrupted", self.options.grace)
+        self.supervisor.end("interrupted", self.options.grace)
 
     def keep_transcript(self) -> None:
         """Keep what the agent said with its generation, once; beside that it stays a file."""

@@ -10,10 +10,10 @@ import tempfile
 
 import msgspec
 
+from tenure.validators.command_run import run
 from tenure.validators.commands import PASSED
 from tenure.validators.judges.configured import Answer, Judge
 from tenure.validators.port import Undecided, cut
-from tenure.validators.running import run
 
 
 class CommandWay:
@@ -26,7 +26,7 @@ class CommandWay:
         with tempfile.TemporaryDirectory(prefix="tenure-judge-") as folder:
             ran = run(
                 judge.argv, cwd=folder, env=env, seconds=judge.timeout, stdin=f"{system}\n\n{prompt}".encode(),
-                errors_apart=True,
+                keep_stderr=False,
             )  # fmt: skip
         if ran.limit is not None:
             raise Undecided(f"the judge {program} did not answer within {judge.timeout:g} s", again=True)

@@ -6,6 +6,8 @@ import os
 from collections.abc import Collection
 from typing import NamedTuple
 
+from tenure.core import commands
+
 PROC = "/proc"
 
 
@@ -170,3 +172,9 @@ def boot_id() -> str:
 
 def host() -> str:
     return os.uname().nodename
+
+
+def described(pid: int) -> commands.Process | None:
+    """A running process of this host as claims name it; None where it has ended."""
+    found = look_up(pid)
+    return commands.Process(host=host(), boot=boot_id(), pid=pid, start=found.start) if found else None
