@@ -40,8 +40,8 @@ PROCESSES = (
     Mutant(
         "processes: one look is enough to kill",
         SCRIPT,
-        "            if not self.strike():\n                time.sleep(AGAIN)\n",
-        "            self.strike()\n            self.is_gone = True\n",
+        "            if not self.strike():\n",
+        "            self.is_gone = self.strike()\n            if not self.is_gone:\n",
         TESTS,
     ),
     Mutant(

@@ -15,6 +15,7 @@ from tenure.validators import workers as module
 from tenure.validators.port import Output, Undecided
 from tenure.validators.schemas import JsonSchema
 from tenure.validators.workers import Workers
+from tests.processes.marks import children
 from tests.validators.test_schemas import never_ending
 
 FAST = {"schema": {"type": "integer"}}
@@ -128,7 +129,9 @@ def test_one_that_does_not_start_is_told(monkeypatch: pytest.MonkeyPatch, tmp_pa
 def test_it_sees_nothing_of_the_environment(monkeypatch: pytest.MonkeyPatch, pool: Workers) -> None:
     monkeypatch.setenv("SECRET_KEY", "secret")
     JsonSchema(pool).judge(FAST, Output(1))
-    environ = Path(f"/proc/{pool.pids()[0]}/environ").read_bytes()
+    [above] = children(pool.pids()[0])
+    [checker] = children(above)
+    environ = Path(f"/proc/{checker}/environ").read_bytes()
     assert environ.startswith(b"PYTHONPATH=")
     assert environ.count(b"\0") == 1
 
@@ -139,6 +142,7 @@ from tenure.validators.workers import Workers
 from tenure.validators.schemas import JsonSchema
 from tenure.validators.port import Output
 sys.path.insert(0, sys.argv[1])
+from tests.processes.marks import children
 from tests.validators.test_schemas import never_ending
 pool = Workers()
 schemas = JsonSchema(pool)

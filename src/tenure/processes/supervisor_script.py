@@ -27,7 +27,7 @@ PR_SET_CHILD_SUBREAPER = 36
 LEFTOVERS = 2.0  # seconds for the rest of the tree, at most, once a command that was asked to end has ended
 SLICE = 0.2  # seconds of stopping, after which what was stopped is killed
 STUCK = 10.0  # seconds of killing after which the caller learns that something cannot be killed
-AGAIN = 0.01  # seconds between two rounds that found nothing new
+SHORTEST, LONGEST = 0.001, 0.02  # seconds between two rounds that found nothing new
 LIBC = ctypes.CDLL(None) if IS_LINUX else None
 
 
@@ -172,9 +172,11 @@ class Tree:
     def kill(self) -> Iterator[int]:
         """Kill until nothing is left. Yields once, after a while, how many processes do not end."""
         until: float | None = time.monotonic() + STUCK
+        wait = SHORTEST
         while not self.is_gone:
             if not self.strike():
-                time.sleep(AGAIN)
+                time.sleep(wait)
+                wait = min(2 * wait, LONGEST)
             self.reap()
             if until is not None and time.monotonic() > until:
                 until = None
@@ -231,7 +233,7 @@ class Supervisor:
             return None if self.limit is None else max(0.0, self.limit[0] - now)
         left = self.kill_at - time.monotonic()
         if left > 0:
-            return left if IS_LINUX else min(left, AGAIN)  # no signal comes where the orphans are not ours
+            return left if IS_LINUX else min(left, LONGEST)  # no signal comes where the orphans are not ours
         for stuck in self.tree.kill():
             self.report(stuck=stuck)
         return None

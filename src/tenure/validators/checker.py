@@ -8,11 +8,9 @@ and so does an alarm of its own, where the one who should kill it is gone.
 from __future__ import annotations
 
 import gc
-import resource
 import signal
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 import jsonschema_rs
@@ -126,10 +124,7 @@ ORDERS: dict[str, Callable[..., None]] = {
 }
 
 
-def main(memory: int) -> None:
-    with suppress(ValueError, OSError):  # macOS has no such limit; the time's holds everywhere
-        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+def main() -> None:
     gc.disable()  # JSON has no cycles, and looking for them takes longer than checking
     say(ready=True)
     while line := sys.stdin.buffer.readline():
@@ -144,4 +139,4 @@ def main(memory: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main()

@@ -6,7 +6,6 @@ Threads of the same process cannot be stopped, and a library that computes does 
 
 from __future__ import annotations
 
-import atexit
 import os
 import select
 import signal
@@ -21,6 +20,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from tenure.processes.supervisor import Supervisor
 from tenure.validators.port import Undecided
 
 CHECKER = Path(__file__).with_name("checker.py")
@@ -62,7 +62,7 @@ class Workers:
     def pids(self) -> list[int]:
         """Of those that wait for work."""
         with self._changed:
-            return [worker.process.pid for worker in self._idle]
+            return [worker.supervisor.pid for worker in self._idle]
 
     def close(self) -> None:
         """End those that wait; who is busy ends with its order."""
@@ -104,16 +104,23 @@ class Workers:
 
 class _Worker:
     def __init__(self, memory: int) -> None:
-        # Its own group: Ctrl-C is not for it. Of the environment only where we find packages: there are keys in it.
+        theirs, self._stdin = os.pipe()
+        try:
+            self.supervisor = Supervisor(stdin=theirs, stderr=subprocess.DEVNULL)
+        except BaseException:
+            os.close(self._stdin)
+            raise
+        finally:
+            os.close(theirs)
+        # Of the environment only where packages are found: it may hold keys.
         folders = [folder for folder in sys.path if os.path.isabs(folder)]  # noqa: PTH117 they are texts
-        self.process = subprocess.Popen(
-            [sys.executable, "-P", "-s", str(CHECKER), str(memory)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd="/", process_group=0,
-            env={"PYTHONPATH": os.pathsep.join(folders)},
+        self.supervisor.start(
+            [sys.executable, "-P", "-s", str(CHECKER)], cwd="/", env={"PYTHONPATH": os.pathsep.join(folders)},
+            stdin=theirs, grace=0.0, leftover_grace=0.0, memory=memory,
         )  # fmt: skip
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self._stdin, self._stdout = self.process.stdin.fileno(), self.process.stdout.fileno()
+        assert self.supervisor.popen.stdout is not None
+        self._stdout = self.supervisor.popen.stdout.fileno()
+        self._has_ended = False
         os.set_blocking(self._stdin, False)
         os.set_blocking(self._stdout, False)
         self._heard = b""
@@ -130,12 +137,12 @@ class _Worker:
         if said.get("done"):
             self.is_ready = True
             return Reply(said)
-        code = self.process.poll()
-        if code is None and self._is_ending():
-            code = self.process.wait()
-        if code == -signal.SIGKILL and not said:
+        if not self._has_ended:
+            return Reply(said or None, "time")
+        ended = self.supervisor.follow(lambda *_: None)
+        if (ended.is_lost or ended.code == -signal.SIGKILL) and not said:
             return None
-        return Reply(said or None, "time" if code in (None, -signal.SIGALRM) else "memory")
+        return Reply(said or None, "time" if ended.code == -signal.SIGALRM else "memory")
 
     def _talk(self, parts: Sequence[bytes], seconds: float) -> dict[str, Any]:
         """Send all of it and hear the last line that is said until `done`, `ready`, the end or the limit."""
@@ -154,6 +161,7 @@ class _Worker:
                 if handle == self._stdout:
                     lines = self._lines()
                     if lines is None:
+                        self._has_ended = True
                         return said
                     for line in lines:
                         said = {**said, **{k: v for k, v in line.items() if v or k != "reasons"}}
@@ -184,20 +192,10 @@ class _Worker:
         *lines, self._heard = self._heard.split(b"\n")
         return [msgspec.json.decode(line) for line in lines]
 
-    def _is_ending(self) -> bool:
-        """Its output has ended: then it ends too, in a moment."""
-        poll = select.poll()
-        poll.register(self._stdout, select.POLLIN)
-        return any(event & select.POLLHUP for _, event in poll.poll(0))
-
     def end(self) -> None:
         self.is_ready = False
-        self.process.kill()
-        for pipe in (self.process.stdin, self.process.stdout):
-            if pipe is not None:
-                with suppress(OSError):
-                    pipe.close()
-        self.process.wait()
+        os.close(self._stdin)
+        self.supervisor.close()
 
 
 _shared: Workers | None = None
@@ -210,7 +208,6 @@ def shared() -> Workers:
     with _making:
         if _shared is None:
             _shared = Workers()
-            atexit.register(_shared.close)
         return _shared
 
 
