@@ -85,7 +85,7 @@ def run_agent(tenure: Tenure, program: Path, steps: list[dict[str, Any]]) -> lis
     """What each of the steps printed; all must have gone well."""
     done = subprocess.run(
         [program, json.dumps(steps)], capture_output=True, text=True, check=True, cwd=tenure.folder, env=tenure.environ
-    )  # fmt: skip
+    )
     results = [json.loads(line) for line in done.stdout.splitlines()]
     assert [(code, err) for code, _, err in results] == [(0, "")] * len(steps)
     return [out for _, out, _ in results]

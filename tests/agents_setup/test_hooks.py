@@ -287,9 +287,14 @@ def tenure_hook(tenure: Tenure, payload: str) -> Any:
     import subprocess
 
     process = subprocess.Popen(
-        tenure.command("hook"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        cwd=tenure.folder, env=tenure.environ | ENVIRON,
-    )  # fmt: skip
+        tenure.command("hook"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tenure.folder,
+        env=tenure.environ | ENVIRON,
+    )
     assert process.stdin
     process.stdin.write(payload)
     process.stdin.close()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tenure.agents.recipes import json_text
 from tenure.agents.recipes.pieces import CannotMerge
-from tenure.agents.recipes.remembering import inserted, undone
+from tenure.agents.recipes.setup_record import inserted, undone
 
 names = st.text(max_size=6) | st.sampled_from(["hooks", "Stop", "mcpServers", 'a"b', "\\", "{", "}", "[1,2]", "//x"])
 atoms = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8)
@@ -19,10 +19,16 @@ values = st.recursive(atoms, lambda v: st.lists(v, max_size=3) | st.dictionaries
 objects = st.dictionaries(names, values, max_size=4)
 layouts = st.sampled_from(
     [
-        {"indent": 2}, {"indent": 4}, {"indent": "\t"}, {"indent": 0}, {}, {"separators": (",", ":")},
-        {"indent": 2, "ensure_ascii": False}, {"ensure_ascii": False},
+        {"indent": 2},
+        {"indent": 4},
+        {"indent": "\t"},
+        {"indent": 0},
+        {},
+        {"separators": (",", ":")},
+        {"indent": 2, "ensure_ascii": False},
+        {"ensure_ascii": False},
     ]
-)  # fmt: skip
+)
 
 
 @st.composite

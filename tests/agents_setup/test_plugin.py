@@ -59,7 +59,7 @@ def play(folder: Path, command: list[str]) -> dict[str, Any]:
     assert NODE
     done = subprocess.run(
         [NODE, host, plugin, folder], capture_output=True, text=True, check=True, timeout=60, cwd=folder
-    )  # fmt: skip
+    )
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 

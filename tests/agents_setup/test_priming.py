@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tenure.agents.priming import MOST, prime
+from tenure.agents.session_brief import MOST, prime
 from tenure.agents.tokens import estimate
 from tenure.client import Client
 from tenure.core.commands import NewTask, Send

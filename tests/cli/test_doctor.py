@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tenure.agents import process_table
-from tenure.agents.running.outbox import Finished, Outbox
+from tenure.agents.runner.outbox import Finished, Outbox
 from tenure.client import Client
 from tenure.core.commands import Process
 from tenure.stores.sqlite import schema, store_file

@@ -8,7 +8,7 @@ POWER = ("tests/chaos/test_powerloss.py",)
 FAULTS = ("tests/chaos/test_faults.py",)
 WRITING = ("tests/stores/test_sqlite_writing.py",)
 STORE, PLACE, LOCK = "stores/sqlite/store.py", "stores/sqlite/store_file.py", "stores/sqlite/lock.py"
-LOCAL, FAILURES, OUTBOX = "artifacts/local.py", "stores/sqlite/errors.py", "agents/running/outbox.py"
+LOCAL, FAILURES, OUTBOX = "artifacts/local.py", "stores/sqlite/errors.py", "agents/runner/outbox.py"
 
 DISKS = (
     # --- power cuts

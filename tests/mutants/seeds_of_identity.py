@@ -8,8 +8,8 @@ KEPT = ("tests/cli/test_identity.py",)
 SCRIPTS = ("tests/cli/test_who_am_i.py",)
 AFTERWARDS = ("tests/cli/test_after_the_commit.py",)
 RECEIPTS = "agents/receipts.py"
-RECORDED = "agents/recorded.py"
-PENDING = "agents/pending.py"
+RECORDED = "agents/session_records.py"
+PENDING = "agents/pending_claims.py"
 
 IDENTITY = (
     # --- whose receipt
@@ -63,7 +63,7 @@ IDENTITY = (
     Mutant(
         "identity: joined process ignored",
         "agents/identity.py",
-        "return _recognised(environ, agent, session, recorded.nearest_joined(environ))",
+        "return _recognised(environ, agent, session, session_records.nearest_joined(environ))",
         "return _recognised(environ, agent, session, None)",
         SCRIPTS,
     ),

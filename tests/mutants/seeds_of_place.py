@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 PLACE_CHECKS = ("tests/stores/test_sqlite_place.py",)
-OUTBOX = ("tests/running/test_outbox.py",)
+OUTBOX = ("tests/runner/test_outbox.py",)
 STORE = "stores/sqlite/store.py"
 CLOCKS = ("tests/engine/test_on_sqlite.py",)  # PostgreSQL goes by its server's clock
 CLOCK = "core/clock.py"
@@ -79,7 +79,7 @@ PLACE = (
     ),
     Mutant(
         "outbox: what is of another store goes",
-        "agents/running/outbox.py",
+        "agents/runner/outbox.py",
         "if not is_unknown(finished, outcome):",
         "if True:",
         OUTBOX,

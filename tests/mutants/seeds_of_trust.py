@@ -34,7 +34,7 @@ TRUST = (
     Mutant("trust: links are followed", "config.py", "                refuse_links(found)\n", "", LINKS),
     Mutant(
         "trust: init writes through a link",
-        "agents/founding.py",
+        "agents/new_store.py",
         "    refuse_links(folder)\n",
         "",
         LINKS,
@@ -76,21 +76,21 @@ TRUST = (
     ),
     Mutant(
         "printing: a description's lines pass for ours",
-        "agents/quoting.py",
+        "agents/quotations.py",
         "(MARK + line).rstrip()",
         "line",
         QUOTING,
     ),
     Mutant(
         "printing: the author is not named",
-        "agents/quoting.py",
+        "agents/quotations.py",
         'return f"written by {author}{edited}"',
         'return "written by somebody"',
         AUTHORS,
     ),
     Mutant(
         "files: transcripts are open to others",
-        "agents/running/transcripts.py",
+        "agents/runner/transcripts.py",
         "make_private_folder(self.folder)",
         "os.makedirs(self.folder, mode=0o700, exist_ok=True)",
         PRIVATE,

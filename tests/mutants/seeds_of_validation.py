@@ -95,7 +95,7 @@ VALIDATION = (
     ),
     Mutant(
         "validation: commands run without trust",
-        "agents/examining.py",
+        "agents/result_checker.py",
         "section = Trusted(user_state(environ)).checked(path)",
         "section = __import__('tenure.trust.grants').trust.allowing.read_section(path)",
         TRUSTING,

@@ -13,8 +13,8 @@ import pytest
 
 from tenure.core.errors import InvalidInput
 from tenure.testing.suites.validators import ValidatorSuite
-from tenure.validators.judges.configured import Answer, Judge, read_judges
-from tenure.validators.judging import LARGEST_OUTPUT, LlmJudge, Unreadable, question, read_opinion
+from tenure.validators.judges.judge_config import Answer, Judge, read_judges
+from tenure.validators.llm_judge import LARGEST_OUTPUT, LlmJudge, Unreadable, question, read_opinion
 from tenure.validators.port import About, Output, Undecided, Validator
 from tests.validators.judge_server import JudgeServer, Raw, judge_server
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tenure import Client
-from tenure.agents.examining import Examined, Examiner, Tools
+from tenure.agents.result_checker import CheckedResult, ResultChecker, Tools
 from tenure.validators.commands import Command
 from tests.servers.postgres import PostgresServer
 from tests.validators.test_commands import marking, on_linux, with_mark
@@ -25,12 +25,12 @@ OUTPUT = {"validation": "test-pass", "settings": {"command": "unit"}}
 VALIDATOR = """
 import sys
 from tenure import Client
-from tenure.agents.examining import Examiner, Tools
+from tenure.agents.result_checker import ResultChecker, Tools
 from tenure.validators.commands import Command
 url, code, folder, name, value = sys.argv[1:]
 unit = Command(argv=(sys.executable, "-c", code), sandbox="never", set={name: value})
 client = Client(url, "shop", agent="first", session="first")
-found = Examiner(client, Tools({"unit": unit}, root=folder), lease=2.0).examine_next()
+found = ResultChecker(client, Tools({"unit": unit}, root=folder), lease=2.0).check_next()
 print(found.outcome.outcome, flush=True)
 """
 WAITS = "import os, sys, time\nwhile not os.path.exists('go'): time.sleep(0.05)"
@@ -54,8 +54,9 @@ def begun(client: Client, folder: Path, mark: str) -> subprocess.Popen[str]:
     ((name, value),) = marking(mark).items()
     process = subprocess.Popen(
         [sys.executable, "-c", VALIDATOR, client.way.url, WAITS, str(folder), name, value],
-        stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     until(lambda: bool(with_mark(mark)))
     return process
 
@@ -67,11 +68,11 @@ def until(happened: Callable[[], bool]) -> None:
         os.sched_yield()
 
 
-def taken_over(client: Client, folder: Path, code: str) -> Examined:
+def taken_over(client: Client, folder: Path, code: str) -> CheckedResult:
     unit = Command(argv=(sys.executable, "-c", code), sandbox="never")
-    examiner = Examiner(client, Tools({"unit": unit}, root=str(folder)), lease=2.0)
+    checker = ResultChecker(client, Tools({"unit": unit}, root=str(folder)), lease=2.0)
     end = time.monotonic() + PATIENCE
-    while (found := examiner.examine_next()) is None:
+    while (found := checker.check_next()) is None:
         assert time.monotonic() < end, "nobody could take over"
         client.wait_for_news(client.mark(), 0.1)
     return found

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tenure.agents import checkouts
-from tenure.agents.landing import Landing
+from tenure.agents.land import Landing
 from tests.worktrees.conftest import Agent, Interrupted, Repository
 
 

@@ -1,4 +1,4 @@
-"""What comes between the steps of a landing: every case that landing.py lists, one test each."""
+"""What comes between the steps of a landing: every case that land.py lists, one test each."""
 
 from __future__ import annotations
 
@@ -252,8 +252,8 @@ def test_a_branch_that_never_stands_still_ends_the_landing(
             repository.commit("lexer.py", f"{time.monotonic_ns()}\n")
             return said
 
-    monkeypatch.setattr("tenure.agents.landing.MOST_TRIES", 2)
-    monkeypatch.setattr("tenure.agents.landing.MOST_BUSY", 1)
+    monkeypatch.setattr("tenure.agents.land.MOST_TRIES", 2)
+    monkeypatch.setattr("tenure.agents.land.MOST_BUSY", 1)
     agent = repository.agent("ann", Restless).claim(task)
     agent.make()
     agent.commit("parser.py", "x\n")
@@ -279,7 +279,7 @@ def test_two_landings_with_one_receipt_land_once(repository: Repository, zombie:
 KILLED = """
 import os, signal, sys
 from tenure import Client
-from tenure.agents import checkouts, landing
+from tenure.agents import checkouts, land
 from tenure.testing.clock import FakeClock
 
 at, store, receipt, folder, now = sys.argv[1:]
@@ -299,7 +299,7 @@ def killed(*args):
     if at == "checkout":
         os.kill(os.getpid(), signal.SIGKILL)
 checkouts.forward = killed
-landing.land(Killed(store, "shop", agent="zombie", session="zombie-s", clock=FakeClock(int(now))), receipt, folder)
+land.land(Killed(store, "shop", agent="zombie", session="zombie-s", clock=FakeClock(int(now))), receipt, folder)
 """
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tenure.agents import landing, worktrees
+from tenure.agents import land, worktrees
 from tenure.core.errors import InvalidInput, NotFound
 from tests.worktrees.conftest import Agent, Repository
 
@@ -58,7 +58,7 @@ def test_commits_that_came_to_the_branch_meanwhile_stay(repository: Repository, 
 def test_a_conflict_names_the_files_and_moves_nothing(repository: Repository, ann: Agent) -> None:
     ann.commit("readme.txt", "mine\n")
     theirs = repository.commit("readme.txt", "theirs\n")
-    with pytest.raises(landing.MergeConflict, match=r"conflicts with main in readme\.txt") as caught:
+    with pytest.raises(land.MergeConflict, match=r"conflicts with main in readme\.txt") as caught:
         ann.land()
     assert caught.value.files == ("readme.txt",)
     assert (repository.tip(), repository.status()) == (theirs, "")
@@ -82,10 +82,10 @@ def test_what_is_not_committed_is_not_left_behind_in_silence(repository: Reposit
 
 
 def test_a_worktree_without_a_commit_has_nothing_to_land(repository: Repository, ann: Agent) -> None:
-    with pytest.raises(landing.NothingToLand):
+    with pytest.raises(land.NothingToLand):
         ann.land()
     repository.commit("lexer.py", "y\n")
-    with pytest.raises(landing.NothingToLand):
+    with pytest.raises(land.NothingToLand):
         ann.land()
     assert ann.client.show(ann.key)["state"] == "running"
 
@@ -141,7 +141,7 @@ def test_a_worktree_that_only_followed_the_branch_has_nothing_to_land(repository
     repository.commit("lexer.py", "y\n")
     assert ann.tree is not None
     repository.git("merge", "-q", "--ff-only", "main", at=ann.tree.path)
-    with pytest.raises(landing.NothingToLand) as caught:
+    with pytest.raises(land.NothingToLand) as caught:
         ann.land()
     assert "tenure done --commit" in str(caught.value.hint)
 
@@ -152,7 +152,7 @@ def test_somebody_else_s_merge_is_not_taken_for_the_holder_s(repository: Reposit
     repository.git("switch", "-q", "main")
     repository.git("merge", "-q", "--no-ff", "-m", "another's", "feature")
     bo = repository.agent("bo").claim(task)
-    with pytest.raises(landing.NothingToLand):
+    with pytest.raises(land.NothingToLand):
         bo.land(source="feature", onto="main")
     assert bo.client.show(task)["state"] != "completed"
 
@@ -188,7 +188,7 @@ def test_the_worktree_of_another_task_is_not_landed_by_mistake(repository: Repos
     with pytest.raises(InvalidInput, match="is for A-001"):
         bo.land(ann.tree.path)
     bo.make()
-    with pytest.raises(landing.NothingToLand):  # its own worktree is what is landed, wherever it is asked from
+    with pytest.raises(land.NothingToLand):  # its own worktree is what is landed, wherever it is asked from
         bo.land(ann.tree.path)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tenure.agents import git, landing, worktrees
+from tenure.agents import git, land, worktrees
 from tenure.core.errors import InvalidInput
 from tests.worktrees.conftest import Agent, Repository
 
@@ -43,7 +43,7 @@ def test_any_path_will_do(tmp_path: Path, name: str) -> None:
 def test_a_conflict_in_any_file_is_named(repository: Repository, ann: Agent, name: str) -> None:
     repository.commit(name, "theirs\n")
     ann.commit(name, "mine\n")
-    with pytest.raises(landing.MergeConflict) as caught:
+    with pytest.raises(land.MergeConflict) as caught:
         ann.land()
     assert caught.value.files == (name,)
     assert "\n" not in caught.value.message
@@ -266,7 +266,7 @@ def test_the_commit_msg_hook_has_its_say(repository: Repository, ann: Agent) -> 
         repository, "commit-msg", 'grep -q "^PROJ-" "$1" || { echo "no ticket" >&2; exit 1; }; echo "Seen: yes" >> "$1"'
     )
     tip = repository.tip()
-    with pytest.raises(landing.HookRefused, match="no ticket"):
+    with pytest.raises(land.HookRefused, match="no ticket"):
         ann.land()
     assert (repository.tip(), "landings" in ann.client.show(ann.key)) == (tip, False)
     ann.land(message="PROJ-7 the parser")

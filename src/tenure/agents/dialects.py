@@ -69,9 +69,16 @@ def read(payload: bytes, name: str | None = None) -> Event:
     event = name or said.hook_event_name
     given = said.tool_input if bytes(said.tool_input) != b"null" else said.toolArgs
     return Event(
-        EVENTS.get(event), event, said.session_id or said.sessionId, said.cwd, said.tool_name or said.toolName,
-        said.tool_use_id or _instant(said.timestamp), said.source or said.reason, bytes(given), said.stop_hook_active,
-    )  # fmt: skip
+        EVENTS.get(event),
+        event,
+        said.session_id or said.sessionId,
+        said.cwd,
+        said.tool_name or said.toolName,
+        said.tool_use_id or _instant(said.timestamp),
+        said.source or said.reason,
+        bytes(given),
+        said.stop_hook_active,
+    )
 
 
 def _instant(timestamp: object) -> str:

@@ -82,9 +82,12 @@ def call(folder: str, *words: str, input: str | None = None, environ: Mapping[st
     """What git says, whatever its exit code."""
     try:
         done = subprocess.run(
-            ["git", "-C", folder, *words], capture_output=True, check=False, env=_environ(environ),
+            ["git", "-C", folder, *words],
+            capture_output=True,
+            check=False,
+            env=_environ(environ),
             input=b"" if input is None else input.encode("utf-8", "surrogateescape"),
-        )  # fmt: skip
+        )
     except FileNotFoundError:
         raise NoRepository("git is not installed, or not on the PATH", "worktrees and landing need it") from None
     return Said(done.returncode, _text(done.stdout), _text(done.stderr))
@@ -179,10 +182,15 @@ def trees(folder: str) -> list[Tree]:
         own = (lost or {}).get(path) if is_missing else private_folder(path)
         listed.append(
             Tree(
-                path, fields.get("HEAD"), branch.removeprefix("refs/heads/") if branch else None,
-                fields.get("locked"), "bare" in fields, is_missing, own or os.path.join(path, ".git"),
+                path,
+                fields.get("HEAD"),
+                branch.removeprefix("refs/heads/") if branch else None,
+                fields.get("locked"),
+                "bare" in fields,
+                is_missing,
+                own or os.path.join(path, ".git"),
             )
-        )  # fmt: skip
+        )
     return listed
 
 
@@ -237,9 +245,17 @@ def is_ancestor(folder: str, commit: str, of: str) -> bool:
 def changes(folder: str) -> list[str]:
     """Paths that are not committed: changed, staged or untracked. Ignored ones, and `.tenure`, do not count."""
     out = ask(
-        folder, "--no-optional-locks", "status", "--porcelain=v1", "-z", "--untracked-files=normal",
-        "--ignore-submodules=none", "--", ":/", ":(exclude,top,glob)**/.tenure/**",
-    )  # fmt: skip
+        folder,
+        "--no-optional-locks",
+        "status",
+        "--porcelain=v1",
+        "-z",
+        "--untracked-files=normal",
+        "--ignore-submodules=none",
+        "--",
+        ":/",
+        ":(exclude,top,glob)**/.tenure/**",
+    )
     found, entries = [], iter(out.split("\0"))
     for entry in entries:
         if entry:
@@ -336,9 +352,12 @@ def prepared(folder: str, changes: Sequence[str], why: str) -> Iterator[None]:
     # A file for stderr: a user's hook may write there more than a pipe holds.
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
-            ["git", "-C", folder, *waits, "update-ref", "-m", why, "--stdin"], env=_environ(None),
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
-        )  # fmt: skip
+            ["git", "-C", folder, *waits, "update-ref", "-m", why, "--stdin"],
+            env=_environ(None),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+        )
         answered = False
         try:
             if answered := _said_ok(process, *changes, "prepare"):

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tenure.agents import dialects, identity, process_table, remarks
+from tenure.agents import dialects, hook_memory, identity, process_table
 from tenure.agents.dialects import AFTER_TOOL, BEFORE_EDIT, COMPACTING, END, START, STOP, Event
+from tenure.agents.hook_memory import HookMemory
 from tenure.agents.identity import GIVEN, JOINED
-from tenure.agents.known import KNOWN, Known, marked
+from tenure.agents.known_agents import KNOWN, Known, marked
 from tenure.agents.private_files import safe_name
 from tenure.agents.receipts import Kept, Receipts
-from tenure.agents.remarks import Remarks
 from tenure.config import Home, NoStore, find_home, read_settings
 
 if TYPE_CHECKING:
@@ -47,9 +47,15 @@ class Call:
     """One event, who it comes from, and what it is about; each looked up when first asked for."""
 
     def __init__(
-        self, event: Event, agent: str, who: Who, home: Home, settings: Mapping[str, Value], now: Callable[[], float],
+        self,
+        event: Event,
+        agent: str,
+        who: Who,
+        home: Home,
+        settings: Mapping[str, Value],
+        now: Callable[[], float],
         environ: Mapping[str, str],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.event, self.agent, self.who, self.home, self.settings, self.now = event, agent, who, home, settings, now
         self.project = str(settings["project"].value)
         # A hook speaks for its session: all agents in it, sub-agents too, live as long as the session does.
@@ -60,12 +66,18 @@ class Call:
 
         who = self.who
         return Client(
-            self.home.url, self.project, key=self.settings["key"].value, agent=who.agent, session=who.session,
-            role="agent", user=who.user, create=False,
-        )  # fmt: skip
+            self.home.url,
+            self.project,
+            key=self.settings["key"].value,
+            agent=who.agent,
+            session=who.session,
+            role="agent",
+            user=who.user,
+            create=False,
+        )
 
-    def remarks(self) -> Remarks:
-        return Remarks(os.path.join(self.home.folder, "hooks", safe_name(self.who.session)))
+    def memory(self) -> HookMemory:
+        return HookMemory(os.path.join(self.home.folder, "hooks", safe_name(self.who.session)))
 
 
 class Told(NamedTuple):
@@ -97,7 +109,7 @@ def answer(
         return {}  # the agent has just ended, and whatever is above it now is not its session
     call = Call(event._replace(folder=where), agent, who, home, settings, now, environ)
     key = f"{event.kind} {event.tool} {event.id or event.label}"
-    if not call.remarks().is_first(key, now(), has_id=bool(event.id)):
+    if not call.memory().is_first(key, now(), has_id=bool(event.id)):
         return {}
     return HANDLERS[event.kind](call)
 
@@ -136,18 +148,18 @@ def _nearest(environ: Mapping[str, str]) -> Known:
 
 def _start(call: Call) -> dict[str, Any]:
     """A session begins, or its context was lost: it is known from now on, and told where it stands."""
-    remarks.prune(os.path.join(call.home.folder, "hooks"), call.now())
+    hook_memory.prune(os.path.join(call.home.folder, "hooks"), call.now())
     with call.client() as client:
         _present(call, client)
         text = _primed(call, client)
-    with call.remarks() as kept:
+    with call.memory() as kept:
         kept.primed()
     return dialects.tell(call.agent, call.event, text)
 
 
 def _present(call: Call, client: Client) -> None:
     """A sign of life; what an agent has told of itself before is not overwritten."""
-    with call.remarks() as kept:
+    with call.memory() as kept:
         is_new = kept.is_unregistered() and client.agent.startswith(f"{call.who.type}-")
     if is_new:
         client.register(type=call.who.type, stale_after=CLI_STALE, user=call.who.user)
@@ -156,7 +168,7 @@ def _present(call: Call, client: Client) -> None:
 
 
 def _primed(call: Call, client: Client) -> str:
-    from tenure.agents.priming import prime
+    from tenure.agents.session_brief import prime
 
     return prime(client, start=_elsewhere() if call.agent == "codex" else None)
 
@@ -174,14 +186,14 @@ def _elsewhere() -> str | None:
 
 def _compacting(call: Call) -> dict[str, Any]:
     """For agents that start no session anew after it: the next word that can reach the model is the prime."""
-    with call.remarks() as kept:
+    with call.memory() as kept:
         kept.context_lost()
     return {}
 
 
 def _after_tool(call: Call) -> dict[str, Any]:
     """Renew what the session holds, and tell news, each once. Cheap: mostly it finds that it was here just now."""
-    with call.remarks() as kept:
+    with call.memory() as kept:
         was_lost = kept.is_context_lost
         if not was_lost and not kept.is_due(call.now(), QUIET):
             return {}
@@ -191,7 +203,7 @@ def _after_tool(call: Call) -> dict[str, Any]:
         outcomes, mail = _renew(client, held)
         text = _primed(call, client) if was_lost else ""
     news = []
-    with call.remarks() as kept:
+    with call.memory() as kept:
         kept.primed()
         for receipt, outcome in outcomes:
             line = _news(receipt, outcome.outcome, outcome.directive, outcome.directive_text)
@@ -252,7 +264,7 @@ def _before_edit(call: Call) -> dict[str, Any]:
 
 def _inside(call: Call, files: Iterable[str]) -> list[str]:
     """Paths as reservations name them: from the root of the worktree that they lie in."""
-    from tenure.agents.founding import worktree_of
+    from tenure.agents.new_store import worktree_of
 
     found = []
     for file in files:
@@ -269,7 +281,7 @@ def _lost(call: Call, client: Client) -> str | None:
     every = list(call.receipts.all())
     held = [kept for kept in every if kept.ended is None]
     valid, gone = _judged(client, held)
-    with call.remarks() as kept:
+    with call.memory() as kept:
         if valid or not every:
             kept.moved_on()
             return None
@@ -324,7 +336,7 @@ def _stop(call: Call) -> dict[str, Any]:
         return {}
     with call.client() as client:
         valid, _ = _judged(client, held)
-    with call.remarks() as kept:
+    with call.memory() as kept:
         if not valid or not kept.may_ask_to_go_on():
             return {}
     names = ", ".join(kept.key for kept in valid[:5])
@@ -344,7 +356,7 @@ def _end(call: Call) -> dict[str, Any]:
     with call.client() as client, suppress(NotFound):  # one that never did anything here is not known
         client.leave()
     call.receipts.forget()
-    call.remarks().forget()
+    call.memory().forget()
     return {}
 
 

@@ -11,10 +11,10 @@ import os
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from tenure.agents import process_table, recorded
-from tenure.agents.known import KNOWN, Known, marked
+from tenure.agents import process_table, session_records
+from tenure.agents.known_agents import KNOWN, Known, marked
 from tenure.agents.process_table import Process
-from tenure.agents.recorded import Joined
+from tenure.agents.session_records import Joined
 
 JOINED = "a process that joined"
 AGENT_PROCESS = "the nearest agent process"
@@ -37,20 +37,22 @@ class Who(NamedTuple):
 
 def recognise(environ: Mapping[str, str], agent: str | None = None, session: str | None = None) -> Who:
     """Who runs this command; `agent` and `session` are what was given by flags."""
-    return _recognised(environ, agent, session, recorded.nearest_joined(environ))
+    return _recognised(environ, agent, session, session_records.nearest_joined(environ))
 
 
 def join(environ: Mapping[str, str], agent: str | None, session: str | None, type: str | None) -> Who:
     """Who joins: as `recognise`, with the calling script kept as who it is from now on."""
     who = _recognised(environ, agent, session, None)
-    process = recorded.joining_process()
+    process = session_records.joining_process()
     if process is None:
         return who
     is_sure = who.source in SURE
     try:
-        named = recorded.record_joined(environ, process, who.agent, who.session if is_sure else None, type or who.type)
+        named = session_records.record_joined(
+            environ, process, who.agent, who.session if is_sure else None, type or who.type
+        )
         if is_sure and who.source not in GIVEN:
-            recorded.record_agent_name(environ, who.session, who.agent)
+            session_records.record_agent_name(environ, who.session, who.agent)
     except OSError:
         return who  # nothing can be kept: the session is still known by what it was recognised from
     return who if is_sure else who._replace(session=named, source=JOINED, process=process)
@@ -64,7 +66,7 @@ def _recognised(environ: Mapping[str, str], agent: str | None, session: str | No
     role, role_source = _role(environ, inside)
     name, named_by = _name(environ, agent, joined)
     if name is None and inside is not None:
-        name, named_by = recorded.agent_name(environ, found), JOINED
+        name, named_by = session_records.agent_name(environ, found), JOINED
         name, named_by = (
             (name, JOINED) if name else (f"{inside.type}-{_short(found)}", f"{inside.title} and its session")
         )
@@ -134,7 +136,7 @@ def _session(
     if process is not None:
         kind = inside.type if inside else process.programs[-1]
         return f"{kind}-{process.pid}-{process.start}", AGENT_PROCESS, process, None
-    terminal = recorded.terminal(environ)
+    terminal = session_records.terminal(environ)
     return terminal.session, terminal.source, terminal.process, terminal.joined.agent if terminal.joined else None
 
 

@@ -55,8 +55,11 @@ def _from_ps(pid: int) -> Process | None:
 
     said = subprocess.run(
         ["ps", "-o", "ppid=,stat=,lstart=,tty=,command=", "-p", str(pid)],
-        capture_output=True, text=True, check=False, env={**os.environ, "LC_ALL": "C"},
-    ).stdout.split()  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "LC_ALL": "C"},
+    ).stdout.split()
     if len(said) < 9 or said[1].startswith("Z"):
         return None
     import time

@@ -85,9 +85,13 @@ class Receipts:
     """What one agent of a session holds in one project; without an agent, what all of them hold."""
 
     def __init__(
-        self, home: Home, project: str, session: str, agent: str | None = None,
+        self,
+        home: Home,
+        project: str,
+        session: str,
+        agent: str | None = None,
         environ: Mapping[str, str] = os.environ,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.project, self.session, self.agent = project, session, agent
         self._home, self._environ = home, environ
         self._states: tuple[str, ...] = ()
@@ -100,9 +104,7 @@ class Receipts:
         """Keep the receipt of a claim. `instead_of`: the receipt that its holder has lost for it. Raises OSError."""
         before = next((kept for kept in self.all() if kept.receipt == instead_of), None) if instead_of else None
         lost = (*before.instead_of, before.generation) if before else ()
-        kept = Kept(
-            project=self.project, task=task, key=key, receipt=receipt, agent=self.agent or "", instead_of=lost
-        )  # fmt: skip
+        kept = Kept(project=self.project, task=task, key=key, receipt=receipt, agent=self.agent or "", instead_of=lost)
         folder = self._writable(self.agent or "")
         write_private(os.path.join(folder, _file(receipt)), msgspec.json.encode(kept))
         for place in self._places():
@@ -255,9 +257,10 @@ class Receipts:
         forgiven = {(kept.task, number) for kept in every for number in kept.instead_of}
         living = {(claim["task"], claim["generation"]) for claim in known if claim["state"] == "active"}
         lost = [
-            claim for claim in known
+            claim
+            for claim in known
             if claim["state"] != "active" and (claim["task"], claim["generation"]) not in forgiven
-        ]  # fmt: skip
+        ]
         held = [kept for kept in live if (kept.task, kept.generation) in living]
         if lost:
             # One claim in all, and that one was lost: nothing else can be meant, and its result is kept as refused.

@@ -175,9 +175,16 @@ def make(
         raise InvalidInput(f"--base {base!r}: no such commit here") if base else _no_start(root, target)
     path, branch, note = _add(repository, home_folder, task["key"], generation, receipt, began)
     record = Record(
-        project=client.project, task=task["id"], key=task["key"], generation=generation, branch=branch, base=began,
-        onto=target, claim=fences.claim_mark(receipt), receipt=receipt,
-    )  # fmt: skip
+        project=client.project,
+        task=task["id"],
+        key=task["key"],
+        generation=generation,
+        branch=branch,
+        base=began,
+        onto=target,
+        claim=fences.claim_mark(receipt),
+        receipt=receipt,
+    )
     _write(path, record)
     return Worktree(path, branch, began, target, note)
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from tenure.agents import process_table
 from tenure.agents.identity import Who, recognise
-from tenure.agents.known import KNOWN, Known, marked
+from tenure.agents.known_agents import KNOWN, Known, marked
 
 _SESSION_OF_CALL = {"codex": "sessionId"}  # where a client tells its session with each call
 

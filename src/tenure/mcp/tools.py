@@ -210,10 +210,10 @@ def _verdict(seat: Seat, submitted: Outcome) -> Outcome:
     """The verdict on what was handed in, if it can be found where the work is, and soon; else it is still to come."""
     if submitted.outcome != "VALIDATING" or seat.folder is None:
         return submitted
-    from tenure.agents.examining import examined_soon
+    from tenure.agents.result_checker import verdict_soon
 
     assert submitted.validation is not None
-    return examined_soon(seat.client, seat.folder, submitted, MOST_CHECKED)
+    return verdict_soon(seat.client, seat.folder, submitted, MOST_CHECKED)
 
 
 def _check_fit(given: a.Finish) -> None:

@@ -94,9 +94,7 @@ class TestPass:
         if program is None:
             raise Undecided(f"{name}: there is no program {command.argv[0]!r}")
         argv, around = _wrapped(name, command, folder, at)
-        ran = run(
-            argv, cwd=at, env=env, seconds=command.timeout, stdin=output.encoded, is_wanted=self._is_wanted
-        )  # fmt: skip
+        ran = run(argv, cwd=at, env=env, seconds=command.timeout, stdin=output.encoded, is_wanted=self._is_wanted)
         if ran.limit == "unwanted":
             raise Undecided(f"{name}: ended, since its verdict is not wanted any more", again=True)
         return _verdict(name, command, ran, around)
@@ -123,9 +121,14 @@ def _wrapped(name: str, command: Command, folder: Path, at: Path) -> tuple[list[
 def _verdict(name: str, command: Command, ran: CommandRun, around: str) -> Verdict:
     text = ran.output.decode(errors="replace")
     details = {
-        "command": name, "exit": ran.exit, "seconds": ran.seconds, "sandbox": around, "output": text,
-        "left_out": ran.left_out, "left_behind": ran.left_behind,
-    }  # fmt: skip
+        "command": name,
+        "exit": ran.exit,
+        "seconds": ran.seconds,
+        "sandbox": around,
+        "output": text,
+        "left_out": ran.left_out,
+        "left_behind": ran.left_behind,
+    }
     if ran.limit == "time":
         why = f"{name} did not end within {command.timeout:g} s, and was ended with everything it had started"
         return refused([why, *_last(text)], **details, limit="time")

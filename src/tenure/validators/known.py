@@ -15,7 +15,7 @@ from tenure.core.inputs import suggestion
 
 if TYPE_CHECKING:
     from tenure.validators.commands import Command
-    from tenure.validators.judges.configured import Judge
+    from tenure.validators.judges.judge_config import Judge
     from tenure.validators.port import Validator
 
 GROUP = "tenure.validators"
@@ -48,7 +48,7 @@ def validator(
 
         return TestPass(commands, is_wanted)
     if name == "llm-judge":
-        from tenure.validators.judging import LlmJudge
+        from tenure.validators.llm_judge import LlmJudge
 
         return LlmJudge(judges)
     return _of_third_party(name)

@@ -115,9 +115,14 @@ class _Worker:
         # Of the environment only where packages are found: it may hold keys.
         folders = [folder for folder in sys.path if os.path.isabs(folder)]  # noqa: PTH117 they are texts
         self.supervisor.start(
-            [sys.executable, "-P", "-s", str(CHECKER)], cwd="/", env={"PYTHONPATH": os.pathsep.join(folders)},
-            stdin=theirs, grace=0.0, leftover_grace=0.0, memory=memory,
-        )  # fmt: skip
+            [sys.executable, "-P", "-s", str(CHECKER)],
+            cwd="/",
+            env={"PYTHONPATH": os.pathsep.join(folders)},
+            stdin=theirs,
+            grace=0.0,
+            leftover_grace=0.0,
+            memory=memory,
+        )
         assert self.supervisor.popen.stdout is not None
         self._stdout = self.supervisor.popen.stdout.fileno()
         self._has_ended = False

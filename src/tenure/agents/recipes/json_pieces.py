@@ -110,9 +110,11 @@ def is_ours(group: Any) -> bool:
     if not isinstance(group, dict):
         return False
     hooks = group.get("hooks", [group])
-    return bool(hooks) and isinstance(hooks, list) and all(
-        isinstance(h, dict) and hook_words(h.get("command", h.get("bash"))) is not None for h in hooks
-    )  # fmt: skip
+    return (
+        bool(hooks)
+        and isinstance(hooks, list)
+        and all(isinstance(h, dict) and hook_words(h.get("command", h.get("bash"))) is not None for h in hooks)
+    )
 
 
 def _ours(settings: Any) -> list[tuple[str, dict[str, Any]]]:

@@ -15,7 +15,7 @@ TEXTS = Path(__file__).with_name("texts")
 TIMEOUT = 5  # seconds; a hook takes a tenth of one, and nobody wants to wait for a broken one
 
 
-class Place(NamedTuple):
+class SetupTarget(NamedTuple):
     """What is set up: a repository, or (`is_global`) the user's own settings."""
 
     root: str
@@ -44,8 +44,8 @@ class Gate(NamedTuple):
 
 class Recipe(NamedTuple):
     name: str
-    pieces: Callable[[Place, frozenset[str]], list[Piece]]  # for the place and all agents that are set up there
-    gates: Callable[[Place], list[Gate]]
+    pieces: Callable[[SetupTarget, frozenset[str]], list[Piece]]  # for the place and all agents that are set up there
+    gates: Callable[[SetupTarget], list[Gate]]
     signs: tuple[str, ...]  # files or folders in a repository that tell of the agent's use
     user_signs: tuple[str, ...]  # the same in the user's home
     linked: tuple[str, ...] = ()  # agents whose files depend on whether this one is set up
@@ -58,28 +58,28 @@ def text(name: str) -> str:
     return (TEXTS / name).read_text(encoding="utf-8")
 
 
-def instructions(place: Place) -> Section:
-    return Section(place.path("AGENTS.md"), text("section.md"))
+def instructions(target: SetupTarget) -> Section:
+    return Section(target.path("AGENTS.md"), text("section.md"))
 
 
-def skill(place: Place, *folder: str) -> WholeFile:
-    return WholeFile(place.path(*folder, "skills", "tenure", "SKILL.md"), text("skill.md"))
+def skill(target: SetupTarget, *folder: str) -> WholeFile:
+    return WholeFile(target.path(*folder, "skills", "tenure", "SKILL.md"), text("skill.md"))
 
 
-def own_instructions(place: Place, name: str, import_line: str, imports: Callable[[str], bool]) -> list[Piece]:
+def own_instructions(target: SetupTarget, name: str, import_line: str, imports: Callable[[str], bool]) -> list[Piece]:
     """For an agent with an instructions file of its own: that file imports AGENTS.md, or has the section itself.
 
     A file of the user's that does not import AGENTS.md gets the section, since an import would bring more than ours.
     """
-    path = place.path(name)
-    if os.path.realpath(path) == os.path.realpath(place.path("AGENTS.md")):
-        return [instructions(place)]
+    path = target.path(name)
+    if os.path.realpath(path) == os.path.realpath(target.path("AGENTS.md")):
+        return [instructions(target)]
     theirs = _readable(path)
     if not theirs.strip():
-        return [Section(path, import_line + "\n"), instructions(place)]
+        return [Section(path, import_line + "\n"), instructions(target)]
     if imports(theirs):
-        return [Section(path, None), instructions(place)]
-    return [Section(path, text("section.md")), Section(place.path("AGENTS.md"), None)]
+        return [Section(path, None), instructions(target)]
+    return [Section(path, text("section.md")), Section(target.path("AGENTS.md"), None)]
 
 
 def _readable(path: str) -> str:

@@ -20,7 +20,7 @@ _ANY_BEGIN = re.compile(r"<!-- tenure:begin\b")
 _END = "<!-- tenure:end -->"
 
 
-class Found(NamedTuple):
+class MarkedSection(NamedTuple):
     start: int
     end: int  # past the line's end
     body: str
@@ -28,7 +28,7 @@ class Found(NamedTuple):
     hash: str
 
 
-def find(text: str) -> Found | None:
+def find(text: str) -> MarkedSection | None:
     """The section in the text; CannotMerge where its marks do not fit together."""
     marks = len(_ANY_BEGIN.findall(text)), text.count(_END)
     if marks == (0, 0):
@@ -39,7 +39,7 @@ def find(text: str) -> Found | None:
         raise CannotMerge("has marks of a tenure section that do not fit together; mend or delete them by hand")
     after = end + len(_END)
     after += 2 if text.startswith("\r\n", after) else text.startswith("\n", after)
-    return Found(begin.start(), after, text[begin.end() : end].replace("\r\n", "\n"), begin[1], begin[2])
+    return MarkedSection(begin.start(), after, text[begin.end() : end].replace("\r\n", "\n"), begin[1], begin[2])
 
 
 def without(text: str) -> str:
@@ -48,7 +48,7 @@ def without(text: str) -> str:
     return text if found is None else _cut(text, found)
 
 
-def _cut(text: str, found: Found) -> str:
+def _cut(text: str, found: MarkedSection) -> str:
     before, after = text[: found.start], text[found.end :]
     # The blank line that set it apart was put in with it.
     for line in ("\r\n", "\n"):

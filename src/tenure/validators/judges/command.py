@@ -12,7 +12,7 @@ import msgspec
 
 from tenure.validators.command_run import run
 from tenure.validators.commands import PASSED
-from tenure.validators.judges.configured import Answer, Judge
+from tenure.validators.judges.judge_config import Answer, Judge
 from tenure.validators.port import Undecided, cut
 
 
@@ -25,9 +25,13 @@ class CommandWay:
         env = {name: os.environ[name] for name in (*PASSED, *judge.env) if name in os.environ}
         with tempfile.TemporaryDirectory(prefix="tenure-judge-") as folder:
             ran = run(
-                judge.argv, cwd=folder, env=env, seconds=judge.timeout, stdin=f"{system}\n\n{prompt}".encode(),
+                judge.argv,
+                cwd=folder,
+                env=env,
+                seconds=judge.timeout,
+                stdin=f"{system}\n\n{prompt}".encode(),
                 keep_stderr=False,
-            )  # fmt: skip
+            )
         if ran.limit is not None:
             raise Undecided(f"the judge {program} did not answer within {judge.timeout:g} s", again=True)
         text = ran.output.decode(errors="replace")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tenure.validators.judges import http
-from tenure.validators.judges.configured import Answer, Judge
+from tenure.validators.judges.judge_config import Answer, Judge
 from tenure.validators.port import Undecided
 
 URL = "https://api.openai.com/v1"

@@ -1,0 +1,143 @@
+"""What the hooks of one session remember between two events: a small file in `.tenure/hooks`, under a lock.
+
+It decides nothing about claims. If it is lost, something is told twice, or a lease is renewed once more than needed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from contextlib import suppress
+from types import TracebackType
+
+import msgspec
+
+_MOST_SEEN = 64
+_SAME = 5.0  # seconds within which an event without an id of its own is the same one, fired by two settings files
+_OLD = 7 * 86400.0
+
+
+class _Kept(msgspec.Struct, omit_defaults=True):
+    renewed: float = 0.0
+    mail: int = 0
+    told: dict[str, str] = {}  # "B-003@7" → the outcome that was told last
+    losses: list[str] = []  # keys of tasks that were taken from the session
+    seen: dict[str, float] = {}
+    is_context_lost: bool = False
+    asked_to_go_on: bool = False
+    registered: bool = False
+
+
+class HookMemory:
+    """Used as a context: read at its beginning, written at its end, nobody else in between."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._handle = -1
+        self._kept = _Kept()
+        self._before = b""
+
+    def __enter__(self) -> HookMemory:
+        try:
+            self._handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        except FileNotFoundError:
+            os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
+            self._handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._handle, fcntl.LOCK_EX)
+        self._before = os.read(self._handle, 1 << 20)
+        with suppress(msgspec.DecodeError):
+            self._kept = msgspec.json.decode(self._before or b"{}", type=_Kept)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            after = msgspec.json.encode(self._kept)
+            if after != self._before:
+                os.ftruncate(self._handle, 0)
+                os.pwrite(self._handle, after, 0)
+        finally:
+            os.close(self._handle)
+
+    # --- each event once ---
+
+    def is_first(self, event: str, now: float, *, has_id: bool) -> bool:
+        """Has this event not been seen? One without an id of its own is another one after some seconds."""
+        with self:
+            seen = self._kept.seen
+            is_first = event not in seen or not (has_id or 0 <= now - seen[event] <= _SAME)
+            seen.pop(event, None)
+            seen[event] = now
+            for old in list(seen)[:-_MOST_SEEN]:
+                del seen[old]
+        return is_first
+
+    def is_unregistered(self) -> bool:
+        """True once in a session: whoever joins later has told more, which must not be overwritten."""
+        was, self._kept.registered = self._kept.registered, True
+        return not was
+
+    # --- renewing ---
+
+    def is_due(self, now: float, quiet: float) -> bool:
+        return not 0 <= now - self._kept.renewed < quiet
+
+    def renewed(self, now: float) -> None:
+        self._kept.renewed = now
+
+    # --- telling ---
+
+    def is_news(self, claim: str, outcome: str) -> bool:
+        told = self._kept.told
+        was = told.pop(claim, None)
+        told[claim] = outcome
+        for old in list(told)[:-_MOST_SEEN]:
+            del told[old]
+        return was != outcome
+
+    def is_more_mail(self, count: int) -> bool:
+        was, self._kept.mail = self._kept.mail, count
+        return count > was
+
+    @property
+    def is_context_lost(self) -> bool:
+        return self._kept.is_context_lost
+
+    def context_lost(self) -> None:
+        self._kept.is_context_lost = True
+
+    def primed(self) -> None:
+        self._kept.is_context_lost = False
+
+    # --- losing ---
+
+    @property
+    def losses(self) -> list[str]:
+        return list(self._kept.losses)
+
+    def lost(self, key: str) -> None:
+        if key not in self._kept.losses:
+            self._kept.losses.append(key)
+
+    def moved_on(self) -> None:
+        self._kept.losses = []
+
+    # --- stopping ---
+
+    def may_ask_to_go_on(self) -> bool:
+        """At most every other time, so that no agent is kept going in circles."""
+        self._kept.asked_to_go_on = not self._kept.asked_to_go_on
+        return self._kept.asked_to_go_on
+
+    def forget(self) -> None:
+        with suppress(FileNotFoundError):
+            os.unlink(self._path)
+
+
+def prune(folder: str, now: float) -> None:
+    """Drop what sessions left that ended without a word."""
+    with suppress(OSError):
+        for entry in os.scandir(folder):
+            if now - entry.stat().st_mtime > _OLD:
+                os.unlink(entry.path)

@@ -1,0 +1,116 @@
+"""Claims that were sent and not yet answered: their request ids, written before they are sent.
+
+A command that is killed between the commit and the receipt leaves its id behind. The next claim of the same agent in
+the same session, with the same arguments, sends that id again and is given the same claim. Only where the process that
+wrote it has ended: two that ask at the same time want two claims.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from tenure import user_state
+from tenure.agents import process_table
+from tenure.agents.private_files import write_private
+
+if TYPE_CHECKING:
+    from tenure.config import Home
+
+_OLD = 86400.0  # seconds; then nobody asks any more
+
+
+class _Sent(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    words: str  # who asked, and for what
+    boot: str
+    pid: int
+    start: int
+    at: float
+
+
+class Request:
+    """One claim's request id, kept until the answer is safe."""
+
+    def __init__(self, id: str, path: str | None, content: bytes, *, is_again: bool) -> None:
+        self.id, self.is_again = id, is_again
+        self._path, self._content = path, content
+
+    def answered(self) -> None:
+        if self._path is not None:
+            with suppress(OSError):
+                os.unlink(self._path)
+
+    def untold(self) -> None:
+        """The answer reached nobody: it is asked for again by the next claim."""
+        if self._path is not None:
+            with suppress(OSError):
+                write_private(self._path, self._content)
+
+
+def request(environ: Mapping[str, str], home: Home, words: str, within: float) -> Request:
+    """A request id for a claim of these words: one never answered and at most `within` seconds old, else a new one.
+
+    Where nothing can be written the claim goes without: it is told if its receipt cannot be kept either.
+    """
+    left = _left_behind(environ, home, words, within)
+    own = process_table.look_up(os.getpid())
+    sent = _Sent(
+        id=left or os.urandom(16).hex(),
+        words=words,
+        boot=process_table.boot_id(),
+        pid=os.getpid(),
+        start=own.start if own else 0,
+        at=time.time(),
+    )
+    content = msgspec.json.encode(sent)
+    path = None
+    with suppress(OSError):
+        folder = os.path.join(user_state.writable_store_state(environ, home.url), "requests")
+        user_state.make_private_folder(folder)
+        write_private(os.path.join(folder, sent.id), content)
+        path = os.path.join(folder, sent.id)
+    return Request(sent.id, path, content, is_again=left is not None)
+
+
+def _left_behind(environ: Mapping[str, str], home: Home, words: str, within: float) -> str | None:
+    for state in user_state.store_states(environ, home.url):
+        folder = os.path.join(state, "requests")
+        for name in _listed(folder) if user_state.is_own(state) else ():
+            path = os.path.join(folder, name)
+            sent = _read(path)
+            if sent is None:
+                continue
+            age = time.time() - sent.at
+            is_over = sent.boot == process_table.boot_id() and process_table.has_ended(sent.pid, sent.start)
+            if sent.words == words and 0 <= age < within and is_over:
+                try:
+                    os.rename(path, f"{path}.{os.getpid()}")  # one of those who find it gets it
+                    os.unlink(f"{path}.{os.getpid()}")
+                except OSError:
+                    continue
+                return sent.id
+            if age > _OLD:
+                with suppress(OSError):
+                    os.unlink(path)
+    return None
+
+
+def _read(path: str) -> _Sent | None:
+    try:
+        with open(path, "rb") as file:
+            return msgspec.json.decode(file.read(), type=_Sent)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def _listed(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []

@@ -1,0 +1,135 @@
+"""What all slots of one runner share: how agents are started, whether new work may begin, what became of it."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from tenure.agents.process_table import described
+from tenure.agents.runner.clis.cli import Cli
+from tenure.agents.runner.outbox import Outbox
+from tenure.config import Home
+from tenure.core.commands import Totals
+from tenure.core.retry import TROUBLES_IN_A_ROW
+
+FOREVER, UNTIL_EMPTY, ONCE = "forever", "until empty", "once"
+MOST_REMEMBERED = 1000  # ends of work that the summary lists
+
+
+class Options(NamedTuple):
+    """What `tenure run` was asked for."""
+
+    cli: Cli
+    program: str  # path of the agent's program
+    name: str  # agents are called NAME-1, NAME-2, …
+    home: Home
+    project: str
+    folder: str  # where agents work
+    environ: Mapping[str, str]
+    slots: int = 1
+    extra: tuple[str, ...] = ()
+    model: str | None = None
+    filters: Mapping[str, Any] = {}
+    mode: str = FOREVER
+    most_tasks: int | None = None
+    timeout: float = 3600.0
+    lease: float = 300.0
+    grace: float = 5.0
+    worktree: bool = False
+    land: bool = False
+    onto: str | None = None
+    bwrap: str | None = None  # its path, where agents shall run in a process namespace of their own
+    prompt: str = ""  # added to every prompt
+
+    @property
+    def names_model(self) -> bool:
+        """Has the user named a model, in words of its own for the agent or in the agent's own variable?"""
+        in_words = any(word.partition("=")[0] in ("--model", "-m") for word in self.extra)
+        return in_words or bool(self.environ.get(self.cli.model_variable))
+
+
+class AttemptEnd(NamedTuple):
+    """What became of one claim."""
+
+    agent: str
+    key: str
+    generation: int
+    what: str  # completed, failed, released, waiting, validating, stopped, refused, or kept (in the outbox)
+    message: str = ""
+    error_class: str | None = None
+    retry_after: float | None = None
+    transcript: str = ""
+    seconds: float = 0.0
+    usage: tuple[Totals, ...] = ()
+    unknown_model: str | None = None  # it failed since it does not have the model that the claim named
+
+
+class Shared:
+    def __init__(self, options: Options, say: Callable[[str], None]) -> None:
+        self.options = options
+        self.outbox = Outbox(options.home.folder, options.home.url, options.environ)
+        self.process = described(os.getpid())
+        self.draining = threading.Event()  # no new claims
+        self.stopping = threading.Event()  # agents are ended too
+        self.counts: Counter[str] = Counter()
+        self.done: list[AttemptEnd] = []
+        self.fatal: AttemptEnd | None = None  # why no agent of this kind can work here
+        self.terminated: list[str] = []  # agents that an operator has ended
+        self.keeps_transcripts = True  # as artifacts; False where there is no place for those
+        self.unknown: set[str] = set()  # models that claims named and the agent does not have: not asked for again
+        self._say = say
+        self._mutex = threading.Lock()
+        self._tickets = options.most_tasks
+        self._troubled: str | None = None
+        self._troubles = 0  # in a row, of all agents
+        self._cool_until = 0.0
+        self._limits = 0  # rate limits in a row
+
+    def say(self, text: str) -> None:
+        with self._mutex:
+            self._say(text)
+
+    def take_ticket(self) -> bool:
+        """May one more task be begun?"""
+        with self._mutex:
+            if self._tickets is None:
+                return True
+            self._tickets -= 1
+            return self._tickets >= 0
+
+    # --- trouble ---
+    # The slots of a runner share its account and its machine. What is wrong with those must not be tried out on one
+    # task after another, by one agent after another: the store would begin to hold it against the tasks.
+
+    def may_claim(self, agent: str) -> bool:
+        with self._mutex:
+            return self._troubled in (None, agent) and time.monotonic() >= self._cool_until
+
+    def ended(self, done: AttemptEnd) -> None:
+        with self._mutex:
+            self.counts[done.what] += 1
+            if len(self.done) < MOST_REMEMBERED:
+                self.done.append(done)
+            if done.what == "completed":
+                self._troubled, self._troubles, self._limits = None, 0, 0
+            elif done.unknown_model is not None:
+                self.unknown.add(done.unknown_model)  # the next ones get its own choice: nothing is wrong with it
+            elif done.error_class == "rate_limit":
+                self._limits += 1
+                wait = 60.0 * 2 ** min(self._limits - 1, 5) if done.retry_after is None else done.retry_after
+                self._cool_until = max(self._cool_until, time.monotonic() + wait)
+            elif done.error_class == "auth_failure":
+                self._give_up(done)
+            elif done.error_class in ("environment", "upstream_timeout"):
+                self._troubled = self._troubled or done.agent
+                self._troubles += 1
+                if self.options.mode != FOREVER and self._troubles >= TROUBLES_IN_A_ROW:
+                    self._give_up(done)
+
+    def _give_up(self, done: AttemptEnd) -> None:
+        self.fatal = done
+        self.draining.set()
