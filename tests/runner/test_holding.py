@@ -43,7 +43,7 @@ def test_a_lost_lease_is_taken_again_and_the_agent_works_on(stage: Stage) -> Non
     stage.started(key)
 
     expire(stage, key)
-    runner.says("taken again as generation 2")
+    runner.says("claimed again as generation 2")
     stage.go()
 
     assert stage.is_completed(key)
@@ -62,7 +62,7 @@ def test_what_the_runner_can_do_counts_when_a_task_is_taken_again(stage: Stage) 
     stage.started(key)
 
     expire(stage, key)
-    runner.says("taken again as generation 2")
+    runner.says("claimed again as generation 2")
     stage.go()
 
     runner.ends()

@@ -37,7 +37,7 @@ def store_away_for(pid: int) -> Iterator[None]:
 def stuck(stage: Stage, key: str) -> None:
     until(stage.outbox, "the result to be in the outbox")
     until(
-        lambda: f"{key}: cannot be handed in yet" in stage.runs[-1].log, "the runner to notice that the store is away"
+        lambda: f"{key}: cannot be submitted yet" in stage.runs[-1].log, "the runner to notice that the store is away"
     )
 
 

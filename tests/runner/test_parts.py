@@ -90,28 +90,28 @@ def test_a_quotation_has_a_bound() -> None:
     assert len(fenced("x" * 1_000_000)) < 210_000
 
 
-# --- spending ---
+# --- usage ---
 
 
-def test_under_a_new_generation_only_what_is_new_is_told() -> None:
-    spending = ClaimUsage()
+def test_under_a_new_generation_only_new_usage_is_reported() -> None:
+    usage = ClaimUsage()
     first = (Totals(model="m", fresh=100, output=10, cost_usd="0.5", duration=3.0),)
-    assert spending.due(first) == first
-    spending.told(first)
-    assert spending.due(first) == ()
+    assert usage.due(first) == first
+    usage.reported(first)
+    assert usage.due(first) == ()
 
-    spending.moved()
+    usage.moved()
     second = (Totals(model="m", fresh=150, output=10, cost_usd="0.75", duration=5.0), Totals(model="n", output=1))
-    own, other = spending.own(second)
+    own, other = usage.own(second)
     assert (own.fresh, own.output, own.cost_usd, own.duration) == (50, 0, "0.25", 2.0)
     assert other == Totals(model="n", output=1)
 
 
-def test_what_was_never_told_is_told_under_the_next_generation() -> None:
-    spending = ClaimUsage()
-    spending.moved()
+def test_unreported_usage_is_reported_under_the_next_generation() -> None:
+    usage = ClaimUsage()
+    usage.moved()
     totals = (Totals(model="m", fresh=100),)
-    assert spending.own(totals) == totals
+    assert usage.own(totals) == totals
 
 
 # --- transcripts ---

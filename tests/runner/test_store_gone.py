@@ -45,7 +45,7 @@ def test_a_runner_keeps_the_result_and_hands_it_in_once_a_store_is_there(stage: 
     stage.client.backup(str(backup))
     clean(stage)
     stage.go()
-    runner.says(f"{key}: cannot be handed in yet")
+    runner.says(f"{key}: cannot be submitted yet")
     (name,) = stage.outbox()
     assert json.loads((Path(stage.box.folder) / name).read_text())["data"] == {"made": key}
     assert not stage.home.joinpath("tenure.db").exists()  # nobody has made a new one
@@ -65,7 +65,7 @@ def test_a_result_outlives_its_runner_too(stage: Stage, backup: Path) -> None:
     stage.client.backup(str(backup))
     clean(stage)
     stage.go()
-    runner.says(f"{key}: cannot be handed in yet")
+    runner.says(f"{key}: cannot be submitted yet")
     runner.kill()
     assert len(stage.outbox()) == 1
 
@@ -86,7 +86,7 @@ def test_a_result_is_kept_where_a_new_store_is_made(stage: Stage) -> None:
         client.init()
         client.add("Another task under the same key")
     stage.go()
-    runner.says("does not know the claim: it is another store")
+    runner.says("does not know the claim: it is a different store")
     assert len(stage.outbox()) == 1
 
 
@@ -158,7 +158,7 @@ def test_a_worker_keeps_the_result_until_a_store_is_there(stage: Stage, backup: 
         stage.client.backup(str(backup))
         clean(stage)
         (tmp_path / "go-on").touch()
-        until(lambda: "cannot be handed in yet" in (tmp_path / "log").read_text(), "the worker to notice")
+        until(lambda: "cannot be submitted yet" in (tmp_path / "log").read_text(), "the worker to notice")
         with put_back(stage, backup) as client:
             until(lambda: client.show(key)["state"] == "completed", "the result to be accepted")
             assert client.show(key)["result"]["data"] == "finished"

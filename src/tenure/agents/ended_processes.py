@@ -1,4 +1,4 @@
-"""Processes that held a claim and are no more, as this host's own process table proves."""
+"""Processes that held a claim and have ended, as the process table of this host proves."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tenure.core.commands import Process
 
 
 def of_this_host(client: Client) -> list[dict[str, Any]]:
-    """The processes behind live claims that this host can speak of."""
+    """The processes behind live claims that ran on this host since its boot."""
     here = (process_table.host(), process_table.boot_id())
     return [p for p in client.processes() if (p["host"], p["boot"]) == here]
 
@@ -21,9 +21,9 @@ def has_ended(process: dict[str, Any]) -> bool:
 
 
 def release_ended(client: Client, say: Callable[[str], None] = lambda _: None) -> tuple[str, ...]:
-    """End the claims of processes of this host that are no more; the keys of their tasks, which are free again.
+    """End the claims of processes of this host that have ended. Returns the keys of their tasks, which are free again.
 
-    A server takes no stranger's word for it: there they end with their leases.
+    Only for a local store: a server does not trust a client's word, and its claims end with their leases.
     """
     if client.is_remote:
         return ()
@@ -32,5 +32,5 @@ def release_ended(client: Client, say: Callable[[str], None] = lambda _: None) -
         return ()
     freed = client.gone(Process(host=p["host"], boot=p["boot"], pid=p["pid"], start=p["start"]) for p in gone)
     for key in freed.changed or ():
-        say(f"{key}: the process that held it is gone; it can be taken over")
+        say(f"{key}: the process that held it has ended; it can be taken over")
     return freed.changed or ()

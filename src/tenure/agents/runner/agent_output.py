@@ -1,4 +1,4 @@
-"""What an agent's output comes to: its last words, what it cost, and how it failed, the same for every CLI."""
+"""The parsed output of an agent: its last message, its usage and its failure, the same for every CLI."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Failure(NamedTuple):
 
 
 class AgentOutput(NamedTuple):
-    text: str = ""  # the agent's last words
-    data: Any = None  # a result that the agent gave as such; `text` is the result where there is none
+    text: str = ""  # the agent's last message
+    data: Any = None  # a structured result; without one `text` is the result
     summary: str = ""
     failure: Failure | None = None
-    is_whole: bool = False  # the agent said itself that this is its result; it was not merely cut off here
-    session: str | None = None  # the agent's own, for those who want to go on with it by hand
-    notes: tuple[str, ...] = ()  # what a person should know although it went well: tools that were denied
+    is_whole: bool = False  # the agent marked this as its result; its output was not cut off
+    session: str | None = None  # the agent's own session, to continue it by hand
+    notes: tuple[str, ...] = ()  # warnings for a person, such as denied tools
 
 
 class Exit(NamedTuple):
@@ -37,18 +37,18 @@ class Exit(NamedTuple):
 
 
 class Reader(Protocol):
-    """Is fed the lines of one agent's stdout as they come."""
+    """Gets the lines of one agent's stdout as they come."""
 
     def feed(self, line: str) -> None: ...
 
     def usage(self) -> tuple[Totals, ...]:
-        """Totals since the start, as far as they are known by now."""
+        """Totals since the start, as far as they are known."""
 
     def finish(self, exit: Exit) -> AgentOutput: ...
 
 
 class Meter:
-    """Totals for each model. `fresh` is input that no cache had, whatever the agent's own counting."""
+    """Totals per model. `fresh` is uncached input, also where the agent counts it differently."""
 
     def __init__(self) -> None:
         self._models: dict[str, Totals] = {}
@@ -66,7 +66,7 @@ class Meter:
         self._models[name] = msgspec.structs.replace(old, **sums)
 
     def took(self, milliseconds: Any) -> None:
-        """How long the models were at it, in all: put down to the one that wrote most."""
+        """The total duration of model calls, counted for the model with the most output."""
         if isinstance(milliseconds, (int, float)) and self._models:
             most = max(self._models.values(), key=lambda t: t.output)
             self._models[most.model] = msgspec.structs.replace(most, duration=max(0.0, milliseconds / 1000))
@@ -76,7 +76,7 @@ class Meter:
 
 
 def named(model: str) -> str:
-    """A model's name as usage takes it."""
+    """A model's name in the form that usage accepts."""
     return re.sub(r"[,|\s]+", "-", model)[:200] or "unknown"
 
 
@@ -85,7 +85,7 @@ def usd(cost: float) -> str:
 
 
 def event_of(line: str) -> dict[str, Any] | None:
-    """The JSON object on a line; CLIs print other things too, and such lines are none."""
+    """The JSON object on a line; None for any other line."""
     if not line.lstrip().startswith("{"):
         return None
     try:
@@ -115,7 +115,7 @@ _WORDS = {
         r"|socket hang up|connection error|network error|timed out|bad gateway|service unavailable"
         r"|internal server error"
     ),
-    # A misspelt model must not cost one task after another its attempts.
+    # A misspelt model must not use up the attempts of every task.
     "environment": r"(?:invalid|unknown) model|model.{0,60}(?:not found|not supported|does not exist|not exist)",
 }
 _AFTER = re.compile(
@@ -124,24 +124,24 @@ _AFTER = re.compile(
     re.IGNORECASE,
 )
 
-_RESET = re.compile(r"limit reached\|(\d{10})\b")  # an instant, as Claude Code tells of a subscription's limit
+_RESET = re.compile(r"limit reached\|(\d{10})\b")  # an instant, as Claude Code reports a subscription's limit
 
 
 def of_status(status: int) -> str | None:
-    """The class of an HTTP status; None where the status says nothing about who is to blame."""
+    """The error class of an HTTP status; None where the status does not determine one."""
     if status in (401, 403):
         return "auth_failure"
     if status in (429, 529):
         return "rate_limit"
     if status == 404:
-        return "environment"  # a model or an address that is not there
+        return "environment"  # an unknown model or address
     if status == 408 or status >= 500:
         return "upstream_timeout"
     return None
 
 
 def class_of(message: str, default: str = "task") -> str:
-    """Whose trouble an error message tells of; the status it names weighs more than its words."""
+    """The error class of a message; a status in it takes precedence over its words."""
     for status in _STATUS.findall(message):
         found = of_status(int(status))
         if found is not None:
@@ -151,7 +151,7 @@ def class_of(message: str, default: str = "task") -> str:
 
 
 def retry_after_of(message: str, now: float | None = None) -> float | None:
-    """Seconds that a message asks to wait, where it does; `now` in seconds since 1970."""
+    """Seconds that a message asks to wait, or None; `now` in seconds since 1970."""
     reset = _RESET.search(message)
     if reset is not None:
         return max(0.0, float(reset[1]) - (time.time() if now is None else now))
@@ -163,7 +163,7 @@ def retry_after_of(message: str, now: float | None = None) -> float | None:
 
 
 def failed(message: str, default: str = "task", *, status: int | None = None, model: str | None = None) -> Failure:
-    """A failure told by a message, and by a status where the agent gives one."""
+    """A failure from a message, and from a status where the agent gives one."""
     name = (of_status(status) if status is not None else None) or class_of(message, default)
     after = retry_after_of(message) if name == "rate_limit" else None
     return Failure(name, message.strip()[-TAIL:], after, model if name == "rate_limit" else None)

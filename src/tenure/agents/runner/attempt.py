@@ -1,4 +1,4 @@
-"""One claim from its grant to its end: the prompt, the agent, the lease; `handing_in.py` has what comes after."""
+"""One attempt: the prompt, the agent, the lease. `conclusion.py` reports its end."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from tenure.processes.supervisor import Ended, Supervisor
 if TYPE_CHECKING:
     from tenure.agents.runner.claim_worktree import ClaimWorktree
 
-EARLIER = 3  # transcripts that an agent is told of
+EARLIER = 3  # transcripts of earlier attempts that the prompt lists
 LEFTOVERS = 2.0  # seconds for processes that the agent left behind
-LINGER = 60.0  # seconds that an agent has to end after it has ended its claim itself
-# Everything is there as outside, but for the processes: when bwrap ends, the kernel ends all that is in there.
+LINGER = 60.0  # seconds that an agent may run on after it has ended its claim itself
+# All files as outside, but a pid namespace: when bwrap ends, the kernel kills every process in it.
 BWRAP = ("--dev-bind", "/", "/", "--proc", "/proc", "--unshare-pid", "--die-with-parent")
 
-# What an agent puts into the environment of its own children; another agent below must not take itself for that one.
+# Variables that agents set for their children; an agent below must not take itself for the one above.
 _THEIRS = {name for agent in KNOWN.values() for name in (*agent.markers, agent.session or "")} | {
     "AI_AGENT", "CLAUDE_PID", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_CHILD_SESSION", "CLAUDE_CODE_SESSION_ATTENDED",
     "CODEX_THREAD_ID", "CODEX_TOOL_CALL_ID", "CODEX_CI", "CODEX_SANDBOX_NETWORK_DISABLED", "OPENCODE_PID",
@@ -51,7 +51,7 @@ class Attempt:
     def __init__(
         self, shared: Shared, client: Client, granted: Outcome, supervisor: Supervisor, checker: Client
     ) -> None:
-        """`checker` speaks for who started the runner: verdicts are not the agent's word."""
+        """`checker` acts for the user who started the runner: an agent gives no verdicts."""
         assert granted.task is not None
         self.shared, self.options = shared, shared.options
         self.client, self.checker = client, checker
@@ -66,7 +66,7 @@ class Attempt:
         self.claim_usage = ClaimUsage()
         self.folder = self.options.folder
         self.tree: ClaimWorktree | None = None
-        self.chosen: str | None = None  # the model that it was told to use, where nobody named one
+        self.chosen: str | None = None  # the model of the claim, where the user named none
         self.transcript = Transcript(self.options.home.folder, self.key, granted.generation or 0)
         self._is_transcript_kept = False
         self.files = InputFiles(self.transcript.beside + "inputs")
@@ -82,7 +82,7 @@ class Attempt:
             stopped=self._stopped,
             settled=self._settled,
             moved=self._moved,
-            renewed=self.tell_usage,
+            renewed=self.report_usage,
             say=self.say,
         )
 
@@ -91,14 +91,14 @@ class Attempt:
         self.transcript.write("runner", text.encode())
 
     def run(self) -> AttemptEnd:
-        """Let the agent work and hand in what it made; never raises for what the agent or the store did."""
+        """Run the agent and submit its result. Does not raise for errors of the agent or the store."""
         self.say(f"{self.key}, generation {self.granted.generation}: {self.task['title']}")
         self.claim.start()
         try:
             try:
-                ended, output = self._let_work(self._prepare())
+                ended, output = self._run_agent(self._prepare())
             except (OSError, TenureError) as error:
-                ended = Ended(None, failed=f"could not be begun: {error}")
+                ended = Ended(None, failed=f"could not be started: {error}")
                 output = AgentOutput()
             return conclude(self, ended, output)
         finally:
@@ -110,7 +110,7 @@ class Attempt:
             self.transcript.close()
             self.files.remove()
 
-    # --- before ---
+    # --- preparation ---
 
     def _prepare(self) -> Start:
         options = self.options
@@ -140,9 +140,9 @@ class Attempt:
         self.reader = options.cli.reader(start)
         where = os.path.relpath(self.transcript.path, options.home.root)
         step = f"{options.name} works; transcript: {where}"
-        self.tell(lambda: self.client.progress(self.claim.receipt, step=step))
+        self.try_to(lambda: self.client.progress(self.claim.receipt, step=step))
         if mail:
-            self.tell(lambda: self.client.read([m["id"] for m in mail]))
+            self.try_to(lambda: self.client.read([m["id"] for m in mail]))
         return start
 
     def _make_tree(self) -> None:
@@ -164,7 +164,7 @@ class Attempt:
             self.say(f"{self.key}: {self.tree.made.note}")
 
     def _model(self) -> str | None:
-        """What the user named, else what the claim says, as far as this agent can have it; None: its own choice."""
+        """The model that the user named, else one of the claim that this agent knows; None: the agent's default."""
         options = self.options
         if options.model is not None or options.names_model:
             return options.model
@@ -204,9 +204,9 @@ class Attempt:
         longest = (self.task.get("constraints") or {}).get("max_duration")
         return min(self.options.timeout, float(longest)) if longest else self.options.timeout
 
-    # --- while it works ---
+    # --- the run ---
 
-    def _let_work(self, start: Start) -> tuple[Ended, AgentOutput]:
+    def _run_agent(self, start: Start) -> tuple[Ended, AgentOutput]:
         options = self.options
         assert self.reader is not None
         argv = options.cli.command(options.program, start)
@@ -256,11 +256,11 @@ class Attempt:
         self.transcript.goes_on_as(generation)
 
     def interrupt(self) -> None:
-        """The runner was told to stop: end the agent, give the task back."""
+        """The runner stops: end the agent, release the task."""
         self.supervisor.end("interrupted", self.options.grace)
 
     def keep_transcript(self) -> None:
-        """Keep what the agent said with its generation, once; beside that it stays a file."""
+        """Store the transcript as an artifact of the generation, once; the file stays."""
         if self._is_transcript_kept or not self.shared.keeps_transcripts:
             return
         self._is_transcript_kept = True
@@ -268,24 +268,24 @@ class Attempt:
         try:
             with self.claim.mutex:
                 keep_transcript(self.client, self.claim.receipt, self.transcript.path)
-        except InvalidInput as error:  # no place for it: none for the next one either
+        except InvalidInput as error:  # no artifact store: the next transcript would fail too
             self.shared.keeps_transcripts = False
-            self.say(f"transcripts stay files: {error.message}; {error.hint}")
+            self.say(f"transcripts are kept as files only: {error.message}; {error.hint}")
         except TenureError as error:
-            self.say(f"{self.key}: the transcript stays a file: {error.message}")
+            self.say(f"{self.key}: the transcript is kept as a file only: {error.message}")
 
-    def tell_usage(self) -> None:
-        """Totals so far, so that a budget sees them while the agent works. The caller has the hold's mutex."""
+    def report_usage(self) -> None:
+        """Report usage so far, so that budgets see it while the agent works. The caller has the claim's mutex."""
         totals = self.usage()
         for due in self.claim_usage.due(totals):
             self.client.do(ReportUsage(project=self.client.project, receipt=self.claim.receipt, **structs.asdict(due)))
-        self.claim_usage.told(totals)
+        self.claim_usage.reported(totals)
 
     def usage(self) -> tuple[Totals, ...]:
         return self.reader.usage() if self.reader is not None else ()
 
-    def tell(self, what: Callable[[], object]) -> None:
-        """Tell the store something that the work does not depend on."""
+    def try_to(self, what: Callable[[], object]) -> None:
+        """Run a command that the work does not depend on; an error is only logged."""
         try:
             with self.claim.mutex:
                 what()

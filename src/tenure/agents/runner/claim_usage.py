@@ -1,4 +1,4 @@
-"""What an agent has spent, told as totals of one claim: where it goes on under another, what was told is taken off."""
+"""Usage of one agent as totals of its current claim: usage reported under earlier generations is subtracted."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ _TOKENS = ("fresh", "cached", "written", "output")
 
 class ClaimUsage:
     def __init__(self) -> None:
-        self._before: dict[str, Totals] = {}  # told under earlier generations
-        self._told: dict[str, Totals] = {}  # told in all
+        self._before: dict[str, Totals] = {}  # reported under earlier generations
+        self._reported: dict[str, Totals] = {}  # reported in total
 
     def due(self, totals: tuple[Totals, ...]) -> tuple[Totals, ...]:
-        """Of these totals since the agent's start, those that the present claim has not been told of, as its own."""
-        return tuple(self._own(t) for t in totals if self._told.get(t.model) != t)
+        """The totals since the agent's start that were not reported yet, as totals of the current claim."""
+        return tuple(self._own(t) for t in totals if self._reported.get(t.model) != t)
 
     def own(self, totals: tuple[Totals, ...]) -> tuple[Totals, ...]:
-        """All of them, as totals of the present claim."""
+        """All totals, as totals of the current claim."""
         return tuple(self._own(t) for t in totals)
 
-    def told(self, totals: tuple[Totals, ...]) -> None:
-        self._told |= {t.model: t for t in totals}
+    def reported(self, totals: tuple[Totals, ...]) -> None:
+        self._reported |= {t.model: t for t in totals}
 
     def moved(self) -> None:
-        """The agent goes on under another generation."""
-        self._before = dict(self._told)
+        """The agent continues under another generation."""
+        self._before = dict(self._reported)
 
     def _own(self, totals: Totals) -> Totals:
         before = self._before.get(totals.model)

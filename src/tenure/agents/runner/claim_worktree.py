@@ -1,4 +1,4 @@
-"""A worktree for one claim of the runner: made before the agent starts, committed when it has ended."""
+"""The worktree of one claim of the runner: created before the agent starts, committed when it has ended."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tenure.core.outcomes import Outcome
 
 
 class ClaimWorktree:
-    """`folder` is where the agent works: in the worktree what the runner's own folder is in the repository."""
+    """`folder` is where the agent works: the runner's own folder, inside the worktree."""
 
     def __init__(
         self, folder: str, home: str, key: str, generation: int, *, client: Client, receipt: str, onto: str | None
@@ -28,16 +28,16 @@ class ClaimWorktree:
         self.unsaved = worktrees.left_unsaved(folder, key, self.made.path)
 
     def commit(self, message: str) -> dict[str, Any]:
-        """Commit what the agent has not; where all of it is. CommitRefused where a hook of the user's says no."""
+        """Commit what the agent did not; returns branch and commits. CommitRefused where a git hook refuses."""
         worktrees.commit_all(self.made, message)
         return {"branch": self.branch, "commit": git.commit_id(self.made.path, "HEAD"), "base": self.made.base}
 
     def changed(self) -> git.Counted:
-        """How much was committed since the agent began."""
+        """What was committed since the agent started."""
         return git.counted_between(self.made.path, self.made.base, "HEAD")
 
     def release(self) -> tuple[str, ...]:
-        """Take the worktree away unless something is in it that is nowhere else; what that is."""
+        """Remove the worktree unless it holds something that is nowhere else; returns what that is."""
         try:
             return worktrees.release(self.made)
         except TenureError as error:
@@ -45,7 +45,7 @@ class ClaimWorktree:
 
 
 def check(folder: str) -> None:
-    """TenureError where no worktree could be made here."""
+    """TenureError where no worktree can be created here."""
     git.find(folder)
     if git.commit_id(folder, "HEAD") is None:
         raise InvalidInput(
@@ -54,7 +54,7 @@ def check(folder: str) -> None:
 
 
 def land(client: Client, finished: Finished) -> Outcome:
-    """Merge the claim's branch into its target and hand in; without commits there is only the result to hand in."""
+    """Merge the claim's branch into its target and submit; without commits only submit."""
     from tenure.agents import land
 
     assert finished.folder is not None

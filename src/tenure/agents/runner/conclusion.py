@@ -1,10 +1,10 @@
-"""What is told of a claim when its agent has ended, and telling it until the store has answered.
+"""What is reported about a claim when its agent has ended, repeated until the store has answered.
 
-| the agent | told |
+| the agent | reported |
 | --- | --- |
-| ended its claim itself | nothing more, but what it cost |
-| finished | submit: also where the claim was lost meanwhile; the store judges, and keeps what it refuses |
-| was cancelled, or stopped because another has the task | nothing: it is no longer ours |
+| ended its claim itself | usage only |
+| finished | submit, also where the claim was lost meanwhile: the store decides, and keeps a refused result |
+| was cancelled, or stopped because another agent has the task | usage only |
 | was stopped by a pause, or with the runner | a checkpoint, then release: no attempt is lost |
 | failed, crashed, was too slow | fail, with the class that its output gives |
 """
@@ -30,17 +30,17 @@ from tenure.processes.supervisor import Ended
 if TYPE_CHECKING:
     from tenure.agents.runner.attempt import Attempt
 
-MOST_TEXT = 128 << 10  # characters of an agent's last words that are handed in
+MOST_TEXT = 128 << 10  # characters of an agent's last message that are submitted
 MOST_SUMMARY = 1000
-SLOWEST = 5.0  # seconds between tries while the store is away
+SLOWEST = 5.0  # seconds between tries while the store is unavailable
 STOPPED_BY_US = ("interrupted", "settled", "cancel", "pause", "abort")
 
 
 def conclude(attempt: Attempt, ended: Ended, output: AgentOutput) -> AttemptEnd:
-    """Tell what became of it, and keep what the agent said: with a result that comes after, else before.
+    """Report the end to the store and keep the transcript: after a result, before anything else.
 
-    A result must not wait for megabytes of talk. But once an attempt is given up another may begin at any moment, and
-    nothing more is taken of this one then.
+    A result must not wait for megabytes of transcript. But once an attempt has failed, the next may begin at any
+    moment, and the store takes nothing more of this one.
     """
     done = _conclude(attempt, ended, output)
     attempt.keep_transcript()
@@ -53,13 +53,13 @@ def _conclude(attempt: Attempt, ended: Ended, output: AgentOutput) -> AttemptEnd
     _look_once_more(attempt)
     claim = attempt.claim
     if claim.own_ending is not None:
-        attempt.tell(attempt.tell_usage)
+        attempt.try_to(attempt.report_usage)
         return _done(attempt, claim.own_ending.what, claim.own_ending.sentence)
     failure = failure_of(ended, output, is_namespace=attempt.options.bwrap is not None)
     if failure is not None:
         attempt.keep_transcript()
     if claim.stop is not None and (failure is not None or claim.stop.directive == "cancel"):
-        attempt.tell(attempt.tell_usage)
+        attempt.try_to(attempt.report_usage)
         if claim.stop.directive == "pause":
             _leave_checkpoint(attempt, output, claim.stop.why)
             _send(attempt, what="release", message=claim.stop.why)
@@ -77,14 +77,14 @@ def failure_of(ended: Ended, output: AgentOutput, *, is_namespace: bool = False)
     if ended.failed is not None:
         return Failure("environment", ended.failed)
     if ended.is_lost:
-        return Failure("crash", "the process that kept the agent was killed")
+        return Failure("crash", "the agent's supervisor was killed")
     if ended.why == "timeout":
-        return Failure("timeout", "it took longer than it was given")
+        return Failure("timeout", "it exceeded its time limit")
     if ended.why in STOPPED_BY_US and not (output.is_whole and output.failure is None):
         return Failure("task", f"it was stopped: {ended.why}")
     code = ended.code or 0
     if is_namespace and code > 128:
-        code = 128 - code  # bwrap tells of a signal as a shell does
+        code = 128 - code  # bwrap reports a signal as a shell does
     if code < 0 and ended.why is None:
         return Failure("crash", f"it was ended by {_signal_name(-code)}")
     return output.failure
@@ -98,15 +98,15 @@ def _signal_name(number: int) -> str:
 
 
 def _look_once_more(attempt: Attempt) -> None:
-    """The agent may have ended its claim a moment ago: what it said afterwards is no second result."""
+    """The agent may have ended its claim a moment ago: its last message is not a second result then."""
     try:
         with attempt.claim.mutex:
             attempt.claim.look()
     except TenureError:
-        pass  # the store is away: there will be time to hear of it
+        pass  # the store is unavailable: the submit will get its answer
 
 
-# --- telling ------------------------------------------------------------------------------------------------
+# --- reports ------------------------------------------------------------------------------------------------
 
 
 def _submit(attempt: Attempt, output: AgentOutput) -> AttemptEnd:
@@ -121,7 +121,7 @@ def _submit(attempt: Attempt, output: AgentOutput) -> AttemptEnd:
     summary = (output.summary or _beginning(output.text))[:MOST_SUMMARY]
     fields: dict[str, Any] = {"what": "submit", "data": data, "summary": summary}
     if is_checked_later(attempt.task):
-        attempt.keep_transcript()  # whoever refuses it may be quick
+        attempt.keep_transcript()  # the verdict may come at once
     try:
         if attempt.tree is not None:
             fields |= _committed(attempt, data, summary)
@@ -139,17 +139,17 @@ def _submit(attempt: Attempt, output: AgentOutput) -> AttemptEnd:
 
 
 def _outdated(attempt: Attempt, output: AgentOutput, refused: Outcome) -> AttemptEnd:
-    """The agent has worked by an older description and is gone: the next one begins with the new text."""
+    """The agent worked by an older description and has ended: the next one starts with the new text."""
     why = f"the description was changed while the agent worked:\n{refused.diff}"
     _leave_checkpoint(attempt, output, why[:4000])
     return _reported(attempt, _send(attempt, what="release", message="the description was changed"), "released")
 
 
 def _validated(attempt: Attempt, submitted: Outcome) -> AttemptEnd:
-    """Checked here and now, while the worktree is there; what cannot be is left to whoever can."""
+    """Validate at once, while the worktree is there; a check that cannot run here is left to other processes."""
     from tenure.agents.result_checker import ResultChecker, tools_for, verdict_outcome
 
-    attempt.claim.close()  # the claim has ended: there is nothing to renew, or to take again
+    attempt.claim.close()  # the claim has ended: there is nothing to renew
     options = attempt.options
     checker = ResultChecker(
         attempt.checker,
@@ -162,7 +162,7 @@ def _validated(attempt: Attempt, submitted: Outcome) -> AttemptEnd:
     except TenureError as error:
         checked = error.message
     if isinstance(checked, str):
-        attempt.say(f"{attempt.key}: handed in; {checked}")
+        attempt.say(f"{attempt.key}: submitted; {checked}")
         return _done(attempt, "validating", checked)
     outcome = replace(verdict_outcome(submitted, checked), usage=submitted.usage)
     if outcome.outcome == "INVALID_OUTPUT":
@@ -171,7 +171,7 @@ def _validated(attempt: Attempt, submitted: Outcome) -> AttemptEnd:
 
 
 def _committed(attempt: Attempt, data: Any, summary: str) -> dict[str, Any]:
-    """What is handed in with the commits of a worktree, or to be landed first."""
+    """The fields of a submit that names the commits of a worktree, or lands them first."""
     assert attempt.tree is not None
     where = attempt.tree.commit(f"{attempt.task.get('ref', attempt.key)}: {attempt.task['title']}\n\n{summary}\n")
     if attempt.options.land:
@@ -193,7 +193,7 @@ def _committed(attempt: Attempt, data: Any, summary: str) -> dict[str, Any]:
 
 
 def _failure_by(error: TenureError) -> Failure:
-    """What a result that cannot be handed in says of the attempt."""
+    """The failure of an attempt whose result cannot be submitted."""
     if error.code in ("MERGE_CONFLICT", "COMMIT_REFUSED", "HOOK_REFUSED", "TREE_NOT_CLEAN"):
         return Failure("task", f"{error.message}; {error.hint}" if error.hint else error.message)
     if isinstance(error, InvalidInput):
@@ -220,7 +220,7 @@ def _fail(attempt: Attempt, failure: Failure) -> AttemptEnd:
 
 def _reported(attempt: Attempt, outcome: Outcome | None, what: str, failure: Failure | None = None) -> AttemptEnd:
     if outcome is None:
-        attempt.say(f"{attempt.key}: what is finished is kept in the outbox; `tenure run` hands it in when it starts")
+        attempt.say(f"{attempt.key}: the result is kept in the outbox; the next `tenure run` submits it")
         return _done(attempt, "kept", "the store has not answered", failure)
     if not outcome.ok:
         attempt.say(f"{attempt.key}: refused: {outcome.message}" + (f"; {outcome.hint}" if outcome.hint else ""))
@@ -235,7 +235,7 @@ def _reported(attempt: Attempt, outcome: Outcome | None, what: str, failure: Fai
 
 
 def _cost(done: AttemptEnd, booked: Mapping[str, Any] | None) -> str:
-    """What the agent says, else what the store has worked out of its tokens."""
+    """The cost that the agent reports, else the cost that the store computed from tokens."""
     spent = [parse_usd(totals.cost_usd) for totals in done.usage if totals.cost_usd is not None]
     if spent:
         return f", ${usd_text(sum(spent))}"
@@ -258,11 +258,11 @@ def _done(attempt: Attempt, what: str, message: str, failure: Failure | None = N
 
 
 def _send(attempt: Attempt, **fields: Any) -> Outcome | None:
-    """The store's answer; None where the runner must go before there is one. It is in the outbox from the first."""
+    """The store's answer; None where the runner stops before there is one. It is in the outbox before the first try."""
     outbox, claim = attempt.shared.outbox, attempt.claim
     path, wait = "", 0.1
     while True:
-        with claim.mutex:  # the receipt may become another's between two tries, never within one
+        with claim.mutex:  # the receipt may change between two tries, never within one
             finished = Finished(
                 project=attempt.client.project,
                 key=attempt.key,
@@ -277,23 +277,23 @@ def _send(attempt: Attempt, **fields: Any) -> Outcome | None:
                 outbox.answered(older)
             try:
                 outcome = send(attempt.client, finished)
-                attempt.claim_usage.told(attempt.usage())
+                attempt.claim_usage.reported(attempt.usage())
                 if is_unknown(finished, outcome):
-                    attempt.say(f"{attempt.key}: this store does not know the claim: it is another store")
+                    attempt.say(f"{attempt.key}: this store does not know the claim: it is a different store")
                     return None
                 outbox.answered(path)
                 return outcome
             except StoreError as error:
                 if wait == 0.1:
-                    attempt.say(f"{attempt.key}: cannot be handed in yet: {error.message}")
+                    attempt.say(f"{attempt.key}: cannot be submitted yet: {error.message}")
             except NotFound as error:
-                attempt.say(f"{attempt.key}: {error.message}: it is another store")
+                attempt.say(f"{attempt.key}: {error.message}: it is a different store")
                 return None
             except InvalidInput:
                 outbox.refused(path)
                 raise
             except TenureError:
-                outbox.answered(path)  # what is told instead is put there in its turn
+                outbox.answered(path)  # the failure that is reported instead gets its own entry
                 raise
         if attempt.shared.stopping.wait(wait):
             return None
@@ -301,7 +301,7 @@ def _send(attempt: Attempt, **fields: Any) -> Outcome | None:
 
 
 def _kept(attempt: Attempt, finished: Finished) -> str:
-    """The path of the outbox's file; empty where there is no room for one, and only the store is left to try."""
+    """The path of the entry in the outbox; empty where it cannot be written, and only the store remains."""
     try:
         return attempt.shared.outbox.put(finished)
     except OSError as error:
@@ -310,21 +310,21 @@ def _kept(attempt: Attempt, finished: Finished) -> str:
 
 
 def _leave_checkpoint(attempt: Attempt, output: AgentOutput, why: str) -> None:
-    """For whoever goes on; unless the agent has left one itself."""
+    """For the next agent, unless this one saved a checkpoint itself."""
     notes: dict[str, Any] = {"why": why, "last_words": output.text[-2000:], "transcript": _transcript(attempt)}
     if attempt.tree is not None:
         try:
-            notes |= attempt.tree.commit(f"{attempt.key}: what there was when it was stopped\n")
+            notes |= attempt.tree.commit(f"{attempt.key}: work in progress when it was stopped\n")
         except TenureError as error:
             attempt.say(f"{attempt.key}: {error.message}")
-    kept = {"next_action": "go on where the agent before was stopped", "notes": notes}
+    kept = {"next_action": "continue where the previous agent was stopped", "notes": notes}
 
     def leave() -> None:
         checkpoint = attempt.client.show(attempt.claim.id).get("checkpoint") or {}
         if checkpoint.get("generation") != attempt.claim.generation:
             attempt.client.checkpoint(attempt.claim.receipt, kept)
 
-    attempt.tell(leave)
+    attempt.try_to(leave)
 
 
 def _transcript(attempt: Attempt) -> str:
@@ -332,6 +332,6 @@ def _transcript(attempt: Attempt) -> str:
 
 
 def _beginning(text: str) -> str:
-    """The first lines of what the agent said, as a summary."""
+    """The first lines of the agent's message, as a summary."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return " ".join(lines)[:MOST_SUMMARY]

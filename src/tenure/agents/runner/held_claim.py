@@ -1,7 +1,7 @@
-"""A claim that is held for an agent: a thread renews it, takes the task again where the claim was lost, and stops the
-agent where that is denied or somebody said so.
+"""A claim held for an agent: a thread renews it, claims the task again where the claim was lost, and stops the agent
+where that is denied or a directive asks for it.
 
-The agent may end the claim itself (`tenure done`, `fail`, `release`, `ask`); then there is nothing to take again.
+The agent may end the claim itself (`tenure done`, `fail`, `release`, `ask`); then nothing is claimed again.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from tenure.core.outcomes import Outcome
 
 RENEW_AT = 0.4  # of the lease
 JITTER = 0.1
-SHORTEST = 0.2  # seconds; a refusal is never asked about faster
-STORE_UNAVAILABLE = 5.0  # seconds between tries while the store is away, at most
+SHORTEST = 0.2  # seconds between two tries, at least
+SLOWEST = 5.0  # seconds between tries while the store is unavailable, at most
 
 
 class OwnEnding(NamedTuple):
-    """How the agent itself has ended its claim."""
+    """How the agent ended its claim itself."""
 
     what: str  # as the runner counts it
     sentence: str
 
 
-# By the word of whoever has the receipt; and that was not the runner.
+# Release reasons that only a holder of the receipt causes, and the runner did not.
 OWN_ENDINGS = {
-    "COMPLETED": OwnEnding("completed", "handed in by the agent itself"),
-    "SUBMITTED": OwnEnding("completed", "handed in by the agent itself"),
+    "COMPLETED": OwnEnding("completed", "submitted by the agent itself"),
+    "SUBMITTED": OwnEnding("completed", "submitted by the agent itself"),
     "FAILED": OwnEnding("failed", "failed by the agent itself"),
-    "VOLUNTARY": OwnEnding("released", "given back by the agent itself"),
+    "VOLUNTARY": OwnEnding("released", "released by the agent itself"),
     "WAITING": OwnEnding("waiting", "waits for subtasks that the agent has made"),
 }
 
 
 class Stop(NamedTuple):
-    """Why the agent must stop: the directive (cancel, pause, abort) and a sentence."""
+    """Why the agent must stop: the directive (cancel, pause, abort) and its text."""
 
     directive: str
     why: str
@@ -63,10 +63,10 @@ class HeldClaim:
         renewed: Callable[[], None],
         say: Callable[[str], None],
     ) -> None:
-        """`process` gives the process whose end proves the holder gone; None when it has ended.
+        """`process` returns the process whose end proves that the holder has ended; None when it has.
 
         `stopped` is called once, when the agent must stop; `settled` once, when it has ended its claim itself;
-        `moved` for each new generation, `renewed` after each renewal, while the receipt is sure to stay the same."""
+        `moved` for each new generation, `renewed` after each renewal, while the receipt cannot change."""
         assert granted.task is not None
         assert granted.receipt is not None
         assert granted.generation is not None
@@ -77,7 +77,7 @@ class HeldClaim:
         self.generation = granted.generation
         self.stop: Stop | None = None
         self.own_ending: OwnEnding | None = None
-        self.mutex = threading.RLock()  # whoever presents the receipt: it may become another at any time
+        self.mutex = threading.RLock()  # held while the receipt is used, since it may change at any time
         self._lease = lease
         self._process = process
         self._receipts = receipts
@@ -86,7 +86,7 @@ class HeldClaim:
         self._over = threading.Event()
         self._look = threading.Event()
         self._version: int | None = None
-        self._away = 0
+        self._failures = 0
         self._directive = "continue"
         self._keep(None)
         self._thread = threading.Thread(target=self._run, name=f"lease {self.key}", daemon=True)
@@ -99,14 +99,14 @@ class HeldClaim:
         self._thread.start()
 
     def close(self) -> None:
-        """The claim has had its last word."""
+        """Stop renewing."""
         self._over.set()
         self._look.set()
         if self._thread.is_alive():
             self._thread.join()
 
     def noticed(self, state: dict[str, Any]) -> None:
-        """What a look at the task showed; a change is asked about at once and not at the next renewal."""
+        """Compare with the state of the task; a change is asked about at once, not at the next renewal."""
         version = state.get("version")
         is_changed = self._version is not None and version != self._version
         self._version = version
@@ -114,7 +114,7 @@ class HeldClaim:
             self._look.set()
 
     def look(self) -> None:
-        """Ask now how the claim stands. The caller has the mutex."""
+        """Renew now, which shows whether the claim is live. The caller has the mutex."""
         if self.is_live:
             self._renew()
 
@@ -131,9 +131,9 @@ class HeldClaim:
                 with self.mutex:
                     if not self._over.is_set():
                         self.look()
-                self._away = 0
+                self._failures = 0
             except StoreError as error:
-                wait = self._store_away(error)
+                wait = self._retry_delay(error)
                 continue
             except TenureError as error:
                 self._say(f"{self.key}: {error.message}")
@@ -144,11 +144,11 @@ class HeldClaim:
     def _pause(self) -> float:
         return self._lease * RENEW_AT * (1 + random.uniform(-JITTER, JITTER))  # noqa: S311 spreads load, no secret
 
-    def _store_away(self, error: StoreError) -> float:
-        if self._away == 0:
-            self._say(f"{self.key}: the store is away, its lease cannot be renewed: {error.message}")
-        self._away += 1
-        return float(min(STORE_UNAVAILABLE, SHORTEST * 2 ** min(self._away, 10), self._lease * RENEW_AT))
+    def _retry_delay(self, error: StoreError) -> float:
+        if self._failures == 0:
+            self._say(f"{self.key}: the store is unavailable, so its lease cannot be renewed: {error.message}")
+        self._failures += 1
+        return float(min(SLOWEST, SHORTEST * 2 ** min(self._failures, 10), self._lease * RENEW_AT))
 
     def _renew(self) -> None:
         outcome = self.client.renew(self.receipt, self._lease)
@@ -171,7 +171,7 @@ class HeldClaim:
         ending = self._ending()
         own_ending = OWN_ENDINGS.get(ending.get("release_reason") or "")
         if ending.get("error_class") == "invalid_output":
-            own_ending = OwnEnding("failed", "handed in by the agent itself, and refused")
+            own_ending = OwnEnding("failed", "submitted by the agent itself, and refused")
         if ending.get("error_class") == "question":
             own_ending = OwnEnding("waiting", "waits for the answer to the agent's question")
         if own_ending is not None:
@@ -182,13 +182,13 @@ class HeldClaim:
             self._stop(Stop("pause", ending.get("error") or refusal.message))
             return
         if ending.get("release_reason") == "SUPERSEDED" and ending.get("error_class") == "timeout":
-            # Hung, or over its time: that attempt is over, and this agent would only hang on.
-            self._stop(Stop("abort", f"{refusal.message}; {ending.get('error') or 'it was taken away'}"))
+            # Hung, or over its time limit: the attempt has failed, and this agent must not continue it.
+            self._stop(Stop("abort", f"{refusal.message}; {ending.get('error') or 'the claim was ended'}"))
             return
         self._claim_again(refusal)
 
     def _ending(self) -> dict[str, Any]:
-        """How the claim of our own generation ended, as the lineage has it."""
+        """How the claim of this generation ended, from the lineage."""
         for entry in reversed(self.client.history(self.id)):
             if entry["generation"] == self.generation:
                 return dict(entry)
@@ -197,7 +197,7 @@ class HeldClaim:
     def _claim_again(self, refusal: Outcome) -> None:
         process = self._process()
         if process is None:
-            self._stop(Stop("abort", "the process that kept the agent was killed"))
+            self._stop(Stop("abort", "the agent's supervisor was killed"))
             return
         outcome = self.client.claim(self.id, lease=self._lease, process=process)
         if outcome.outcome != "GRANTED" or outcome.receipt is None or outcome.generation is None:
@@ -206,13 +206,13 @@ class HeldClaim:
             return
         lost, self.receipt, self.generation = self.receipt, outcome.receipt, outcome.generation
         self._keep(lost)
-        self._say(f"{self.key}: {refusal.message}; taken again as generation {self.generation}, the work goes on")
+        self._say(f"{self.key}: {refusal.message}; claimed again as generation {self.generation}, the agent continues")
         self._moved(self.generation)
 
     def _keep(self, lost: str | None) -> None:
         try:
             self._receipts.keep(self.id, self.key, self.receipt, instead_of=lost)
-        except OSError as error:  # the runner has it and goes on; only commands of the agent itself will not find it
+        except OSError as error:  # the runner has the receipt; only commands of the agent itself do not find it
             self._say(f"{self.key}: the receipt could not be kept for the agent's own commands: {error}")
 
     def _stop(self, stop: Stop) -> None:

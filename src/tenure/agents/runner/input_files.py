@@ -1,7 +1,7 @@
-"""Files that an agent is given: artifacts of the tasks before its own, and of those who worked on its own before.
+"""Input files of an agent: artifacts of the tasks that its task depends on, and of earlier attempts at it.
 
-They lie in a folder of the claim, beside its transcript, and go with it: the store has them. What is too large to be
-fetched unasked is left to `tenure artifact get`.
+They are in a folder of the claim, beside its transcript, and are deleted with it: the store has them. Files that are
+too large are left to `tenure artifact get`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from tenure.core.errors import TenureError
 from tenure.core.outcomes import Outcome
 from tenure.user_state import make_private_folder
 
-MOST = 64 << 20  # bytes of all of them
+MOST = 64 << 20  # bytes in total
 MOST_FILES = 200
-EARLIER = "earlier"  # the folder of what was put for this very task
+EARLIER = "earlier"  # the folder of artifacts of the same task
 
 
 class InputFiles:
@@ -28,7 +28,7 @@ class InputFiles:
         self._room, self._files = MOST, 0
 
     def fetch(self, client: Client, granted: Outcome, say: Callable[[str], None]) -> Outcome:
-        """The claim's answer with a `path` beside each artifact that now lies there."""
+        """The claim's answer with a `path` beside each artifact that was fetched."""
         if not any(_listed(granted)):
             return granted
         for task, folder, entry in _listed(granted):
@@ -39,7 +39,7 @@ class InputFiles:
                 got = client.get_artifact(task, entry["name"], generation=entry["generation"])
                 entry["path"] = str(got.save(os.path.join(self.folder, folder)))
             except (TenureError, OSError) as error:
-                say(f"{entry['ref']} cannot be had: {getattr(error, 'message', error)}")
+                say(f"{entry['ref']} cannot be fetched: {getattr(error, 'message', error)}")
                 continue
             self._room -= entry["size"]
             self._files += 1
@@ -50,10 +50,10 @@ class InputFiles:
 
 
 def _listed(granted: Outcome) -> Iterator[tuple[str, str, Any]]:
-    """Task, folder and entry of each; the smallest first, so that one that is large keeps no others out."""
+    """Task, folder and entry of each; smallest first, so that a large file does not use up the room."""
     found: list[tuple[str, str, Any]] = []
-    for key, handed in (granted.inputs or {}).items():
-        listed = handed.get("artifacts", ()) if isinstance(handed, Mapping) else ()
+    for key, given in (granted.inputs or {}).items():
+        listed = given.get("artifacts", ()) if isinstance(given, Mapping) else ()
         found += [(key, _plain(key), entry) for entry in listed]
     if granted.task is not None:
         found += [(granted.task["key"], EARLIER, entry) for entry in granted.artifacts or ()]
@@ -65,7 +65,7 @@ def _plain(key: str) -> str:
 
 
 def keep_transcript(client: Client, receipt: str, path: str) -> Outcome:
-    """Keep what the agent said as an artifact of the generation."""
+    """Store the transcript as an artifact of the generation."""
     from pathlib import Path
 
     return client.put_artifact(receipt, TRANSCRIPT, Path(path), type="application/jsonl")

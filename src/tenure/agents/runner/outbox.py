@@ -1,12 +1,12 @@
-"""Finished work that the store has not answered yet: `outbox/` in the user's state folder, one file a claim.
+"""Reports that the store has not answered yet: `outbox/` in the user's state folder, one file per claim.
 
-It lies there and not beside the store, since whatever takes the store away must not take the results with it. Files
-that an earlier version left in `.tenure/outbox` are found and sent too.
+The folder is not beside the store, so that results survive the deletion of the store's folder. Files that an earlier
+version left in `.tenure/outbox` are sent too.
 
-It is written, and synced, before the first try, and removed after a definite answer. So a result survives a store
-that is away, a runner that is killed, and a host that goes down; it is sent later with the receipt of its own
-generation. If another has taken over meanwhile, the store refuses it and keeps it as refused: the file has done its
-part then too. A store that has never heard of the claim is another store: the file stays.
+A file is written and synced before the first try, and removed after a definite answer. So a result survives an
+unavailable store, a killed runner and a crashed host; it is sent later with the receipt of its own generation. If
+another agent has claimed the task meanwhile, the store refuses the result and keeps it as refused, which is a definite
+answer. A store that does not know the claim is a different store: the file stays.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tenure.user_state import store_states, sync_folder, writable_store_state
 
 
 class Finished(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is to be told of a claim: `submit`, `land`, `fail` or `release`."""
+    """The report of a claim's end: `submit`, `land`, `fail` or `release`."""
 
     what: str
     project: str
@@ -44,22 +44,22 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     retry_after: float | None = None
     model: str | None = None
     usage: tuple[Totals, ...] = ()
-    lines: int | None = None  # what the work has changed, where that can be counted
+    lines: int | None = None  # changed lines, where they can be counted
     test_files: int = 0
-    folder: str | None = None  # to land: a folder of the repository, the branch with the work, the branch it is for
+    folder: str | None = None  # for `land`: a folder of the repository, the source branch and the target branch
     branch: str | None = None
     onto: str | None = None
-    process: Process | None = None  # the runner that will see to it as long as it lives
+    process: Process | None = None  # the runner that sends it as long as it runs
 
 
 class Sent(NamedTuple):
     finished: Finished
     outcome: Outcome | None  # the store's answer, which may be a refusal
-    error: TenureError | None  # why there will never be one
+    error: TenureError | None  # why there is no answer
 
 
 def send(client: Client, finished: Finished) -> Outcome:
-    """The store's answer; a repeat gets the same one. TenureError where there is none, or the input is bad."""
+    """The store's answer; a repeat gets the same one. TenureError where there is none, or the input is not valid."""
     project, receipt = finished.project, finished.receipt
     if finished.what == "submit":
         return client.do(
@@ -96,17 +96,17 @@ def send(client: Client, finished: Finished) -> Outcome:
 
 class Outbox:
     def __init__(self, home: str, url: str, environ: Mapping[str, str]) -> None:
-        """`home` is the store's `.tenure`, `url` how the store is found."""
+        """`home` is the store's `.tenure`, `url` its URL."""
         self._url, self._environ = url, environ
         self._folders = [os.path.join(base, "outbox") for base in (*store_states(environ, url), home)]
 
     @property
     def folder(self) -> str:
-        """Where new files go. Raises OSError where there is no room for them."""
+        """The folder of new files. Raises OSError where it cannot be written."""
         return os.path.join(writable_store_state(self._environ, self._url), "outbox")
 
     def put(self, finished: Finished) -> str:
-        """Keep it, so that it outlives this process; the path of its file."""
+        """Write the report to a file that outlives this process; returns its path."""
         place = self.folder
         os.makedirs(place, mode=0o700, exist_ok=True)
         name = hashlib.sha256(f"{finished.project}\0{finished.receipt}".encode()).hexdigest()[:32]
@@ -117,22 +117,22 @@ class Outbox:
             file.flush()
             os.fsync(file.fileno())
         os.replace(new, path)
-        for folder in (place, os.path.dirname(place)):  # the second: the first may be new
+        for folder in (place, os.path.dirname(place)):  # the parent too: the folder may be new
             sync_folder(folder)
         return path
 
     def answered(self, path: str) -> None:
-        """The store has given its answer. `path` may be empty: there was no room for a file."""
-        with suppress(FileNotFoundError):  # somebody else has sent it too, and got the same answer
+        """The store has answered: remove the file. `path` is empty where it could not be written."""
+        with suppress(FileNotFoundError):  # another process has sent it too, and got the same answer
             os.unlink(path)
 
     def refused(self, path: str) -> None:
-        """The store would not even look at it: it is put aside for a person, and not sent again."""
+        """The store rejects the input: set the file aside for a person, and do not send it again."""
         with suppress(FileNotFoundError):
             os.replace(path, path + ".refused")
 
     def waiting(self) -> Iterator[tuple[str, Finished]]:
-        """What lies there, of every project. A file that is not ours is left alone."""
+        """The waiting reports of every project. Unreadable files are left alone."""
         for path in self._paths():
             if path.endswith(".json"):
                 try:
@@ -142,7 +142,7 @@ class Outbox:
                     continue
 
     def _sweep(self) -> None:
-        """Take away what a writer was killed over: half a file, of which nobody has heard."""
+        """Remove partial files of killed writers."""
         for path in self._paths():
             writer = path.removesuffix(".new").rpartition(".")[2]
             if path.endswith(".new") and writer.isdigit() and process_table.look_up(int(writer)) is None:
@@ -150,20 +150,20 @@ class Outbox:
                     os.unlink(path)
 
     def aside(self) -> list[str]:
-        """The files that the store would not even look at."""
+        """The files that were set aside."""
         return [path for path in self._paths() if path.endswith(".refused")]
 
     def _paths(self) -> Iterator[str]:
         for folder in self._folders:
-            with suppress(OSError):  # nothing was ever put there, or nothing can be
+            with suppress(OSError):  # the folder does not exist
                 yield from [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
 
     def flush(self, client: Client) -> list[Sent]:
-        """Send what lies there and nobody sees to. Stops, and keeps the rest, where the store gives no answer."""
+        """Send the reports whose runner has ended. Stops, and keeps the rest, where the store does not answer."""
         self._sweep()
         sent = []
         for path, finished in self.waiting():
-            if _is_seen_to(finished.process):
+            if _is_handled(finished.process):
                 continue
             try:
                 outcome = send(client, finished)
@@ -172,7 +172,7 @@ class Outbox:
                     self.answered(path)
             except StoreError:
                 break
-            except NotFound as error:  # the project: it is another store
+            except NotFound as error:  # the project is unknown: a different store
                 sent.append(Sent(finished, None, error))
             except TenureError as error:
                 self.refused(path)
@@ -181,13 +181,13 @@ class Outbox:
 
 
 def is_unknown(finished: Finished, outcome: Outcome) -> bool:
-    """Has the store never heard of the claim, and so kept nothing of the result? Then it is another store."""
+    """Is the claim unknown to the store, so that it kept nothing of the result? Then it is a different store."""
     is_result = finished.what in ("submit", "land")
     return is_result and outcome.outcome in ("STALE_EPOCH", "NOT_FOUND") and not outcome.work_lost
 
 
-def _is_seen_to(process: Process | None) -> bool:
-    """Does the runner that wrote it still run? Where that cannot be known it does not matter: a repeat is harmless."""
+def _is_handled(process: Process | None) -> bool:
+    """Does the runner that wrote it still run? False where that cannot be known: a repeat is harmless."""
     if process is None or (process.host, process.boot) != (process_table.host(), process_table.boot_id()):
         return False
     return not process_table.has_ended(process.pid, process.start)

@@ -1,7 +1,7 @@
-"""What an agent is told: the task, what was handed over, its mail, how to report.
+"""The prompt of an agent: the task, its inputs, its mail, how to report.
 
-Outputs of other tasks, mail and checkpoints were written by others and may say anything: `quoting` sets them so that
-nothing of them is ever part of the task. The task's own words are marked, and their author is named.
+Outputs of other tasks, mail and checkpoints were written by others and may contain anything: `quotations` formats them
+so that they are never read as part of the task. The task's own text is marked, and its author is named.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from tenure.agents.runner.claim_worktree import ClaimWorktree
 
 MAIL_SHOWN = 20
-KEPT = "It was claimed for you, and its lease is kept for you while you work."
+KEPT = "It is claimed for you, and its lease is renewed while you work."
 ENDING = (
-    "Nobody is there to answer you. Your last message is handed in as the result when you end: {}."
+    "Nobody can answer you. Your last message is submitted as the result when you end: {}."
     " If you cannot do it, say why with the command `fail` below."
 )
 
@@ -56,7 +56,7 @@ def _asked(task: Mapping[str, Any], editor: str | None) -> list[str]:
     spec = dict(task.get("spec") or {})
     parts = ["## What to do", f"Title and description were {written_by(task, editor)}."]
     parts += [quoted(str(text)) for text in (task.get("description"), spec.pop("prompt", None)) if text]
-    spec.pop("context_refs", None)  # what they name is handed over below
+    spec.pop("context_refs", None)  # the inputs below have them
     if spec:
         parts += ["Details:", fenced(spec)]
     for answer in task.get("answers") or ():
@@ -68,7 +68,7 @@ def _asked(task: Mapping[str, Any], editor: str | None) -> list[str]:
     if output:
         parts += ["The result must be of this kind:", fenced(output)]
     if len(parts) == 2:
-        parts.append("The title above is all that was written about it.")
+        parts.append("There is no description beyond the title.")
     return parts
 
 
@@ -78,11 +78,11 @@ def _quotations(granted: Outcome, mail: Sequence[Mapping[str, Any]]) -> list[str
     if granted.inputs:
         parts += ["## Results of earlier tasks", QUOTED, fenced(granted.inputs)]
     if granted.missing:
-        parts.append(f"Asked for, but not there: {as_json(granted.missing)[:2000]}")
+        parts.append(f"Requested inputs that are missing: {as_json(granted.missing)[:2000]}")
     if granted.checkpoint:
         kept = granted.checkpoint
         parts += [
-            f"## Left by the one who worked on this before ({neutral(kept['agent'])}, generation {kept['generation']})",
+            f"## Checkpoint of the previous agent ({neutral(kept['agent'])}, generation {kept['generation']})",
             QUOTED,
             fenced(kept["data"]),
         ]
@@ -97,7 +97,7 @@ def _quotations(granted: Outcome, mail: Sequence[Mapping[str, Any]]) -> list[str
 
 
 def _earlier(granted: Outcome, transcripts: Sequence[str]) -> list[str]:
-    """What those left who worked on this very task before: files they kept, and what they said."""
+    """Artifacts and transcripts of earlier attempts at this task."""
     parts = []
     if granted.artifacts:
         shown = [
@@ -107,7 +107,7 @@ def _earlier(granted: Outcome, transcripts: Sequence[str]) -> list[str]:
         parts += ["## Files kept by earlier attempts at this task", QUOTED, fenced(shown)]
     if transcripts:
         listed = "\n".join(f"- {path}" for path in transcripts)
-        parts.append(f"What earlier attempts said, the last first; look there rather than do work twice:\n{listed}")
+        parts.append(f"Transcripts of earlier attempts, newest first; read them before you repeat work:\n{listed}")
     return parts
 
 
@@ -117,12 +117,12 @@ def _rules(task: Mapping[str, Any], folder: str, tree: ClaimWorktree | None) -> 
     if tree is not None:
         where += f" It is in a git worktree of your own, on branch {tree.branch}: commit what you make there."
         for name, count in tree.earlier:
-            where += f" An earlier attempt left {count} commits on branch {name}: look whether they are of use."
+            where += f" An earlier attempt left {count} commits on branch {name}: check whether they are useful."
         for path in tree.unsaved:
-            where += f" An earlier attempt left changes that were never committed in {path}: take over what is of use."
+            where += f" An earlier attempt left changes that were never committed in {path}: use what is useful."
     commands = (
         f'- `{tenure} progress {ref} "TEXT" --percent N`: how far you are',
-        f"- `{tenure} checkpoint save {ref} --next-action TEXT`: what another must know who goes on if you are stopped",
+        f"- `{tenure} checkpoint save {ref} --next-action TEXT`: what the next agent must know if you are stopped",
         f"- `{tenure} artifact put {ref} FILE`: a file that is part of the result (`artifact get TASK NAME` gets one)",
         f'- `{tenure} ask {ref} "QUESTION"`: a person must decide; then end, the task waits for the answer',
         f'- `{tenure} fail {ref} --reason "WHY"`: it cannot be done',
@@ -132,7 +132,7 @@ def _rules(task: Mapping[str, Any], folder: str, tree: ClaimWorktree | None) -> 
 
 
 def tenure_command() -> str:
-    """The words that run tenure from any shell: some agents' shells have another PATH."""
+    """The command that runs tenure from any shell: some agents' shells have another PATH."""
     beside = os.path.join(os.path.dirname(sys.executable), "tenure")
     found = beside if os.access(beside, os.X_OK) else shutil.which("tenure")
     return shlex.quote(found) if found else f"{shlex.quote(sys.executable)} -m tenure"

@@ -1,4 +1,4 @@
-"""The runner: slots in threads, and one loop that looks after them all."""
+"""The runner: slots in threads, and one loop that supervises them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from tenure.agents.validation_thread import ValidationThread
 from tenure.client import Client
 from tenure.core.errors import NotFound, StoreError
 
-GLANCE = 0.1  # seconds between looks at signals and slots
-LOOK = 1.0  # at the tasks that are held: a cancelled one must not cost a whole lease
-GONE = 2.0  # at other processes of this host that hold claims
+GLANCE = 0.1  # seconds between checks of signals and slots
+LOOK = 1.0  # seconds between checks of held tasks: a cancelled one must not run for a whole lease
+GONE = 2.0  # seconds between checks of other processes of this host that hold claims
 OUTBOX = 5.0
 PRESENCE = 30.0
 
@@ -36,9 +36,9 @@ class Runner:
         self._interrupts = 0
         self._is_terminated = False
         self._due: dict[str, float] = {}
-        self._unknown: set[str] = set()  # receipts in the outbox that another store must have given
+        self._unknown: set[str] = set()  # receipts in the outbox that are of a different store
 
-    # --- signals: only remembered here, since a handler may run anywhere ---
+    # --- signals: handlers only set a flag, since they may run anywhere ---
 
     def interrupt(self, *_: object) -> None:
         self._interrupts += 1
@@ -49,7 +49,7 @@ class Runner:
     # --- the loop ---
 
     def run(self, pause: Callable[[float], None] = time.sleep) -> Shared:
-        """Work until there is nothing left to do, or it is told to end. Raises what a slot did not foresee."""
+        """Run until no work is left or a signal ends it. Raises unexpected errors of slots."""
         self._send_outbox()
         release_ended(self.client, self.shared.say)
         for slot in self.slots:
@@ -61,14 +61,14 @@ class Runner:
         while any(slot.is_alive() for slot in self.slots):
             pause(GLANCE)
             if self._is_terminated and term_ends is None:
-                self._drain("told to end")
+                self._drain("SIGTERM")
                 term_ends = time.monotonic() + self.shared.options.grace
             if self._interrupts > obeyed:
                 obeyed = self._interrupts
                 if obeyed == 1:
-                    self._drain("no new tasks; what runs may finish. Once more to end it now")
+                    self._drain("no new tasks; running agents may finish. Ctrl-C again ends them")
                 elif obeyed >= 3:
-                    return self.shared  # the keepers end their agents when this process is gone
+                    return self.shared  # the supervisors end their agents when this process ends
             if obeyed >= 2 or (term_ends is not None and time.monotonic() > term_ends):
                 self._stop()
             self._look_after()
@@ -88,16 +88,16 @@ class Runner:
 
     def _stop(self) -> None:
         if not self.shared.stopping.is_set():
-            self.shared.say("ending the agents; their tasks are given back")
+            self.shared.say("ending the agents; their tasks are released")
             self.shared.draining.set()
             self.shared.stopping.set()
             for slot in self.slots:
                 slot.interrupt()
 
-    # --- what is looked after ---
+    # --- periodic checks ---
 
     def _look_after(self) -> None:
-        with suppress(StoreError):  # the slots tell of a store that is away
+        with suppress(StoreError):  # the slots report an unavailable store
             if self._is_due("look", LOOK):
                 self._look_at_tasks()
             if self._is_due("gone", GONE):
@@ -131,10 +131,10 @@ class Runner:
             if isinstance(sent.error, NotFound) or (sent.outcome is not None and is_unknown(finished, sent.outcome)):
                 if finished.receipt not in self._unknown:
                     self._unknown.add(finished.receipt)
-                    self.shared.say(f"{finished.key}: kept in the outbox: this store does not know its claim")
+                    self.shared.say(f"{finished.key}: kept in the outbox: this store does not know the claim")
             elif sent.outcome is None:
                 why = sent.error.message if sent.error else ""
-                self.shared.say(f"{finished.key}: the store will not take what was kept in the outbox: {why}")
+                self.shared.say(f"{finished.key}: the store refuses the entry of the outbox: {why}")
             elif sent.outcome.ok:
                 self.shared.say(f"{finished.key}: {finished.what} from the outbox: {sent.outcome.outcome}")
             else:
@@ -142,7 +142,7 @@ class Runner:
 
 
 def summary_of(shared: Shared, seconds: float) -> dict[str, Any]:
-    """What a run comes to, for --json."""
+    """The summary of a run, for --json."""
     import msgspec
 
     return {

@@ -1,4 +1,4 @@
-"""What all slots of one runner share: how agents are started, whether new work may begin, what became of it."""
+"""State that the slots of one runner share: options, whether new work may start, and how attempts ended."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ MOST_REMEMBERED = 1000  # ends of work that the summary lists
 
 
 class Options(NamedTuple):
-    """What `tenure run` was asked for."""
+    """The options of `tenure run`."""
 
     cli: Cli
     program: str  # path of the agent's program
-    name: str  # agents are called NAME-1, NAME-2, …
+    name: str  # agents are named NAME-1, NAME-2, …
     home: Home
     project: str
     folder: str  # where agents work
@@ -42,18 +42,18 @@ class Options(NamedTuple):
     worktree: bool = False
     land: bool = False
     onto: str | None = None
-    bwrap: str | None = None  # its path, where agents shall run in a process namespace of their own
+    bwrap: str | None = None  # its path, where each agent runs in its own pid namespace
     prompt: str = ""  # added to every prompt
 
     @property
     def names_model(self) -> bool:
-        """Has the user named a model, in words of its own for the agent or in the agent's own variable?"""
+        """Has the user named a model, by an option of the agent or by its environment variable?"""
         in_words = any(word.partition("=")[0] in ("--model", "-m") for word in self.extra)
         return in_words or bool(self.environ.get(self.cli.model_variable))
 
 
 class AttemptEnd(NamedTuple):
-    """What became of one claim."""
+    """How one attempt ended."""
 
     agent: str
     key: str
@@ -65,7 +65,7 @@ class AttemptEnd(NamedTuple):
     transcript: str = ""
     seconds: float = 0.0
     usage: tuple[Totals, ...] = ()
-    unknown_model: str | None = None  # it failed since it does not have the model that the claim named
+    unknown_model: str | None = None  # the model of the claim, where the agent failed because it does not know it
 
 
 class Shared:
@@ -77,10 +77,10 @@ class Shared:
         self.stopping = threading.Event()  # agents are ended too
         self.counts: Counter[str] = Counter()
         self.done: list[AttemptEnd] = []
-        self.fatal: AttemptEnd | None = None  # why no agent of this kind can work here
-        self.terminated: list[str] = []  # agents that an operator has ended
-        self.keeps_transcripts = True  # as artifacts; False where there is no place for those
-        self.unknown: set[str] = set()  # models that claims named and the agent does not have: not asked for again
+        self.fatal: AttemptEnd | None = None  # the failure that keeps every agent of this kind from working here
+        self.terminated: list[str] = []  # agents that an operator terminated
+        self.keeps_transcripts = True  # as artifacts; False where there is no artifact store
+        self.unknown: set[str] = set()  # models of claims that the agent does not know; not used again
         self._say = say
         self._mutex = threading.Lock()
         self._tickets = options.most_tasks
@@ -94,16 +94,16 @@ class Shared:
             self._say(text)
 
     def take_ticket(self) -> bool:
-        """May one more task be begun?"""
+        """May one more task be started?"""
         with self._mutex:
             if self._tickets is None:
                 return True
             self._tickets -= 1
             return self._tickets >= 0
 
-    # --- trouble ---
-    # The slots of a runner share its account and its machine. What is wrong with those must not be tried out on one
-    # task after another, by one agent after another: the store would begin to hold it against the tasks.
+    # --- failures ---
+    # The slots of a runner share its account and its machine. After a failure of those only one agent tries again:
+    # the store would otherwise count the failures against one task after another.
 
     def may_claim(self, agent: str) -> bool:
         with self._mutex:
@@ -117,7 +117,7 @@ class Shared:
             if done.what == "completed":
                 self._troubled, self._troubles, self._limits = None, 0, 0
             elif done.unknown_model is not None:
-                self.unknown.add(done.unknown_model)  # the next ones get its own choice: nothing is wrong with it
+                self.unknown.add(done.unknown_model)  # the next attempts use the agent's default
             elif done.error_class == "rate_limit":
                 self._limits += 1
                 wait = 60.0 * 2 ** min(self._limits - 1, 5) if done.retry_after is None else done.retry_after

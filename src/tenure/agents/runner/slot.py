@@ -17,18 +17,18 @@ from tenure.core.errors import StoreError, TenureError
 from tenure.core.outcomes import Outcome
 from tenure.processes.supervisor import Supervisor
 
-GLANCE = 0.2  # seconds between looks at the flags while waiting
-POLL = 15.0  # seconds after which an idle slot asks again although nothing told it to
-SLOWEST = 30.0  # seconds between tries while the store is away
+GLANCE = 0.2  # seconds between checks of the flags while waiting
+POLL = 15.0  # seconds after which an idle slot asks again without a notification
+SLOWEST = 30.0  # seconds between tries while the store is unavailable
 UNSETTLED = ("claimed", "running", "retrying")
-PASSING = ("cooling", "model_cooling", "offered", "conflicting")  # why a ready task was passed over, for a while only
+PASSING = ("cooling", "model_cooling", "offered", "conflicting")  # temporary reasons why a ready task was passed over
 
 
 class Slot(threading.Thread):
-    """`session` is the slot's own, for its presence; each run of an agent has a session below it.
+    """Runs one agent at a time. `session` is the slot's presence; each attempt has a session below it.
 
-    A session for each run, because receipts are kept by session: what an earlier agent of this slot may have left
-    running must not find the receipt of the task that the next one works on.
+    One session per attempt, because receipts are kept by session: a leftover of an earlier agent must not find the
+    receipt of the next task.
     """
 
     def __init__(self, shared: Shared, client: Client, number: int) -> None:
@@ -39,18 +39,18 @@ class Slot(threading.Thread):
         self.agent = f"{shared.options.name}-{number}"
         self.session = f"{run}-{number}"
         self.client = speaking(client, self.agent, self.session)
-        self.checker = client  # verdicts are the word of who started the runner, not of its agents
+        self.checker = client  # verdicts are of the user who started the runner, not of its agents
         self.attempt: Attempt | None = None
         self.error: BaseException | None = None
         self._has_ticket = False
         self._count = 0
         self._next: Client | None = None
-        self._short_of: str | None = None  # the budget that it was last told to lack
+        self._short_of: str | None = None  # the budget of the last shortage that was logged
 
     def run(self) -> None:
         try:
             self._go_on()
-        except BaseException as error:  # noqa: BLE001 the runner raises it in the main thread, where it is told of
+        except BaseException as error:  # noqa: BLE001 the runner raises it in the main thread
             self.error = error
             self.shared.draining.set()
 
@@ -63,10 +63,10 @@ class Slot(threading.Thread):
 
     def _go_on(self) -> None:
         supervisor: Supervisor | None = None
-        away = 0.0
+        pause = 0.0
         try:
             while self._may_begin():
-                if supervisor is not None and described(supervisor.pid) is None:  # killed while it had nothing to keep
+                if supervisor is not None and described(supervisor.pid) is None:  # killed while it was idle
                     supervisor.close()
                     supervisor = None
                 supervisor = supervisor or Supervisor()
@@ -84,22 +84,22 @@ class Slot(threading.Thread):
                         supervisor = self._next = None
                         self._has_ticket = False
                     else:
-                        self._tell_shortage(outcome)
+                        self._log_shortage(outcome)
                         if self._is_over(outcome):
                             return
                         self._idle(mark, outcome)
-                    away = 0.0
+                    pause = 0.0
                 except StoreError as error:
-                    if not away:
-                        self.shared.say(f"{self.agent}: the store is away: {error.message}")
-                    away = min(SLOWEST, away * 2 or 0.5)
-                    self.shared.draining.wait(away)
+                    if not pause:
+                        self.shared.say(f"{self.agent}: the store is unavailable: {error.message}")
+                    pause = min(SLOWEST, pause * 2 or 0.5)
+                    self.shared.draining.wait(pause)
         finally:
             if supervisor is not None:
                 supervisor.close()
 
     def _may_begin(self) -> bool:
-        """Waits until this slot may claim; False when it is to end."""
+        """Wait until this slot may claim; False when it must end."""
         if not self._has_ticket:
             self._has_ticket = self.shared.take_ticket()
         while self._has_ticket and not self.shared.draining.is_set():
@@ -126,7 +126,7 @@ class Slot(threading.Thread):
         if self.options.mode != UNTIL_EMPTY or outcome.counts is None:
             return False
         if outcome.shortage is not None and outcome.shortage.get("throttled"):
-            return False  # slower, not at an end
+            return False  # throttled, not exhausted
         status = self.client.status()
         states: dict[str, int] = status["tasks"]
         if states.get("validating") and self._is_checked_here(status["validations"]):
@@ -134,26 +134,26 @@ class Slot(threading.Thread):
         return not any(states.get(state) for state in UNSETTLED) and not any(map(outcome.counts.get, PASSING))
 
     def _is_checked_here(self, validations: dict[str, dict[str, int]]) -> bool:
-        """Is a verdict to come by itself? One that waits for a person, or another machine, is not waited for."""
+        """Will this runner get the verdict itself? It does not wait for a person or another machine."""
         if any(counts["running"] for counts in validations.values()):
             return True
         if self.checker.principal.role == "agent":
-            return False  # started from an agent's session, the runner gives no verdicts
+            return False  # a runner started from an agent's session gives no verdicts
         checker = ResultChecker(self.checker, tools_for(self.options.folder, self.options.environ))
         return any(checker.obstacle(one) is None for one in self.client.validations())
 
     def _is_drained(self) -> bool:
-        """A person told this agent to take nothing more."""
+        """Has a person drained this agent?"""
         return any(a["name"] == self.agent and a["status"] == "draining" for a in self.client.agents())
 
-    def _tell_shortage(self, outcome: Outcome) -> None:
+    def _log_shortage(self, outcome: Outcome) -> None:
         """Once for each budget that keeps it from attempt."""
         if outcome.shortage is not None and outcome.shortage["scope"] != self._short_of:
             self.shared.say(f"{self.agent}: {outcome.message}; {outcome.hint}")
         self._short_of = outcome.shortage["scope"] if outcome.shortage else None
 
     def _idle(self, mark: int, outcome: Outcome) -> None:
-        """Stay until something was written, something is due, or it is time to look again."""
+        """Wait until something was written, something is due, or the poll interval is over."""
         wait = POLL
         if outcome.retry_in is not None:
             wait = min(wait, max(GLANCE, outcome.retry_in))
@@ -164,7 +164,7 @@ class Slot(threading.Thread):
     def _work(self, client: Client, granted: Outcome, supervisor: Supervisor) -> None:
         try:
             self.attempt = Attempt(self.shared, client, granted, supervisor, self.checker)
-        except OSError as error:  # nowhere to write a transcript or a receipt
+        except OSError as error:  # a transcript or a receipt cannot be written
             supervisor.close()
             self.shared.say(f"{self.agent}: {error}")
             key = (granted.task or {}).get("key", "")

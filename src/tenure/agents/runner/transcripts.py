@@ -1,7 +1,7 @@
-"""What agents said: `.tenure/transcripts/KEY/gen-N.jsonl`, one file a generation, readable by the user alone.
+"""Transcripts: `.tenure/transcripts/KEY/gen-N.jsonl`, one file per generation, readable by the user alone.
 
 A line is `{"at": seconds since the start, "from": "agent" | "errors" | "runner", "text": …}`, as it came. The file
-has a bound: beyond it lines are counted, and the last ones are written when it is closed, since an end tells most.
+is bounded: further lines are only counted, and the last of them are written when it is closed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Transcript:
         self._room = largest
         self._dropped = 0
         self._tail: deque[bytes] = deque(maxlen=TAIL_LINES)
-        self._mutex = threading.Lock()  # the lease's thread has its say too
+        self._mutex = threading.Lock()  # the lease's thread writes too
 
     def keep_prompt(self, text: str) -> str:
         """The path of the prompt's own file, beside the transcript."""
@@ -52,22 +52,22 @@ class Transcript:
             if self._dropped == 0 and len(encoded) < self._room:
                 try:
                     self._file.write(encoded + b"\n")
-                    self._file.flush()  # people read along
+                    self._file.flush()  # people follow the file
                     self._room -= len(encoded) + 1
                     return
-                except OSError:  # a full disk must not end the work of an agent that could do without
+                except OSError:  # a full disk must not end the attempt
                     self._room = 0
             self._dropped += 1
             self._tail.append(encoded if len(encoded) <= TAIL_LINE else _cut(at, stream, text))
 
     def goes_on_as(self, generation: int) -> None:
-        """The same run of the agent now works under another generation."""
+        """The agent continues under another generation: link its transcript there."""
         link = os.path.join(self.folder, f"gen-{generation}.jsonl")
         with suppress(FileExistsError):
             os.symlink(os.path.basename(self.path), link)
 
     def flush(self) -> None:
-        """Have everything in the file that is to be there, the last lines of a long one too."""
+        """Write everything to the file, including the last lines of a long transcript."""
         with self._mutex, suppress(OSError):
             if not self._file.closed:
                 self._write_tail()
@@ -86,7 +86,7 @@ class Transcript:
             self._tail.clear()
 
     def earlier(self) -> list[str]:
-        """Transcripts of other generations of the task that lie here, the last one first."""
+        """Paths of transcripts of other generations of the task, newest first."""
         found = {}
         with suppress(OSError):
             for entry in os.scandir(self.folder):
@@ -101,5 +101,5 @@ def _cut(at: float, stream: str, text: str) -> bytes:
 
 
 def private(path: str) -> int:
-    """A descriptor of a new or emptied file that only the user may read."""
+    """A descriptor of a new or truncated file that only the user can read."""
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)

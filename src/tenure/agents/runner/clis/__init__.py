@@ -1,4 +1,4 @@
-"""The CLI agents that can be started without a terminal: how, and how their output is read. One module each."""
+"""CLI agents that run without a terminal: how each is started and its output read. One module each."""
 
 from __future__ import annotations
 

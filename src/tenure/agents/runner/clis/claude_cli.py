@@ -1,7 +1,7 @@
 """Claude Code: `claude -p --output-format stream-json`.
 
-Its last line has everything: the text, totals of every model that took part, what was denied. Exit 0 does not mean
-that it could do its work (denied tools), nor `subtype: success` that anything succeeded (`is_error`).
+Its last line has the text, the totals per model and the denied tools. Exit code 0 does not mean that it could work
+(tools may be denied), nor does `subtype: success` (see `is_error`).
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class ClaudeReader:
             return Failure("budget_exceeded", message)
         status = result.get("api_error_status")
         if result.get("terminal_reason") != "api_error" and not isinstance(status, int):
-            return Failure("task", message)  # its own words, which may speak of anything
+            return Failure("task", message)  # free text of the agent
         return failed(message, status=status if isinstance(status, int) else None, model=self._model)
 
     def _without_result(self, exit: Exit) -> Failure:

@@ -1,4 +1,4 @@
-"""What every CLI agent has: a program, the words to start it without a terminal, and a reader of its output."""
+"""The interface of a CLI agent: its program, the arguments to run it without a terminal, a reader of its output."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ class NoProgram(TenureError):
 class Start(NamedTuple):
     """One start of an agent."""
 
-    prompt: str  # path of the file with the prompt, which is its stdin too
+    prompt: str  # path of the file with the prompt, which is also its stdin
     folder: str  # where it works
-    beside: str  # how the paths of files begin that it shall write: beside its transcript
+    beside: str  # prefix of the paths of files that it writes, beside its transcript
     model: str | None = None
     budget: str | None = None  # dollars that it may spend
-    extra: tuple[str, ...] = ()  # words that the user added
+    extra: tuple[str, ...] = ()  # arguments that the user added
     writable: tuple[str, ...] = ()  # folders outside of `folder` that it must be able to write
 
     def has(self, *options: str) -> bool:
-        """Has the user said something about one of these options already?"""
+        """Has the user set one of these options?"""
         return any(word.partition("=")[0] in options for word in self.extra)
 
 
@@ -36,22 +36,22 @@ class Cli:
     type: str
     program: str
     families: tuple[str, ...] = ()  # how the names of its models begin
-    model_variable: str = ""  # of the environment, by which people choose its model; none where it knows none
+    model_variable: str = ""  # environment variable that selects its model; empty where there is none
 
     def arguments(self, start: Start) -> list[str]:
-        """The words after the program's name, but for the user's own, which follow."""
+        """The arguments before the user's."""
         raise NotImplementedError
 
     def last_words(self) -> list[str]:
-        """Words that must stand behind the user's own."""
+        """The arguments after the user's."""
         return []
 
     def takes(self, model: str) -> bool:
-        """Could this agent be told to use that model? Tasks name models of any vendor."""
+        """Can this agent use that model? Tasks name models of any vendor."""
         return model.lower().startswith(self.families)
 
     def environment(self, start: Start) -> dict[str, str]:
-        """What it needs in its environment beside what every agent gets."""
+        """Environment variables beside those that every agent gets."""
         return {}
 
     def reader(self, start: Start) -> Reader:

@@ -1,7 +1,7 @@
 """Codex: `codex exec --json`, the prompt from stdin.
 
-Its counts of input include what came from the cache. Money is not told. `error` lines may be retries that went well
-in the end, and items of type `error` are warnings: only `turn.failed` is a failure.
+Its input counts include cached input. It does not report costs. `error` lines may be retries that succeeded later, and
+items of type `error` are warnings: only `turn.failed` is a failure.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Codex(Cli):
 
 class CodexReader:
     def __init__(self, model: str | None) -> None:
-        self._model = model or "codex"  # it does not tell which one its settings named
+        self._model = model or "codex"  # it does not report the model of its settings
         self._meter = Meter()
         self._session: str | None = None
         self._text = ""
@@ -81,6 +81,6 @@ class CodexReader:
         failure = None
         if self._failure is not None or exit.code:
             message = self._failure or self._trouble or exit.errors.strip() or f"it ended with code {exit.code}"
-            default = "task" if self._session else "environment"  # it never came to a conversation
+            default = "task" if self._session else "environment"  # it never started a session
             failure = failed(message, default, model=self._model)
         return AgentOutput(self._text, failure=failure, is_whole=self._is_whole, session=self._session)

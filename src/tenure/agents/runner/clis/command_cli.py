@@ -1,12 +1,12 @@
 """Any command: the prompt on stdin, the result on stdout.
 
-Exit code 0 hands in what it printed; 75 (EX_TEMPFAIL) says that its surroundings failed and not the task; any other
-is the task's failure. If the last line is a JSON object with one of the keys below, that object says it all:
+Exit code 0 submits its output; 75 (EX_TEMPFAIL) reports that its environment failed, not the task; any other is a
+failure of the task. If the last line is a JSON object with one of the keys below, that object is the report:
 
     {"result": any JSON, "summary": "…", "usage": {"model": "…", "fresh": 9, "cached": 5, "output": 3, "cost_usd": "1"}}
     {"fail": {"class": "rate_limit", "message": "…", "retry_after": 30}}
 
-`usage` may be a list, and may stand on any line before the last as well: totals so far, for each model.
+`usage` may be a list, and may be on any earlier line as well: totals so far, per model.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class CommandReader:
         if "usage" in self._last:
             self._book(self._last["usage"])
         if self._last.keys() == {"usage"}:
-            return  # no part of what it has to say
+            return  # not part of the result
         self._lines.append(line)
         self._size += len(line)
         while self._size > MOST_KEPT and len(self._lines) > 1:

@@ -1,7 +1,7 @@
 """Copilot CLI: `copilot --output-format json`, the prompt from stdin.
 
-Tokens are not in its output but in a file that it writes at its end; input includes what came from the cache. Money
-is counted in credits, which are no dollars. A denied tool still ends with exit code 0.
+Tokens are not in its output but in a file that it writes at its end; input includes cached input. It counts costs in
+credits, not in dollars. A denied tool still ends with exit code 0.
 """
 
 from __future__ import annotations
@@ -80,10 +80,10 @@ class CopilotReader:
     def _read_usage(self) -> None:
         try:
             with open(self._usage_file, "rb") as file:
-                told = msgspec.json.decode(file.read(), type=dict[str, Any])
+                metrics_file = msgspec.json.decode(file.read(), type=dict[str, Any])
         except (OSError, msgspec.DecodeError):
             return  # it was ended before it could write it
-        for model, metrics in (told.get("modelMetrics") or {}).items():
+        for model, metrics in (metrics_file.get("modelMetrics") or {}).items():
             used = metrics.get("usage") or {}
             cached, written = count(used, "cacheReadTokens"), count(used, "cacheWriteTokens")
             self._meter.set(
@@ -93,7 +93,7 @@ class CopilotReader:
                 written=written,
                 output=count(used, "outputTokens"),
             )
-        self._meter.took(told.get("totalApiDurationMs"))
+        self._meter.took(metrics_file.get("totalApiDurationMs"))
 
     def _failure(self, exit: Exit) -> Failure | None:
         if exit.code == 0 and self._code in (None, 0):

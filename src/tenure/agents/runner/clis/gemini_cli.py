@@ -1,7 +1,7 @@
 """Gemini CLI: `gemini -o stream-json`, the prompt from stdin.
 
 The text comes in pieces. Its exit code is an HTTP status modulo 256, or its own: 41 no sign-in, 55 a folder that is
-not trusted; then stdout is empty and stderr has the words.
+not trusted; then stdout is empty and stderr has the message.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class GeminiReader:
                 self._pieces.clear()
             self._pieces.append(str(event.get("content") or ""))
         elif kind == "tool_use":
-            self._pieces.clear()  # what was said before a tool is used is not the last word
+            self._pieces.clear()  # text before a tool call is not the last message
         elif kind == "result":
             self._result = event
             for model, used in ((event.get("stats") or {}).get("models") or {}).items():

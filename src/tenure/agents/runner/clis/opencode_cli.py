@@ -1,7 +1,7 @@
 """OpenCode: `opencode run --format json`, the prompt from stdin.
 
-Tokens and money come step by step and are added up; input does not include what came from the cache. The model is not
-named in the output, so it is booked under the one that was asked for.
+Tokens and costs come step by step and are summed; input excludes cached input. The output does not name the model, so
+usage is booked for the requested one.
 """
 
 from __future__ import annotations
