@@ -199,7 +199,7 @@ def test_one_that_is_not_wanted_any_more_is_ended(tmp_path: Path, marked: str) -
     validator = TestPass(python("import time; time.sleep(600)", set=marking(marked)), lambda: not stop.is_set())
     threading.Timer(0.2, stop.set).start()
     began = time.monotonic()
-    with pytest.raises(Undecided, match="not wanted"):
+    with pytest.raises(Undecided, match="not needed"):
         validator.judge({"command": "it"}, Output(None, folder=str(tmp_path)))
     assert time.monotonic() - began < 5
     assert with_mark(marked) == []
@@ -237,13 +237,13 @@ def test_no_descriptor_is_left_open(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "folder", "why"),
     [
-        ({"argv": ["no-such-program"]}, ".", "no program"),
+        ({"argv": ["no-such-program"]}, ".", "not found"),
         ({"argv": ["./no-such-program"], "sandbox": "never"}, ".", "No such file"),
         ({"argv": ["/etc/passwd"], "sandbox": "never"}, ".", "Permission denied"),
-        ({"argv": ["true"], "folder": "../.."}, ".", "no folder below"),
-        ({"argv": ["true"], "folder": "/etc"}, ".", "no folder below"),
-        ({"argv": ["true"], "folder": "missing"}, ".", "no folder below"),
-        ({"argv": ["true"]}, None, "no folder to run it in"),
+        ({"argv": ["true"], "folder": "../.."}, ".", "not a folder below"),
+        ({"argv": ["true"], "folder": "/etc"}, ".", "not a folder below"),
+        ({"argv": ["true"], "folder": "missing"}, ".", "not a folder below"),
+        ({"argv": ["true"]}, None, "no folder to run in"),
     ],
 )
 def test_trouble_of_the_configuration_is_not_the_outputs_fault(
@@ -314,7 +314,7 @@ def test_keys_in_the_home_are_not_seen(tmp_path: Path, monkeypatch: pytest.Monke
     (home / "tool").write_text("seen")
     (home / "work").mkdir()
     monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setattr(sandbox, "ITS_OWN", ())  # the home of this test lies in /tmp
+    monkeypatch.setattr(sandbox, "PRIVATE", ())  # the home of this test lies in /tmp
     verdict = boxed("cat ~/tool ~/.netrc; ls ~/.ssh", home / "work")
     assert "seen" in verdict.details["output"]
     assert "secret" not in verdict.details["output"]
@@ -345,5 +345,5 @@ def test_without_a_sandbox_it_says_so_or_refuses(tmp_path: Path, monkeypatch: py
     verdict = ran("pass", tmp_path, sandbox="auto")
     assert verdict.ok
     assert verdict.details["sandbox"] == "none: bwrap is not installed"
-    with pytest.raises(Undecided, match="only run in a sandbox"):
+    with pytest.raises(Undecided, match="run only in a sandbox"):
         ran("pass", tmp_path, sandbox="always")

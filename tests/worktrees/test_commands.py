@@ -161,7 +161,7 @@ def test_removing_says_what_is_in_the_way_and_advises_nothing_rash(tenure: Tenur
     assert tenure("release", ref, *speaking()).code == 0
     said = tenure("worktree", "remove", ref)
     assert said.code == 7
-    assert "changes that are not committed: note.txt" in said.out
+    assert "uncommitted changes: note.txt" in said.out
     assert "commits that are on no other branch: 1" in said.out
     assert "force" not in said.out + said.err
     assert at(path)("worktree", "remove", ref).out.count("you are in it") == 1

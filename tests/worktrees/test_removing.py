@@ -27,7 +27,7 @@ def test_one_with_changes_stays(repository: Repository, ann: Agent) -> None:
     assert ann.tree is not None
     repository.write("note.txt", "x\n", ann.tree.path)
     reasons = worktrees.release(ann.tree)
-    assert reasons == ("changes that are not committed: note.txt",)
+    assert reasons == ("uncommitted changes: note.txt",)
     assert Path(ann.tree.path, "note.txt").exists()
 
 

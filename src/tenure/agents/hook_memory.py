@@ -1,6 +1,6 @@
-"""What the hooks of one session remember between two events: a small file in `.tenure/hooks`, under a lock.
+"""State of a session's hooks between two events: a small file in `.tenure/hooks`, under a lock.
 
-It decides nothing about claims. If it is lost, something is told twice, or a lease is renewed once more than needed.
+It decides nothing about claims. If it is lost, a message is repeated, or a lease is renewed once more than needed.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from types import TracebackType
 import msgspec
 
 _MOST_SEEN = 64
-_SAME = 5.0  # seconds within which an event without an id of its own is the same one, fired by two settings files
+_SAME = 5.0  # seconds within which an event without an id is the same one, fired by two settings files
 _OLD = 7 * 86400.0
 
 
-class _Kept(msgspec.Struct, omit_defaults=True):
+class _State(msgspec.Struct, omit_defaults=True):
     renewed: float = 0.0
     mail: int = 0
-    told: dict[str, str] = {}  # "B-003@7" → the outcome that was told last
+    told: dict[str, str] = {}  # "B-003@7" → the outcome that was reported last
     losses: list[str] = []  # keys of tasks that were taken from the session
     seen: dict[str, float] = {}
     is_context_lost: bool = False
@@ -29,12 +29,12 @@ class _Kept(msgspec.Struct, omit_defaults=True):
 
 
 class HookMemory:
-    """Used as a context: read at its beginning, written at its end, nobody else in between."""
+    """A context: reads the file at its start, writes it at its end, and locks it in between."""
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._handle = -1
-        self._kept = _Kept()
+        self._kept = _State()
         self._before = b""
 
     def __enter__(self) -> HookMemory:
@@ -46,7 +46,7 @@ class HookMemory:
         fcntl.flock(self._handle, fcntl.LOCK_EX)
         self._before = os.read(self._handle, 1 << 20)
         with suppress(msgspec.DecodeError):
-            self._kept = msgspec.json.decode(self._before or b"{}", type=_Kept)
+            self._kept = msgspec.json.decode(self._before or b"{}", type=_State)
         return self
 
     def __exit__(
@@ -63,7 +63,7 @@ class HookMemory:
     # --- each event once ---
 
     def is_first(self, event: str, now: float, *, has_id: bool) -> bool:
-        """Has this event not been seen? One without an id of its own is another one after some seconds."""
+        """Is this event new? One without an id counts as new again after some seconds."""
         with self:
             seen = self._kept.seen
             is_first = event not in seen or not (has_id or 0 <= now - seen[event] <= _SAME)
@@ -74,11 +74,11 @@ class HookMemory:
         return is_first
 
     def is_unregistered(self) -> bool:
-        """True once in a session: whoever joins later has told more, which must not be overwritten."""
+        """True once per session: a later `join` registers more, which must not be overwritten."""
         was, self._kept.registered = self._kept.registered, True
         return not was
 
-    # --- renewing ---
+    # --- renewals ---
 
     def is_due(self, now: float, quiet: float) -> bool:
         return not 0 <= now - self._kept.renewed < quiet
@@ -86,7 +86,7 @@ class HookMemory:
     def renewed(self, now: float) -> None:
         self._kept.renewed = now
 
-    # --- telling ---
+    # --- messages ---
 
     def is_news(self, claim: str, outcome: str) -> bool:
         told = self._kept.told
@@ -110,7 +110,7 @@ class HookMemory:
     def primed(self) -> None:
         self._kept.is_context_lost = False
 
-    # --- losing ---
+    # --- lost tasks ---
 
     @property
     def losses(self) -> list[str]:
@@ -123,10 +123,10 @@ class HookMemory:
     def moved_on(self) -> None:
         self._kept.losses = []
 
-    # --- stopping ---
+    # --- stop ---
 
     def may_ask_to_go_on(self) -> bool:
-        """At most every other time, so that no agent is kept going in circles."""
+        """True at most every other time, so that no agent loops."""
         self._kept.asked_to_go_on = not self._kept.asked_to_go_on
         return self._kept.asked_to_go_on
 
@@ -136,7 +136,7 @@ class HookMemory:
 
 
 def prune(folder: str, now: float) -> None:
-    """Drop what sessions left that ended without a word."""
+    """Remove the files of sessions that ended without an event."""
     with suppress(OSError):
         for entry in os.scandir(folder):
             if now - entry.stat().st_mtime > _OLD:

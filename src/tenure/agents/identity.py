@@ -1,4 +1,4 @@
-"""Who speaks: agent, session and role, from flags, environment or the process tree. Nothing has to be joined first.
+"""Who runs a command: agent, session and role, from flags, environment or the process tree. No `join` is needed.
 
 A session must be the same for all commands of one run of an agent, and another for everything else. In this order:
 `--session`, TENURE_SESSION, the nearest ancestor that has joined, the agent CLI's own variable, the nearest agent
@@ -18,7 +18,7 @@ from tenure.agents.session_records import Joined
 
 JOINED = "a process that joined"
 AGENT_PROCESS = "the nearest agent process"
-# Where a session was named by somebody, or is an agent CLI's own: a process that joins there stays in it.
+# Sources of sessions that a process that joins keeps: named ones, and those of an agent CLI.
 GIVEN = ("--session", "TENURE_SESSION")
 SURE = frozenset({*GIVEN, AGENT_PROCESS, *(agent.session for agent in KNOWN.values() if agent.session)})
 
@@ -26,22 +26,22 @@ SURE = frozenset({*GIVEN, AGENT_PROCESS, *(agent.session for agent in KNOWN.valu
 class Who(NamedTuple):
     agent: str
     session: str
-    role: str  # agent, or owner: the user's own hands
+    role: str  # agent, or owner: the user
     type: str  # claude, codex …, human, or generic
     user: str
     source: str  # where the session's name came from
-    process: Process | None  # whose end is the session's end, where there is one
+    process: Process | None  # whose end ends the session, where there is one
     agent_source: str = ""  # where the agent's name came from
     role_source: str = ""
 
 
 def recognise(environ: Mapping[str, str], agent: str | None = None, session: str | None = None) -> Who:
-    """Who runs this command; `agent` and `session` are what was given by flags."""
+    """Who runs this command; `agent` and `session` are of the flags."""
     return _recognised(environ, agent, session, session_records.nearest_joined(environ))
 
 
 def join(environ: Mapping[str, str], agent: str | None, session: str | None, type: str | None) -> Who:
-    """Who joins: as `recognise`, with the calling script kept as who it is from now on."""
+    """Who joins: as `recognise`, and the calling process is recorded under that name."""
     who = _recognised(environ, agent, session, None)
     process = session_records.joining_process()
     if process is None:
@@ -54,7 +54,7 @@ def join(environ: Mapping[str, str], agent: str | None, session: str | None, typ
         if is_sure and who.source not in GIVEN:
             session_records.record_agent_name(environ, who.session, who.agent)
     except OSError:
-        return who  # nothing can be kept: the session is still known by what it was recognised from
+        return who  # no record can be written: the session is still recognised as before
     return who if is_sure else who._replace(session=named, source=JOINED, process=process)
 
 
@@ -103,12 +103,12 @@ def _login() -> str:
 
     try:
         return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:  # a container may run as a number that nobody has named
+    except KeyError:  # a container may run as a user without a name
         return f"uid-{os.getuid()}"
 
 
 def _innermost(environ: Mapping[str, str]) -> Known | None:
-    """The agent this runs in; where one agent started another, the one whose process is nearest."""
+    """The agent that runs this command; the nearest one where an agent started another."""
     candidates = marked(environ)
     if len(candidates) < 2:
         return candidates[0] if candidates else None
@@ -121,7 +121,7 @@ def _innermost(environ: Mapping[str, str]) -> Known | None:
 def _session(
     environ: Mapping[str, str], given: str | None, inside: Known | None, joined: Joined | None
 ) -> tuple[str, str, Process | None, str | None]:
-    """The session, where it came from, whose end is its end; and the name that a terminal's leader joined by."""
+    """The session, its source, the process whose end ends it, and the name that a terminal's leader joined with."""
     if given:
         return given, "--session", None, None
     if environ.get("TENURE_SESSION"):
@@ -129,7 +129,7 @@ def _session(
     if joined is not None:
         return joined.session, JOINED, joined.process, None
     programs = inside.programs if inside else [program for agent in KNOWN.values() for program in agent.programs]
-    # The processes of a sandbox end with the command that it was made for: they stand for no session.
+    # The processes of a sandbox end with its command: they do not identify a session.
     process = None if process_table.is_sandboxed(programs) else process_table.nearest(programs)
     if inside and inside.session and environ.get(inside.session):
         return environ[inside.session], inside.session, process, None
@@ -141,5 +141,5 @@ def _session(
 
 
 def _short(session: str) -> str:
-    """Four characters that tell this session from another of the same agent."""
+    """Four characters that distinguish sessions of the same agent."""
     return "".join(c for c in session if c.isalnum())[-4:].lower()

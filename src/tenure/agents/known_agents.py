@@ -1,4 +1,4 @@
-"""The CLI agents that are recognised by what they put into the environment of the commands they run."""
+"""The CLI agents that are recognised by the variables that they set for their commands."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import NamedTuple
 class Known(NamedTuple):
     type: str
     title: str
-    markers: tuple[str, ...]  # any of these variables says that a command runs inside this agent
-    session: str | None  # the variable with the agent's own session id, where it has one
-    programs: tuple[str, ...]  # names that its process goes by
+    markers: tuple[str, ...]  # variables that are set inside this agent
+    session: str | None  # the variable with the agent's session id
+    programs: tuple[str, ...]  # names of its process
 
 
 KNOWN: dict[str, Known] = {
@@ -27,5 +27,5 @@ KNOWN: dict[str, Known] = {
 
 
 def marked(environ: Mapping[str, str]) -> list[Known]:
-    """The agents whose marker is there; several where one agent was started by another."""
+    """The agents whose marker is set; several where one agent started another."""
     return [agent for agent in KNOWN.values() if any(environ.get(marker) for marker in agent.markers)]

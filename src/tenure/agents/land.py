@@ -1,36 +1,36 @@
-"""Landing: a holder's commits are merged into a branch, and the result is handed in. Nobody else's ever are.
+"""Landing: merges the holder's commits into a branch and submits the result. Only the holder can land.
 
-    1. take the fence            fences.py: the store says that the receipt is live, git remembers whose turn it is
-    2. merge                     a commit that no ref points at; no checkout is touched. Conflicts end it here
-    3. record                    the store checks the receipt and keeps (branch, old, new), in one transaction
+    1. take the fence            fences.py: the store confirms that the receipt is live, git records the claim
+    2. merge                     a commit that no ref points at; no checkout is touched. Conflicts end the landing
+    3. record                    the store checks the receipt and records (branch, old, new), in one transaction
     4. swap                      one git transaction: fence still this claim's, branch still `old` → branch is `new`.
-                                 A checkout of the branch goes forward inside it, see checkouts.py
+                                 A checkout of the branch is updated inside it, see checkouts.py
     5. submit                    with branch, commit and base
 
-If the branch moved between 2 and 4 the merge is made anew from its present tip, recorded and swapped again.
+If the branch moved between 2 and 4, the merge is repeated from its current tip, recorded and swapped again.
 
-What can come between, for generations M and N, N the later one:
+Interleavings of generations M and N, N the later one:
 
-* M recorded, N is claimed and makes its worktree (takes the fence), M swaps: refused by the fence. M asks the store
-  again and is told that it is stale.
+* M recorded, N is claimed and creates its worktree (takes the fence), M swaps: refused by the fence. M asks the store
+  again and is stale.
 * M recorded, N is claimed and has done nothing in git yet, M swaps: it lands, as if a moment earlier. M's result is
   refused if it comes after N's claim. N's worktree or landing takes the fence first and looks at the branch after:
-  so N either begins from M's landing or will never meet it. N is told of it (`earlier`).
-* M swapped and died before submit: whoever lands again with M's receipt finds the commit on the branch and hands it
-  in (a late result, if the lease is over and nobody claimed since). If N was claimed meanwhile, N finds it as above.
-* M asked the store, N is claimed and takes the fence, M goes to take it: git refuses, M asks again: stale.
+  so N either starts from M's landing, or that landing never happens. N sees it (`earlier`).
+* M swapped and died before submit: a repeat with M's receipt finds the commit on the branch and submits it (a late
+  submit, if the lease has expired and nobody claimed since). If N was claimed meanwhile, N finds it as above.
+* M asked the store, N is claimed and takes the fence, M tries to take it: git refuses, M asks again: stale.
 * M asked the store, N is claimed, M takes the fence, N takes it from M: M's swap is refused. Had M swapped before N
   took it, that is the second case.
 * M died between record and swap: nothing has moved. With the same receipt the record is found; if the branch is still
-  at `old` and the work the same, its commit is used, else the merge is made anew.
-* M died inside the swap, after the checkout went forward: the branch is at `old`, the checkout has the new files
-  staged. Landing again finds them as it would have written them, and goes on.
-* Two processes land with one receipt: one swaps; the other finds its work on the branch and hands in the same result.
-* Somebody commits to the branch: `old` is no longer its tip, see above. Somebody edits a file in the checkout: the
-  two-tree merge refuses before any ref has moved. Somebody checks the branch out, or another in its place: that is
-  seen while the refs are locked, and the landing begins again.
-* The store is restored from a backup: all older receipts are of an earlier epoch, and the fence tells claims apart by
-  their receipts, not by numbers that come again.
+  at `old` and the work the same, its commit is used, else the merge is repeated.
+* M died inside the swap, after the checkout was updated: the branch is at `old`, the checkout has the new files
+  staged. A repeat finds them as it would write them, and continues.
+* Two processes land with one receipt: one swaps; the other finds its work on the branch and submits the same result.
+* A user commits to the branch: `old` is no longer its tip, see above. A user edits a file in the checkout: the two-tree
+  merge refuses before any ref has moved. A user checks out the branch, or another instead: the landing notices it while
+  the refs are locked, and starts over.
+* The store is restored from a backup: all older receipts are of an earlier epoch, and the fence identifies claims
+  by their receipts, not by generations, which repeat.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ from tenure.core.landings import check_branch
 from tenure.core.outcomes import Outcome
 from tenure.core.receipts import parse_receipt
 
-MOST_TRIES = 100  # each lost one means that somebody else's commits came first
-MOST_BUSY = 40  # times that another git command is let finish
+MOST_TRIES = 100  # a try fails when other commits came first
+MOST_BUSY = 40  # waits for another git command to end
 PAUSE = 0.05
 
-# Refusals after which submit can only refuse too: it keeps the result, so that a person may look for the commits.
-# A claim that is merely over is not among them: its result would be accepted, and the work is not on the branch.
+# Refusals after which submit refuses too: it keeps the result, so that a person can find the commits. An expired claim
+# is not among them: its result could be accepted although the work is not on the branch.
 _FOR_GOOD = ("STALE_GENERATION", "STALE_EPOCH")
-_NOT_RUN = ("pre-merge-commit", "post-merge")  # hooks that want a checkout of the merge
+_NOT_RUN = ("pre-merge-commit", "post-merge")  # hooks that need a checkout of the merge
 
 
 class MergeConflict(TenureError):
@@ -79,23 +79,23 @@ class HookRefused(TenureError):
 
 
 class Landing(NamedTuple):
-    """What became of it: `outcome` is the store's last word, `commit` is on `branch` unless it is None."""
+    """The landing: `outcome` is the store's last answer, `commit` is on `branch` unless it is None."""
 
     outcome: Outcome
     branch: str
     commit: str | None = None
-    base: str | None = None  # what the branch was before
-    checkout: str | None = None  # the tree that was brought forward with it
+    base: str | None = None  # the previous tip of the branch
+    checkout: str | None = None  # the tree that was updated with it
     earlier: tuple[Mapping[str, Any], ...] = ()  # landings of earlier generations of this run that are on the branch
-    not_run: tuple[str, ...] = ()  # hooks of the user's that a merge in a checkout would have run
+    not_run: tuple[str, ...] = ()  # hooks that a merge in a checkout would have run
 
 
 class _Work(NamedTuple):
-    """What is to be landed."""
+    """The commits to land."""
 
     folder: str  # a working tree of the repository
     commit: str
-    began: str | None  # where the work began, if a worktree remembers
+    began: str | None  # the base of the work, if a worktree has recorded it
 
 
 def land(
@@ -110,26 +110,26 @@ def land(
     message: str | None = None,
     pause: Callable[[float], None] = time.sleep,
 ) -> Landing:
-    """Merge a holder's commits into a branch and hand the result in. May be repeated, whatever it was cut short by.
+    """Merge a holder's commits into a branch and submit the result. May be repeated after any interruption.
 
     Lands `source` (a branch or commit), else what the worktree around `folder` has, else that of this claim's own
     worktree or branch, else what `folder` has checked out. The target is `onto`, else the branch that the worktree was
-    made for. A receipt that is not live comes back as the outcome (of a superseded one the store keeps which commits it
-    had); everything else that is in the way is raised, and nothing has moved then.
+    made for. A receipt that is not live is returned as the outcome (for a superseded one the store records its
+    commits); every other obstacle is raised, and nothing has moved then.
     """
     git.find(folder)
     task = client.show(parse_receipt(receipt).name)
     work, meant = _source(folder, task, receipt, source)
     branch = check_branch(onto or meant or _recorded_branch(task, receipt) or _no_target())
     if not git.is_branch(folder, branch):
-        raise NotFound(f"there is no branch {branch!r} here", "name another with --onto, or make it: git branch NAME")
+        raise NotFound(f"there is no branch {branch!r} here", "name another with --onto, or create it: git branch NAME")
     attempt = _Attempt(client, receipt, task, work, branch, message or _message(task, summary), pause)
     landed: Landing | None
     try:
         landed = attempt.run()
     except fences.NotHeld as error:
         try:
-            landed = attempt.landed_before()  # only the answer may have been lost, and submit says which
+            landed = attempt.landed_before()  # only the answer may have been lost: submit returns it
         except NothingToLand:
             return Landing(error.outcome, branch)
         if landed is None:
@@ -142,7 +142,9 @@ def land(
 
 
 def _no_target() -> str:
-    raise InvalidInput("onto which branch? No worktree of this claim says so", "name it with --onto, as in --onto main")
+    raise InvalidInput(
+        "unknown target branch: no worktree of this claim names one", "name it with --onto, as in --onto main"
+    )
 
 
 def _recorded_branch(task: dict[str, Any], receipt: str) -> str | None:
@@ -151,7 +153,7 @@ def _recorded_branch(task: dict[str, Any], receipt: str) -> str | None:
 
 
 def _source(folder: str, task: dict[str, Any], receipt: str, source: str | None) -> tuple[_Work, str | None]:
-    """What to land, and the branch that its worktree was made for. NotClean if that tree has more than its commits."""
+    """What to land, and the target branch of its worktree. NotClean if that tree has uncommitted changes."""
     here = worktrees.record_here(folder)
     own = worktrees.of_claim(folder, receipt)
     record = here if here and here.task == task["id"] else own.record if own else None
@@ -210,7 +212,7 @@ class _Attempt:
         self.fence = fences.fence_of(self.folder, task["id"], task["key"], receipt)
 
     def run(self) -> Landing:
-        """The work is on the branch when this returns. NotHeld once the store says that the receipt is not live."""
+        """The work is on the branch when this returns. NotHeld where the store refuses the receipt."""
         busy = 0
         for _ in range(MOST_TRIES + MOST_BUSY):
             fences.take(self.folder, self.fence, lambda: self.client.renew(self.receipt))
@@ -248,11 +250,11 @@ class _Attempt:
         return tip
 
     def _swap(self, old: str, new: str, checkout: checkouts.Checkout | None) -> None:
-        # From the checkout: its HEAD's own log then tells of the move as well.
+        # From the checkout: the log of its HEAD then has the move as well.
         place = checkout.path if checkout else self.folder
         changes = [self.fence.verified, f"update {self.ref} {new} {old}"]
         with git.prepared(place, changes, f"tenure land {self.task['ref']} generation {self.generation}"):
-            # Asked again: in a tree that was switched to another branch by now, these files would be out of place.
+            # Checked again: the tree may have been switched to another branch meanwhile.
             if checkouts.of_branch(self.folder, self.branch) != checkout:
                 raise checkouts.Busy(f"{self.branch} is being checked out just now", "land again")
             if checkout is not None:
@@ -268,23 +270,23 @@ class _Attempt:
             if merge is not None:
                 return self._landing(*merge, self.task.get("landings", ()), None)
         if self.work.began is None:
-            for said in self._own_records():  # its worktree is gone by now
+            for said in self._own_records():  # its worktree was removed
                 if git.commit_id(self.folder, said["new"]) and git.is_ancestor(self.folder, said["new"], tip):
                     return self._landing(said["new"], said["old"], self.task.get("landings", ()), None)
-        # Perhaps the work was put there by hand, perhaps there is none: the graph does not tell.
+        # Either the work was merged by hand or there is none: the graph does not show which.
         raise NothingToLand(
             f"{self.work.commit[:12]} is on {self.branch} already, so there is nothing to land",
-            "commit the work, or name its branch with --from; `tenure done --commit ID` hands in what is there already",
+            "commit the work, or name its branch with --from; `tenure done --commit ID` submits what is there already",
         )
 
     def _brought_in_by(self, tip: str) -> tuple[str, str] | None:
-        """The merge on the branch's own line that has the work as its other parent, and the commit before it."""
+        """The merge on the branch's first-parent line with the work as its other parent, and the commit before it."""
         trailer = "%(trailers:key=Tenure-Task,valueonly,separator=%x2C)"
         line = git.ask(self.folder, "log", "--first-parent", f"--format=%H %P\t{trailer}", tip, f"^{self.work.commit}")
         for entry in line.splitlines():
             ids, _, task = entry.partition("\t")
             commit, *parents = ids.split()
-            # Without a worktree nothing but the trailer says that this was work for this task.
+            # Without a worktree only the trailer shows that this was work for this task.
             if self.work.commit in parents[1:] and (self.work.began is not None or task == self.task["key"]):
                 return commit, parents[0]
         return None
@@ -318,7 +320,7 @@ class _Attempt:
         return git.commit_tree(self.folder, merge.tree, [old, self.work.commit], self._hooked(self._signed()))
 
     def _hooked(self, message: str) -> str:
-        """The message as the user's commit-msg hook leaves it; HookRefused where it does not let it pass."""
+        """The message after the user's commit-msg hook; HookRefused where the hook refuses it."""
         if not git.hooks(self.folder, "commit-msg"):
             return message
         with tempfile.TemporaryDirectory(prefix="tenure-") as place:

@@ -1,4 +1,4 @@
-"""Where a new store goes, and the folder that it lies in: `.tenure`, private, and ignored by git by its own word."""
+"""The folder of a new store: `.tenure`, private, with its own `.gitignore`."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from contextlib import suppress
 from tenure.config import DATABASE, FOLDER, PROJECT, main_worktree, refuse_links, upward
 from tenure.core.errors import InvalidInput
 
-IGNORED = "# Made by tenure: a store is no part of the repository.\n*\n"
+IGNORED = "# Created by tenure: the store is not part of the repository.\n*\n"
 
 
 def worktree_of(folder: str) -> str | None:
-    """The root of the git worktree that `folder` lies in."""
+    """The root of the git worktree that contains `folder`."""
     return next((place for place in upward(folder) if _has_git(place)), None)
 
 
 def _has_git(folder: str) -> bool:
-    """A file is a linked worktree's. A folder without a HEAD is none of git's; sandboxes make such for a moment."""
+    """A file marks a linked worktree. A folder without a HEAD is not a repository; sandboxes create such briefly."""
     path = os.path.join(folder, ".git")
     return os.path.isfile(path) or os.path.isfile(os.path.join(path, "HEAD"))
 
 
 def place_for(folder: str) -> str:
-    """The folder that `.tenure` belongs into: that of the main worktree, so that all worktrees share one store."""
+    """The parent folder of `.tenure`: the main worktree, so that all worktrees share one store."""
     worktree = worktree_of(folder)
     if worktree is None:
         inside = next((p for p in upward(folder) if os.path.isfile(os.path.join(p, FOLDER, DATABASE))), None)
@@ -34,40 +34,40 @@ def place_for(folder: str) -> str:
         return worktree
     if os.path.isdir(os.path.join(main, ".git")):
         return main
-    # A bare repository has no worktree of its own; nothing of ours lies among git's files.
+    # A bare repository has no main worktree, and `.tenure` must not be among git's files.
     above = os.path.dirname(main)
     if above in upward(worktree):
         return above
     raise InvalidInput(
         f"{worktree} is a worktree of the bare repository {main}, which has no main worktree to put the store in",
-        "set TENURE_URL to the path of a store file that all its worktrees shall share",
+        "set TENURE_URL to the path of a store file for all its worktrees",
     )
 
 
 def make_folder(place: str) -> str:
-    """`.tenure` in `place`, 0700, with a `.gitignore` of its own; what is there already stays as it is."""
+    """Create `.tenure` in `place`, 0700, with a `.gitignore`; existing files are kept."""
     folder = os.path.join(place, FOLDER)
     try:
         os.mkdir(folder, 0o700)
         os.chmod(folder, 0o700)  # whatever the umask
     except FileExistsError:
         if not os.path.isdir(folder):
-            raise InvalidInput(f"{folder} is there, and is no folder", "move it away, then run init again") from None
+            raise InvalidInput(f"{folder} exists and is not a folder", "move it away, then run init again") from None
     except OSError as error:
-        raise InvalidInput(f"{folder}: cannot be made: {error.strerror}") from None
+        raise InvalidInput(f"{folder}: cannot be created: {error.strerror}") from None
     refuse_links(folder)
     _write_new(os.path.join(folder, ".gitignore"), IGNORED)
     return folder
 
 
 def named_after(place: str) -> str:
-    """A project's name from that of its folder."""
+    """A project name made from the folder's name."""
     name = re.sub(r"[\s/@|]+", "-", os.path.basename(os.path.realpath(place))).strip("-")
     return name[:128] or "default"
 
 
 def keep_project(folder: str, project: str) -> None:
-    """Make `project` the one that commands here speak of."""
+    """Make `project` the default for commands in this folder."""
     _write_new(os.path.join(folder, PROJECT), project + "\n")
 
 

@@ -1,8 +1,8 @@
 """Claims that were sent and not yet answered: their request ids, written before they are sent.
 
 A command that is killed between the commit and the receipt leaves its id behind. The next claim of the same agent in
-the same session, with the same arguments, sends that id again and is given the same claim. Only where the process that
-wrote it has ended: two that ask at the same time want two claims.
+the same session, with the same arguments, sends that id again and gets the same claim. Only where the process that
+wrote it has ended: two concurrent processes want two claims.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from tenure.agents.private_files import write_private
 if TYPE_CHECKING:
     from tenure.config import Home
 
-_OLD = 86400.0  # seconds; then nobody asks any more
+_OLD = 86400.0  # seconds; then the file is removed
 
 
 class _Sent(msgspec.Struct, frozen=True, kw_only=True):
     id: str
-    words: str  # who asked, and for what
+    words: str  # agent, session and arguments
     boot: str
     pid: int
     start: int
@@ -35,7 +35,7 @@ class _Sent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Request:
-    """One claim's request id, kept until the answer is safe."""
+    """One claim's request id, kept until the receipt is stored."""
 
     def __init__(self, id: str, path: str | None, content: bytes, *, is_again: bool) -> None:
         self.id, self.is_again = id, is_again
@@ -47,16 +47,16 @@ class Request:
                 os.unlink(self._path)
 
     def untold(self) -> None:
-        """The answer reached nobody: it is asked for again by the next claim."""
+        """The answer was lost: the next claim sends the same id."""
         if self._path is not None:
             with suppress(OSError):
                 write_private(self._path, self._content)
 
 
 def request(environ: Mapping[str, str], home: Home, words: str, within: float) -> Request:
-    """A request id for a claim of these words: one never answered and at most `within` seconds old, else a new one.
+    """A request id for a claim with these arguments: an unanswered one of the last `within` seconds, else a new one.
 
-    Where nothing can be written the claim goes without: it is told if its receipt cannot be kept either.
+    Where no file can be written the id is not kept: storing the receipt will report the same problem.
     """
     left = _left_behind(environ, home, words, within)
     own = process_table.look_up(os.getpid())
@@ -90,7 +90,7 @@ def _left_behind(environ: Mapping[str, str], home: Home, words: str, within: flo
             is_over = sent.boot == process_table.boot_id() and process_table.has_ended(sent.pid, sent.start)
             if sent.words == words and 0 <= age < within and is_over:
                 try:
-                    os.rename(path, f"{path}.{os.getpid()}")  # one of those who find it gets it
+                    os.rename(path, f"{path}.{os.getpid()}")  # only one process gets it
                     os.unlink(f"{path}.{os.getpid()}")
                 except OSError:
                     continue

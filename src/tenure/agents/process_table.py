@@ -1,4 +1,4 @@
-"""Processes as the kernel tells of them: pid, start time, boot. A pid alone proves nothing, since pids come again."""
+"""Processes as the kernel reports them: pid, start time, boot. A pid alone is not enough, since pids are reused."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ PROC = "/proc"
 class Process(NamedTuple):
     pid: int
     parent: int
-    start: int  # ticks since boot on Linux, epoch seconds elsewhere: only ever compared for equality
-    programs: tuple[str, ...]  # the names it goes by: its own, and that of the script it runs
+    start: int  # ticks since boot on Linux, epoch seconds elsewhere; compared for equality only
+    programs: tuple[str, ...]  # its own name, and that of the script it runs
     has_terminal: bool = False
 
 
 def look_up(pid: int) -> Process | None:
-    """The running process with that pid; a zombie that nobody has reaped does not run."""
+    """The running process with that pid; a zombie does not run."""
     if os.path.isdir(PROC):
         return _from_proc(pid)
     return _from_ps(pid)
@@ -34,7 +34,7 @@ def _from_proc(pid: int) -> Process | None:
             words = file.read().split(b"\0")
     except OSError:
         return None
-    # The name stands in parentheses and may itself hold any character: fields count from the last one.
+    # The name is in parentheses and may contain any character: fields count from the last one.
     name = stat[stat.index(b"(") + 1 : stat.rindex(b")")]
     fields = stat[stat.rindex(b")") + 2 :].split()
     if fields[0] in (b"Z", b"X"):
@@ -80,7 +80,7 @@ def lineage(pid: int | None = None) -> list[Process]:
 
 
 def nearest(programs: Collection[str], pid: int | None = None) -> Process | None:
-    """The closest ancestor (of this process, unless told) that goes by one of these names."""
+    """The nearest ancestor (of this process, or from `pid` on) with one of these names."""
     process = look_up(os.getppid() if pid is None else pid)
     while process is not None:
         if any(name in programs for name in process.programs):
@@ -90,7 +90,7 @@ def nearest(programs: Collection[str], pid: int | None = None) -> Process | None
 
 
 def is_copy(process: Process, above: Process) -> bool:
-    """Is it a copy that a program has made of itself, as shells do for a part of a script?"""
+    """Is it a fork of the program above, as shells make for a part of a script?"""
     try:
         with open(f"{PROC}/{process.pid}/cmdline", "rb") as mine, open(f"{PROC}/{above.pid}/cmdline", "rb") as theirs:
             return mine.read() == theirs.read()
@@ -99,7 +99,7 @@ def is_copy(process: Process, above: Process) -> bool:
 
 
 def is_read_by(process: Process, above: Process) -> bool:
-    """Does the one above read what the process prints, as a shell reads the output of `$(…)`?"""
+    """Does the process above read the output, as a shell does for `$(…)`?"""
     try:
         output = os.readlink(f"{PROC}/{process.pid}/fd/1")
         ours = os.listdir(f"{PROC}/{above.pid}/fd")
@@ -116,7 +116,7 @@ def _link(path: str) -> str:
 
 
 def is_in_foreground() -> bool:
-    """Does this process belong to the job that its terminal's keys go to?"""
+    """Is this process in the foreground job of its terminal?"""
     try:
         terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError:
@@ -130,20 +130,20 @@ def is_in_foreground() -> bool:
 
 
 def is_nohup() -> bool:
-    """Is the signal ignored by which a closing terminal ends what runs in it?"""
+    """Is SIGHUP ignored?"""
     import signal  # only claims at a prompt ask
 
     return signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
 
 
 def is_sandboxed(programs: Collection[str]) -> bool:
-    """Whether the first process of all goes by one of these names: a sandbox that ends with the command it is for."""
+    """Has process 1 one of these names? Then this is a sandbox that ends with its command."""
     first = look_up(1)
     return first is not None and any(name in programs for name in first.programs)
 
 
 def has_ended(pid: int, start: int) -> bool:
-    """Is it certain that the process with this pid and start time runs no more? Only asked of this process table."""
+    """Is it certain that the process with this pid and start time has ended? Only valid for this process table."""
     process = look_up(pid)
     if process is not None:
         return process.start != start
@@ -152,15 +152,15 @@ def has_ended(pid: int, start: int) -> bool:
     except ProcessLookupError:
         return True
     except PermissionError:
-        return False  # it is there, and may be hidden from us
-    return True  # a zombie: it has ended, and nobody has asked how
+        return False  # it runs, and may be hidden from this user
+    return True  # a zombie
 
 
 def boot_id() -> str:
-    """What names one process table with the host: another after each boot, and another in each pid namespace.
+    """Identifies a process table of the host: different after each boot, and in each pid namespace.
 
-    Containers of one machine share its boot and often its name; to look into one's own table for the pid of another's
-    would prove a living process gone.
+    Containers of one machine share its boot and often its name; a pid of one container, looked up in another, would
+    prove that a running process has ended.
     """
     try:
         with open(f"{PROC}/sys/kernel/random/boot_id", encoding="ascii") as file:

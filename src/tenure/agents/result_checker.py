@@ -1,9 +1,9 @@
-"""Who checks results: takes a validation, asks its validator, hands in the verdict, and keeps the lease meanwhile.
+"""Validates results: takes a validation, runs its validator, submits the verdict, and renews the lease meanwhile.
 
-`tenure done` does it for its own result; `run`, `daemon` and `serve` for all that waits, by `Validating`. Commands and
-judges come from the configuration that this user trusts, as it was checked: a cloned repository runs nothing. A check
-whose lease is lost, or whose verdict nobody wants any more, is ended; one that dies with its process is taken by
-another when its lease is over.
+`tenure done` does it for its own result; `run`, `daemon` and `serve` for every waiting one, by `ValidationThread`.
+Commands and judges come from configuration that this user trusts: a cloned repository runs nothing. A check whose lease
+is lost, or whose verdict is not needed any more, is ended; after a crash another process takes the check over when its
+lease has expired.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 
 LEASE = 60.0  # seconds
 RENEW_AT = 0.4  # of the lease
-GIVE_UP_AT = 2 / 3  # of the lease without a renewal: by then another may be about to take it
-TELLING = 60.0  # seconds that a verdict is told for while the store is away
+GIVE_UP_AT = 2 / 3  # of the lease without a renewal: another process may soon take the check
+SUBMITTING = 60.0  # seconds of retries while the store is unavailable
 PAUSE = 0.5
-# What is a matter of where it runs: a folder, a program, a model's key.
+# Validators that depend on the machine: on a folder, a program, a model's key.
 LOCAL = ("test-pass", "llm-judge")
 
 
 class Tools(NamedTuple):
-    """What may be run here. `root`: the folder of the configuration, and of the work unless a claim has its own."""
+    """Commands and judges that may run here. `root`: the folder of the configuration, and of work without worktree."""
 
     commands: Mapping[str, Command] = {}
     judges: Mapping[str, Judge] = {}
@@ -44,9 +44,9 @@ class Tools(NamedTuple):
 
 
 def tools_for(folder: str, environ: Mapping[str, str]) -> Tools:
-    """The commands and judges of the repository around `folder`, if this user has allowed them as they are.
+    """The commands and judges of the repository around `folder`, if this user has allowed their current text.
 
-    In a linked worktree those of the main one: an agent may change what lies in its own.
+    In a linked worktree those of the main one: an agent may change files in its own.
     """
     path = shared_file(folder)
     if path is None:
@@ -67,7 +67,7 @@ def tools_for(folder: str, environ: Mapping[str, str]) -> Tools:
 
 
 class CheckedResult(NamedTuple):
-    """How a check went: the store's answer, and the verdict if there was one."""
+    """The store's answer to a check, and the verdict if there was one."""
 
     outcome: Outcome
     verdict: Verdict | None = None
@@ -85,14 +85,14 @@ class ResultChecker:
         is_wanted: Callable[[], bool] = lambda: True,
         say: Callable[[str], object] = lambda _: None,
     ) -> None:
-        """`is_wanted`: asked while one runs; False ends it, and another may take it."""
+        """`is_wanted` is asked during a check; False ends it, and another process may take it."""
         self.client, self.tools, self._lease, self._is_wanted, self._say = client, tools, lease, is_wanted, say
 
     def obstacle(self, waiting: Mapping[str, Any]) -> str | None:
-        """Why this one cannot be checked here; None where it can. `waiting` is as `validations` gives it."""
+        """Why this result cannot be checked here; None where it can. `waiting` is an entry of `validations`."""
         name, settings = waiting["validator"], waiting.get("settings") or {}
         if name == "review":
-            return "it waits for a review: approve or reject it"
+            return "waiting for review: approve or reject it"
         if name == "test-pass" and settings.get("command") not in self.tools.commands:
             return self.tools.trouble or f"no command {settings.get('command')!r} is configured here"
         if name == "llm-judge" and settings.get("judge", "default") not in self.tools.judges:
@@ -104,7 +104,7 @@ class ResultChecker:
         return None
 
     def check_next(self) -> CheckedResult | None:
-        """Check the best result that waits and can be checked here; None where there is none."""
+        """Check the first waiting result that can be checked here; None where there is none."""
         waiting = [one for one in self.client.validations() if one["state"] == "waiting"]
         now = self.client.now() if any(one["retry_at"] for one in waiting) else 0
         for one in waiting:
@@ -116,14 +116,14 @@ class ResultChecker:
         return None
 
     def check_task(self, task: str) -> CheckedResult | str:
-        """Check the result of this task; a sentence where it cannot be checked here, or somebody does it already."""
+        """Check the result of this task; a sentence where it cannot be checked here, or is being checked already."""
         output = self.client.show(task).get("output") or {}
         obstacle = self.obstacle({"validator": output.get("validation", "none"), "settings": output.get("settings")})
         if obstacle is not None:
             return obstacle
         try:
             taken = self.client.take_validation(task, lease=self._lease, checker=self._checker())
-        except NotAllowed as error:  # the result is handed in all the same
+        except NotAllowed as error:  # the result is submitted nevertheless
             return error.message
         return self.check(taken) if taken.outcome == "GRANTED" else taken.message
 
@@ -138,15 +138,15 @@ class ResultChecker:
     # --- one check ---
 
     def check(self, taken: Outcome) -> CheckedResult:
-        """Ask the validator, with the lease kept by a thread of its own, and tell what it said."""
+        """Run the validator while a thread renews the lease, and submit the verdict."""
         from tenure.validators.port import About, Output, Undecided
 
         assert taken.receipt is not None
         assert taken.validation is not None
         assert taken.task is not None
         check, task = taken.validation, taken.task
-        self._say(f"{task['key']}: {check['validator']} checks what generation {check['generation']} handed in")
-        with _Kept(self.client, taken.receipt, self._lease, self._is_wanted) as lease:
+        self._say(f"{task['key']}: {check['validator']} checks the result of generation {check['generation']}")
+        with _RenewedLease(self.client, taken.receipt, self._lease, self._is_wanted) as lease:
             about = About(task["key"], task["title"], task.get("description", ""), check["generation"])
             output = Output(
                 check.get("data"), check.get("summary", ""), about=about, folder=self.folder_of(task, check)
@@ -161,9 +161,9 @@ class ResultChecker:
             except KeyboardInterrupt:
                 self._undecided(taken, "it was interrupted", 0.0)
                 raise
-            except Exception as error:  # noqa: BLE001 a plug-in's fault is nobody's output's
+            except Exception as error:  # noqa: BLE001 an error of a plug-in is not a verdict on the output
                 return self._undecided(taken, f"{check['validator']} failed: {type(error).__name__}: {error}")
-            outcome = _told(
+            outcome = _submitted(
                 lambda: self.client.judge(taken.receipt or "", verdict.ok, verdict.reasons, verdict.details), lease
             )
         word = "passed" if verdict.ok else f"refused: {'; '.join(verdict.reasons)[:300]}"
@@ -176,7 +176,7 @@ class ResultChecker:
         return CheckedResult(self.client.undecided(taken.receipt or "", why, retry_after))
 
     def folder_of(self, task: Mapping[str, Any], check: Mapping[str, Any]) -> str | None:
-        """Where the work lies: the worktree of its claim if there is one here, else the repository."""
+        """The folder of the work: the worktree of its claim if it is here, else the repository."""
         root = self.tools.root
         if root is None or check["validator"] not in LOCAL:
             return root
@@ -193,18 +193,18 @@ class ResultChecker:
                 ):
                     return found.tree.path
         except (TenureError, git.GitFailed, OSError):
-            pass  # no repository: the folder itself is where the work is
+            pass  # not a repository: the folder itself has the work
         return root
 
 
 def verdict_outcome(submitted: Outcome, checked: CheckedResult) -> Outcome:
-    """What the maker of a result is told of its check, in the words of a submission that is judged at once."""
+    """The outcome of the check as an outcome of the submit."""
     outcome, verdict = checked
     if verdict is None or not outcome.ok:
         return replace(submitted, state=outcome.state or submitted.state, hint=outcome.message or submitted.hint)
     if verdict.ok:
         return outcome
-    hint = "the attempt has failed by it; it is tried again, or waits for a person"
+    hint = "the attempt failed; the task is retried, or waits for a person"
     return replace(
         outcome,
         outcome="INVALID_OUTPUT",
@@ -215,7 +215,7 @@ def verdict_outcome(submitted: Outcome, checked: CheckedResult) -> Outcome:
 
 
 def verdict_soon(client: Client, folder: str, submitted: Outcome, seconds: float) -> Outcome:
-    """The verdict on what was just handed in, if it comes within so many seconds. The check goes on all the same."""
+    """The verdict on a result just submitted, if it comes within so many seconds. The check continues after that."""
     assert submitted.validation is not None
     key, said = submitted.validation["key"], list[Outcome]()
     checker = ResultChecker(client, tools_for(folder, os.environ))
@@ -233,11 +233,11 @@ def verdict_soon(client: Client, folder: str, submitted: Outcome, seconds: float
     thread = threading.Thread(target=check, name=f"validation {key}", daemon=True)
     thread.start()
     thread.join(seconds)
-    return said[0] if said else replace(submitted, hint="it is being checked; you do not hold it any more")
+    return said[0] if said else replace(submitted, hint="it is being validated; you no longer hold it")
 
 
-class _Kept:
-    """A lease that a thread renews until the check is over. Not by the one that checks: that may hang."""
+class _RenewedLease:
+    """A lease that a thread renews until the check has ended: the checking thread may hang."""
 
     def __init__(self, client: Client, receipt: str, lease: float, is_wanted: Callable[[], bool]) -> None:
         self._client, self._receipt, self._lease, self._still = client, receipt, lease, is_wanted
@@ -246,7 +246,7 @@ class _Kept:
         self._renewed = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="validation lease", daemon=True)
 
-    def __enter__(self) -> _Kept:
+    def __enter__(self) -> _RenewedLease:
         self._thread.start()
         return self
 
@@ -275,9 +275,9 @@ class _Kept:
                 wait = min(wait, PAUSE)
 
 
-def _told(tell: Callable[[], Outcome], lease: _Kept) -> Outcome:
-    """The store's answer to a verdict: tests that ran for an hour are not thrown away for a server that restarts."""
-    until = time.monotonic() + TELLING
+def _submitted(tell: Callable[[], Outcome], lease: _RenewedLease) -> Outcome:
+    """The store's answer to a verdict. Retries, so that a restart of the server does not lose an hour of tests."""
+    until = time.monotonic() + SUBMITTING
     while True:
         try:
             return tell()

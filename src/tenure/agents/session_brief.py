@@ -1,7 +1,7 @@
-"""What an agent is told when its session starts, or its context was lost: at most MOST tokens, however much there is.
+"""The brief that an agent gets when its session starts or its context was lost: at most MOST tokens.
 
-Who it is, what it holds and how to go on, its mail, what is ready, and the loop's commands. Texts that others wrote are
-shortened to one line each; the lists end where the budget does, and say so.
+Its name, the tasks it holds and how to continue them, its mail, ready tasks, and the commands of the loop. Text written
+by others is cut to one line each; a list that exceeds the budget is cut, and says so.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tenure.client import Client
 
 MOST = 600
-_HELD, _MAIL, _READY = 4, 3, 6  # at most so many of each
+_HELD, _MAIL, _READY = 4, 3, 6  # entries, at most
 _TITLE = 24  # tokens
 HELD_STATES = ("claimed", "running")
 
@@ -28,7 +28,7 @@ STALE or exit code 6: another agent holds it; stop, do not commit that work. Sub
 
 
 def prime(client: Client, *, most: int = MOST, start: str | None = None) -> str:
-    """The text. `start`: how tenure is started, where the agent's shell may not find it by its name."""
+    """The text. `start`: the command that runs tenure, where the agent's shell may not find it by name."""
     held = client.tasks(session=client.session, state=HELD_STATES, limit=_HELD + 1)
     shown = {task["id"]: client.show(task["id"]) for task in held[:_HELD]}
     mail = client.inbox()
@@ -64,7 +64,7 @@ def _part(title: str, items: list[str], is_more: bool, verb: str) -> list[str]:
 
 
 def _fitting(parts: list[list[str]], room: int) -> list[str]:
-    """The beginning of each part, and then, part by part, as much more as there is room for."""
+    """The first lines of each part; then, part by part, as many more as fit."""
     shown = [part[:2] for part in parts]
     for number, part in enumerate(parts):
         for line in part[2:]:
@@ -73,7 +73,7 @@ def _fitting(parts: list[list[str]], room: int) -> list[str]:
                 break
             shown[number].append(line)
     lines = [line for lines in shown for line in lines]
-    while estimate("\n".join(lines)) > room:  # not with the bounds above
+    while estimate("\n".join(lines)) > room:  # the limits above prevent it
         lines.pop()
     return lines
 

@@ -1,8 +1,8 @@
-"""Names that processes and terminals of this host were given, kept in the user's state folder.
+"""Records of which agent and session a process or terminal of this host is, in the user's state folder.
 
 `join` records the process that called it, with its agent and its session. The first command in a terminal records the
-terminal's session. Both outlive the process they name: a script's children still speak for it after its end, and a
-session keeps its name when its shell has gone. A pid counts only with its start time or while the kernel keeps its
+terminal's session. Both outlive the process they name: a script's children still act for it after its end, and a
+session keeps its name when its shell has ended. A pid counts only with its start time, or while the kernel reserves its
 number for a group or session.
 """
 
@@ -20,9 +20,9 @@ from tenure.agents import process_table
 from tenure.agents.private_files import safe_name, write_private
 from tenure.agents.process_table import Process
 
-_OLD = 7 * 86400.0  # seconds; then a record is dropped
-_MANY = 100  # files in the folder of a boot before old ones are looked for
-# Programs that run one command and end with it: who calls them is the one that joins.
+_OLD = 7 * 86400.0  # seconds; then a record is removed
+_MANY = 100  # files in the folder of a boot before old ones are removed
+# Programs that run one command and end with it: their caller is the process that joins.
 _WRAPPERS = frozenset({"timeout", "uv", "uvx", "time", "sudo", "flock", "stdbuf", "poetry", "hatch", "pdm"})
 
 
@@ -34,7 +34,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     session: str
     agent: str | None = None
     type: str | None = None
-    is_terminal: bool = False  # it leads the session of a terminal: a person's shell, or a script that has its own
+    is_terminal: bool = False  # it leads the session of a terminal: a person's shell, or a script with its own session
 
 
 class Joined(NamedTuple):
@@ -48,15 +48,15 @@ class Joined(NamedTuple):
 class Terminal(NamedTuple):
     session: str
     source: str
-    process: Process | None  # whose end is the session's end, where that can be said
-    joined: Row | None  # the name that its leader joined by
+    process: Process | None  # whose end ends the session, where that is known
+    joined: Row | None  # the record of its leader, where that joined
 
 
 # --- who has joined -----------------------------------------------------------------------------------------
 
 
 def nearest_joined(environ: Mapping[str, str]) -> Joined | None:
-    """The nearest ancestor that has joined; or the script that began this process group or session, and has ended."""
+    """The nearest ancestor that has joined; or the ended script that started this process group or session."""
     names = _names(environ)
     if not any(name.startswith("joined-") for name in names):
         return None
@@ -64,7 +64,7 @@ def nearest_joined(environ: Mapping[str, str]) -> Joined | None:
         row = _row(environ, f"joined-{process.pid}") if f"joined-{process.pid}" in names else None
         if row is not None and row.start == process.start and not row.is_terminal:
             return _joined(row, process)
-    # The kernel gives no process the number of a living group or session: what is left there came from that script.
+    # The kernel does not reuse the number of a living group or session: its members were started by that script.
     for pid in (os.getpgrp(), os.getsid(0)):
         row = _row(environ, f"joined-{pid}") if f"joined-{pid}" in names else None
         if row is None or row.is_terminal:
@@ -80,11 +80,11 @@ def _joined(row: Row, process: Process | None) -> Joined:
 
 
 def joining_process() -> Process | None:
-    """The script that called this command, and lives on after it."""
+    """The script that called this command, and outlives it."""
     above = process_table.lineage()
     while len(above) > 1 and _is_wrapper(above[0]):
         above = above[1:]
-    # A shell runs `$(…)`, and what stands inside, in copies of itself that end with it.
+    # A shell runs `$(…)` in forks of itself that end with it.
     copies = 0
     while copies + 1 < len(above) and process_table.is_copy(above[copies], above[copies + 1]):
         copies += 1
@@ -97,7 +97,7 @@ def _is_wrapper(process: Process) -> bool:
 
 
 def record_joined(environ: Mapping[str, str], process: Process, agent: str, session: str | None, type: str) -> str:
-    """Keep that this process joined; its session is the given one, the one it joined by before, or one of its own."""
+    """Record that this process joined; its session is the given one, its former one, or a new one."""
     if session is None and leads_terminal(process):
         session = terminal(environ).session
     if session is None:
@@ -123,7 +123,7 @@ def leads_terminal(process: Process) -> bool:
 
 
 def record_agent_name(environ: Mapping[str, str], session: str, agent: str) -> None:
-    """Keep the name that was joined by inside an agent CLI's session; two names there are none."""
+    """Record the name that joined inside an agent CLI's session; two different names cancel each other."""
     before = _row(environ, _of_session(session))
     name = agent if before is None or before.agent == agent else None
     row = Row(host=process_table.host(), boot=process_table.boot_id(), pid=0, start=0, session=session, agent=name)
@@ -131,7 +131,7 @@ def record_agent_name(environ: Mapping[str, str], session: str, agent: str) -> N
 
 
 def agent_name(environ: Mapping[str, str], session: str) -> str | None:
-    """The one name that was joined by in this session of an agent CLI."""
+    """The only name that joined in this session of an agent CLI."""
     row = _row(environ, _of_session(session))
     return row.agent if row is not None else None
 
@@ -141,7 +141,7 @@ def _of_session(session: str) -> str:
 
 
 def forget(environ: Mapping[str, str], session: str) -> None:
-    """Drop who joined in this session: it is over."""
+    """Remove the records of a session that has ended."""
     for root in _folders(environ):
         for name in _listed(root):
             row = None if name.startswith("terminal-") else _read(os.path.join(root, name))
@@ -154,9 +154,9 @@ def forget(environ: Mapping[str, str], session: str) -> None:
 
 
 def terminal(environ: Mapping[str, str]) -> Terminal:
-    """The session of this terminal, or of what stands for one; its name is recorded when it is first seen."""
+    """The session of this terminal or process session; its name is recorded when it is first seen."""
     number = os.getsid(0)
-    if number == 0:  # the leader is outside of this container: the first process inside stands for it
+    if number == 0:  # the leader is outside of this container: the first process inside is used instead
         leader = _first_process()
         number = leader.pid if leader else 0
     else:
@@ -164,7 +164,7 @@ def terminal(environ: Mapping[str, str]) -> Terminal:
     record = _row(environ, f"terminal-{number}")
     if record is None or (leader is not None and leader.start != record.start):
         start = leader.start if leader is not None else 0
-        # Without a leader the number alone may be used again: the start of the first process makes the name unique.
+        # Without a leader the number may be reused: the start of the first process makes the name unique.
         first = leader or _first_process()
         unlike = first.start if first is not None else 0
         record = Row(
@@ -185,16 +185,16 @@ def terminal(environ: Mapping[str, str]) -> Terminal:
 
 
 def _first_process() -> Process | None:
-    """The oldest ancestor that can be seen from here; the first process of a container has none but itself."""
+    """The oldest visible ancestor; for the first process of a container, itself."""
     seen = process_table.lineage(os.getpid())
     return seen[-1] if seen else None
 
 
 def _ends_with(leader: Process | None, joined: Row | None) -> bool:
-    """Does the leader's end prove that whoever runs this command is gone?
+    """Does the leader's end prove that the caller of this command has ended?
 
-    Only what was typed at the terminal's own prompt, or run by a leader that joined. A script has a life of its own: it
-    may be in the background, be sent there later, or outlive its shell by nohup.
+    Only for commands typed at the terminal's prompt, or run by a leader that joined. A script may outlive its shell: in
+    the background, or by nohup.
     """
     if leader is None or not leader.has_terminal:
         return False
@@ -223,7 +223,7 @@ def _listed(folder: str) -> list[str]:
 
 
 def _row(environ: Mapping[str, str], name: str) -> Row | None:
-    """The record of that name that was written last."""
+    """The newest record of that name."""
     found = []
     for folder in _folders(environ):
         path = os.path.join(folder, name)

@@ -1,4 +1,4 @@
-"""A thread that checks results as they come in: in `run`, `daemon` and `serve`."""
+"""A thread that validates submitted results: in `run`, `daemon` and `serve`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tenure.agents.result_checker import ResultChecker, Tools
 from tenure.client import Client
 from tenure.core.errors import NotAllowed, TenureError
 
-LOOK = 2.0  # seconds between two looks at what waits, at least
-SLOWEST = 30.0  # seconds between tries while the store is away
+LOOK = 2.0  # seconds between two checks for waiting results, at least
+SLOWEST = 30.0  # seconds between tries while the store is unavailable
 
 
 class ValidationThread:
-    """Looks after the projects that `projects` names. Those whose folder is not here get no tools but judges."""
+    """Validates for the projects that `projects` names. Only judges are used for projects without a folder here."""
 
     def __init__(
         self,
@@ -27,7 +27,7 @@ class ValidationThread:
         say: Callable[[str], object] = lambda _: None,
         look: float = LOOK,
     ) -> None:
-        """`tools` is asked before each look: trust may be given, or taken back, while this runs."""
+        """`tools` is called before each round: trust may change while this runs."""
         self._client, self._tools, self._projects = client, tools, projects or (lambda: [client.project])
         self._say, self._look = say, look
         self._stopping = threading.Event()
@@ -38,13 +38,13 @@ class ValidationThread:
         self._thread.start()
 
     def stop(self) -> None:
-        """End what is being checked, and this; another takes it over."""
+        """Stop the running check and the thread; another process takes the check over."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join()
 
     def round(self) -> int:
-        """Check all that waits now and can be checked here; how many it was."""
+        """Check every waiting result that can be checked here; returns how many."""
         count = 0
         tools = self._tools()
         for project in self._projects():
@@ -72,7 +72,7 @@ class ValidationThread:
                 is_refused = isinstance(error, NotAllowed)
                 wait = SLOWEST if is_refused else SLOWEST / 10
                 if is_refused and error.message == self._refused:
-                    continue  # it was said once, and no time changes it
+                    continue  # reported once; waiting does not change it
                 self._refused = error.message if is_refused else None
                 with suppress(Exception):
-                    self._say(f"validations cannot be looked after: {error.message}")
+                    self._say(f"results cannot be validated: {error.message}")

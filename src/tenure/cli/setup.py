@@ -332,10 +332,10 @@ def hook(run: Run, given: Namespace) -> int:
         source = getattr(sys.stdin, "buffer", sys.stdin)
         given_in = "" if sys.stdin.isatty() else source.read()
         payload = given_in.encode() if isinstance(given_in, str) else given_in
-        from tenure.agents.hooks import Told, answer
+        from tenure.agents.hooks import HookOptions, answer
 
         folder = run.folder if given.dir else None
-        told = Told(given.event, given.caller, folder, given.project, given.agent, given.session)
+        told = HookOptions(given.event, given.caller, folder, given.project, given.agent, given.session)
         said = answer(payload, told, run.environ, run.folder, time.time)
     except Exception as error:  # noqa: BLE001 an agent must not fail because of its hook
         _note(run, given.event, error)

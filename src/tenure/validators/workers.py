@@ -1,7 +1,7 @@
-"""A few processes that run `checker.py`: begun when they are first needed, kept, replaced when one had to be killed.
+"""A pool of processes that run `checker.py`: started on first use, kept, and replaced when one had to be killed.
 
-A thread that asks waits for a worker and then at most `seconds` for its answer; neither holds up any other thread.
-Threads of the same process cannot be stopped, and a library that computes does not listen: only a process can be ended.
+A thread waits for a free worker and then at most `seconds` for its answer; it blocks no other thread. Only a process
+can be killed in the middle of a computation; a thread cannot.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from tenure.processes.supervisor import Supervisor
 from tenure.validators.port import Undecided
 
 CHECKER = Path(__file__).with_name("checker.py")
-STARTING = 30.0  # seconds: far more than a start takes on a busy machine
-PATIENCE = 20.0  # seconds to wait for a free one
-ITS_OWN = 1.0  # seconds after its limit that a worker has before it ends itself
+STARTING = 30.0  # seconds for a start, far more than needed on a busy machine
+PATIENCE = 20.0  # seconds to wait for a free worker
+ITS_OWN = 1.0  # seconds after its limit until a worker ends itself
 LARGEST_REPLY = 1 << 20  # bytes
 PART = 1 << 16
 
 
 class Reply(NamedTuple):
-    """The last that was said. `limit`: why there is no more, if there is none: `time`, or `memory` in a wide sense."""
+    """The last answer. `limit`: why it is incomplete: `time`, or `memory` for any other crash."""
 
     said: dict[str, Any] | None
     limit: str | None = None
@@ -48,7 +48,7 @@ class Workers:
         self._changed = threading.Condition()
 
     def ask(self, do: str, *given: bytes) -> Reply:
-        """What a worker says to this order; raises Undecided where none is to be had."""
+        """A worker's answer to this order; raises Undecided where no worker is available."""
         for _ in range(2):
             worker = self._take()
             try:
@@ -57,15 +57,15 @@ class Workers:
                 self._give_back(worker)
             if reply is not None:
                 return reply
-        raise Undecided("the process that checks outputs was killed twice by somebody else", again=True)
+        raise Undecided("the process that checks outputs was killed twice from outside", again=True)
 
     def pids(self) -> list[int]:
-        """Of those that wait for work."""
+        """The supervisors of idle workers."""
         with self._changed:
             return [worker.supervisor.pid for worker in self._idle]
 
     def close(self) -> None:
-        """End those that wait; who is busy ends with its order."""
+        """End idle workers; a busy one ends after its order."""
         with self._changed:
             idle, self._idle, self._most = self._idle, [], 0
             self._changed.notify_all()
@@ -83,7 +83,7 @@ class Workers:
             self._busy += 1
             if self._idle:
                 return self._idle.pop()
-        try:  # begun outside of the lock: it takes a tenth of a second
+        try:  # outside of the lock: it takes a tenth of a second
             return _Worker(self._memory)
         except BaseException:
             with self._changed:
@@ -132,10 +132,10 @@ class _Worker:
         if not self._talk((), STARTING).get("ready"):
             self.end()
             raise Undecided("the process that checks outputs does not start", again=True)
-        self.is_ready = True  # False from an order to its last answer
+        self.is_ready = True  # False while it handles an order
 
     def ask(self, do: str, given: Sequence[bytes], seconds: float) -> Reply | None:
-        """None where somebody else killed it."""
+        """None where it was killed from outside."""
         self.is_ready = False
         head = {"do": do, "sizes": [len(part) for part in given], "seconds": seconds + ITS_OWN}
         said = self._talk((msgspec.json.encode(head) + b"\n", *given), seconds)
@@ -150,7 +150,7 @@ class _Worker:
         return Reply(said or None, "time" if ended.code == -signal.SIGALRM else "memory")
 
     def _talk(self, parts: Sequence[bytes], seconds: float) -> dict[str, Any]:
-        """Send all of it and hear the last line that is said until `done`, `ready`, the end or the limit."""
+        """Send the parts; returns the merged answers up to `done`, `ready`, the end of output or the limit."""
         until = time.monotonic() + seconds
         rest = [memoryview(part) for part in parts if part]
         poll = select.poll()
@@ -175,18 +175,18 @@ class _Worker:
         return said
 
     def _sent(self, rest: list[memoryview]) -> bool:
-        """Send some; is there more to send?"""
+        """Send a chunk; is there more to send?"""
         try:
             with suppress(BlockingIOError):
                 rest[0] = rest[0][os.write(self._stdin, rest[0][:PART]) :]
-        except BrokenPipeError:  # it has ended, as its output will tell
+        except BrokenPipeError:  # it has ended; its output ends too
             rest.clear()
         if rest and not rest[0]:
             del rest[0]
         return bool(rest)
 
     def _lines(self) -> list[dict[str, Any]] | None:
-        """What it says, line by line; None at its end."""
+        """The next lines of its output; None at its end."""
         try:
             part = os.read(self._stdout, PART)
         except BlockingIOError:
@@ -208,8 +208,8 @@ _making = threading.Lock()
 
 
 def shared() -> Workers:
-    """Those of this process, for all who check."""
-    global _shared  # noqa: PLW0603 processes belong to the process, not to whoever asks first
+    """The pool of this process."""
+    global _shared  # noqa: PLW0603 one pool per process
     with _making:
         if _shared is None:
             _shared = Workers()
@@ -221,4 +221,4 @@ def _forget() -> None:
     _shared, _making = None, threading.Lock()
 
 
-os.register_at_fork(after_in_child=_forget)  # the parent's workers answer the parent
+os.register_at_fork(after_in_child=_forget)  # the workers belong to the parent

@@ -1,4 +1,4 @@
-"""Recipes: how each CLI agent learns of tenure, by files that it reads anyway.
+"""Recipes: how each CLI agent is set up to use tenure, by files that it reads anyway.
 
 A recipe is data: pieces (`pieces.py`), each of which knows how to get into one file and out again. `installation.py`
 applies recipes; `setup_record.py` records each insertion, so that removal restores every file to the byte.

@@ -1,4 +1,4 @@
-"""Which agents people use here, and how tenure is started on this machine."""
+"""Which agents are in use here, and the command that starts tenure on this machine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tenure.agents.recipes import NAMES, by_name
 
 
 def found_agents(root: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """Agents that are in use here, each with what tells of it."""
+    """Agents that are in use here, each with the evidence."""
     home = environ.get("HOME") or os.path.expanduser("~")
     found = {}
     for name in NAMES:
@@ -26,7 +26,7 @@ def found_agents(root: str, environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def start_command(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """What starts tenure from other tools' settings: its name, where that is found, else this interpreter.
+    """The command that starts tenure from other tools' settings: its name if it is on the PATH, else this interpreter.
 
     A virtual environment's folder is on the PATH only as long as it is active, so its `tenure` does not count.
     """

@@ -16,7 +16,7 @@ EDITS = "Edit|MultiEdit|Write|NotebookEdit"
 
 def pieces(target: SetupTarget, chosen: frozenset[str]) -> list[Piece]:
     if target.is_global:
-        # The user's MCP servers stand in a file that Claude Code rewrites while it runs: that is left to its own verb.
+        # The user's MCP servers are in a file that Claude Code rewrites while it runs: `claude mcp add` changes it.
         return [skill(target, _folder(target)), hooks(target)]
     return [
         *own_instructions(target, "CLAUDE.md", "@AGENTS.md", lambda text: _IMPORT.search(text) is not None),
@@ -33,13 +33,13 @@ def _folder(target: SetupTarget) -> str:
 def mcp(target: SetupTarget) -> McpEntry:
     """Copilot CLI reads it, too."""
     command, *words = target.command
-    # Without alwaysLoad the first request goes out before the server has answered, with no word of its tools.
+    # Without alwaysLoad the first request is sent before the server has answered, without its tools.
     value = {"type": "stdio", "command": command, "args": [*words, "mcp"], "alwaysLoad": True}
     return McpEntry(target.path(".mcp.json"), ("mcpServers", "tenure"), value)
 
 
 def hooks(target: SetupTarget) -> HookGroups:
-    """Copilot CLI fires them, too: so they do not say whose they are, and the hook finds out by its environment."""
+    """Copilot CLI runs them too: so they do not name the agent, and the hook recognises it by its environment."""
     run: dict[str, Any] = {"type": "command", "command": target.hook(), "timeout": TIMEOUT}
     groups: dict[str, dict[str, Any]] = {
         "SessionStart": {"hooks": [run]},

@@ -1,6 +1,6 @@
 """Copilot CLI: AGENTS.md, a skill, `.mcp.json`, and hooks.
 
-It fires Claude Code's hooks as well as its own. So it gets a file of its own only where Claude Code is not set up.
+It runs Claude Code's hooks as well as its own. So it gets its own file only where Claude Code is not set up.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def pieces(target: SetupTarget, chosen: frozenset[str]) -> list[Piece]:
 
 
 def _hooks(target: SetupTarget, *, is_wanted: bool) -> HookGroups:
-    # Its payloads do not name the event; so the command does.
+    # Its payloads do not name the event, so the command does.
     groups = {
         event: {"type": "command", "bash": target.hook(event, "--from", "copilot"), "timeoutSec": TIMEOUT}
         for event in EVENTS

@@ -40,7 +40,7 @@ def _instructions(target: SetupTarget) -> list[Piece]:
 
 
 def context_files(target: SetupTarget) -> list[str]:
-    """What Gemini CLI reads as context: the project's word, else the user's, else GEMINI.md."""
+    """The context files of Gemini CLI: of the project's settings, else of the user's, else GEMINI.md."""
     for path in (target.path(".gemini", "settings.json"), target.user(".gemini", "settings.json")):
         context = settings_of(path).get("context")
         named = context.get("fileName") if isinstance(context, dict) else None

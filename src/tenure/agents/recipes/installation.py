@@ -1,7 +1,7 @@
-"""Carrying recipes out: what each file would become, writing it, looking how it stands, taking it out again.
+"""Applies recipes: computes what each file would become, writes it, reports its state, removes it again.
 
-Setting up and taking out are one thing: a file is brought back to what it was without us, and then gets the pieces of
-all agents that are to be set up, be they fewer than before or more.
+Setup and removal are one operation: a file is restored to its content without tenure, and then gets the pieces of all
+agents that remain set up.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tenure.agents.recipes.setup_record import Insertions, SetupRecord
 
 
 class Standing(NamedTuple):
-    """One piece of one agent, and how it stands."""
+    """One piece of one agent, and its state."""
 
     agent: str
     what: str
@@ -30,14 +30,14 @@ class Standing(NamedTuple):
 
 @dataclass
 class Change:
-    """One file: as it is, and as it would be. `problem` says why nothing will be written, `by_hand` what is missing."""
+    """One file: its current and its new text. `problem`: why nothing is written; `by_hand`: what to add manually."""
 
     path: str  # real
     shown: str  # as the recipes name it
     before: str | None = None
     after: str | None = None
     record: Insertions | None = None
-    kept: list[str] = field(default_factory=list)  # pieces that somebody has edited
+    kept: list[str] = field(default_factory=list)  # pieces that a user has edited
     problem: str | None = None
     by_hand: str = ""
 
@@ -52,17 +52,17 @@ class Wanted(NamedTuple):
 
 
 def pieces_of(target: SetupTarget, agents: Iterable[str], among: Collection[str] | None = None) -> list[Wanted]:
-    """The pieces of these agents; `among` are all that are set up with them."""
+    """The pieces of these agents; `among`: all agents that are set up."""
     names = list(agents)
     chosen = frozenset(among if among is not None else names)
     return [Wanted(name, piece) for name in names for piece in by_name(name).pieces(target, chosen)]
 
 
-# --- looking ------------------------------------------------------------------------------------------------
+# --- state ------------------------------------------------------------------------------------------------
 
 
 def standings(target: SetupTarget, agents: Collection[str], among: Collection[str] | None = None) -> list[Standing]:
-    """How every piece of these agents stands in the files as they are; `among` are all that are set up."""
+    """The state of every piece of these agents in the current files; `among`: all agents that are set up."""
     return [_standing(w) for w in pieces_of(target, agents, among) if w.piece.is_wanted]
 
 
@@ -76,7 +76,7 @@ def _standing(wanted: Wanted) -> Standing:
 
 
 def set_up(target: SetupTarget, record: SetupRecord) -> list[str]:
-    """The agents that are set up here: those new_record, and those whose hooks are there."""
+    """The agents that are set up here: those of the record, and those whose hooks are installed."""
     found = set(record.agents)
     for wanted in pieces_of(target, NAMES, among=()):
         is_hook = wanted.piece.what == HOOKS and wanted.piece.is_wanted
@@ -85,13 +85,13 @@ def set_up(target: SetupTarget, record: SetupRecord) -> list[str]:
     return [name for name in NAMES if name in found]
 
 
-# --- preparing ----------------------------------------------------------------------------------------------
+# --- changes ----------------------------------------------------------------------------------------------
 
 
 def prepare(
     target: SetupTarget, asked: Collection[str], agents: Collection[str], record: SetupRecord, *, force: bool = False
 ) -> list[Change]:
-    """What the files of the agents asked for would become, with exactly `agents` set up. Nothing is written."""
+    """The changes to the files of the agents in `asked`, with exactly `agents` set up. Writes nothing."""
     within = os.sep if target.is_global else target.root
     mine = [w for name in asked for w in pieces_of(target, [name, *by_name(name).linked], among=agents)]
     changes: dict[str, Change] = {}
@@ -119,7 +119,7 @@ def prepare(
 
 
 def _alone(pieces: list[Piece]) -> str:
-    """What these pieces would be in a file of their own: what somebody can add by hand."""
+    """These pieces as a new file: the text that a user can add manually."""
     text: str | None = None
     for piece in pieces:
         text = piece.steps(text)[-1]
@@ -127,7 +127,7 @@ def _alone(pieces: list[Piece]) -> str:
 
 
 def _is_there(piece: Piece, text: str | None) -> bool:
-    """Somebody has put it in by hand, into a file that cannot be edited."""
+    """Is the piece there, added manually to a file that cannot be edited?"""
     try:
         return piece.state(text) == ACTIVE
     except CannotMerge:
@@ -153,7 +153,7 @@ def _become(change: Change, known: list[Piece], wanted: list[Piece], kept: Inser
 
 
 def _without(change: Change, known: list[Piece], kept: Insertions | None, force: bool) -> str | None:
-    """The file as it would be had we never been there."""
+    """The file without our pieces."""
     text = change.before
     if text is None:
         return None
@@ -172,13 +172,13 @@ def _without(change: Change, known: list[Piece], kept: Insertions | None, force:
     return text
 
 
-# --- writing ------------------------------------------------------------------------------------------------
+# --- writes ------------------------------------------------------------------------------------------------
 
 
 def carry_out(
     target: SetupTarget, changes: Iterable[Change], agents: Collection[str], record: SetupRecord
 ) -> SetupRecord:
-    """Write what is needed, and tell what to remember. A file that cannot be written gets its `problem`."""
+    """Write the changes and return the new record. A file that cannot be written gets its `problem`."""
     names = [name for name in NAMES if name in agents]
     new_record = SetupRecord(agents=names, files=dict(record.files), folders=list(record.folders))
     for change in changes:
@@ -201,13 +201,13 @@ def carry_out(
 
 def _write(change: Change, folders: list[str], root: str) -> list[str]:
     if settings_files.read(change.path) != change.before:
-        raise CannotMerge("has changed in this very moment; run it again")
+        raise CannotMerge("was changed meanwhile; run it again")
     if change.after is not None:
         return [*settings_files.write(change.path, change.after), *folders]
     settings_files.remove(change.path)
     left = list(folders)
     folder = os.path.dirname(change.path)
-    # Folders that we made for it, and those that carry our name.
+    # Folders that were created for it, and those named tenure.
     while folder != os.path.realpath(root) and (folder in left or os.path.basename(folder) == "tenure"):
         with suppress(OSError):
             os.rmdir(folder)

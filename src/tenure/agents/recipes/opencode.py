@@ -1,4 +1,4 @@
-"""OpenCode: AGENTS.md, a skill, an MCP entry in `opencode.json`, and a plugin, which is what it has for hooks."""
+"""OpenCode: AGENTS.md, a skill, an MCP entry in `opencode.json`, and a plugin in place of hooks."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Other tools' files, read and written with care: whole or not at all, never outside the place that is set up.
+"""Reads and writes other tools' files: atomically, and never outside of the setup target.
 
-A link is followed when what it leads to lies inside that target, and the link stays a link; one that leads out is
-refused. Modes are kept.
+A link that leads to a file inside the target is followed and stays a link; one that leads outside is refused. Modes are
+kept.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tenure.agents.recipes.pieces import CannotMerge
 
 
 def real_path(path: str, within: str) -> str:
-    """The file that `path` leads to; CannotMerge where that lies outside of `within`."""
+    """The file that `path` leads to; CannotMerge where that is outside of `within`."""
     real, place = os.path.realpath(path), os.path.realpath(within)
     if not (real + os.sep).startswith(place.rstrip(os.sep) + os.sep):
         raise CannotMerge(f"is a link that leads to {real}, outside of {within}; nothing is written there")
@@ -22,14 +22,14 @@ def real_path(path: str, within: str) -> str:
 
 
 def read(path: str) -> str | None:
-    """The file's text, line ends as they are; None where there is none. CannotMerge where it is no text."""
+    """The file's text with its line ends; None where there is no file. CannotMerge where it is not text."""
     try:
         with open(path, encoding="utf-8", newline="") as file:
             return file.read()
     except FileNotFoundError:
         return None
     except NotADirectoryError:
-        raise CannotMerge("cannot be made: a folder on the way is a file") from None
+        raise CannotMerge("cannot be created: a folder on its path is a file") from None
     except IsADirectoryError:
         raise CannotMerge("is a folder") from None
     except UnicodeDecodeError:
@@ -39,7 +39,7 @@ def read(path: str) -> str | None:
 
 
 def write(path: str, text: str, *, mode: int | None = None) -> list[str]:
-    """Put `text` there, by a rename: whoever reads sees the old file or the new one. The folders that it made.
+    """Write `text` atomically by a rename; returns the folders that were created.
 
     A file keeps its mode; a new one has what the user's umask allows, unless `mode` is given.
     """

@@ -1,7 +1,7 @@
-"""What was put into which file, so that taking it out gives the file back to the byte.
+"""Records what was inserted into which file, so that removal restores the file to the byte.
 
-Only places and lengths are kept, and hashes: a copy of somebody's settings might hold their secrets. Without this
-memory (another clone, or a file that has changed since) a piece is found by its own marks instead.
+Only offsets, lengths and hashes are kept: a copy of a user's settings might contain secrets. Without the record (in
+another clone, or after a change of the file) a piece is found by its own marks.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ NAME = "setup.json"
 
 
 class Insertions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One file: its hash after, and the insertions (offset, length) in the order in which they were made."""
+    """One file: its hash afterwards, and the insertions (offset, length) in their order."""
 
     after: str
     edits: tuple[tuple[int, int], ...] = ()
     made: bool = False  # there was no file
-    blank: str = ""  # all that there was, where that was nothing but white space
+    blank: str = ""  # the former content, where it was only white space
 
 
 class SetupRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """One target: the agents that are set up there, and what that took."""
+    """One target: the agents that are set up there, and the changes for them."""
 
     agents: list[str] = []
     files: dict[str, Insertions] = {}
-    folders: list[str] = []  # that were made, innermost first
+    folders: list[str] = []  # that were created, innermost first
 
 
 def fingerprint(text: str) -> str:
@@ -38,7 +38,7 @@ def fingerprint(text: str) -> str:
 
 
 def inserted(before: str | None, texts: list[str]) -> Insertions | None:
-    """How the last of the texts came from `before`; None where it was not by insertions alone."""
+    """The insertions that lead from `before` to the last text; None where there were other changes."""
     if before is None:
         return Insertions(after=fingerprint(texts[-1]), made=True)
     if not before.strip():
@@ -54,7 +54,7 @@ def inserted(before: str | None, texts: list[str]) -> Insertions | None:
 
 
 def undone(text: str, kept: Insertions) -> str | None:
-    """The text as it was before; None where there was no file."""
+    """The former text; None where there was no file."""
     if kept.made:
         return None
     for at, length in reversed(kept.edits):
@@ -67,7 +67,7 @@ def load(path: str, root: str) -> SetupRecord:
 
 
 def save(path: str, root: str, record: SetupRecord) -> None:
-    """Keep it for this place; other places in the same file stay. CannotMerge where it cannot be written."""
+    """Save the record of this target; those of other targets stay. CannotMerge where it cannot be written."""
     every = _all(path)
     every.pop(root, None)
     if record.agents or record.files:
@@ -83,4 +83,4 @@ def _all(path: str) -> dict[str, SetupRecord]:
         with open(path, "rb") as file:
             return msgspec.json.decode(file.read(), type=dict[str, SetupRecord])
     except (OSError, msgspec.DecodeError):
-        return {}  # as another clone: pieces are found by their marks
+        return {}  # as in another clone: pieces are found by their marks

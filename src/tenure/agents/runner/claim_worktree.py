@@ -49,7 +49,7 @@ def check(folder: str) -> None:
     git.find(folder)
     if git.commit_id(folder, "HEAD") is None:
         raise InvalidInput(
-            "this repository has no commit yet, and a worktree begins from one", "make the first commit, then try again"
+            "this repository has no commit yet, and a worktree needs one", "create the first commit, then try again"
         )
 
 

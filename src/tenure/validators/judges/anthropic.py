@@ -1,4 +1,4 @@
-"""A judge behind Anthropic's endpoint, or one that speaks like it: POST {url}/v1/messages."""
+"""A judge behind Anthropic's endpoint, or a compatible one: POST {url}/v1/messages."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from tenure.validators.port import Undecided
 URL = "https://api.anthropic.com"
 KEY = "ANTHROPIC_API_KEY"
 VERSION = "2023-06-01"
-MOST_TOKENS = 2048  # of the answer; the endpoint wants a bound
+MOST_TOKENS = 2048  # of the answer; the endpoint requires a limit
 
 
-class AnthropicWay:
+class AnthropicJudge:
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
         self._url = http.checked_url(judge.url or URL, "judges.url") + "/v1/messages"

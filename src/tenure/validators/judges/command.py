@@ -1,6 +1,6 @@
 """A judge that is a command: the question on its stdin, the answer on its stdout. For the CLI of an agent, or a script.
 
-It runs in an empty folder of its own: what the agent sees of the work is what the question quotes.
+It runs in an empty folder: the agent sees only the work that the question quotes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tenure.validators.judges.judge_config import Answer, Judge
 from tenure.validators.port import Undecided, cut
 
 
-class CommandWay:
+class CommandJudge:
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
 

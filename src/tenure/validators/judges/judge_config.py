@@ -15,12 +15,12 @@ LONGEST = 3600.0  # seconds
 class Answer(NamedTuple):
     text: str
     model: str
-    usage: dict[str, int]  # tokens: fresh, cached, written, output; empty where nothing was said
+    usage: dict[str, int]  # tokens: fresh, cached, written, output; empty where they are unknown
 
 
 class JudgeTransport(Protocol):
     def ask(self, system: str, prompt: str) -> Answer:
-        """What it says; raises Undecided where it says nothing."""
+        """The answer; raises Undecided where there is none."""
 
 
 class Judge(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -30,13 +30,13 @@ class Judge(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     key: str = ""  # the name of the environment variable that has the key; never the key
     argv: tuple[str, ...] = ()  # of a command, which gets the question on stdin
     field: str = ""  # of a command that answers in JSON: the field that has the text
-    env: tuple[str, ...] = ()  # names of variables that a command gets besides
+    env: tuple[str, ...] = ()  # names of further variables that a command gets
     timeout: float = 120.0  # seconds
-    more: dict[str, Any] = {}  # for the body of a request, as its kind knows it: `temperature`, `reasoning_effort`, …
+    more: dict[str, Any] = {}  # further fields of the request: `temperature`, `reasoning_effort`, …
 
 
 def read_judges(section: Mapping[str, Any]) -> dict[str, Judge]:
-    """The judges of a `[judges]` section; raises InvalidInput with the place of what is wrong."""
+    """The judges of a `[judges]` section; raises InvalidInput with the path of an error."""
     judges = {}
     for name, given in section.items():
         where = f"judges.{name[:60]}"
@@ -47,7 +47,7 @@ def read_judges(section: Mapping[str, Any]) -> dict[str, Judge]:
         if judge.kind == "command" and not (judge.argv and judge.argv[0]):
             raise InvalidInput(f"{where}.argv: a list of words, the program first")
         if judge.kind != "command" and not judge.model:
-            raise InvalidInput(f"{where}.model: which model is asked?")
+            raise InvalidInput(f"{where}.model: must name a model")
         if not 0 < judge.timeout <= LONGEST:
             raise InvalidInput(f"{where}.timeout: more than 0 and at most {LONGEST:.0f} seconds")
         transport_for(judge)  # refuses an address that is not valid
@@ -57,13 +57,13 @@ def read_judges(section: Mapping[str, Any]) -> dict[str, Judge]:
 
 def transport_for(judge: Judge) -> JudgeTransport:
     if judge.kind == "command":
-        from tenure.validators.judges.command import CommandWay
+        from tenure.validators.judges.command import CommandJudge
 
-        return CommandWay(judge)
+        return CommandJudge(judge)
     if judge.kind == "openai":
-        from tenure.validators.judges.openai import OpenAIWay
+        from tenure.validators.judges.openai import OpenAIJudge
 
-        return OpenAIWay(judge)
-    from tenure.validators.judges.anthropic import AnthropicWay
+        return OpenAIJudge(judge)
+    from tenure.validators.judges.anthropic import AnthropicJudge
 
-    return AnthropicWay(judge)
+    return AnthropicJudge(judge)
