@@ -54,7 +54,7 @@ def test_a_section_of_another_version_is_outdated_and_an_edited_one_is_told() ->
     ],
 )
 def test_marks_that_do_not_fit_together_are_refused(text: str) -> None:
-    with pytest.raises(CannotMerge, match="do not fit"):
+    with pytest.raises(CannotMerge, match="unbalanced"):
         find(text)
 
 

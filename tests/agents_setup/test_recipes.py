@@ -237,7 +237,7 @@ def test_a_folder_that_leads_out_of_the_repository_is_refused_too(place: SetupTa
 def test_a_file_where_a_folder_belongs_is_told_and_the_rest_is_done(place: SetupTarget) -> None:
     write(place, ".codex", "a file\n")
     changes = set_up(place, "codex")
-    assert {Path(c.path).name for c in changes if "a folder on the way is a file" in (c.problem or "")} == {
+    assert {Path(c.path).name for c in changes if "a folder on its path is a file" in (c.problem or "")} == {
         "config.toml",
         "hooks.json",
     }

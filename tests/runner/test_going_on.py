@@ -124,7 +124,7 @@ def test_without_a_place_transcripts_stay_files(stage: Stage) -> None:
     key = stage.add("No place")
     stage.go()
     log = stage.run("--once", TENURE_ARTIFACTS="nowhere://x").ends()
-    assert "transcripts stay files" in log
+    assert "transcripts are kept as files only" in log
     assert stage.is_completed(key)
     assert (stage.home / "transcripts" / key / "gen-1.jsonl").exists()
 

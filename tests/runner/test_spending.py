@@ -56,7 +56,7 @@ def test_a_contract_finds_what_the_agent_said_and_not_our_wrapping(stage: Stage)
     results = [stage.client.show(key)["result"] for key in (schema, pattern)]
     assert [result["data"] for result in results] == [{"answer": 42}, "DONE"]
     assert all(f"branch tenure/{key}/gen1" in r["summary"] for key, r in zip((schema, pattern), results, strict=True))
-    assert "it must be JSON of the kind that is asked for above" in (stage.control / "prompts" / schema).read_text()
+    assert "it must be JSON of the kind described above" in (stage.control / "prompts" / schema).read_text()
 
 
 @pytest.mark.parametrize("words", [("--once",), ("--until-empty",)])

@@ -236,7 +236,7 @@ def test_one_that_never_ends_is_named_and_nothing_has_moved(repository: Reposito
     ann.commit("parser.py", "x\n")
     tip = repository.tip()
     (repository.path / ".git" / "index.lock").touch()
-    with pytest.raises(checkouts.Busy, match="another git command is at work") as caught:
+    with pytest.raises(checkouts.Busy, match="another git command is running") as caught:
         ann.land(pause=lambda _: None)
     assert "remove" not in f"{caught.value.message} {caught.value.hint}"
     assert repository.tip() == tip

@@ -161,7 +161,7 @@ def test_a_holder_without_a_worktree_lands_the_branch_it_names(repository: Repos
     bo = repository.agent("bo").claim(task)
     repository.git("switch", "-q", "-c", "feature")
     work = repository.commit("parser.py", "x\n")
-    with pytest.raises(InvalidInput, match="onto which branch"):
+    with pytest.raises(InvalidInput, match="unknown target branch"):
         bo.land()
     landed = bo.land(onto="main")
     assert (landed.outcome.outcome, repository.git("rev-parse", "main^2")) == ("ACCEPTED", work)

@@ -117,7 +117,7 @@ def test_a_detached_head_is_a_base_but_no_target(repository: Repository, task: s
     tree = agent.make()
     assert (tree.base, tree.onto) == (repository.head(), None)
     agent.commit("parser.py", "x\n")
-    with pytest.raises(InvalidInput, match="onto which branch"):
+    with pytest.raises(InvalidInput, match="unknown target branch"):
         agent.land()
     landed = agent.land(onto="main")
     assert (landed.outcome.outcome, landed.checkout) == ("ACCEPTED", None)

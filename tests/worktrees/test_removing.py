@@ -113,7 +113,7 @@ def test_a_worktree_of_the_user_s_is_none_of_ours(repository: Repository) -> Non
     repository.git("worktree", "add", "-q", str(own))
     assert list(worktrees.ours(str(repository.path))) == []
     (reason,) = worktrees.release(str(own))
-    assert "not a worktree that was made for a claim" in reason
+    assert "not a worktree of a claim" in reason
     assert own.exists()
 
 

@@ -6,6 +6,7 @@ can be killed in the middle of a computation; a thread cannot.
 
 from __future__ import annotations
 
+import atexit
 import os
 import select
 import signal
@@ -213,6 +214,7 @@ def shared() -> Workers:
     with _making:
         if _shared is None:
             _shared = Workers()
+            atexit.register(_shared.close)
         return _shared
 
 
