@@ -9,6 +9,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -45,18 +46,21 @@ class Bench:
         return supervisor
 
     def follow(self, supervisor: Supervisor) -> Ended:
+        return self.follow_in_a_thread(supervisor)()
+
+    def follow_in_a_thread(self, supervisor: Supervisor) -> Callable[[], Ended]:
+        """A function that waits for the end; fails where it does not come."""
+        ended: list[Ended] = []
+
         def received(_: str, chunk: bytes) -> None:
             self.output += chunk
 
-        return supervisor.follow(received)
-
-    def follow_in_a_thread(self, supervisor: Supervisor) -> Callable[[], Ended]:
-        ended: list[Ended] = []
-        thread = threading.Thread(target=lambda: ended.append(self.follow(supervisor)), daemon=True)
+        thread = threading.Thread(target=lambda: ended.append(supervisor.follow(received)), daemon=True)
         thread.start()
 
         def result() -> Ended:
             thread.join(30)
+            assert ended, "the command did not end"
             return ended[0]
 
         return result
@@ -84,7 +88,11 @@ def bench() -> Iterator[Bench]:
     bench = Bench()
     yield bench
     for supervisor in bench.supervisors:
+        inner = children(supervisor.pid)
         supervisor.close(10)
+        for pid in inner:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
     left = bench.left()
     for pid in left:
         os.kill(pid, signal.SIGKILL)
