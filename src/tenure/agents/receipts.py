@@ -85,12 +85,7 @@ class Receipts:
     """The receipts of one agent of a session in one project; without an agent, those of all."""
 
     def __init__(
-        self,
-        home: Home,
-        project: str,
-        session: str,
-        agent: str | None = None,
-        environ: Mapping[str, str] = os.environ,
+        self, home: Home, project: str, session: str, agent: str | None = None, environ: Mapping[str, str] = os.environ
     ) -> None:
         self.project, self.session, self.agent = project, session, agent
         self._home, self._environ = home, environ

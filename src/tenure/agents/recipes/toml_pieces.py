@@ -7,13 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tenure.agents.recipes.pieces import (
-    MCP,
-    MISSING,
-    UNREADABLE,
-    CannotMerge,
-    standing,
-)
+from tenure.agents.recipes.pieces import MCP, MISSING, UNREADABLE, CannotMerge, standing
 
 
 def _read(text: str) -> dict[str, Any]:
