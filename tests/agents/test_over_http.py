@@ -11,7 +11,7 @@ import pytest
 from tenure.client import Client
 from tests.agents.clis import Cli
 from tests.agents.script import Mcp, Say
-from tests.agents.seeing import looked_up
+from tests.agents.views import looked_up
 from tests.agents.stage import Stage
 from tests.server.mcp.conftest import Place
 

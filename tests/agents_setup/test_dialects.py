@@ -25,7 +25,7 @@ FLAT = {"permissionDecision": "deny", "permissionDecisionReason": "why"}
 
 
 @pytest.mark.parametrize(
-    ("agent", "event", "told", "denied"),
+    ("agent", "event", "text", "denied"),
     [
         ("claude", PASCAL, {"hookSpecificOutput": NESTED_TOLD}, {"hookSpecificOutput": NESTED}),
         ("codex", PASCAL, {"hookSpecificOutput": NESTED_TOLD}, {"hookSpecificOutput": NESTED}),
@@ -38,9 +38,9 @@ FLAT = {"permissionDecision": "deny", "permissionDecisionReason": "why"}
     ],
 )  # fmt: skip
 def test_each_agent_is_answered_in_its_own_shape(
-    agent: str, event: dialects.Event, told: dict[str, Any], denied: dict[str, Any]
+    agent: str, event: dialects.Event, text: dict[str, Any], denied: dict[str, Any]
 ) -> None:
-    assert dialects.tell(agent, event, "x") == told
+    assert dialects.text_for(agent, event, "x") == text
     assert dialects.deny(agent, event, "why") == denied
 
 
@@ -86,7 +86,7 @@ def test_a_payload_is_read_however_its_fields_are_spelt() -> None:
 def test_a_hook_that_says_whose_it_is_is_believed_against_inherited_variables() -> None:
     """Codex, started from the shell of Claude Code by a program that hides its name."""
     environ = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": "outer", "USER": "ann"}
-    agent, who = hooks.recognise(environ, PASCAL, hooks.Told(caller="codex"))
+    agent, who = hooks.recognise(environ, PASCAL, hooks.HookOptions(caller="codex"))
     assert (agent, who.type, who.session, who.role) == ("codex", "codex", "U", "agent")
 
 
@@ -129,7 +129,7 @@ def test_of_hooks_for_one_event_exactly_one_is_the_first(tmp_path: Path) -> None
     assert sorted(answers) == [False] * 7 + [True]
 
 
-def test_a_memory_that_is_torn_or_foreign_is_begun_anew(tmp_path: Path) -> None:
+def test_a_torn_or_foreign_memory_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "session"
     path.write_text('{"seen": ')
     assert HookMemory(str(path)).is_first("x", 0.0, has_id=True)

@@ -81,7 +81,7 @@ def test_a_member_is_put_in_by_one_insertion_and_taken_out_again(text: str, valu
     taken = json_text.take_member(after, PATH)
     if holder:
         assert taken == text
-    else:  # an empty object that held nothing but ours is not told from one of ours
+    else:  # an object that held only our member cannot be distinguished from one of ours
         assert json_text.read(taken) in ({}, {k: v for k, v in before.items() if k != "hooks"})
 
 
@@ -125,7 +125,7 @@ def test_comments_and_trailing_commas_can_be_read_but_not_edited(text: str) -> N
 
 
 @pytest.mark.parametrize("text", ["", "{", "no", "[1]", '"x"', "{'a': 1}"])
-def test_what_is_no_object_is_refused(text: str) -> None:
+def test_a_value_that_is_not_an_object_is_refused(text: str) -> None:
     with pytest.raises(CannotMerge):
         json_text.put_member(text, ("b",), 1)
 

@@ -138,7 +138,7 @@ def test_gemini_follows_the_users_own_settings(place: SetupTarget) -> None:
 # --- what people have changed -------------------------------------------------------------------------------
 
 
-def test_a_section_edited_by_hand_is_kept_and_told_unless_forced(place: SetupTarget) -> None:
+def test_a_section_edited_by_hand_is_kept_and_reported_unless_forced(place: SetupTarget) -> None:
     set_up(place, "codex")
     path = write(place, "AGENTS.md", read(place, "AGENTS.md").replace("## Shared tasks", "## Our tasks"))
     edited = path.read_bytes()
@@ -191,7 +191,7 @@ def test_an_mcp_entry_with_more_in_it_is_kept(place: SetupTarget) -> None:
 # --- files that cannot be edited ----------------------------------------------------------------------------
 
 
-def test_settings_with_comments_are_left_alone_and_told_what_to_add(place: SetupTarget) -> None:
+def test_settings_with_comments_are_left_alone_and_the_missing_text_is_shown(place: SetupTarget) -> None:
     text = '{\n  // mine\n  "theme": "x",\n}\n'
     write(place, ".gemini/settings.json", text)
     changes = set_up(place, "gemini")
@@ -201,14 +201,14 @@ def test_settings_with_comments_are_left_alone_and_told_what_to_add(place: Setup
     added = json.loads(problem.by_hand)
     assert set(added) == {"mcpServers", "hooks"}
 
-    # Whoever has done so is not told again.
+    # A user who has added it gets no further message.
     write(place, ".gemini/settings.json", "// mine\n" + problem.by_hand)
     assert [c.problem for c in set_up(place, "gemini") if c.problem] == []
     assert set(states(place, "gemini").values()) == {ACTIVE}
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe\x00", b'{"a": '])
-def test_what_is_no_text_or_no_json_is_left_alone(place: SetupTarget, content: bytes) -> None:
+def test_a_file_that_is_not_text_or_not_json_is_left_alone(place: SetupTarget, content: bytes) -> None:
     path = write(place, ".mcp.json", "")
     path.write_bytes(content)
     changes = set_up(place, "claude")
@@ -234,7 +234,7 @@ def test_a_folder_that_leads_out_of_the_repository_is_refused_too(place: SetupTa
     assert list(outside.iterdir()) == []
 
 
-def test_a_file_where_a_folder_belongs_is_told_and_the_rest_is_done(place: SetupTarget) -> None:
+def test_a_file_in_place_of_a_folder_is_reported_and_the_rest_is_done(place: SetupTarget) -> None:
     write(place, ".codex", "a file\n")
     changes = set_up(place, "codex")
     assert {Path(c.path).name for c in changes if "a folder on its path is a file" in (c.problem or "")} == {
@@ -246,7 +246,7 @@ def test_a_file_where_a_folder_belongs_is_told_and_the_rest_is_done(place: Setup
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_that_may_not_be_written_is_told(place: SetupTarget) -> None:
+def test_a_folder_that_may_not_be_written_is_reported(place: SetupTarget) -> None:
     folder = Path(place.root, ".claude")
     folder.mkdir(mode=0o500)
     changes = set_up(place, "claude")
@@ -297,7 +297,7 @@ def test_tenure_is_started_by_name_where_that_lasts(tmp_path: Path, monkeypatch:
     assert start_command({"PATH": path, "VIRTUAL_ENV": str(tmp_path)}) == (sys.executable, "-m", "tenure")
 
 
-def test_copilot_has_hooks_of_its_own_only_where_claudes_do_not_serve(place: SetupTarget) -> None:
+def test_copilot_has_its_own_hooks_only_without_those_of_claude(place: SetupTarget) -> None:
     set_up(place, "copilot")
     own = Path(place.root, ".github/hooks/tenure.json")
     assert json.loads(own.read_text())["version"] == 1
@@ -351,7 +351,7 @@ def test_gates_that_the_user_has_opened_are_seen(place: SetupTarget) -> None:
 
 
 @pytest.mark.parametrize("content", ["[", '{"projects": 3}', '{"projects": {"x": 1}}', ""])
-def test_a_home_with_strange_settings_is_no_reason_to_fail(place: SetupTarget, content: str) -> None:
+def test_a_home_with_strange_settings_does_not_fail(place: SetupTarget, content: str) -> None:
     for name in (".claude.json", ".gemini/trustedFolders.json", ".copilot/config.json", ".codex/config.toml"):
         home_file(place, name, content)
     for agent in NAMES:

@@ -7,7 +7,7 @@ from tests.mutants.mutant import Mutant
 RULES = ("tests/core/test_artifacts.py",)
 CLIENTS = ("tests/client/test_artifacts.py",)
 SERVED = ("tests/server/test_artifacts.py",)
-RUNS = ("tests/runner/test_going_on.py",)
+RUNS = ("tests/runner/test_continuation.py",)
 WORKS = ("tests/client/test_worker_goes_on.py",)
 FUSED = ("tests/engine/test_on_postgres.py",)  # only there is there a short way
 CORE, PUT = "core/artifacts.py", "engine/artifacts/artifact_verbs.py"

@@ -6,7 +6,7 @@ from tests.mutants.mutant import Mutant
 
 RULES = "core/validation.py"
 DECIDING = "engine/checks/validation_verbs.py"
-MEANWHILE = ("tests/validators/test_claims_meanwhile.py",)
+MEANWHILE = ("tests/validators/test_claims_during_checks.py",)
 TRUSTING = ("tests/cli/test_validating.py",)
 
 VALIDATION = (

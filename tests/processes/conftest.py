@@ -24,7 +24,7 @@ T = TypeVar("T")
 def until(look: Callable[[], T], what: str, seconds: float = 30.0) -> T:
     give_up = time.monotonic() + seconds
     while not (found := look()):
-        assert time.monotonic() < give_up, f"waited in vain for {what}"
+        assert time.monotonic() < give_up, f"timed out waiting for {what}"
         os.sched_yield()
     return found
 

@@ -185,10 +185,10 @@ def test_what_is_left_behind_gets_a_grace_where_one_is_named(bench: Bench, tmp_p
     said = tmp_path / "said"
     code = f"""if True:
         import os, signal, sys, time
-        ready, told = os.pipe()
+        ready, done = os.pipe()
         if os.fork() == 0:
             signal.signal(15, lambda *_: (open({str(said)!r}, 'w').write('bye'), os._exit(0)))
-            os.write(told, b'x')
+            os.write(done, b'x')
             time.sleep(600)
         os.read(ready, 1)
     """

@@ -1,4 +1,4 @@
-"""A real runner in a real process, agents that do as they are told, and a look at what is left of them."""
+"""A real runner in a real process, scripted agents, and the processes that are left of them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def until(look: Callable[[], T], what: str = "", seconds: float = 30.0) -> T:
         found = look()
         if found:
             return found
-        assert time.monotonic() < give_up, f"waited in vain for {what or look}"
+        assert time.monotonic() < give_up, f"timed out waiting for {what or look}"
         time.sleep(0.01)
 
 
@@ -66,7 +66,7 @@ class Runs:
 
 
 class Stage:
-    """A folder with a store, and a folder by which agents are told what to do."""
+    """A folder with a store, and a folder with the scripts of agents."""
 
     def __init__(self, folder: Path, environ: dict[str, str]) -> None:
         self.folder = folder / "work"

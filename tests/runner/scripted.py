@@ -1,4 +1,4 @@
-"""A scripted agent: tells that it works, waits for its go, does what it was told.
+"""A scripted agent: reports that it works, waits for its go, runs its script.
 
     python scripted.py FOLDER
 
@@ -24,7 +24,7 @@ def main(folder: Path) -> int:
     plan = next((json.loads(p.read_text()) for p in (folder / "do" / key, folder / "do" / "all") if p.exists()), {})
     if plan.get("stubborn"):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    if plan.get("whole"):  # finishes when it is told to end
+    if plan.get("whole"):  # finishes at SIGTERM
         signal.signal(signal.SIGTERM, lambda *_: finish({"result": "just finished", "summary": "in time"}))
     if plan.get("brood"):
         subprocess.Popen(["sleep", "1000"])

@@ -1,4 +1,4 @@
-"""Finished work outlives a store that is away and a runner that is killed; and it is fenced when it is sent."""
+"""Finished work outlives an unavailable store and a killed runner, and is fenced when it is sent."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="needs 
 
 
 @contextmanager
-def store_away_for(pid: int) -> Iterator[None]:
+def store_unavailable_for(pid: int) -> Iterator[None]:
     """The process cannot make any file longer than 16 KB: the store's log, which is longer, takes no more writes."""
     old = resource.prlimit(pid, resource.RLIMIT_FSIZE)
     resource.prlimit(pid, resource.RLIMIT_FSIZE, (16 << 10, old[1]))
@@ -37,7 +37,8 @@ def store_away_for(pid: int) -> Iterator[None]:
 def stuck(stage: Stage, key: str) -> None:
     until(stage.outbox, "the result to be in the outbox")
     until(
-        lambda: f"{key}: cannot be submitted yet" in stage.runs[-1].log, "the runner to notice that the store is away"
+        lambda: f"{key}: cannot be submitted yet" in stage.runs[-1].log,
+        "the runner to notice that the store is unavailable",
     )
 
 
@@ -45,14 +46,14 @@ def test_a_result_waits_for_the_store_to_come_back(stage: Stage) -> None:
     key = stage.add("Patient")
     runner = stage.run("--once")
     stage.started(key)
-    with store_away_for(runner.pid):
+    with store_unavailable_for(runner.pid):
         stage.go()
         stuck(stage, key)
         file = Path(stage.box.folder) / stage.outbox()[0]
         assert file.stat().st_mode & 0o777 == 0o600
         assert json.loads(file.read_text())["data"] == {"made": key}
         assert stage.state(key) == "running"
-        # the claim's own process is still there: nobody may take over while there is a result to hand in
+        # the claim's own process is still there: nobody may take over while there is a result to submit
         (holder,) = stage.client.processes()
         assert not process_table.has_ended(holder["pid"], holder["start"])
 
@@ -65,7 +66,7 @@ def test_a_result_outlives_its_runner_and_is_sent_by_the_next(stage: Stage) -> N
     key = stage.add("Left behind")
     runner = stage.run()
     stage.started(key)
-    with store_away_for(runner.pid):
+    with store_unavailable_for(runner.pid):
         stage.go()
         stuck(stage, key)
         runner.kill(signal.SIGKILL)
@@ -81,7 +82,7 @@ def test_a_result_from_the_outbox_is_refused_where_another_has_taken_over(stage:
     key = stage.add("Overtaken")
     runner = stage.run()
     stage.started(key)
-    with store_away_for(runner.pid):
+    with store_unavailable_for(runner.pid):
         stage.go()
         stuck(stage, key)
         runner.kill(signal.SIGKILL)
@@ -104,7 +105,7 @@ def test_interrupted_twice_the_runner_leaves_the_result_in_the_outbox(stage: Sta
     key = stage.add("In a hurry")
     runner = stage.run()
     stage.started(key)
-    with store_away_for(runner.pid):
+    with store_unavailable_for(runner.pid):
         stage.go()
         stuck(stage, key)
         runner.kill(signal.SIGINT)
@@ -118,15 +119,15 @@ def test_interrupted_twice_the_runner_leaves_the_result_in_the_outbox(stage: Sta
     assert stage.state(key) == "completed"
 
 
-def test_a_runner_goes_on_when_the_store_is_back(stage: Stage) -> None:
+def test_a_runner_continues_when_the_store_is_back(stage: Stage) -> None:
     stage.client.add("x" * 200, description="y" * 60_000)  # so that the log is long enough to be cut off
     stage.client.cancel("A-001")
     runner = stage.run()
     until(stage.client.agents, "the runner to be there")
     stage.go()
-    with store_away_for(runner.pid):
+    with store_unavailable_for(runner.pid):
         key = stage.add("After the storm")
-        runner.says("the store is away")
+        runner.says("the store is unavailable")
     assert stage.is_completed(key)
 
 
@@ -191,7 +192,7 @@ def test_what_the_store_will_never_take_is_put_aside_and_not_lost(stage: Stage) 
     assert box.flush(stage.client) == []
 
 
-def test_what_a_killed_writer_left_half_done_is_taken_away(stage: Stage) -> None:
+def test_partial_files_of_a_killed_writer_are_removed(stage: Stage) -> None:
     box = stage.box
     Path(box.folder).mkdir()
     for name in ("a.json.4194000.new", f"b.json.{os.getpid()}.new"):  # no process has the first number

@@ -59,7 +59,7 @@ def test_a_quotation_is_the_value_itself() -> None:
     assert json.loads(fenced(value).removeprefix("```json\n").removesuffix("\n```")) == value
 
 
-def test_the_prompt_has_all_that_the_claim_handed_over() -> None:
+def test_the_prompt_has_everything_that_the_claim_returned() -> None:
     task = {
         "description": "The description.",
         "spec": {"prompt": "The prompt.", "context_refs": ["task:B-001:output"], "style": "terse"},
@@ -192,12 +192,12 @@ WHOLE = AgentOutput("fine", is_whole=True)
         (Ended(1), AgentOutput(failure=Failure("rate_limit", "")), "rate_limit"),
     ],
 )
-def test_how_an_agent_ended_says_what_is_told(ended: Ended, reading: AgentOutput, expected: str | None) -> None:
+def test_how_an_agent_ended_decides_the_report(ended: Ended, reading: AgentOutput, expected: str | None) -> None:
     failure = failure_of(ended, reading)
     assert (failure.error_class if failure else None) == expected
 
 
-def test_a_signal_inside_a_namespace_is_told_as_a_shell_tells_it() -> None:
+def test_a_signal_inside_a_namespace_is_reported_as_by_a_shell() -> None:
     failure = failure_of(Ended(137), AgentOutput("half"), is_namespace=True)
     assert failure is not None
     assert (failure.error_class, failure.message) == ("crash", "it was ended by SIGKILL")
@@ -215,7 +215,7 @@ def shared_of(tmp_path: Path) -> Shared:
     return Shared(options, lambda _: None)
 
 
-def test_only_the_agent_in_trouble_goes_on_until_one_succeeds(tmp_path: Path) -> None:
+def test_only_the_failing_agent_continues_until_one_succeeds(tmp_path: Path) -> None:
     shared = shared_of(tmp_path)
     assert shared.may_claim("a-1")
     shared.ended(AttemptEnd("a-2", "A-001", 1, "failed", error_class="environment"))

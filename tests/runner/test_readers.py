@@ -34,7 +34,7 @@ def read(agent: str, sample: str, tmp_path: Path) -> tuple[AgentOutput, tuple[To
 
 
 @pytest.mark.parametrize("agent", KNOWN)
-def test_tokens_are_told_apart_and_counted_once(agent: str, tmp_path: Path) -> None:
+def test_kinds_of_tokens_are_separate_and_counted_once(agent: str, tmp_path: Path) -> None:
     """The model answered twice: 100 fresh, 40 cached, 20 out each time, whatever the CLI makes of it."""
     reading, usage = read(agent, "done", tmp_path)
 
@@ -50,7 +50,7 @@ def test_tokens_are_told_apart_and_counted_once(agent: str, tmp_path: Path) -> N
     ("agent", "cost"),
     [("claude", "0.001224"), ("opencode", "0.001224"), ("codex", None), ("gemini", None), ("copilot", None)],
 )
-def test_money_is_told_where_the_agent_tells_it(agent: str, cost: str | None, tmp_path: Path) -> None:
+def test_costs_are_reported_where_the_agent_reports_them(agent: str, cost: str | None, tmp_path: Path) -> None:
     _, (totals,) = read(agent, "done", tmp_path)
     assert totals.cost_usd == cost
     assert (totals.duration > 0) is (agent in ("claude", "gemini", "copilot"))
@@ -61,7 +61,7 @@ def test_money_is_told_where_the_agent_tells_it(agent: str, cost: str | None, tm
     ("sample", "expected"),
     [("unauthorised", "auth_failure"), ("rate-limited", "rate_limit"), ("unavailable", "upstream_timeout")],
 )
-def test_what_is_not_the_tasks_fault_is_told_apart(agent: str, sample: str, expected: str, tmp_path: Path) -> None:
+def test_failures_outside_of_the_task_have_their_class(agent: str, sample: str, expected: str, tmp_path: Path) -> None:
     reading, usage = read(agent, sample, tmp_path)
     assert reading.failure is not None
     assert reading.failure.error_class == expected
@@ -79,7 +79,7 @@ def test_a_rate_limit_names_its_model_and_how_long(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("agent", sorted(set(KNOWN) - {"gemini"}))
-def test_trouble_that_was_overcome_is_no_failure(agent: str, tmp_path: Path) -> None:
+def test_a_retried_error_is_not_a_failure(agent: str, tmp_path: Path) -> None:
     reading, usage = read(agent, "recovered", tmp_path)
     assert reading.failure is None
     assert reading.text
@@ -89,13 +89,13 @@ def test_trouble_that_was_overcome_is_no_failure(agent: str, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("agent", "note"), [("claude", "tools that were denied: Bash"), ("copilot", "1 calls of tools")]
 )
-def test_denied_tools_are_told_although_it_went_well(agent: str, note: str, tmp_path: Path) -> None:
+def test_denied_tools_are_reported_after_a_success(agent: str, note: str, tmp_path: Path) -> None:
     reading, _ = read(agent, "denied", tmp_path)
     assert reading.failure is None
     assert note in reading.notes[0]
 
 
-def test_a_spent_budget_is_a_class_of_its_own_and_is_booked(tmp_path: Path) -> None:
+def test_a_spent_budget_has_its_own_class_and_is_booked(tmp_path: Path) -> None:
     reading, (totals,) = read("claude", "over-budget", tmp_path)
     assert reading.failure is not None
     assert reading.failure.error_class == "budget_exceeded"
@@ -108,7 +108,7 @@ def test_too_many_turns_are_the_tasks_own_failure(tmp_path: Path) -> None:
     assert reading.failure.error_class == "task"
 
 
-def test_words_of_the_agent_about_its_task_are_not_taken_for_trouble_of_its_own(tmp_path: Path) -> None:
+def test_text_about_the_task_is_not_taken_for_an_error_of_the_agent(tmp_path: Path) -> None:
     reader = cli_for("claude")[0].reader(Start(prompt="", folder="/w", beside=f"{tmp_path}/gen-1."))
     reader.feed(
         '{"type": "result", "subtype": "error_during_execution", "is_error": true, "result": "401 Unauthorized"}'
@@ -194,7 +194,7 @@ def test_words_of_the_user_are_passed_on_and_win() -> None:
         ("opencode", "m1", False), ("copilot", "claude-sonnet-4-5", True), ("python x.py", "anything", True),
     ],
 )  # fmt: skip
-def test_an_agent_is_not_told_to_use_another_vendors_model(agent: str, model: str, takes: bool) -> None:
+def test_an_agent_does_not_get_a_model_of_another_vendor(agent: str, model: str, takes: bool) -> None:
     assert cli_for(agent)[0].takes(model) is takes
 
 
@@ -230,7 +230,7 @@ def test_a_command_may_fail_with_a_class_of_its_choice() -> None:
     assert command('{"fail": "just so"}')[0].failure == ("task", "just so", None, None)
 
 
-def test_usage_of_a_command_is_the_last_it_told_of_each_model() -> None:
+def test_usage_of_a_command_is_its_last_report_per_model() -> None:
     _, usage = command(
         '{"usage": {"model": "m1", "fresh": 1}}',
         '{"usage": [{"model": "m1", "fresh": 5}, {"model": "m 2", "output": 2}]}',
@@ -270,7 +270,7 @@ def test_only_the_end_of_long_output_is_kept() -> None:
         ("AssertionError: 1 != 2", "task"),
     ],
 )
-def test_a_message_tells_whose_trouble_it_is(message: str, expected: str) -> None:
+def test_a_message_determines_the_error_class(message: str, expected: str) -> None:
     assert class_of(message) == expected
 
 

@@ -102,13 +102,13 @@ def test_it_sees_only_what_it_was_given_of_the_environment(tmp_path: Path, monke
     assert {"DATABASE", "CI", "PATH"} <= set(eval(verdict.details["output"]))
 
 
-def test_a_failure_tells_its_last_words(tmp_path: Path) -> None:
+def test_a_failure_shows_the_last_lines_of_output(tmp_path: Path) -> None:
     verdict = ran("import sys; print('\\n'.join(map(str, range(100))), flush=True); sys.exit('it broke')", tmp_path)
     assert verdict.reasons == ("it ended with 1", "97", "98", "99", "it broke")
     assert verdict.details["exit"] == 1
 
 
-def test_a_signal_is_told(tmp_path: Path) -> None:
+def test_a_signal_is_reported(tmp_path: Path) -> None:
     assert ran("import os; os.kill(os.getpid(), 9)", tmp_path).reasons == ("it was ended by signal 9",)
 
 

@@ -99,7 +99,7 @@ def test_others_go_on_while_hostile_ones_are_checked(pool: Workers) -> None:
     assert done > 1000
 
 
-def test_who_finds_none_free_is_told_to_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_caller_that_finds_no_free_worker_may_retry(monkeypatch: pytest.MonkeyPatch) -> None:
     pool = Workers(most=1)
     schemas = JsonSchema(pool)
     schemas.judge(FAST, Output(1))
@@ -109,15 +109,15 @@ def test_who_finds_none_free_is_told_to_come_again(monkeypatch: pytest.MonkeyPat
     while pool.pids():
         time.sleep(0)
     try:
-        with pytest.raises(Undecided) as told:
+        with pytest.raises(Undecided) as raised:
             schemas.judge(FAST, Output(1))
-        assert told.value.again
+        assert raised.value.again
     finally:
         slow.join()
         pool.close()
 
 
-def test_one_that_does_not_start_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_worker_that_does_not_start_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text("raise SystemExit(1)")
     monkeypatch.setattr(module, "CHECKER", tmp_path / "broken.py")
     pool = Workers()

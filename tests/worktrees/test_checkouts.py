@@ -73,7 +73,7 @@ def test_changes_that_overlap_stop_the_landing_before_anything_moves(
     assert how == "deleted" or (repository.path / name).read_text() == "mine\n"
     shown = ann.client.show(ann.key)
     assert ("landings" in shown, shown["state"]) == (False, "running")
-    # The user's own file moves away, and the landing goes through.
+    # The user moves the file, and the landing succeeds.
     if how != "deleted":
         (repository.path / name).rename(repository.path.parent / "kept")
     repository.git("checkout", "-q", "HEAD", "--", name, ok=False)

@@ -82,7 +82,7 @@ def test_it_is_refused_too_when_the_next_generation_lands_without_a_worktree(
     assert repository.tip() == before
 
 
-def test_a_swap_before_the_next_generation_did_anything_in_git_is_told_to_it(
+def test_the_next_generation_sees_a_swap_before_its_first_git_command(
     repository: Repository, zombie: Agent, task: str
 ) -> None:
     bo = repository.agent("bo")
@@ -192,7 +192,7 @@ def test_a_new_epoch_fences_the_lost_timeline_off(repository: Repository, zombie
     assert repository.tip() == before
 
 
-def test_what_died_after_the_record_goes_on_with_its_commit(
+def test_a_landing_killed_after_the_record_continues_with_its_commit(
     repository: Repository, zombie: Agent, task: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = repository.tip()
@@ -207,7 +207,7 @@ def test_what_died_after_the_record_goes_on_with_its_commit(
     assert len(zombie.client.log(kind="task.landing")) == 1
 
 
-def test_what_died_after_the_record_merges_anew_when_the_branch_has_moved(
+def test_a_landing_killed_after_the_record_merges_again_when_the_branch_has_moved(
     repository: Repository, zombie: Agent, task: str
 ) -> None:
     after(zombie, "land", killed)
@@ -221,7 +221,7 @@ def test_what_died_after_the_record_merges_anew_when_the_branch_has_moved(
     assert {"lexer.py", "zombie.py"} <= repository.files()
 
 
-def test_what_died_after_the_swap_only_hands_in(
+def test_a_landing_killed_after_the_swap_only_submits(
     repository: Repository, zombie: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(zombie.client, "submit", killed)
@@ -360,7 +360,7 @@ def _ps_stopped(pid: int) -> bool:
 def wait_until(holds: Callable[[], bool], seconds: float = 30.0) -> None:
     end = time.monotonic() + seconds
     while not holds():
-        assert time.monotonic() < end, "waited in vain"
+        assert time.monotonic() < end, "timed out"
         threading.Event().wait(0.005)
 
 
@@ -376,7 +376,7 @@ def fence_ref(repository: Repository) -> str:
     return repository.git("for-each-ref", "--format=%(refname)", "refs/tenure/land")
 
 
-def test_the_fence_does_not_give_the_receipt_away(repository: Repository, ann: Agent) -> None:
+def test_the_fence_does_not_reveal_the_receipt(repository: Repository, ann: Agent) -> None:
     text = repository.git("cat-file", "-p", fence_ref(repository))
     assert text.splitlines()[:2] == [f"task {ann.key}", "generation 1"]
     assert ann.receipt.partition(":")[2] not in text

@@ -49,7 +49,7 @@ def test_a_conflict_in_any_file_is_named(repository: Repository, ann: Agent, nam
     assert "\n" not in caught.value.message
 
 
-def test_file_names_that_are_not_utf_8_can_be_told(repository: Repository) -> None:
+def test_file_names_that_are_not_utf_8_can_be_shown(repository: Repository) -> None:
     (repository.path / "caf\udce9.py").write_text("x\n")
     with pytest.raises(worktrees.NotClean, match=r"caf\\xe9\.py") as caught:
         worktrees.check_clean(str(repository.path))
@@ -76,7 +76,7 @@ def test_a_store_in_a_part_of_the_repository_serves_its_worktrees(tmp_path: Path
 # --- states of a repository ---------------------------------------------------------------------------------
 
 
-def test_a_folder_that_is_no_repository_is_refused(tmp_path: Path) -> None:
+def test_a_folder_outside_of_a_repository_is_refused(tmp_path: Path) -> None:
     with pytest.raises(git.NoRepository, match="is not in a git repository") as caught:
         git.find(str(tmp_path))
     assert caught.value.code == "NO_REPOSITORY"
@@ -179,7 +179,7 @@ def test_submodules_are_no_hindrance(repository: Repository, tmp_path: Path) -> 
 
 
 def test_a_worktree_with_a_submodule_checked_out_stays(repository: Repository, tmp_path: Path) -> None:
-    """Commits in there would be lost with it, and no branch of this repository tells of them."""
+    """Commits in there would be lost with it, and no branch of this repository contains them."""
     library = Repository(tmp_path / "library")
     library.commit("lib.py", "x\n")
     repository.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(library.path), "lib")
@@ -283,7 +283,7 @@ def test_a_hook_that_guards_the_branch_is_obeyed(repository: Repository, ann: Ag
     assert (repository.tip(), repository.status()) == (tip, "")
 
 
-def test_a_failing_post_checkout_hook_is_told(repository: Repository, task: str) -> None:
+def test_a_failing_post_checkout_hook_is_reported(repository: Repository, task: str) -> None:
     hook(repository, "post-checkout", "echo no network >&2; exit 1")
     tree = repository.agent("ann").claim(task).make()
     assert tree.note is not None

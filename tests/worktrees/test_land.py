@@ -32,7 +32,7 @@ def test_the_merge_names_task_and_generation(repository: Repository, ann: Agent)
     assert repository.git("log", "-1", "--format=%an <%ae> %cn", "main") == "Ann Example <ann@example.org> Ann Example"
 
 
-def test_a_message_with_trailers_of_its_own_keeps_them(repository: Repository, ann: Agent) -> None:
+def test_a_message_with_trailers_keeps_them(repository: Repository, ann: Agent) -> None:
     ann.commit("parser.py", "x\n")
     ann.land(message="Parse\n\nReviewed-by: Bo <bo@example.org>\n")
     said = repository.git("log", "-1", "--format=%(trailers)", "main")
@@ -119,7 +119,7 @@ def test_landing_again_gives_the_same_answer_and_lands_nothing(repository: Repos
     assert (again.commit, again.base, repository.tip()) == (first.commit, first.base, tip)
 
 
-def test_landing_again_works_when_the_worktree_is_gone(repository: Repository, ann: Agent) -> None:
+def test_landing_again_works_when_the_worktree_was_removed(repository: Repository, ann: Agent) -> None:
     ann.commit("parser.py", "x\n")
     first = ann.land()
     assert ann.tree is not None
@@ -128,7 +128,7 @@ def test_landing_again_works_when_the_worktree_is_gone(repository: Repository, a
     assert (again.outcome.outcome, again.outcome.again, again.commit) == ("ACCEPTED", True, first.commit)
 
 
-def test_work_that_somebody_merged_by_hand_is_handed_in(repository: Repository, ann: Agent) -> None:
+def test_work_that_was_merged_by_hand_is_submitted(repository: Repository, ann: Agent) -> None:
     ann.commit("parser.py", "x\n")
     assert ann.tree is not None
     repository.git("merge", "-q", "--no-ff", "-m", "by hand", ann.tree.branch)

@@ -1,4 +1,4 @@
-"""What a person sees of an agent's work: the answers of `tenure … --json`, and the session an agent tells of itself."""
+"""What a person sees of an agent's work: the answers of `tenure … --json`, and the session that an agent reports."""
 
 import json
 from collections.abc import Callable
@@ -49,7 +49,7 @@ def set_up(stage: Stage, *titles: str) -> Callable[..., Any]:
 
 
 def looked_up(agent: str, *tools: str) -> tuple[Step, ...]:
-    """Claude Code tells its model only the names of MCP tools; it has to look them up before it can call them."""
+    """Claude Code gives its model only the names of MCP tools; the model looks them up before it calls them."""
     if agent != "claude":
         return ()
     query = "select:" + ",".join(f"mcp__tenure__{name}" for name in tools)

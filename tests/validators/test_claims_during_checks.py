@@ -1,4 +1,4 @@
-"""While the outputs that some hand in are checked to the limit, others claim, renew and hand in. Figures with `-s`."""
+"""While slow outputs are checked, others claim, renew and submit. Figures with `-s`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tenure import Client, NewTask
 from tenure.core import commands as c
 from tenure.core.errors import InvalidInput, TooLarge
 from tests.servers.tenure import TenureServer
-from tests.validators.test_meanwhile import figures
+from tests.validators.test_slow_checks import figures
 from tests.validators.test_schemas import never_ending
 
 CLAIMS = 300
@@ -75,10 +75,10 @@ def test_nobody_waits_for_the_check_of_anothers_output(opened: Opened, request: 
     alone = claimed(client, lambda: False)
     answers: list[str] = []
 
-    def hand_in(who: Client, receipt: str) -> None:
+    def submit(who: Client, receipt: str) -> None:
         answers.extend(who.submit(receipt, n).outcome for n in range(3))
 
-    threads = [threading.Thread(target=hand_in, args=pair) for pair in zip(hostile, receipts, strict=True)]
+    threads = [threading.Thread(target=submit, args=pair) for pair in zip(hostile, receipts, strict=True)]
     began = time.monotonic()
     for thread in threads:
         thread.start()

@@ -93,7 +93,7 @@ def test_the_endpoint_is_asked_in_its_own_way(server: JudgeServer, kind: str) ->
     }  # fmt: skip
 
 
-def test_a_refusal_tells_the_score_and_the_judges_reasons(server: JudgeServer) -> None:
+def test_a_refusal_has_the_score_and_the_reasons_of_the_judge(server: JudgeServer) -> None:
     verdict = judge(server).judge(RUBRIC, Output("no"))
     assert verdict.reasons == ("the judge's score is 0.2, below 0.7", "It does not greet.", "It is short.")
 
@@ -109,7 +109,7 @@ def test_the_work_is_quoted_between_marks_that_it_could_not_know(server: JudgeSe
     for prompt, found in zip(prompts, marks, strict=True):
         mark = next(each for each in found if each != "0" * 32)
         assert found.count(mark) == 4
-        assert mark in prompt.partition("\n\n")[0]  # the judge is told of it before it reads anything
+        assert mark in prompt.partition("\n\n")[0]  # the judge knows the mark before it reads anything
         assert prompt.count(tricky) == 1
         _, task, _, work, after = re.split(rf"^{mark}$", prompt, flags=re.MULTILINE)
         assert "Give it 1." in task
@@ -149,13 +149,13 @@ RUBBISH = [
 
 
 @pytest.mark.parametrize("text", RUBBISH)
-def test_an_answer_that_is_not_exactly_what_was_asked_for_is_no_opinion(text: str) -> None:
+def test_an_answer_in_another_form_is_not_an_opinion(text: str) -> None:
     with pytest.raises(Unreadable):
         read_opinion(text)
 
 
 @pytest.mark.parametrize("text", [GREETS, f" \n{GREETS}\n", f"```json\n{GREETS}\n```", f"```\n{GREETS}\n```"])
-def test_a_fence_around_all_of_it_is_no_harm(text: str) -> None:
+def test_a_fence_around_the_answer_is_accepted(text: str) -> None:
     assert read_opinion(text).score == 0.9
 
 
@@ -179,9 +179,9 @@ def test_rubbish_is_asked_for_once_more_and_all_of_it_is_counted() -> None:
 
 def test_a_judge_that_only_talks_rubbish_gives_no_verdict() -> None:
     way = Scripted("rubbish", "the score is 1", GREETS)
-    with pytest.raises(Undecided, match="the score is 1") as told:
+    with pytest.raises(Undecided, match="the score is 1") as raised:
         scripted(way).judge(RUBRIC, Output("x"))
-    assert told.value.again
+    assert raised.value.again
     assert len(way.texts) == 1
 
 
@@ -211,15 +211,15 @@ def test_what_is_too_long_to_read_is_refused_and_nobody_is_asked() -> None:
     ],
 )
 @pytest.mark.parametrize("kind", ["openai", "anthropic"])
-def test_an_endpoint_in_trouble_is_no_verdict_and_gives_no_key_away(
+def test_a_failing_endpoint_gives_no_verdict_and_reveals_no_key(
     server: JudgeServer, kind: str, raw: Raw, again: bool, retry_after: float | None
 ) -> None:
     server.says = lambda _: raw
-    with pytest.raises(Undecided) as told:
+    with pytest.raises(Undecided) as raised:
         judge(server, kind).judge(RUBRIC, Output("x"))
-    assert (told.value.again, told.value.retry_after) == (again, retry_after)
-    assert "sk-very-secret" not in told.value.message
-    assert len(told.value.message) < 600
+    assert (raised.value.again, raised.value.retry_after) == (again, retry_after)
+    assert "sk-very-secret" not in raised.value.message
+    assert len(raised.value.message) < 600
 
 
 @pytest.mark.parametrize("kind", ["openai", "anthropic"])
@@ -230,11 +230,11 @@ def test_an_endpoint_that_floods_is_left(server: JudgeServer, kind: str) -> None
         judge(server, kind).judge(RUBRIC, Output("x"))
 
 
-def test_an_endpoint_that_is_away_may_be_asked_again(server: JudgeServer) -> None:
+def test_an_unavailable_endpoint_may_be_asked_again(server: JudgeServer) -> None:
     server.url = "http://127.0.0.1:1"
-    with pytest.raises(Undecided, match="cannot be asked") as told:
+    with pytest.raises(Undecided, match="cannot be reached") as raised:
         judge(server).judge(RUBRIC, Output("x"))
-    assert told.value.again
+    assert raised.value.again
 
 
 def trickling(listening: socket.socket, is_over: threading.Event) -> None:
@@ -263,7 +263,7 @@ def test_an_endpoint_that_trickles_is_left_in_time(server: JudgeServer) -> None:
         thread.join()
 
 
-def test_a_key_that_is_not_set_is_told_by_its_name(server: JudgeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_key_is_reported_by_its_name(server: JudgeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JUDGE_KEY")
     with pytest.raises(Undecided, match="JUDGE_KEY is not set"):
         judge(server).judge(RUBRIC, Output("x"))
@@ -274,7 +274,7 @@ def test_a_key_that_is_not_set_is_told_by_its_name(server: JudgeServer, monkeypa
     ("code", "why"),
     [("import time; time.sleep(60)", "within 0.5 s"), ("print('oops'); exit(3)", "ended with 3: oops")],
 )
-def test_a_command_in_trouble_is_no_verdict(code: str, why: str) -> None:
+def test_a_failing_command_gives_no_verdict(code: str, why: str) -> None:
     given = {"kind": "command", "argv": [sys.executable, "-c", code], "timeout": 0.5}
     with pytest.raises(Undecided, match=why):
         LlmJudge(read_judges({"default": given})).judge(RUBRIC, Output("x"))

@@ -1,4 +1,4 @@
-"""How much commits have changed, for whoever asks whether that was worth the tokens."""
+"""How many lines commits have changed, to compare with the tokens that they cost."""
 
 from __future__ import annotations
 

@@ -83,5 +83,5 @@ def test_a_long_session_name_does_not_crowd_out_the_rest(tmp_path: Path) -> None
     assert estimate(prime(client)) <= MOST
 
 
-def test_how_tenure_is_started_is_told_where_the_shell_may_not_find_it(client: Client) -> None:
+def test_the_start_command_is_named_where_the_shell_may_not_find_it(client: Client) -> None:
     assert "run `/opt/bin/tenure` instead" in prime(client, start="/opt/bin/tenure")

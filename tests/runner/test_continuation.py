@@ -109,11 +109,11 @@ def test_a_killed_runner_leaves_its_worktree_and_transcript_to_the_next(stage: S
     assert "commit it" in prompt
     assert f"never committed in {where}" in prompt
     assert f"transcripts/{key}/gen-1.jsonl" in prompt
-    assert (where / "new.py").read_text() == "unsaved\n"  # and nobody has taken it away
+    assert (where / "new.py").read_text() == "unsaved\n"  # and nothing has removed it
     assert stage.lineage(key)[-1] == (2, "COMPLETED", True)
 
 
-def test_what_was_asked_for_and_is_not_there_is_told(stage: Stage) -> None:
+def test_missing_inputs_are_reported(stage: Stage) -> None:
     key = stage.add("Asks", spec={"context_refs": ["artifact:A-009/none.txt"]})
     stage.go()
     stage.run("--once").ends()

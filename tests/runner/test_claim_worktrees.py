@@ -49,7 +49,7 @@ def test_what_lands_is_there_for_the_next_task(stage: Stage) -> None:
     assert (stage.folder / "second.txt").read_text() == "2\n"
     assert stage.client.show(second)["result"]["data"]["branch"] == "main"
     assert stage.client.show(second)["landings"][0]["branch"] == "main"
-    # landed worktrees are taken away, and their branches with them
+    # landed worktrees are removed with their branches
     assert stage.git("branch", "--list", "tenure/*") == ""
     assert list((stage.home / "worktrees").iterdir()) == []
 

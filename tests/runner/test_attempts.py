@@ -89,7 +89,7 @@ def test_a_result_that_the_agent_handed_in_itself_is_not_handed_in_twice(stage: 
     assert "1 completed" in log
 
 
-def test_a_question_of_the_agent_is_no_result(stage: Stage) -> None:
+def test_a_question_of_the_agent_is_not_a_result(stage: Stage) -> None:
     key = stage.add("Ask")
     stage.do(tenure=[["ask", "red or blue?"]], says=["I have asked."])
     stage.go()

@@ -1,4 +1,4 @@
-"""Taking worktrees away: nothing goes that is not elsewhere too."""
+"""Removing worktrees: nothing is removed that exists nowhere else."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_one_with_changes_stays(repository: Repository, ann: Agent) -> None:
     assert Path(ann.tree.path, "note.txt").exists()
 
 
-def test_one_with_commits_of_its_own_stays(repository: Repository, ann: Agent) -> None:
+def test_a_worktree_with_unique_commits_stays(repository: Repository, ann: Agent) -> None:
     work = ann.commit("parser.py", "x\n")
     ann.commit("more.py", "x\n")
     assert ann.tree is not None
@@ -66,7 +66,7 @@ def test_of_two_branches_with_the_same_commit_one_stays(repository: Repository, 
     assert repository.tip(second.branch) == work
 
 
-def test_of_many_that_have_the_same_commit_one_stays_whoever_removes_them_at_once(
+def test_of_many_branches_with_the_same_commit_one_stays_under_concurrent_removal(
     repository: Repository, ann: Agent, task: str
 ) -> None:
     work = ann.commit("parser.py", "x\n")

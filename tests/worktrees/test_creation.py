@@ -81,7 +81,7 @@ def test_a_stale_receipt_makes_no_worktree(repository: Repository, task: str) ->
     assert [tree.branch for tree in git.trees(str(repository.path))] == ["main", "tenure/A-001-write-the-parser/gen2"]
 
 
-def test_the_next_generation_gets_a_worktree_of_its_own(repository: Repository, ann: Agent, task: str) -> None:
+def test_the_next_generation_gets_its_own_worktree(repository: Repository, ann: Agent, task: str) -> None:
     work = ann.commit("parser.py", "x\n")
     repository.clock.advance(seconds=61)
     bo = repository.agent("bo").claim(task)
@@ -118,7 +118,7 @@ def test_a_base_that_is_a_commit_is_for_the_current_branch(repository: Repositor
 
 
 @pytest.mark.parametrize("base", ["nowhere", "--all", "HEAD:readme.txt", "-x", ""])
-def test_a_base_that_is_no_commit_is_refused(repository: Repository, task: str, base: str) -> None:
+def test_a_base_that_is_not_a_commit_is_refused(repository: Repository, task: str, base: str) -> None:
     agent = repository.agent("ann").claim(task)
     if base == "":
         assert agent.make(base=base).onto == "main"  # as if not given
@@ -167,7 +167,7 @@ def test_names_that_another_project_has_taken_get_a_mark(repository: Repository,
     assert len(repository.git("for-each-ref", "refs/tenure/land").splitlines()) == 2
 
 
-def test_a_claim_whose_worktree_was_taken_away_gets_another(repository: Repository, ann: Agent) -> None:
+def test_a_claim_whose_worktree_was_removed_gets_another(repository: Repository, ann: Agent) -> None:
     ann.commit("parser.py", "x\n")
     first = ann.tree
     assert first is not None

@@ -68,7 +68,7 @@ def test_a_runner_that_ends_for_want_of_money_says_so(stage: Stage, words: tuple
     assert "an admin can raise it by $0.04" in said
 
 
-def test_what_only_the_table_knows_is_told_as_about(stage: Stage) -> None:
+def test_costs_from_the_price_table_are_shown_as_estimates(stage: Stage) -> None:
     key = stage.add("Counted")
     usage = {"model": "gpt-6.1-terra", "fresh": 1_000_000, "output": 100_000}
     stage.do(says=[json.dumps({"result": 1, "usage": usage})])
