@@ -197,7 +197,7 @@ def test_a_merge_that_is_under_way_there_is_not_disturbed(repository: Repository
     repository.git("merge", "side", ok=False)
     ann.commit("parser.py", "x\n")
     tip, status = repository.tip(), repository.status()
-    with pytest.raises(checkouts.InTheWay, match="a merge is under way"):
+    with pytest.raises(checkouts.InTheWay, match="a merge is in progress"):
         ann.land()
     assert (repository.tip(), repository.status()) == (tip, status)
 
