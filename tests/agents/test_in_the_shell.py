@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from tests.agents.script import Say, Shell
-from tests.agents.views import at_work, session_of
 from tests.agents.stage import Stage
+from tests.agents.views import at_work, session_of
 
 
 @pytest.mark.every_agent

@@ -7,8 +7,8 @@ import pytest
 
 from tests.agents.clis import DOLLARS_A_MILLION
 from tests.agents.script import Refuse, Say, Shell, Usage
-from tests.agents.views import at_work
 from tests.agents.stage import Stage
+from tests.agents.views import at_work
 
 ONE_ANSWER = Usage(fresh=120, cached=30, output=25)
 TELL_MONEY = {"claude", "opencode"}

@@ -8,8 +8,8 @@ import pytest
 
 from tests.agents.clis import Cli
 from tests.agents.script import Mcp, Say, Shell, Wait
-from tests.agents.views import looked_up, session_of, set_up
 from tests.agents.stage import Stage
+from tests.agents.views import looked_up, session_of, set_up
 
 TOOLS = ("claim", "show", "update", "finish", "add", "message", "reserve")
 RECEIPT = re.compile(r"[A-Z]+-\d+@\d+:[0-9A-Z]+")

@@ -14,8 +14,8 @@ from tenure import Client, NewTask
 from tenure.core import commands as c
 from tenure.core.errors import InvalidInput, TooLarge
 from tests.servers.tenure import TenureServer
-from tests.validators.test_slow_checks import figures
 from tests.validators.test_schemas import never_ending
+from tests.validators.test_slow_checks import figures
 
 CLAIMS = 300
 HOSTILE = 3  # at once; each check takes its whole second

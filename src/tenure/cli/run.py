@@ -118,8 +118,8 @@ def _name(program: str) -> str:
 
 def _bwrap(run: Run) -> str:
     """The path of bwrap, after a trial run: many containers forbid what it needs."""
-    from tenure.agents.runner.clis.cli import NoProgram
     from tenure.agents.runner.attempt import BWRAP
+    from tenure.agents.runner.clis.cli import NoProgram
 
     path = shutil.which("bwrap", path=run.environ.get("PATH"))
     if path is None:
