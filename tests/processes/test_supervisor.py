@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -89,9 +91,28 @@ def test_a_command_that_cannot_start_is_reported(bench: Bench) -> None:
 def test_the_supervisor_stays_until_it_is_closed(bench: Bench) -> None:
     supervisor = bench.start("")
     bench.follow(supervisor)
-    assert supervisor.popen.poll() is None
-    supervisor.close()
+    with pytest.raises(subprocess.TimeoutExpired):
+        supervisor.popen.wait(0.5)
+    supervisor.close(10)
     assert supervisor.popen.returncode == 0
+
+
+def test_output_that_is_left_in_the_pipe_at_the_end_is_read(bench: Bench) -> None:
+    code = f"""if True:
+        import fcntl, os
+        fcntl.fcntl(1, {fcntl.F_SETPIPE_SZ}, 1 << 20)
+        os.write(1, b"a" * 500_000)
+    """
+    supervisor = bench.start(code)
+    received: list[bytes] = []
+
+    def slowly(_: str, chunk: bytes) -> None:
+        if not received:
+            select.select([supervisor._status], [], [], 30)
+        received.append(chunk)
+
+    assert supervisor.follow(slowly) == Ended(0)
+    assert sum(map(len, received)) == 500_000
 
 
 def test_the_environment_of_the_caller_is_not_readable_in_the_supervisor(
@@ -208,7 +229,8 @@ def test_a_fork_storm_is_killed(bench: Bench, storm: str) -> None:
 def test_closing_ends_everything(bench: Bench) -> None:
     supervisor = bench.start(FAMILY)
     bench.running(5)
-    supervisor.close()
+    supervisor.close(20)
+    assert supervisor.popen.returncode == 0
     assert bench.left() == []
 
 

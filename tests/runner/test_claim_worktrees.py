@@ -111,7 +111,7 @@ def test_a_dirty_worktree_of_a_failed_agent_stays(stage: Stage) -> None:
 
     (tree,) = (stage.home / "worktrees").iterdir()
     assert (tree / "precious.txt").read_text() == "!\n"
-    assert "stays: changes that are not committed" in log
+    assert "stays: uncommitted changes" in log
     assert stage.state(key) == "dead_lettered"
 
 

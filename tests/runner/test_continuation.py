@@ -85,7 +85,7 @@ def test_the_next_agent_gets_checkpoint_files_and_transcript_of_a_failed_one(sta
 
     prompt = (stage.control / "prompts" / key).read_text()
     assert "do the other half" in prompt
-    assert re.search(r"Left by the one who worked on this before \(.*-1, generation 1\)", prompt)
+    assert re.search(r"Checkpoint of the previous agent \(.*-1, generation 1\)", prompt)
     assert re.search(r'"path": ".*gen-2\.inputs/earlier/half\.txt"', prompt)
     assert re.search(r'"path": ".*gen-2\.inputs/earlier/transcript\.jsonl"', prompt)
     assert f"transcripts/{key}/gen-1.jsonl" in prompt
@@ -117,10 +117,10 @@ def test_missing_inputs_are_reported(stage: Stage) -> None:
     key = stage.add("Asks", spec={"context_refs": ["artifact:A-009/none.txt"]})
     stage.go()
     stage.run("--once").ends()
-    assert 'not there: ["artifact:A-009/none.txt"]' in (stage.control / "prompts" / key).read_text()
+    assert 'missing: ["artifact:A-009/none.txt"]' in (stage.control / "prompts" / key).read_text()
 
 
-def test_without_a_place_transcripts_stay_files(stage: Stage) -> None:
+def test_without_an_artifact_store_transcripts_are_only_files(stage: Stage) -> None:
     key = stage.add("No place")
     stage.go()
     log = stage.run("--once", TENURE_ARTIFACTS="nowhere://x").ends()
