@@ -93,7 +93,7 @@ def test_a_run_that_is_to_end_ends_where_the_machine_is_in_trouble(stage: Stage)
 
     log = stage.run("--until-empty").ends(11)
 
-    assert "cannot work here" in log
+    assert "cannot run here" in log
     assert "no space left on device" in log
     assert [len(stage.client.history(key)) for key in keys] == [1, 1, 1, 0, 0]
 
@@ -154,7 +154,7 @@ def test_endless_output_fills_neither_memory_nor_disk(stage: Stage) -> None:
         (("--agent", "'unbalanced"), 8, "mind the quotes"),
         ((), 2, "which agent?"),
         (("--agent", "true", "-n", "0"), 2, "from 1 to"),
-        (("--agent", "true", "--once", "--until-empty"), 2, "two ways to end"),
+        (("--agent", "true", "--once", "--until-empty"), 2, "exclude each other"),
         (("--agent", "true", "--max-tasks", "0"), 2, "at least 1"),
         (("--agent", "true", "--timeout", "soon"), 2, "no duration"),
         (("--agent", "true", "--lease", "0.01"), 8, "min_lease"),

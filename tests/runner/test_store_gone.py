@@ -158,7 +158,7 @@ def test_a_worker_keeps_the_result_until_a_store_is_there(stage: Stage, backup: 
         stage.client.backup(str(backup))
         clean(stage)
         (tmp_path / "go-on").touch()
-        until(lambda: "cannot be submitted yet" in (tmp_path / "log").read_text(), "the worker to notice")
+        until(lambda: " yet: " in (tmp_path / "log").read_text(), "the worker to notice")
         with put_back(stage, backup) as client:
             until(lambda: client.show(key)["state"] == "completed", "the result to be accepted")
             assert client.show(key)["result"]["data"] == "finished"

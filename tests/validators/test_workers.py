@@ -57,7 +57,7 @@ def test_one_that_computes_too_long_is_gone_and_replaced(pool: Workers, monkeypa
 
 
 def test_one_that_takes_too_much_memory_ends_and_is_replaced() -> None:
-    pool = Workers(memory=200 << 20)
+    pool = Workers(memory=200 << 20, seconds=30.0)
     schemas = JsonSchema(pool)
     try:
         verdict = schemas.judge({"schema": {"items": {"type": "integer"}}}, Output([[]] * 5_000_000))
