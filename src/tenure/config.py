@@ -14,6 +14,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from tenure.core import limits
 from tenure.core.errors import TenureError
 from tenure.user_state import store_states
 
@@ -21,7 +22,7 @@ FOLDER = ".tenure"
 DATABASE = "tenure.db"
 SHARED = "tenure.toml"  # in the repository, for everybody
 LOCAL = "config.toml"  # in .tenure, for this clone
-LONGEST_NAME = 512  # characters of the file below; a name has fewer
+LONGEST_NAME = limits.PROJECT_NAME_FILE
 PROJECT = "project"  # beside the store, the name that `init` gave: a line of text, since TOML costs each start 8 ms
 
 
@@ -54,7 +55,7 @@ SETTINGS: dict[str, Setting] = {
         "where the bytes of artifacts lie, for one store alone: a folder (from the repository's root) or "
         "`s3://bucket/prefix`; unless it is set, beside an embedded store",
     ),
-    "lease": Setting(float, 1800.0, "seconds that a claim in a shell is good for, unless renewed"),
+    "lease": Setting(float, limits.LEASE_IN_A_SHELL, "seconds that a claim in a shell is good for, unless renewed"),
     "prices": Setting(str, None, "a TOML file with prices of your own, which come before those that ship"),
     "tiers": Setting(str, None, "a TOML file with tiers of models of your own, laid over those that ship"),
     "done.clean_tree": Setting(bool, False, "`done` refuses while the working tree has uncommitted changes"),
@@ -64,7 +65,7 @@ SETTINGS: dict[str, Setting] = {
     ),
     "hooks.keep_working": Setting(bool, False, "the hook asks an agent that stops to go on while it holds a task"),
     "run.agent": Setting(str, None, "what `tenure run` starts when no --agent is given"),
-    "run.timeout": Setting(float, 3600.0, "seconds after which `tenure run` ends an agent's process"),
+    "run.timeout": Setting(float, limits.RUN_TIMEOUT, "seconds after which `tenure run` ends an agent's process"),
     "serve.host": Setting(str, "127.0.0.1", "the address that `tenure serve` listens on"),
     "serve.port": Setting(int, 7420, "its port"),
     "serve.log_level": Setting(str, "info", "the least that its log tells: `debug`, `info`, `warning` or `error`"),
@@ -91,10 +92,16 @@ SETTINGS: dict[str, Setting] = {
         "what stands before the claims `role`, `agent`, `projects` and `capabilities`, as in `https://example.org/`",
     ),
     "serve.store_wait": Setting(
-        float, 300.0, "seconds that `tenure serve` waits at its start for a PostgreSQL that is away; 0: none"
+        float,
+        limits.STORE_START_WAIT,
+        "seconds that `tenure serve` waits at its start for a PostgreSQL that is away; 0: none",
     ),
-    "serve.jwt_longest": Setting(float, 86400.0, "seconds that a JWT may live, from its `iat` to its `exp`"),
-    "serve.rate": Setting(float, 1000.0, "requests a second that each key or token may send; 0: as many as it likes"),
+    "serve.jwt_longest": Setting(
+        float, limits.JWT_LIFETIME, "seconds that a JWT may live, from its `iat` to its `exp`"
+    ),
+    "serve.rate": Setting(
+        float, limits.REQUEST_RATE, "requests a second that each key or token may send; 0: as many as it likes"
+    ),
 }
 
 

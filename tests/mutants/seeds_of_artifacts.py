@@ -44,7 +44,7 @@ ARTIFACTS = (
     ),
     Mutant("artifact: tasks with some are plain", "core/plain_tasks.py", " or task.artifacts:", ":", FUSED),
     # --- the bytes
-    Mutant("artifact: bytes go at once", CORE, "KEPT_IDLE = 24 * 3600 * SECOND", "KEPT_IDLE = 0"),
+    Mutant("artifact: bytes go at once", CORE, "KEPT_IDLE = limits.ARTIFACT_IDLE", "KEPT_IDLE = 0"),
     Mutant("artifact: a sweep's word is not heeded", CORE, "content.dropped_at + GOING >= since", "False"),
     Mutant(
         "artifact: a sweep takes its time",

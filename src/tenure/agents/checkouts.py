@@ -15,11 +15,12 @@ import tempfile
 from typing import NamedTuple
 
 from tenure.agents import git
+from tenure.core import limits
 from tenure.core.errors import TenureError
 
 _UNDER_WAY = {"MERGE_HEAD": "a merge", "CHERRY_PICK_HEAD": "a cherry-pick", "REVERT_HEAD": "a revert"}
 _REBASES = ("rebase-merge", "rebase-apply")
-MOST_NAMED = 10  # files in one message
+MOST_NAMED = limits.FILES_NAMED
 
 
 class InTheWay(TenureError):

@@ -24,12 +24,13 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from tenure.agents import git
+from tenure.core import limits
 from tenure.core.errors import TenureError
 from tenure.core.outcomes import Outcome
 from tenure.core.receipts import parse_receipt
 
 PREFIX = "refs/tenure/land/"
-MOST_TRIES = 20  # a try fails when another claim of the same task takes the fence
+MOST_TRIES = limits.FENCE_TRIES
 
 
 class NotHeld(TenureError):

@@ -12,9 +12,11 @@ from types import TracebackType
 
 import msgspec
 
-_MOST_SEEN = 64
+from tenure.core import limits
+
+_MOST_SEEN = limits.HOOK_ENTRIES
 _SAME = 5.0  # seconds within which an event without an id is the same one, fired by two settings files
-_OLD = 7 * 86400.0
+_OLD = limits.HOOK_RECORD
 
 
 class _State(msgspec.Struct, omit_defaults=True):

@@ -19,6 +19,7 @@ from tenure.agents.known_agents import KNOWN, Known, marked
 from tenure.agents.private_files import safe_name
 from tenure.agents.receipts import Kept, Receipts
 from tenure.config import Home, NoStore, find_home, read_settings
+from tenure.core import limits
 
 if TYPE_CHECKING:
     from tenure.agents.identity import Who
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 SURE = identity.SURE | {JOINED}
 QUIET = 30.0  # seconds between two renewals of a session; a lease is sixty times as long
-CLI_STALE = 1800.0  # seconds: a CLI agent thinks for minutes between two signs of life
+CLI_STALE = limits.CLI_AGENT_STALE
 
 # The claim has ended for good; after other outcomes the work may still be submitted or claimed again.
 _LOST = {

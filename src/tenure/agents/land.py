@@ -43,13 +43,14 @@ from typing import Any, NamedTuple
 
 from tenure.agents import checkouts, fences, git, worktrees
 from tenure.client import Client
+from tenure.core import limits
 from tenure.core.errors import InvalidInput, NotFound, TenureError
 from tenure.core.landings import check_branch
 from tenure.core.outcomes import Outcome
 from tenure.core.receipts import parse_receipt
 
-MOST_TRIES = 100  # a try fails when other commits came first
-MOST_BUSY = 40  # waits for another git command to end
+MOST_TRIES = limits.LAND_TRIES
+MOST_BUSY = limits.LAND_BUSY
 PAUSE = 0.05
 
 # Refusals after which submit refuses too: it keeps the result, so that a person can find the commits. An expired claim

@@ -18,11 +18,12 @@ import msgspec
 from tenure import user_state
 from tenure.agents import process_table
 from tenure.agents.private_files import write_private
+from tenure.core import limits
 
 if TYPE_CHECKING:
     from tenure.config import Home
 
-_OLD = 86400.0  # seconds; then the file is removed
+_OLD = limits.CLAIM_UNANSWERED
 
 
 class _Sent(msgspec.Struct, frozen=True, kw_only=True):

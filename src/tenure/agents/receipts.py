@@ -20,6 +20,7 @@ import msgspec
 
 from tenure import user_state
 from tenure.agents.private_files import safe_name, write_private
+from tenure.core import limits
 from tenure.core.errors import TenureError
 from tenure.core.outcomes import Outcome
 
@@ -36,8 +37,8 @@ LOST_WORDS = frozenset(
 )  # fmt: skip
 LAST_WORDS = OWN_WORDS | LOST_WORDS
 ENDED, LOST = ".ended", ".lost"
-DAY = 86400.0  # seconds after a lost claim in which its agent must name claims explicitly
-_MANY = 500  # files of one agent before old ones are removed
+DAY = limits.LOST_CLAIM
+_MANY = limits.CLAIM_FILES
 
 
 class NoReceipt(TenureError):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tenure.client import Client
 from tenure.config import shared_file
+from tenure.core import limits
 from tenure.core.errors import InvalidInput, NotAllowed, StoreError, TenureError
 from tenure.core.outcomes import Outcome
 from tenure.core.records import replace
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from tenure.validators.judges.judge_config import Judge
     from tenure.validators.port import Validator, Verdict
 
-LEASE = 60.0  # seconds
+LEASE = limits.VALIDATION_LEASE
 RENEW_AT = 0.4  # of the lease
 GIVE_UP_AT = 2 / 3  # of the lease without a renewal: another process may soon take the check
 SUBMITTING = 60.0  # seconds of retries while the store is unavailable

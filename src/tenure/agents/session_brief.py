@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from tenure.agents.checkpoints import fitted
 from tenure.agents.tokens import estimate, one_line
+from tenure.core import limits
 
 if TYPE_CHECKING:
     from tenure.client import Client
 
-MOST = 600
+MOST = limits.SESSION_BRIEF
 _HELD, _MAIL, _READY = 4, 3, 6  # entries, at most
 _TITLE = 24  # tokens
 HELD_STATES = ("claimed", "running")

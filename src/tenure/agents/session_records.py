@@ -19,9 +19,10 @@ from tenure import user_state
 from tenure.agents import process_table
 from tenure.agents.private_files import safe_name, write_private
 from tenure.agents.process_table import Process
+from tenure.core import limits
 
-_OLD = 7 * 86400.0  # seconds; then a record is removed
-_MANY = 100  # files in the folder of a boot before old ones are removed
+_OLD = limits.JOIN_RECORD
+_MANY = limits.JOIN_FILES
 # Programs that run one command and end with it: their caller is the process that joins.
 _WRAPPERS = frozenset({"timeout", "uv", "uvx", "time", "sudo", "flock", "stdbuf", "poetry", "hatch", "pdm"})
 

@@ -19,6 +19,7 @@ from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import S3Store
 
 from tenure.artifacts import port
+from tenure.core import limits
 from tenure.core.errors import InvalidInput, StoreUnavailable
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ AT_ONCE = 8 << 20  # bytes sent in one request, which alone can ask for "only if
 PART = 8 << 20  # bytes of a part beyond that
 AT_A_TIME = 2  # parts, each of which is in memory
 IN_MEMORY = 4 << 20  # bytes gathered before a file is made
-YOUNG = 3600.0  # seconds: what is older is put again, so that no retention takes what was just put
+YOUNG = limits.PUT_AGAIN
 OPTIONS = ("endpoint", "region", "ca")
 RETRIES: RetryConfig = {"max_retries": 5, "retry_timeout": timedelta(seconds=30)}
 LOOPBACK = ("localhost", "127.0.0.1", "::1")

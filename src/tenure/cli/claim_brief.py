@@ -7,9 +7,10 @@ from typing import Any
 
 from tenure.agents.quotations import QUOTED, as_json, quoted, written_by
 from tenure.cli.text_format import plain
+from tenure.core import limits
 from tenure.core.outcomes import Outcome
 
-MOST_SHOWN = 2000  # characters of one input; `tenure show` prints the rest
+MOST_SHOWN = limits.INPUT_SHOWN
 
 
 def briefing(outcome: Outcome, editor: str | None = None, *, is_only: bool = False) -> str:

@@ -16,6 +16,7 @@ from tenure.cli.main import Answer, Run, Usage, answered, arg, options
 from tenure.cli.option_kinds import contents, json_value, seconds
 from tenure.client.wire import outcome_value
 from tenure.core import commands as c
+from tenure.core import limits
 from tenure.core.errors import TenureError
 from tenure.core.inputs import MOST_COMMANDS
 from tenure.core.outcomes import Outcome
@@ -25,7 +26,7 @@ TASKS = arg("tasks", nargs="*", metavar="TASK", help="tasks; or use a filter")
 REASON = arg("-m", "--reason", default="", metavar="TEXT", help="the reason, for the log")
 DRY_RUN = arg("--dry-run", action="store_true", help="show the outcome for each task without writing")
 BULK = (TASKS, *task_reads.FILTERS, DRY_RUN)
-MOST_LISTED = 1000
+MOST_LISTED = limits.LISTED
 
 
 # --- many at once -------------------------------------------------------------------------------------------

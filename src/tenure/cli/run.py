@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING
 from tenure.cli.claim import FILTERS, filters_of
 from tenure.cli.main import Answer, Run, Usage, arg, options
 from tenure.cli.option_kinds import contents, seconds
+from tenure.core import limits
 
 if TYPE_CHECKING:
     from tenure.agents.runner.shared import Options, Shared
 
-AT_MOST = 64  # agents of one runner
+AT_MOST = limits.RUN_AGENTS
 
 
 @options(

@@ -8,6 +8,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
 from tenure.cli.main import Answer, Run, Usage, arg, options
+from tenure.core import limits
 from tenure.core.errors import NotFound, StoreUnavailable
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from tenure.client import Client
 
 LOG = "hook.log"
-LARGEST_LOG = 64 * 1024
+LARGEST_LOG = limits.HOOK_LOG_BYTES
 
 
 # --- init ---------------------------------------------------------------------------------------------------

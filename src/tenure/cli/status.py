@@ -11,13 +11,13 @@ from tenure.cli.main import Answer, Run, arg, options
 from tenure.cli.state_marks import AGENTS, BY_INTEREST, MARKS, bar, in_words
 from tenure.cli.text_format import ago, counted, lasting, moment, plain, shorten, style, table
 from tenure.client.wire import plain as wire
-from tenure.core import lifecycle
+from tenure.core import lifecycle, limits
 
 if TYPE_CHECKING:
     from tenure.client import Client
 
-MOST_HELD = 500  # tasks whose progress is looked up
-FORGOTTEN = 24 * 3600 * 1_000_000  # an agent that was not heard of for so long is only counted
+MOST_HELD = limits.STATUS_HELD
+FORGOTTEN = limits.AGENT_FORGOTTEN
 _ORDER = {name: n for n, name in enumerate(("active", "draining", "idle", "stale", "offline"))}
 
 

@@ -9,8 +9,9 @@ from tenure.cli.main import Answer, Run, answered, arg, options
 from tenure.cli.option_kinds import contents, seconds
 from tenure.cli.text_format import ago, clock, plain, table
 from tenure.client.wire import plain as wire
+from tenure.core import limits
 
-CLI_STALE = 1800.0  # seconds: a CLI agent thinks for minutes between two commands
+CLI_STALE = limits.CLI_AGENT_STALE
 
 
 @options(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tenure.client.looks import Dicts, Names, One, Out
 from tenure.client.sources import Sources
 from tenure.core import commands as c
+from tenure.core import limits
 from tenure.core.commands import ClaimNext, Command, Dependency, NewTask, NewTrack, Process, Template, Totals
 
 if TYPE_CHECKING:
@@ -330,10 +331,10 @@ class Verbs(Sources[Out, One, Dicts, Names]):
         """Change fields of a task; with `version` only if nobody has changed it since."""
         return self.do(c.Edit(project=self.project, task=task, changes=changes, version=version, supersede=supersede))
 
-    def assign(self, task: str, agent: str, seconds: float = 60.0) -> Out:
+    def assign(self, task: str, agent: str, seconds: float = limits.OFFER) -> Out:
         return self.do(c.Assign(project=self.project, task=task, agent=agent, seconds=seconds))
 
-    def reassign(self, task: str, agent: str, seconds: float = 60.0) -> Out:
+    def reassign(self, task: str, agent: str, seconds: float = limits.OFFER) -> Out:
         return self.do(c.Reassign(project=self.project, task=task, agent=agent, seconds=seconds))
 
     def recover(self, task: str, reason: str = "") -> Out:
@@ -399,7 +400,7 @@ class Verbs(Sources[Out, One, Dicts, Names]):
     def unreserve(self, receipt: str) -> Out:
         return self.do(c.Unreserve(project=self.project, receipt=receipt))
 
-    def lead(self, *, lease: float = 30.0, term: int | None = None) -> Out:
+    def lead(self, *, lease: float = limits.LEADER_LEASE, term: int | None = None) -> Out:
         """Become, or stay, this project's `@leader`."""
         return self.do(c.Lead(project=self.project, holder=self.agent, agent=True, lease=lease, term=term))
 

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import astuple
 
-from tenure.core import former_names, graph, lifecycle
+from tenure.core import former_names, graph, lifecycle, limits
 from tenure.core.archive_words import WORDS
 from tenure.core.decoders import converted, decoder_of
 from tenure.core.events import Event
@@ -41,8 +41,8 @@ from tenure.core.records import (
 
 DAY = 24 * 3600 * 1_000_000
 SECOND = 1_000_000
-AFTER = 90 * DAY
-LONGEST = 100_000 * DAY
+AFTER = limits.ARCHIVE_AFTER
+LONGEST = limits.ARCHIVE_LONGEST
 
 # Whose rows go with a task: kind → the field that names the task. An edge belongs to the task that waits.
 OWNED: dict[type[Row], str] = {

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import unicodedata
 
+from tenure.core import limits
 from tenure.core.errors import InvalidInput, TooLarge
 
-LONGEST = 1024  # bytes of the whole
-LONGEST_SEGMENT = 255  # bytes: what file systems take
-DEEPEST = 16  # segments
+LONGEST = limits.ARTIFACT_NAME
+LONGEST_SEGMENT = limits.ARTIFACT_NAME_PART
+DEEPEST = limits.ARTIFACT_NAME_PARTS
 # A backslash parts folders on Windows, a colon names a drive or a hidden stream; the rest no Windows takes.
 RESERVED = frozenset('\\:*?"<>|')
 DEVICES = frozenset(

@@ -11,16 +11,17 @@ import re
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
+from tenure.core import limits
 from tenure.core.artifact_names import checked_name, folded
 from tenure.core.errors import InvalidInput, LimitReached, TooLarge
 from tenure.core.records import Artifact, Claim, Content, Project, Task, replace
 
 SECOND = 1_000_000
-LARGEST = 100 << 20  # bytes, where the project has no `max_result_size`
-MOST = 1000  # of one task
+LARGEST = limits.ARTIFACT_BYTES
+MOST = limits.ARTIFACTS
 TRANSCRIPT = "transcript.jsonl"  # what an agent said; handed on to nobody who does not ask for it
 RESULT = "result.json"  # the data of a result that is too large to stand in a row
-KEPT_IDLE = 24 * 3600 * SECOND  # how long bytes stay that no row refers to: a put may be on its way to its row
+KEPT_IDLE = limits.ARTIFACT_IDLE
 GOING = 600 * SECOND  # a sweep that goes to delete them has long done so, or given up
 REFERENCE = "artifact:"
 _DIGEST = re.compile(r"[0-9a-f]{64}")

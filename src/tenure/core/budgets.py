@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from tenure.core import limits
 from tenure.core.errors import Bug, InvalidInput
 from tenure.core.money import parse_usd, usd_text
 from tenure.core.records import Budget, replace
@@ -25,8 +26,8 @@ PERIODS = {"day": "0 0 * * *", "week": "0 0 * * 1", "month": "0 0 1 * *"}
 THRESHOLDS = (50, 90, 100)  # per cent of what is allocated
 WARN = 90
 LEVELS = {50: "info", 90: "warning", 100: "error"}  # of the events
-MOST_USD = 1_000_000_000
-MOST_TOKENS = 10**15
+MOST_USD = limits.BUDGET_USD
+MOST_TOKENS = limits.BUDGET_TOKENS
 # What a task that says nothing of its size is taken for, at most; and at most a tenth of the budget.
 USUAL = {USD: 1_000_000_000, TOKENS: 100_000}
 SHARE = 10
@@ -211,7 +212,7 @@ HOUR = 3600 * 1_000_000
 DAY = 24 * HOUR
 WEEK = 7 * DAY
 CONTINUE, THROTTLE = "CONTINUE", "THROTTLE"
-LONGEST_SPACING = HOUR  # slower, but never stopped dead
+LONGEST_SPACING = limits.SPACING_MAX
 
 Burn = tuple[tuple[int, int], ...]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from tenure.core import lifecycle, moves
+from tenure.core import lifecycle, limits, moves
 from tenure.core.lifecycle import (
     ANSWERABLE,
     CANCELLED,
@@ -27,8 +27,8 @@ from tenure.core.receipts import Receipt, is_genuine
 from tenure.core.records import Claim, LastError, RetryPolicy, Task, replace
 from tenure.core.retry import MOST_FAILURES, delay, is_poison, is_retried
 
-MOST_NAMED = 3  # unfinished tasks that a session is reminded of with a claim
-LONGEST_UNATTENDED = 2 * 3600 * 1_000_000
+MOST_NAMED = limits.UNFINISHED_NAMED
+LONGEST_UNATTENDED = limits.UNATTENDED
 
 
 def claim_id(task: str, generation: int) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from tenure.core import lifecycle
+from tenure.core import lifecycle, limits
 from tenure.core.errors import ClockJump
 from tenure.core.records import (
     Agent,
@@ -26,7 +26,7 @@ from tenure.core.records import (
 )
 
 SECOND = 1_000_000
-MOST_AHEAD = 600 * SECOND
+MOST_AHEAD = limits.CLOCK_AHEAD
 DRIFT = 60 * SECOND  # a clock that was put forward by less is followed without a word
 
 

@@ -11,10 +11,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from tenure.core import limits
 from tenure.core.errors import InvalidInput
 
 T = TypeVar("T")
-LONGEST_INTEGER = 20  # characters: 64 bits and a sign
+LONGEST_INTEGER = limits.INTEGER_DIGITS
 _LOCK = threading.Lock()
 _MADE: dict[Any, msgspec.json.Decoder[Any]] = {}
 

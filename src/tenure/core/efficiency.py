@@ -5,9 +5,11 @@ Lines are as whoever handed in counts them; a test file counts for as many lines
 
 from __future__ import annotations
 
+from tenure.core import limits
+
 BASELINE = 150  # tokens for a changed line
 TEST_FILE = 40  # lines
-LEAST_TOKENS = 10_000  # below it is no use to ask
+LEAST_TOKENS = limits.EFFICIENCY_MIN
 
 
 def is_thin(tokens: int, lines: int, test_files: int, baseline: int = BASELINE) -> bool:

@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from tenure.core import limits
 from tenure.core.records import Finished, LikeTasks, Usage, replace
 
 A_POINT = 1000  # tokens for a point of complexity …
 TESTS, BUFFER, PHASE = 1.2, 1.3, 1.15  # … and what comes on top of it
-LARGEST_SIZE = 10  # points; all that is larger is of one size
+LARGEST_SIZE = limits.ESTIMATE_SIZE
 ENOUGH = 5  # finished tasks until their median counts
-KEPT = 25  # of each type and size: what was long ago says little
-MOST_SIZES = 500  # pairs of type and size in a project; types are free text
+KEPT = limits.FINISHED_KEPT
+MOST_SIZES = limits.ESTIMATE_SIZES
 NEAR = 0.2  # an estimate within 20 % of what it came to was good
 
 SAID, LIKE, COMPLEXITY, NOTHING = "said", "like tasks", "complexity", "nothing"

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from tenure.core import ids, inputs, retry
+from tenure.core import ids, inputs, limits, retry
 from tenure.core.commands import NewTask
 from tenure.core.errors import InvalidInput
 from tenure.core.records import Watch
@@ -18,8 +18,8 @@ from tenure.core.records import Watch
 BY = ("tag", "type", "track")
 CREATED_BY = "watch:"
 SHORTEST, LONGEST = 60.0, 90 * 24 * 3600.0  # seconds of a window
-MOST_NAMED = 20  # failed tasks in a subject's task
-LONGEST_ERROR = 300
+MOST_NAMED = limits.WATCH_NAMED
+LONGEST_ERROR = limits.WATCH_ERROR
 
 
 class Attempt(NamedTuple):

@@ -5,15 +5,15 @@ from __future__ import annotations
 import graphlib
 from collections.abc import Iterable, Mapping, Sequence
 
-from tenure.core import lifecycle
+from tenure.core import lifecycle, limits
 from tenure.core.errors import Cycle
 from tenure.core.priority import DEEPEST
 from tenure.core.records import Dag, Edge, Task, replace
 
 ON_FAILURE = ("block", "cancel", "ignore")
-MOST_CHILDREN = 200
-DEEPEST_SUBTASK = 5
-LARGEST_LINEAGE = 1000
+MOST_CHILDREN = limits.CHILDREN
+DEEPEST_SUBTASK = limits.SUBTASK_DEPTH
+LARGEST_LINEAGE = limits.LINEAGE
 
 
 def edge_id(task: str, needs: str) -> str:

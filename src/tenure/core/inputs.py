@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from tenure.core import graph, ids, priority, reservations, retry, validation
+from tenure.core import graph, ids, limits, priority, reservations, retry, validation
 from tenure.core.commands import Command, NewTask
 from tenure.core.decoders import converted, decoder_of
 from tenure.core.errors import InvalidInput, TooLarge
@@ -23,27 +23,27 @@ C = TypeVar("C", bound=Command)
 
 SECOND = 1_000_000
 KIB = 1024
-MOST_COMMANDS = 500
-LARGEST_BATCH = 8 * KIB * KIB
-LARGEST_PLAN = 10_000
-LARGEST_RESULT = KIB * KIB
-LARGEST_CHECKPOINT = 64 * KIB
-LARGEST_CLAIM_METADATA = 4 * KIB
-LARGEST_DESCRIPTION = 64 * KIB
-LARGEST_SPEC = 256 * KIB
-LARGEST_TEXT = 64 * KIB  # of a message, note, question or error
-LONGEST_TITLE = 255
-LONGEST_NAME = 255
-LARGEST_NUMBER = (1 << 63) - 1
-DEEPEST = 100  # lists and objects within one another
-MOST_LISTED = 100  # tags, touches, capabilities …
-MOST_ATTEMPTS = 1000
-MOST_DEPENDENCIES = 1000
-MOST_COMPLEXITY = 1000
-MOST_TOKENS = 10**12  # expected of a task
-DEFAULT_LEASE = 300.0
-LONGEST_LEASE = 30 * 24 * 3600.0
-MIN_LEASE = 1.0
+MOST_COMMANDS = limits.BATCH
+LARGEST_BATCH = limits.BATCH_BYTES
+LARGEST_PLAN = limits.PLAN_TASKS
+LARGEST_RESULT = limits.RESULT_BYTES
+LARGEST_CHECKPOINT = limits.CHECKPOINT_BYTES
+LARGEST_CLAIM_METADATA = limits.CLAIM_METADATA_BYTES
+LARGEST_DESCRIPTION = limits.DESCRIPTION_BYTES
+LARGEST_SPEC = limits.SPEC_BYTES
+LARGEST_TEXT = limits.TEXT_BYTES
+LONGEST_TITLE = limits.TITLE
+LONGEST_NAME = limits.NAME
+LARGEST_NUMBER = limits.INTEGER
+DEEPEST = limits.NESTING
+MOST_LISTED = limits.LIST
+MOST_ATTEMPTS = limits.ATTEMPTS
+MOST_DEPENDENCIES = limits.DEPENDENCIES
+MOST_COMPLEXITY = limits.COMPLEXITY
+MOST_TOKENS = limits.ESTIMATED_TOKENS
+DEFAULT_LEASE = limits.LEASE
+LONGEST_LEASE = limits.LEASE_MAX
+MIN_LEASE = limits.LEASE_MIN
 
 # Fields that name something, whatever the command: short, since rows are found by them.
 NAMES = frozenset(

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from tenure.core import limits
 from tenure.core.errors import Bug
 
 CREATED = "created"
@@ -120,4 +121,4 @@ ENDINGS = (
 )  # fmt: skip
 HANDED_IN = (COMPLETED_BY, SUBMITTED_BY)  # these end no attempt without a result: none of them is the last
 MOVED_ON = (*HANDED_IN, FAILED_COUNTING, ABORTED_BY, PAUSED_BY, CANCELLED_BY)  # the task does not wait after these
-MOST_GIVEN_BACK = 10  # attempts given back in a run; later ones count
+MOST_GIVEN_BACK = limits.GIVEN_BACK

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 
+from tenure.core import limits
 from tenure.core.errors import InvalidInput
 
 NANO = 1_000_000_000
-MOST_USD = 100_000  # of one model under one claim: more is a slip of the unit
+MOST_USD = limits.USAGE_USD
 _SHAPE = re.compile(r"([0-9]{1,20})(?:\.([0-9]{1,60}))?(?:[eE]([+-]?[0-9]{1,3}))?")
 
 

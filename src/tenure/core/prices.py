@@ -15,11 +15,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from tenure.core import limits
 from tenure.core.errors import InvalidInput
 from tenure.core.money import parse_usd
 
 MILLION = 1_000_000
-LONGEST_NAME = 255
+LONGEST_NAME = limits.MODEL_NAME
 KINDS = ("fresh", "cached", "written", "output")
 # Makers of models: a bare name is looked for at them.
 BARE = (

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from tenure.core import limits
 from tenure.core.errors import InvalidInput
 from tenure.core.records import Task
 
@@ -24,7 +25,7 @@ BOOSTS = {0.0: 0, 0.01: 1, 0.1: 10, 1.0: 100, 10.0: 1000}  # points a minute →
 UNIT = 6_000_000_000
 HOUR = 3_600_000_000
 URGENCY = ((3 * HOUR, 40), (6 * HOUR, 20), (12 * HOUR, 10), (24 * HOUR, 5))
-DEEPEST = 10  # a longer path below adds nothing to the weight
+DEEPEST = limits.WEIGHT_DEPTH
 
 
 def tier_of(priority: int) -> str:

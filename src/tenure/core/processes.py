@@ -5,10 +5,11 @@ Whoever looks at its own process table can prove one gone; nobody can prove it f
 
 from __future__ import annotations
 
+from tenure.core import limits
 from tenure.core.commands import Process
 from tenure.core.errors import InvalidInput
 
-LARGEST_PID = (1 << 32) - 1
+LARGEST_PID = limits.PID
 
 
 def check_process(process: Process) -> Process:

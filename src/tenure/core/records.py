@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from tenure.core import limits
 from tenure.core.artifact_rows import Artifact, Content
 from tenure.core.budget_rows import COUNTED, Budget
 from tenure.core.causes import Cancelled, PauseCause, reason_of
@@ -428,7 +429,7 @@ class Agent(Row, frozen=True, kw_only=True):
     pid: int | None = None
     pid_start: int | None = None
     heartbeat: int = 30_000_000
-    stale_after: int = 180_000_000
+    stale_after: int = round(limits.AGENT_STALE) * 1_000_000
     registered_at: int
     last_seen: int
     stale: bool = False  # its staleness has been announced

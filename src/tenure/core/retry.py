@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from tenure.core import limits
 from tenure.core.errors import InvalidInput
 from tenure.core.records import Agent, Claim, Model, RetryPolicy, Task, replace
 
@@ -24,11 +25,11 @@ STRATEGIES = ("exponential", "fixed", "immediate")
 POISONED_AGENTS = 2  # so many different agents have to fail before it is the task's fault
 TROUBLED_AGENTS = 3  # so many different agents in trouble: it is the task's after all
 TROUBLES_IN_A_ROW = 3  # so many failures of its own cool an agent off
-AGENT_TASK_COOL_OFF = 10 * MINUTE
-RELEASE_COOL_OFF = 5 * MINUTE
-LONGEST_COOL_OFF = 30 * MINUTE
+AGENT_TASK_COOL_OFF = limits.COOL_OFF_OF_TASK
+RELEASE_COOL_OFF = limits.COOL_OFF_AFTER_RELEASE
+LONGEST_COOL_OFF = limits.COOL_OFF_MAX
 RATE_LIMIT_DELAY = MINUTE
-MOST_FAILURES = 100  # of which a task keeps the agents
+MOST_FAILURES = limits.FAILURES_KEPT
 FALLBACK_AFTER = 2  # failed attempts until the fallback models take over
 
 

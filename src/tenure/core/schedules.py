@@ -19,13 +19,14 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 
+from tenure.core import limits
 from tenure.core.errors import InvalidInput
 
 SKIP, ONCE, ALL = "skip", "once", "all"
 MISFIRES = (SKIP, ONCE, ALL)
-MOST_AT_ONCE = 100  # ticks that are made up for by `all`
-GRACE = 60 * 1_000_000  # microseconds that a tick may be late without being missed
-LONGEST = 200  # characters of an expression
+MOST_AT_ONCE = limits.MISSED_TICKS
+GRACE = limits.SCHEDULE_GRACE
+LONGEST = limits.CRON
 NICKNAMES = {
     "@hourly": "0 * * * *", "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@weekly": "0 0 * * 0",
     "@monthly": "0 0 1 * *", "@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *",

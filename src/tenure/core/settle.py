@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from tenure.core import claims, lifecycle, moves, priority
+from tenure.core import claims, lifecycle, limits, moves, priority
 from tenure.core.causes import LOST, PauseCause
 from tenure.core.lifecycle import ABORTED_BY, DEAD_LETTERED, ERROR_BY, EXPIRED_BY, PAUSED, PENDING, READY, RETRYING
 from tenure.core.plain_tasks import is_plain
 from tenure.core.records import Brief, Claim, Task, replace
 
 MINUTE = 60_000_000
-HUNG_AFTER = 30 * MINUTE  # past the estimated completion: warn
-ABORT_AFTER = 10 * MINUTE  # with no progress since the warning: abort
+HUNG_AFTER = limits.HUNG_AFTER
+ABORT_AFTER = limits.ABORT_AFTER
 RAISE_PRIORITY = 10  # an aborted task is offered sooner
 PROCESS_GONE = "its process is gone"
 

@@ -18,16 +18,17 @@ from binascii import Error as NotBase64
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from tenure.core import limits
 from tenure.core.errors import InvalidInput
 from tenure.core.records import Trigger
 
 STANDARD, GITHUB = "standard", "github"
 FORMS = (STANDARD, GITHUB)
 SECRET_BYTES = 32
-TOLERANCE = 300 * 1_000_000  # microseconds
+TOLERANCE = limits.WEBHOOK_TOLERANCE
 PREFIX = "whsec_"
-MOST_SIGNATURES = 10  # in one header: rotating senders give two
-LARGEST_BODY = 1 << 20
+MOST_SIGNATURES = limits.WEBHOOK_SIGNATURES
+LARGEST_BODY = limits.WEBHOOK_BYTES
 # What is looked at of a request; nothing else of its headers goes anywhere.
 HEADERS = (
     "webhook-id", "webhook-timestamp", "webhook-signature", "x-hub-signature-256", "x-github-delivery",

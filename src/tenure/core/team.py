@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tenure.core import limits
 from tenure.core.errors import InvalidInput
 from tenure.core.records import Agent, Leader, Session, replace
 
-SESSION_IDLE = 3_600_000_000  # a session ends after an hour with no activity and no claim
-PRESENCE = 15_000_000  # signs of life closer together than this are not written again
+SESSION_IDLE = limits.SESSION_IDLE
+PRESENCE = limits.PRESENCE
 MESSAGE_TYPES = ("chat", "request", "response", "system")
 HEALTH = ("ok", "degraded", "unresponsive")
 

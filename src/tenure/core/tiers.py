@@ -13,8 +13,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from tenure.core import limits
+
 SMALL, MIDDLE, TOP = TIERS = ("small", "middle", "top")
-MOST_REMEMBERED = 1000  # names of models, which come from outside
+MOST_REMEMBERED = limits.MODELS_CACHED
 
 
 class TierPosition(NamedTuple):

@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from functools import cache
 from typing import Any
 
-from tenure.core import inputs
+from tenure.core import inputs, limits
 from tenure.core.errors import InvalidInput, TooLarge
 from tenure.core.events import KINDS
 from tenure.core.records import Trigger, replace
@@ -22,13 +22,13 @@ from tenure.core.templates import check_path, value_at
 
 WEBHOOK = "webhook"
 DAG_ENDS = {"dag.completed": "completed", "dag.failed": "failed", "dag.cancelled": "cancelled"}
-DEEPEST = 3  # triggers that may lead to a task, one after the other
+DEEPEST = limits.TRIGGER_CHAIN
 HOUR = 3600 * inputs.SECOND
-MOST_AN_HOUR = 10_000
-MOST_CONDITIONS = 20
-MOST_CHOICES = 100
-LONGEST = 500  # characters of what is compared with
-LONGEST_LOOKED_AT = 10_000  # of what a pattern is held against
+MOST_AN_HOUR = limits.TRIGGER_FIRINGS
+MOST_CONDITIONS = limits.TRIGGER_CONDITIONS
+MOST_CHOICES = limits.TRIGGER_CHOICES
+LONGEST = limits.TRIGGER_VALUE
+LONGEST_LOOKED_AT = limits.TRIGGER_TEXT
 
 _NEVER_HEARD = "trigger."  # what tells of triggers makes none fire
 

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from tenure.core import inputs, money
+from tenure.core import inputs, limits, money
 from tenure.core.commands import Totals
 from tenure.core.errors import InvalidInput, TooLarge
 from tenure.core.records import Claim, Usage, replace
 
-MOST_TOKENS = 10**12
-MOST_MODELS = 100  # under one claim
-LONGEST = 366 * 24 * 3600.0  # of compute, in seconds
+MOST_TOKENS = limits.USAGE_TOKENS
+MOST_MODELS = limits.USAGE_MODELS
+LONGEST = limits.USAGE_DURATION
 TOKENS = ("fresh", "cached", "written", "output")
 COUNTED = ("fresh", "written", "output")  # by budgets in tokens: what comes from a cache was counted when it was read
 

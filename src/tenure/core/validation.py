@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from tenure.core import causes, claims, former_names, lifecycle, moves
+from tenure.core import causes, claims, former_names, lifecycle, limits, moves
 from tenure.core.errors import InvalidInput
 from tenure.core.lifecycle import VALIDATING
 from tenure.core.receipts import Receipt
@@ -31,13 +31,13 @@ INVALID_OUTPUT = "invalid_output"  # the class of an attempt whose output was re
 
 OPEN, PASSED, REFUSED, WITHDRAWN = "open", "passed", "refused", "withdrawn"
 
-MOST_INVALID = 3  # outputs that a quick check may refuse under one claim: the last ends the attempt
-MOST_TRIES = 5  # takers without a verdict until a person is asked
-LEASE = 60.0  # seconds
+MOST_INVALID = limits.INVALID_OUTPUTS
+MOST_TRIES = limits.VALIDATION_TRIES
+LEASE = limits.VALIDATION_LEASE
 FIRST_WAIT, LONGEST_WAIT = 10_000_000, 300_000_000  # between two takers that could not decide
-MOST_REASONS = 5
-LONGEST_REASON = 500  # characters
-LARGEST_DETAILS = 128 << 10  # bytes of JSON
+MOST_REASONS = limits.REASONS
+LONGEST_REASON = limits.REASON
+LARGEST_DETAILS = limits.DETAILS_BYTES
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 _OF_VALIDATION = re.compile(r"(task_[0-9A-Z]{26})-([0-9]{1,18})")

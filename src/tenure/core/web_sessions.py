@@ -6,10 +6,10 @@ import hashlib
 import hmac
 import re
 
-from tenure.core import keys
+from tenure.core import keys, limits
 from tenure.core.records import ApiKey, WebSession
 
-LIFETIME = 12 * 3600 * 1_000_000  # microseconds
+LIFETIME = limits.SIGN_IN_LIFETIME
 TOKEN_BYTES = 32
 _SPELLED = re.compile(r"[0-9a-f]{64}")
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import astuple
 
-from tenure.core import commands, lifecycle
+from tenure.core import commands, lifecycle, limits
 from tenure.core.errors import CopyRefused, InvalidInput, NotFound, OutcomeUnknown, StoreCorrupt
 from tenure.core.events import Event
 from tenure.core.records import KINDS, Claim, Cursor, Project, Reservation, Row, Task, Trigger, replace
@@ -27,7 +27,7 @@ from tenure.engine.sources.template_tasks import LINE, MOVED
 from tenure.stores.port import Change, Transaction
 
 PAGE = 100  # rows that are in memory at once
-MOST_NAMED = 5
+MOST_NAMED = limits.COPY_NAMED
 
 
 class Copied(NamedTuple):

@@ -11,10 +11,11 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import inspect
 
+from tenure.core import limits
 from tenure.core.errors import InvalidInput
 from tenure.core.inputs import suggestion
 
-MOST_WAITED = 300.0  # seconds; most clients give a call up before that
+MOST_WAITED = limits.MCP_WAIT
 
 # Gemini CLI offers this one with every tool, for its own ordering of calls, and sends it along.
 OF_CLIENTS = frozenset({"wait_for_previous"})

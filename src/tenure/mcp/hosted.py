@@ -20,7 +20,7 @@ from tenure.agents.receipts import LAST_WORDS, Kept
 from tenure.client import Client
 from tenure.client.ways.local import Local
 from tenure.config import Value
-from tenure.core import ids, roles
+from tenure.core import ids, limits, roles
 from tenure.core.commands import Command, Principal
 from tenure.core.errors import TenureError
 from tenure.core.outcomes import Outcome
@@ -30,8 +30,8 @@ from tenure.engine.runtime.batcher import Batcher
 from tenure.mcp.seats import Seat
 from tenure.mcp.speaking import kind_of, type_of
 
-MOST_SEATS = 10_000  # the longest unused are forgotten
-MOST_KEPT = 100  # receipts of a connection
+MOST_SEATS = limits.MCP_CONNECTIONS
+MOST_KEPT = limits.MCP_RECEIPTS
 
 
 class Visitor(NamedTuple):

@@ -20,6 +20,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.types import PARSE_ERROR
 from starlette.requests import Request
 
+from tenure.core import limits
 from tenure.core.commands import Principal
 from tenure.core.decoders import check_json
 from tenure.core.errors import TenureError, TooLarge
@@ -34,7 +35,7 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-IDLE = 7200.0  # seconds without a request after which a session is forgotten; its client begins a new one
+IDLE = limits.MCP_IDLE
 GONE = "tenure.gone"  # in the scope: set once the client has hung up
 WHO = "tenure.principal"
 SESSION = "mcp-session-id"

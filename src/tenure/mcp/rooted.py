@@ -15,13 +15,14 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 from tenure.config import NoStore
+from tenure.core import limits
 from tenure.mcp.seats import Seat, Seats, Told
 from tenure.mcp.server import Context, Crashed, Service
 from tenure.mcp.speaking import Caller, caller_of
 from tenure.mcp.stdio import standard_streams
 
 ROOTS = "roots"  # the name of our question for them, where it goes with a result
-PATIENCE = 5.0  # seconds that a client may take to name its roots
+PATIENCE = limits.MCP_ROOTS_WAIT
 
 
 class Rooted:

@@ -17,12 +17,13 @@ from tenure.agents.identity import Who
 from tenure.agents.receipts import Kept, Receipts
 from tenure.client import Client
 from tenure.config import Home, NoStore, Value, file_of, find_home, read_settings
+from tenure.core import limits
 from tenure.core.commands import Process
 from tenure.core.outcomes import Outcome
 from tenure.engine.models.user_tables import UserTables
 from tenure.mcp.speaking import Caller, who_speaks
 
-STALE_AFTER = 1800.0  # an agent that thinks is silent for longer than a worker that beats
+STALE_AFTER = limits.CLI_AGENT_STALE
 
 
 class Told(NamedTuple):

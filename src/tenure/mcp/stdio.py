@@ -21,11 +21,12 @@ from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
 from mcp.types import PARSE_ERROR, ErrorData, JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
+from tenure.core import limits
 from tenure.core.decoders import check_json
 from tenure.core.errors import InvalidInput
 
 STDIN = 0
-PATIENCE = 15.0  # seconds that the last replies may take; longer than a store waits for its turn to write
+PATIENCE = limits.MCP_CLOSE
 CHUNK = 1 << 16
 
 

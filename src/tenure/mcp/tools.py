@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from tenure.core import commands as c
+from tenure.core import limits
 from tenure.core.commands import NewTask
 from tenure.core.errors import InvalidInput, TenureError
 from tenure.core.inputs import check_choice
@@ -17,8 +18,8 @@ from tenure.mcp import arguments as a
 from tenure.mcp.replies import Reply, answered, listed, seen, told
 from tenure.mcp.seats import Seat
 
-MOST_LISTED = 20
-MOST_CHECKED = 40.0  # seconds that a reply waits for a verdict: clients give up on a tool after a minute
+MOST_LISTED = limits.MCP_LISTED
+MOST_CHECKED = limits.VERDICT_REPLY
 
 
 class Call(NamedTuple):

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from tenure.core import ids, inputs
+from tenure.core import ids, inputs, limits
 from tenure.core.budgets import USD, parse_amount
 from tenure.core.commands import NewTask, NewTrack, Template
 from tenure.core.errors import InvalidInput, TenureError
@@ -37,7 +37,7 @@ from tenure.plans.nodes import (  # fmt: skip
 from tenure.plans.on_end import read_ends
 
 TOP = ("name", "title", "description", "tracks", "defaults", "tasks", "on_end", "budget")
-MOST_PLANS = 500
+MOST_PLANS = limits.PLANS
 
 
 class PlanFile(msgspec.Struct, frozen=True, kw_only=True):

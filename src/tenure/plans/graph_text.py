@@ -12,14 +12,14 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
-from tenure.core import graph, inputs, lifecycle
+from tenure.core import graph, inputs, lifecycle, limits
 from tenure.core.commands import Dependency
 from tenure.core.records import Edge, Task
 from tenure.plans.files import PlanFile
 
 View = dict[str, Any]
 PLANNED = "planned"
-LONGEST_LABEL = 60
+LONGEST_LABEL = limits.PLAN_LABEL
 
 _MARKS = {
     lifecycle.COMPLETED: "✓", lifecycle.CANCELLED: "✗", lifecycle.DEAD_LETTERED: "✗", lifecycle.READY: "○",

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from tenure.core import graph, inputs
+from tenure.core import graph, inputs, limits
 from tenure.core.commands import Dependency, NewTask
 from tenure.core.errors import Cycle, InvalidInput
 from tenure.plans.fields import error_of
@@ -20,8 +20,8 @@ from tenure.plans.files import PlanFile
 from tenure.plans.nodes import Finding, SourcePosition
 
 OPEN, DONE, DROPPED = "open", "done", "dropped"
-LARGEST_SOURCE = 64 * 1024 * 1024
-MOST_NOTES = 10_000
+LARGEST_SOURCE = limits.IMPORT_BYTES
+MOST_NOTES = limits.IMPORT_NOTES
 SHORTENED = 2000
 
 

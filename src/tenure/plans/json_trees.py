@@ -7,6 +7,7 @@ import math
 import re
 from bisect import bisect_right
 
+from tenure.core import limits
 from tenure.plans.nodes import (
     NODE_WEIGHT,
     Builder,
@@ -23,7 +24,7 @@ _DECODER = json.JSONDecoder()  # for its strings alone, which it scans in C
 _SPACE = re.compile(r"[ \t\r\n]*")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 _WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None}
-LONGEST_NUMBER = 100
+LONGEST_NUMBER = limits.PLAN_NUMBER
 
 
 class Text:

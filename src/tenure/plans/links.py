@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import msgspec
 
-from tenure.core import graph, ids, inputs
+from tenure.core import graph, ids, inputs, limits
 from tenure.core.commands import Dependency, NewTask
 from tenure.core.errors import Cycle
 from tenure.plans.fields import Fields, error_of
 from tenure.plans.nodes import Findings, SourcePosition
 
-MOST_SUGGESTED = 20  # a search for near names looks at them all
-MOST_CIRCLES = 10
+MOST_SUGGESTED = limits.PLAN_SUGGESTIONS
+MOST_CIRCLES = limits.PLAN_CYCLES
 
 
 class Entry(msgspec.Struct, eq=False):

@@ -6,12 +6,13 @@ from typing import Any
 
 import msgspec
 
+from tenure.core import limits
 from tenure.core.inputs import DEEPEST, LARGEST_BATCH
 
 LARGEST_FILE = LARGEST_BATCH  # a plan is one command, and no command is larger
 HEAVIEST = 4 * LARGEST_BATCH  # of a tree with its aliases spelled out
 NODE_WEIGHT = 16
-MOST_FINDINGS = 100
+MOST_FINDINGS = limits.PLAN_FINDINGS
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):

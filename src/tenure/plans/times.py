@@ -6,6 +6,7 @@ import re
 from datetime import UTC, datetime, timedelta, timezone
 from typing import NamedTuple
 
+from tenure.core import limits
 from tenure.core.errors import InvalidInput
 
 SECOND = 1_000_000
@@ -14,7 +15,7 @@ _UNITS = {"ms": 1_000, "s": SECOND, "m": 60 * SECOND, "min": 60 * SECOND, "h": 3
 _PART = re.compile(r"(\d{1,12})(?:\.(\d{1,6}))?\s*(ms|min|s|m|h|d|w)(?![a-z])\s*")
 _INSTANT = re.compile(r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?\s*([Zz]|[+-]\d\d:?\d\d)?")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
-LONGEST = 10 * 365 * 86_400 * SECOND
+LONGEST = limits.PLAN_DURATION
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

@@ -10,6 +10,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tenure.core import limits
+
 _BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_./@+-]*( [A-Za-z0-9_./@+-]+)*")
 # Other readers take some of these words for something else than texts.
 _WORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n", "inf", "nan"})
@@ -17,7 +19,7 @@ _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 # What a line may hold as it is: no controls, no breaks of other kinds, nothing that has no glyph of its own.
 _SHOWN = re.compile("[\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 _BLOCK = re.compile(rf"(?!\s){_SHOWN.pattern}(?:{_SHOWN.pattern}|\n)*")
-LONGEST_KEY = 100
+LONGEST_KEY = limits.PLAN_YAML_KEY
 WIDEST = 100
 
 

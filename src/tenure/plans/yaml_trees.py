@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from tenure.core import limits
 from tenure.plans.nodes import (
     NODE_WEIGHT,
     Builder,
@@ -30,7 +31,7 @@ _BOOL = {word: word.lower() == "true" for word in ("true", "True", "TRUE", "fals
 _INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _NO_NUMBER = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
-LONGEST_NUMBER = 100
+LONGEST_NUMBER = limits.PLAN_NUMBER
 MERGE = "<<"
 
 _TAG = "tag:yaml.org,2002:"

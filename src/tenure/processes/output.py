@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-LONGEST_LINE = 8 << 20  # bytes; a longer line is cut
+from tenure.core import limits
+
+LONGEST_LINE = limits.OUTPUT_LINE_BYTES
 
 
 class Lines:

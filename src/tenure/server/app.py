@@ -9,6 +9,7 @@ from contextlib import aclosing, suppress
 from typing import Any, NamedTuple
 
 from tenure.client.routes import BATCH, COMMANDS, LOOKS, NEWS, PREFIX, PREVIEW, Route
+from tenure.core import limits
 from tenure.core.commands import ClaimNext, Command, Principal
 from tenure.core.errors import Bug, InvalidInput, TenureError
 from tenure.core.queries import Log, States
@@ -23,7 +24,7 @@ from tenure.server.service import Service
 from tenure.server.tracing import HEADER as TRACEPARENT
 from tenure.server.tracing import trace_of
 
-LONGEST_WAIT = 60.0
+LONGEST_WAIT = limits.RESPONSE_WAIT
 HUNG_UP = 499  # as other servers write it down: there was nobody left to answer
 STAY_SECURE = (b"strict-transport-security", b"max-age=31536000")
 FILTERS = ("task", "kind", "level", "agent", "session")  # of a live stream

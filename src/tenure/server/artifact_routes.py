@@ -20,6 +20,7 @@ from tenure.artifacts.port import PIECE, Artifacts, Kept, Writing
 from tenure.client.routes import ARTIFACT, PREFIX
 from tenure.client.ways.asking import header_safe, unsafe
 from tenure.client.wire import plain
+from tenure.core import limits
 from tenure.core.artifact_names import checked_name
 from tenure.core.artifacts import check_type
 from tenure.core.commands import PutArtifact
@@ -35,7 +36,7 @@ from tenure.server.requests import Request
 from tenure.server.service import Pool, Service
 
 THREADS = 4
-MOST_AT_ONCE = 64  # that come in or go out: each has a few pieces in memory
+MOST_AT_ONCE = limits.TRANSFERS
 ANYTHING = "application/octet-stream"
 _RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
 

@@ -11,6 +11,7 @@ import msgspec
 from tenure import __version__
 from tenure.client.routes import PREFIX
 from tenure.client.wire import instant, plain
+from tenure.core import limits
 from tenure.core.decoders import check_json
 from tenure.core.errors import InvalidInput, StoreUnavailable, TenureError
 from tenure.core.roles import check_coordinator
@@ -23,7 +24,7 @@ from tenure.server.app import Place
 from tenure.server.requests import Request
 from tenure.server.service import Service
 
-PATIENCE = 2.0  # seconds that the store may take for a small read before the process is not ready
+PATIENCE = limits.READY_WAIT
 
 
 class Recover(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -15,6 +15,7 @@ import threading
 from collections import deque
 from collections.abc import Iterable, Sequence
 
+from tenure.core import limits
 from tenure.core.errors import StoreError
 from tenure.core.events import Event
 from tenure.core.outcomes import Outcome
@@ -24,9 +25,9 @@ from tenure.server.metrics import Metrics
 from tenure.server.remembering import Remembered
 
 PAGE = 500
-PATIENCE = 5.0  # seconds that the page in hand has at the end
-MOST_WAITING = 50_000  # events; when they come faster than they are counted, the oldest are left out, and told of
-MOST_ANSWERED = 2000  # claims whose answers are kept until their events come; of others the rows are read
+PATIENCE = limits.METRIC_CLOSE
+MOST_WAITING = limits.METRIC_EVENTS
+MOST_ANSWERED = limits.METRIC_ANSWERS
 ELECTED = "leader.elected"
 _IDLE = frozenset({"task.progress", "task.checkpoint", "task.landing", "task.noted", "task.started"})  # count nothing
 

@@ -12,10 +12,12 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-LARGEST_HEAD = 64 * 1024  # bytes: the request line and all headers, or what follows the last piece of a body
+from tenure.core import limits
+
+LARGEST_HEAD = limits.HEADER_BYTES
 TO_SEND = 15.0  # seconds for them
-MOST_OF_AN_ADDRESS = 256  # connections of strangers
-MOST = 2048
+MOST_OF_AN_ADDRESS = limits.CONNECTIONS_PER_ADDRESS
+MOST = limits.CONNECTIONS
 
 
 class Doorstep:

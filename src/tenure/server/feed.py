@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from tenure.client.wire import plain
+from tenure.core import limits
 from tenure.core.errors import StoreError, TenureError
 from tenure.core.events import Event
 from tenure.core.filters import matches
@@ -30,7 +31,7 @@ LULL = 0.1  # seconds from a page that was not full to the next one, while nobod
 HELD_BACK = 0.01  # an event is there, but one before it has not committed yet
 AWAY = 1.0  # between tries while the store is away
 BEAT = 15.0  # a sign of life on a silent stream, so that proxies keep it and a dead one shows
-MOST_BEHIND = 1000  # events a stream may lag; then it ends, and its reader comes back with its cursor
+MOST_BEHIND = limits.STREAM_BEHIND
 
 SIGN_OF_LIFE = b": still here\n\n"
 

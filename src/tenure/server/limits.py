@@ -12,9 +12,10 @@ from collections.abc import Callable
 from functools import lru_cache
 from ipaddress import IPv6Address, ip_address, ip_network
 
+from tenure.core import limits
 from tenure.core.errors import RateLimited
 
-MOST_CALLERS = 10_000
+MOST_CALLERS = limits.CALLERS
 
 
 class Buckets:

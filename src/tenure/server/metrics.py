@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import prometheus_client as prometheus
 
+from tenure.core import limits
 from tenure.core.commands import ClaimNext, ClaimTask, Command, Principal, Renew, Submit
 from tenure.core.errors import OutcomeUnknown, StoreError, StoreUnavailable, TenureError
 from tenure.core.events import Event
@@ -21,9 +22,9 @@ from tenure.core.outcomes import Outcome
 from tenure.core.roles import ROLES
 from tenure.server.measures import COUNTER, HISTOGRAM, MEASURES, STANDING
 
-MOST_PROJECTS = 100
-MOST_TYPES = 50
-MOST_CLASSES = 30
+MOST_PROJECTS = limits.METRIC_PROJECTS
+MOST_TYPES = limits.METRIC_TYPES
+MOST_CLASSES = limits.METRIC_CLASSES
 OTHER = "other"
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 CONFLICTS = frozenset({"DENIED_ACTIVE_CLAIM", "DENIED_CONFLICT", "DENIED_OFFERED"})

@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol, TypeVar
 
+from tenure.core import limits
 from tenure.core.errors import StoreUnavailable
 
 T = TypeVar("T")
 FIRST = 0.5  # seconds until the second try; each later one waits twice as long
-LONGEST = 15.0
+LONGEST = limits.STORE_RETRY
 
 
 class Tell(Protocol):

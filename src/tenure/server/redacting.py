@@ -6,9 +6,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from tenure.core import limits
+
 GONE = "…"
-DEEPEST = 6
-LONGEST = 8192  # characters of one text
+DEEPEST = limits.LOG_DEPTH
+LONGEST = limits.LOG_TEXT
 
 # Fields that are left out, whatever is in them. `key` is not among them: it is what a task is called.
 SECRET = frozenset(

@@ -13,13 +13,14 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
+from tenure.core import limits
 from tenure.core.claims import claim_id
 from tenure.core.events import Event
 from tenure.core.records import Claim, Task
 from tenure.server.metrics import NOTHING, About, ending_of
 from tenure.stores.port import Transaction
 
-MOST = 20_000  # tasks
+MOST = limits.METRIC_TASKS
 SECOND = 1_000_000
 OF_TASKS = frozenset({"task.claimed", "task.completed", "task.failed", "task.dead_lettered"})
 DEFAULTS = {field.name: field.default for field in msgspec.structs.fields(Task)}  # such values are left out of events

@@ -18,7 +18,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.registry import Collector
 
-from tenure.core import lifecycle
+from tenure.core import lifecycle, limits
 from tenure.core.errors import TenureError
 from tenure.core.queries import Gauges
 from tenure.engine import Engine
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 LIMIT = 2.0  # seconds that a scrape waits for a reading
-KEPT = 5.0  # seconds for which a reading is good
+KEPT = limits.GAUGES_KEPT
 SHARE = 20  # a reading is kept for so many times as long as it took
 HUNG = 10.0  # seconds without an answer after which the store counts as away
-OLDEST = 60.0  # seconds after which an old reading is no longer shown while a new one takes its time
+OLDEST = limits.GAUGES_OLDEST
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 WAITING = (lifecycle.PENDING, lifecycle.READY, lifecycle.RETRYING)
 

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from tenure.core import commands as c
+from tenure.core import limits
 from tenure.core.commands import ClaimNext, Command, Principal
 from tenure.core.errors import Overloaded, StoreError, TenureError
 from tenure.core.outcomes import Outcome
@@ -24,7 +25,7 @@ from tenure.server.waiting_room import StillGood, WaitingRoom
 T = TypeVar("T")
 READERS = 4  # threads that look; reading holds no lock, but Python lets one think at a time
 BATCHERS = 2  # that run batches which came as such
-MOST_WAITING = 1000  # looks, or batches, that may wait for a thread
+MOST_WAITING = limits.READS_WAITING
 
 
 class Eyes(Protocol):

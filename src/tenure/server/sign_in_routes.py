@@ -8,6 +8,7 @@ from urllib.parse import parse_qs
 import msgspec
 
 from tenure.client.routes import PREFIX
+from tenure.core import limits
 from tenure.core.commands import Principal
 from tenure.core.decoders import check_json
 from tenure.core.errors import InvalidInput
@@ -17,7 +18,7 @@ from tenure.server.app import Place
 from tenure.server.auth.gate import Gate
 from tenure.server.requests import Request
 
-LARGEST = 4096  # bytes: a key, and little else
+LARGEST = limits.SIGN_IN_BYTES
 
 
 class Login(msgspec.Struct, forbid_unknown_fields=True):

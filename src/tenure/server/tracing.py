@@ -9,10 +9,12 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
+from tenure.core import limits
+
 HEADER = b"traceparent"
 # version - trace id - parent's id - flags; a later version may have more behind a dash, the first may not.
 _PARENT = re.compile(rb"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?", re.DOTALL)
-_LONGEST = 512
+_LONGEST = limits.TRACE_PARENT
 _NO_TRACE, _NO_SPAN = b"0" * 32, b"0" * 16
 _SAMPLED, _UNSAMPLED = b"01", b"00"
 

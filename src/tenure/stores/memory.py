@@ -16,6 +16,7 @@ from typing import Any, Self, TypeVar
 
 import msgspec
 
+from tenure.core import limits
 from tenure.core.clock import Kept, accepted, refusal, told
 from tenure.core.errors import Bug, Conflict, InvalidInput, StoreError, StoreUnavailable
 from tenure.core.events import Event
@@ -28,7 +29,7 @@ from tenure.stores.sql.codec import JSON, columns_of
 R = TypeVar("R", bound=Row)
 
 _Key = tuple[str, str]
-_PATIENCE = 30.0
+_PATIENCE = limits.MEMORY_WAIT
 
 
 class Memory:

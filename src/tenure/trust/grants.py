@@ -21,14 +21,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from tenure.core import limits
 from tenure.core.errors import InvalidInput, TenureError
 from tenure.trust.risky_settings import SECRET, section_of
 from tenure.user_state import make_private_folder
 
 FILE = "trusted.json"
-LARGEST = 1 << 20  # bytes of a tenure.toml
-MOST_CHANGES = 20
-LONGEST_VALUE = 200  # characters
+LARGEST = limits.TRUST_BYTES
+MOST_CHANGES = limits.TRUST_CHANGES
+LONGEST_VALUE = limits.TRUST_VALUE
 
 
 class Untrusted(TenureError):

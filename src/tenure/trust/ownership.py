@@ -12,11 +12,12 @@ import stat
 from collections.abc import Mapping
 from contextlib import suppress
 
+from tenure.core import limits
 from tenure.trust.git_index import Unreadable, is_tracked
 from tenure.user_state import make_private_folder, user_state
 
 FILE = "own-files.json"
-MOST_REMEMBERED = 200
+MOST_REMEMBERED = limits.TRUST_CACHED
 
 
 def why_foreign(path: str, found: os.stat_result, environ: Mapping[str, str]) -> str | None:

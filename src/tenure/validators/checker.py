@@ -16,8 +16,10 @@ from typing import Any
 import jsonschema_rs
 import msgspec
 
-MOST = 5
-LONGEST = 500
+from tenure.core import limits
+
+MOST = limits.REASONS
+LONGEST = limits.REASON
 REMEMBERED = 64  # compiled schemas
 COMPILED_REGEX = 4 << 20  # bytes
 OUT_OF_MEMORY = 77  # an exit code

@@ -16,7 +16,7 @@ from tenure.validators.port import Undecided
 
 HEAD, TAIL = 16 << 10, 48 << 10  # bytes of the output that are kept
 GRACE = 2.0  # seconds from SIGTERM to SIGKILL at the time limit
-PATIENCE = 30.0  # seconds that the supervisor has to end
+ENDING = 30.0  # seconds that the supervisor has to end
 
 
 class CommandRun(NamedTuple):
@@ -53,7 +53,7 @@ def run(
             supervisor = Supervisor(stdin=given.fileno(), stderr=stderr)
         except OSError as error:  # the disk is full, or there are too many processes
             raise Undecided(f"{argv[0]} cannot be started now: {error.strerror}", again=True) from error
-        stack.callback(supervisor.close, PATIENCE)
+        stack.callback(supervisor.close, ENDING)
 
         def tick() -> None:
             if not is_wanted():

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from tenure.core import limits
 from tenure.core.errors import InvalidInput
 from tenure.core.inputs import suggestion
 from tenure.validators import sandbox
@@ -24,7 +25,7 @@ from tenure.validators.port import Output, Undecided, Verdict, refused, setting
 SETTINGS = ("command",)
 # The variables that a command gets besides those it names: an environment may contain keys.
 PASSED = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "USER", "LOGNAME")
-LONGEST = 24 * 3600.0  # seconds
+LONGEST = limits.COMMAND_TIMEOUT_MAX
 LAST_LINES = 4
 
 
@@ -33,7 +34,7 @@ class Command(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     argv: tuple[str, ...]
     folder: str = "."  # relative to that of the work
-    timeout: float = 600.0  # seconds
+    timeout: float = limits.COMMAND_TIMEOUT  # seconds
     env: tuple[str, ...] = ()  # names of further variables that it gets
     set: dict[str, str] = {}  # variables with their values
     network: bool = False

@@ -14,14 +14,15 @@ from typing import Any
 
 import msgspec
 
+from tenure.core import limits
 from tenure.core.errors import InvalidInput, TooLarge
 from tenure.core.inputs import suggestion
 from tenure.validators.judges.judge_config import Answer, Judge, JudgeTransport, transport_for
 from tenure.validators.port import Output, Undecided, Verdict, cut, refused, setting
 
 SETTINGS = ("rubric", "threshold", "judge")
-LONGEST_RUBRIC = 16 << 10  # characters
-LARGEST_OUTPUT = 200_000  # characters that a judge is asked to read
+LONGEST_RUBRIC = limits.RUBRIC
+LARGEST_OUTPUT = limits.JUDGE_OUTPUT
 THRESHOLD = 0.7
 TRIES = 2
 _FENCED = re.compile(r"```(?:json)?\s*\n(.*)\n\s*```", re.DOTALL)

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from tenure.core import limits
 from tenure.core.errors import InvalidInput, TooLarge
 from tenure.validators import workers
 from tenure.validators.port import Output, Verdict, cut, refused, setting
@@ -18,7 +19,7 @@ from tenure.validators.schemas import LARGEST_OUTPUT, too_large
 
 SETTINGS = ("pattern", "of")
 OF = ("data", "summary")
-LONGEST_PATTERN = 4096
+LONGEST_PATTERN = limits.PATTERN
 
 
 class Regex:

@@ -13,12 +13,13 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from tenure.core import limits
 from tenure.core.errors import InvalidInput, TenureError
 from tenure.core.inputs import suggestion
 
-MOST_REASONS = 5
-LONGEST_REASON = 500  # characters
-LARGEST_DETAILS = 128 << 10  # bytes of JSON
+MOST_REASONS = limits.REASONS
+LONGEST_REASON = limits.REASON
+LARGEST_DETAILS = limits.DETAILS_BYTES
 
 
 class Undecided(TenureError):

@@ -11,15 +11,16 @@ from typing import Any
 
 import msgspec
 
+from tenure.core import limits
 from tenure.core.errors import InvalidInput, TooLarge
 from tenure.validators import workers
 from tenure.validators.port import Output, Verdict, refused, setting
 
 SETTINGS = ("schema", "draft")
 DRAFTS = ("4", "6", "7", "2019-09", "2020-12")
-LARGEST_SCHEMA = 256 << 10  # bytes of JSON
-DEEPEST_SCHEMA = 64
-LARGEST_OUTPUT = 32 << 20  # bytes of JSON: a larger one is an artifact
+LARGEST_SCHEMA = limits.SCHEMA_BYTES
+DEEPEST_SCHEMA = limits.SCHEMA_DEPTH
+LARGEST_OUTPUT = limits.SCHEMA_OUTPUT_BYTES
 
 
 class JsonSchema:

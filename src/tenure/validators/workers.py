@@ -21,14 +21,15 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from tenure.core import limits
 from tenure.processes.supervisor import Supervisor
 from tenure.validators.port import Undecided
 
 CHECKER = Path(__file__).with_name("checker.py")
 STARTING = 30.0  # seconds for a start, far more than needed on a busy machine
-PATIENCE = 20.0  # seconds to wait for a free worker
+PATIENCE = limits.CHECK_WAIT
 ITS_OWN = 1.0  # seconds after its limit until a worker ends itself
-LARGEST_REPLY = 1 << 20  # bytes
+LARGEST_REPLY = limits.CHECK_REPLY_BYTES
 PART = 1 << 16
 
 

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 from tenure.agents.recipes.pieces import CannotMerge, Piece
 from tenure.agents.recipes.sections import Section, WholeFile, without
+from tenure.core import limits
 
 TEXTS = Path(__file__).with_name("texts")
-TIMEOUT = 5  # seconds; a hook takes a tenth of one
+TIMEOUT = limits.HOOK_TIMEOUT
 
 
 class SetupTarget(NamedTuple):

@@ -21,6 +21,7 @@ from tenure.agents.runner.agent_output import AgentOutput, Failure
 from tenure.agents.runner.outbox import Finished, is_unknown, send
 from tenure.agents.runner.result_data import is_checked_later, is_judged, said
 from tenure.agents.runner.shared import AttemptEnd
+from tenure.core import limits
 from tenure.core.errors import InvalidInput, NotFound, StoreError, TenureError
 from tenure.core.money import parse_usd, usd_text
 from tenure.core.outcomes import Outcome
@@ -30,8 +31,8 @@ from tenure.processes.supervisor import Ended
 if TYPE_CHECKING:
     from tenure.agents.runner.attempt import Attempt
 
-MOST_TEXT = 128 << 10  # characters of an agent's last message that are submitted
-MOST_SUMMARY = 1000
+MOST_TEXT = limits.AGENT_MESSAGE
+MOST_SUMMARY = limits.SUMMARY
 SLOWEST = 5.0  # seconds between tries while the store is unavailable
 STOPPED_BY_US = ("interrupted", "settled", "cancel", "pause", "abort")
 

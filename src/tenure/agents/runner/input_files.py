@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from tenure.client import Client
+from tenure.core import limits
 from tenure.core.artifacts import TRANSCRIPT
 from tenure.core.errors import TenureError
 from tenure.core.outcomes import Outcome
 from tenure.user_state import make_private_folder
 
-MOST = 64 << 20  # bytes in total
-MOST_FILES = 200
+MOST = limits.FILES_BYTES
+MOST_FILES = limits.FILES
 EARLIER = "earlier"  # the folder of artifacts of the same task
 
 

@@ -14,13 +14,14 @@ from tenure.agents.runner.shared import Options, Shared
 from tenure.agents.runner.slot import Slot, speaking
 from tenure.agents.validation_thread import ValidationThread
 from tenure.client import Client
+from tenure.core import limits
 from tenure.core.errors import NotFound, StoreError
 
 GLANCE = 0.1  # seconds between checks of signals and slots
 LOOK = 1.0  # seconds between checks of held tasks: a cancelled one must not run for a whole lease
 GONE = 2.0  # seconds between checks of other processes of this host that hold claims
 OUTBOX = 5.0
-PRESENCE = 30.0
+PRESENCE = limits.PRESENCE_OF_WORKERS
 
 
 class Runner:

@@ -13,11 +13,12 @@ from tenure.agents.process_table import described
 from tenure.agents.runner.clis.cli import Cli
 from tenure.agents.runner.outbox import Outbox
 from tenure.config import Home
+from tenure.core import limits
 from tenure.core.commands import Totals
 from tenure.core.retry import TROUBLES_IN_A_ROW
 
 FOREVER, UNTIL_EMPTY, ONCE = "forever", "until empty", "once"
-MOST_REMEMBERED = 1000  # ends of work that the summary lists
+MOST_REMEMBERED = limits.RUN_SUMMARY
 
 
 class Options(NamedTuple):
@@ -36,8 +37,8 @@ class Options(NamedTuple):
     filters: Mapping[str, Any] = {}
     mode: str = FOREVER
     most_tasks: int | None = None
-    timeout: float = 3600.0
-    lease: float = 300.0
+    timeout: float = limits.RUN_TIMEOUT
+    lease: float = limits.LEASE
     grace: float = 5.0
     worktree: bool = False
     land: bool = False

@@ -15,9 +15,10 @@ from typing import BinaryIO
 
 import msgspec
 
+from tenure.core import limits
 from tenure.user_state import make_private_folder
 
-LARGEST = 16 << 20
+LARGEST = limits.TRANSCRIPT_BYTES
 TAIL_LINES = 200
 TAIL_LINE = 4096  # bytes of a line in the tail
 

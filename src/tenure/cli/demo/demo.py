@@ -28,6 +28,7 @@ from tenure.cli.telling import told
 from tenure.cli.text_format import style
 from tenure.client import Client
 from tenure.client.wire import plain as wire
+from tenure.core import limits
 from tenure.core.commands import NewTask
 from tenure.core.errors import Bug
 
@@ -43,7 +44,7 @@ PLAN = (
 NAMES = {task.title: str(task.name) for task in PLAN}
 FIRST, VICTIM, THIRD = "ann", "bo", "cy"
 TOLD = frozenset({"task.claimed", "task.completed", "task.lease_expired", "dag.completed"})
-PATIENCE = 60.0
+PATIENCE = limits.DEMO_WAIT
 REFUSED = 6  # what the command line ends with for one who is not the holder any more
 BROKEN = 70  # an invariant was broken
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from tenure.cli.doctor.findings import Finding, first_of, note, ok, warning
 from tenure.cli.main import Answer
 from tenure.cli.text_format import counted
-from tenure.core import lifecycle, team
+from tenure.core import lifecycle, limits, team
 from tenure.core.records import Session, Task
 
 if TYPE_CHECKING:
     from tenure.cli.doctor.doctor import Patient
 
-MOST_SESSIONS = 2000
+MOST_SESSIONS = limits.DOCTOR_SESSIONS
 
 
 def outbox(patient: Patient) -> Iterator[Finding]:

@@ -9,11 +9,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tenure.cli.doctor.findings import Finding, error, first_of, note, ok, warning
+from tenure.core import limits
 
 if TYPE_CHECKING:
     from tenure.cli.doctor.doctor import Patient
 
-MOST_FILES = 10_000  # whose permissions are looked at
+MOST_FILES = limits.DOCTOR_FILES
 LITTLE, SCARCE = 1 << 30, 100 << 20  # bytes
 MEGABYTE = 1 << 20
 

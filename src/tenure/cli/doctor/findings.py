@@ -11,9 +11,10 @@ import msgspec
 
 from tenure.cli.state_marks import LEVELS as COLOURS
 from tenure.cli.text_format import counted, plain, style
+from tenure.core import limits
 
 LEVELS = ("ok", "note", "warning", "error")
-MOST = 5  # of one kind; the rest is counted
+MOST = limits.DOCTOR_NAMED
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):

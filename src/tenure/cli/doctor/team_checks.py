@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tenure.cli.doctor.findings import MOST, Finding, error, first_of, note, ok, warning
 from tenure.cli.text_format import SECOND, counted, lasting, shorten
-from tenure.core import eligibility, graph, lifecycle, team
+from tenure.core import eligibility, graph, lifecycle, limits, team
 from tenure.core.causes import QUESTION
 from tenure.core.filters import Present, Range
 from tenure.core.priority import parse_lane
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tenure.cli.doctor.doctor import Patient
 
 PROMPT = 10 * SECOND  # within which an event for a lease that ran out is expected
-MOST_READ = 200  # rows of one kind
+MOST_READ = limits.DOCTOR_ROWS
 LONG_BEHIND = 3600 * SECOND  # for which a reader of the log may be behind
 DAY = 24 * 3600 * SECOND
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tenure.cli.status import Glance, glance
 from tenure.cli.telling import DULL
-from tenure.core import lifecycle
+from tenure.core import lifecycle, limits
 
 if TYPE_CHECKING:
     from tenure.client import Client
 
-MOST_TASKS = 300  # of one state
-MOST_EVENTS = 300
+MOST_TASKS = limits.WATCH_SCREEN_TASKS
+MOST_EVENTS = limits.WATCH_SCREEN_EVENTS
 _NEWEST_FIRST = (lifecycle.COMPLETED, lifecycle.CANCELLED, lifecycle.DEAD_LETTERED)
 
 

@@ -14,8 +14,9 @@ from tenure.cli.telling import told
 from tenure.cli.terminal_output import printed
 from tenure.cli.text_format import ago, clock, plain
 from tenure.cli.watch.data import Detail
+from tenure.core import limits
 
-MOST_LINES = 40  # of a description
+MOST_LINES = limits.WATCH_SCREEN_LINES
 
 
 def colour(name: str) -> str:

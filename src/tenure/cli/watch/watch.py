@@ -17,13 +17,14 @@ from tenure.cli.text_format import clock, plain
 from tenure.cli.watch.data import Detail, Snapshot, found, read, read_detail
 from tenure.cli.watch.state import View
 from tenure.client.wire import plain as wire
+from tenure.core import limits
 from tenure.core.errors import TenureError
 
 if TYPE_CHECKING:
     from tenure.cli.watch.fullscreen import Fullscreen
     from tenure.client import Client
 
-SHORTEST = 0.1
+SHORTEST = limits.WATCH_REFRESH_MIN
 SLICE = 5.0  # seconds that the waiting thread waits at a time; it looks up much oftener whether it may leave
 AWAY = 0.5  # between tries while there is nobody to ask
 LEAVING = 0.5  # a request that is under way may be left to itself

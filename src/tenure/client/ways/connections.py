@@ -18,14 +18,15 @@ from typing import TYPE_CHECKING
 from tenure.client.ways.address import Address
 from tenure.client.ways.asking import Request
 from tenure.client.ways.hearing import Reply, Trouble
+from tenure.core import limits
 from tenure.core.errors import StoreUnavailable
 
 if TYPE_CHECKING:
     import ssl
 
-TO_CONNECT = 5.0  # seconds
-TO_ANSWER = 30.0  # beyond what was asked to wait
-MOST_IDLE = 16
+TO_CONNECT = limits.CONNECT_TIMEOUT
+TO_ANSWER = limits.ANSWER_TIMEOUT
+MOST_IDLE = limits.IDLE_CONNECTIONS
 GLANCE = 0.2  # seconds between looks whether an answer is still wanted
 
 

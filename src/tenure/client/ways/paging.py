@@ -7,11 +7,12 @@ from typing import Any
 
 import msgspec
 
+from tenure.core import limits
 from tenure.core.queries import Log, Query, States, Tasks
 from tenure.core.records import replace
 
 PAGE = 500
-MOST_NAMED = 100  # tasks in one query string
+MOST_NAMED = limits.TASKS_PER_QUERY
 
 
 def pieces(query: Query) -> Iterator[Query]:

@@ -14,6 +14,7 @@ from tenure.client.ways.hearing import Reply
 from tenure.client.ways.local_token import Authority
 from tenure.client.ways.paging import first_page, next_page, pieces
 from tenure.client.ways.trying import Tries
+from tenure.core import limits
 from tenure.core.commands import ClaimNext, Command, Principal
 from tenure.core.errors import TenureError
 from tenure.core.outcomes import Outcome
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from tenure.engine import Random
 
 UNKNOWN = 401
-LONGEST_PIECE = 30.0  # seconds of one long poll: proxies cut what is silent for a minute
+LONGEST_PIECE = limits.POLL_PIECE
 
 
 class Remote:

@@ -20,6 +20,7 @@ from tenure.client.ways.local_token import Authority
 from tenure.client.ways.paging import first_page, next_page, pieces
 from tenure.client.ways.remote import LONGEST_PIECE, UNKNOWN
 from tenure.client.ways.trying import Tries
+from tenure.core import limits
 from tenure.core.commands import ClaimNext, Command, Principal
 from tenure.core.errors import InvalidInput, StoreUnavailable, TenureError
 from tenure.core.outcomes import Outcome
@@ -35,7 +36,7 @@ except ImportError as error:
         f"AsyncClient speaks to a server with httpx2, which is not installed ({error})", "Install httpx2."
     ) from None
 
-MOST_CONNECTIONS = 100
+MOST_CONNECTIONS = limits.ASYNC_CONNECTIONS
 # Nothing was sent yet; after any other failure something may have happened.
 _UNSENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 

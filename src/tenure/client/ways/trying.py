@@ -10,8 +10,9 @@ from collections.abc import Callable
 
 from tenure.client.ways.asking import Request
 from tenure.client.ways.hearing import Trouble, unknown
+from tenure.core import limits
 
-PATIENCE = 10.0  # seconds: a server that is started anew is back by then
+PATIENCE = limits.RETRY_FOR
 SHORTEST, LONGEST = 0.05, 2.0  # seconds between two tries
 
 

@@ -13,6 +13,7 @@ import time
 
 from tenure.client.client import Client
 from tenure.client.worker.hold import Hold
+from tenure.core import limits
 from tenure.core.commands import Renew
 from tenure.core.errors import TenureError
 
@@ -22,7 +23,7 @@ RENEW_AT = 0.4  # of the lease
 JITTER = 0.1
 TOGETHER = 0.05  # of the lease: what is due so soon is renewed in the same batch
 AWAY = 1.0  # seconds between tries while the store is away, at most
-PRESENCE = 30.0
+PRESENCE = limits.PRESENCE_OF_WORKERS
 
 
 class Keeper:

@@ -16,12 +16,13 @@ from tenure.client.worker.failures import Cancelled, Failure, Suspended
 from tenure.client.worker.hold import LONGEST, SHORTEST, Hold
 from tenure.client.worker.keeper import Keeper
 from tenure.core import commands as c
+from tenure.core import limits
 from tenure.core.errors import InvalidInput, NotAllowed, TenureError
 from tenure.core.outcomes import Outcome
 
 log = logging.getLogger("tenure.worker")
 
-LONGEST_ERROR = 4000  # characters of a message that are kept
+LONGEST_ERROR = limits.WORKER_ERROR
 
 
 LastWord = c.Submit | c.Fail | c.Release

@@ -17,6 +17,7 @@ from tenure.client.client import Client
 from tenure.client.worker.failures import may_pass
 from tenure.client.worker.keeper import Keeper
 from tenure.client.worker.work import Handler, Work
+from tenure.core import limits
 from tenure.core.commands import ClaimNext
 from tenure.core.errors import InvalidInput, TenureError
 from tenure.core.outcomes import Outcome
@@ -30,11 +31,11 @@ else:
 
 log = logging.getLogger("tenure.worker")
 
-LEASE = 300.0
-PATIENCE = 60.0  # seconds of one long poll: after it the worker asks anew, should a wake-up have been missed
+LEASE = limits.LEASE
+PATIENCE = limits.WORKER_POLL
 DENIED = 1.0  # seconds until the worker asks again that was denied for what it is: drained, or at a limit
 SLOWEST = 15.0  # seconds between tries while the store is away
-GRACE = 10.0  # seconds that functions have to stop when the worker is told to stop now
+GRACE = limits.WORKER_GRACE
 GLANCE = 0.2  # seconds between looks at what a signal has set
 GATHERED = 4  # with so many at once, commands of a local store are worth gathering
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from tenure.core import limits
 from tenure.core.commands.command import Command
 from tenure.core.declaration import PROJECT, TASK, Declaration
 
@@ -101,7 +102,7 @@ class Assign(Command, frozen=True, kw_only=True, tag="assign"):
 
     task: str
     agent: str
-    seconds: float = 60.0
+    seconds: float = limits.OFFER
 
 
 class Reassign(Command, frozen=True, kw_only=True, tag="reassign"):
@@ -111,7 +112,7 @@ class Reassign(Command, frozen=True, kw_only=True, tag="reassign"):
 
     task: str
     agent: str
-    seconds: float = 60.0
+    seconds: float = limits.OFFER
 
 
 class Recover(Command, frozen=True, kw_only=True, tag="recover"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from tenure.core import limits
 from tenure.core.commands.command import Command
 from tenure.core.commands.holder_commands import Process
 from tenure.core.declaration import PROJECT, Declaration
@@ -24,7 +25,7 @@ class Register(Command, frozen=True, kw_only=True, tag="register"):
     tracks: tuple[str, ...] = ()
     max_concurrent_tasks: int | None = None
     heartbeat: float = 30.0
-    stale_after: float = 180.0
+    stale_after: float = limits.AGENT_STALE
     host: str | None = None
     boot: str | None = None
     pid: int | None = None
@@ -146,7 +147,7 @@ class Lead(Command, frozen=True, kw_only=True, tag="lead"):
 
     holder: str
     agent: bool = False
-    lease: float = 30.0
+    lease: float = limits.LEADER_LEASE
     term: int | None = None  # the term held so far, to renew
 
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from tenure.core import archive, graph
+from tenure.core import archive, graph, limits
 from tenure.core.priority import DEEPEST
 from tenure.core.records import KINDS, Archived, Body, Edge, Row, Task, Track, Usage, replace
 from tenure.engine.archive.totals import count, fold, stated
 from tenure.engine.runtime.rows import Key, Rows
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 
-MOST_NAMED = 100
+MOST_NAMED = limits.RECALLED
 BODIES = ""  # stands for a lineage: large values, which several may refer to
 # Counted from other rows, or from these very ones, whenever a task is asked for: a change there is none of the task.
 _COUNTED = tuple(KINDS[Task].unlogged - {"waits_on", "unmet", "children", "lineage"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from tenure.core import budgets, inputs, lifecycle
+from tenure.core import budgets, inputs, lifecycle, limits
 from tenure.core import queries as q
 from tenure.core.budgets import AGENT, DAG, PROJECT, SCOPES, TASK, TENANT, budget_id
 from tenure.core.errors import NotFound
@@ -20,8 +20,8 @@ from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
 if TYPE_CHECKING:
     from tenure.core import views as v
 
-MOST_LISTED = 1000
-MOST_ESTIMATED = 5000  # open tasks whose size is looked at one by one
+MOST_LISTED = limits.LISTED
+MOST_ESTIMATED = limits.ESTIMATED
 PAGE = 500
 WAITING = (lifecycle.CREATED, lifecycle.PENDING, lifecycle.READY, lifecycle.RETRYING, lifecycle.PAUSED)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenure.core import budgets, causes, commands, graph, ids, inputs, lifecycle, roles
+from tenure.core import budgets, causes, commands, graph, ids, inputs, lifecycle, limits, roles
 from tenure.core.budgets import AGENT, DAG, PERIODS, TASK, TENANT, TOKENS, USD, budget_id, place, split_scope
 from tenure.core.causes import PauseCause
 from tenure.core.errors import InvalidInput, LimitReached, NotFound
@@ -22,8 +22,8 @@ from tenure.engine.runtime.effects import current_claim
 from tenure.engine.runtime.references import project_of, task_named
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 
-MOST_PROJECTS = 2000  # in a store whose tenant has a budget: setting it locks them all
-MOST_RESUMED = 5000
+MOST_PROJECTS = limits.BUDGET_PROJECTS
+MOST_RESUMED = limits.RESUMED
 ONCE = "once"
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tenure.core import budgets, lifecycle
+from tenure.core import budgets, lifecycle, limits
 from tenure.core.budgets import AGENT, TASK, TENANT, Short, budget_id
 from tenure.core.filters import Prefix, Present, Range
 from tenure.core.outcomes import Outcome
@@ -25,7 +25,7 @@ from tenure.engine.runtime.unit_of_work import UnitOfWork
 MARK = "$"  # before the key, where else a task's id stands
 PAGE = 64  # of tasks that age alike
 LARGE_PAGE = 500  # where all are put back
-MOST_BUDGETS = 200  # with something parked under them; below others tasks are looked at each time
+MOST_BUDGETS = limits.BUDGETS_PARKED
 COUNTED = 1000
 
 

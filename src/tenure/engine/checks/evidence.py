@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from tenure.core import limits
 from tenure.core.errors import TenureError
 from tenure.core.validation import NONE, REVIEW, validator_of
 
 if TYPE_CHECKING:
     from tenure.engine.runtime.unit_of_work import UnitOfWork
 
-MOST_PROVEN = 1000
+MOST_PROVEN = limits.CHECKS_CACHED
 
 
 class Question(NamedTuple):

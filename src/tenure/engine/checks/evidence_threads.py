@@ -10,10 +10,11 @@ from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 from typing import NamedTuple
 
+from tenure.core import limits
 from tenure.engine.checks.evidence import Finding, Question, find_out, too_many
 
 THREADS = 2
-MOST_WAITING = 200  # inquiries; those beyond are answered at once: nothing can be said now
+MOST_WAITING = limits.CHECKS_WAITING
 
 Tell = Callable[[dict[str, Finding]], None]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenure.core import claims, commands, lifecycle, moves, validation
+from tenure.core import claims, commands, lifecycle, limits, moves, validation
 from tenure.core.errors import RequestIdReused
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Claim, Result, Row, Task, Validation, replace
@@ -20,7 +20,7 @@ from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.engine.verbs import holder_verbs, submit
 
 WAITING = "VALIDATING"  # the reason of a result whose verdict is to come
-LONGEST_ERROR = 2000  # characters of the reasons as one text
+LONGEST_ERROR = limits.REASONS_TEXT
 
 
 def handed_in(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tenure.core import claims, inputs, lifecycle, validation
+from tenure.core import claims, inputs, lifecycle, limits, validation
 from tenure.core import queries as q
 from tenure.core.records import Task, Validation
 from tenure.engine.reads import task_view
@@ -14,7 +14,7 @@ from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
 if TYPE_CHECKING:
     from tenure.core.views.validation_views import ValidationCounts, ValidationView, WaitingView
 
-MOST_LISTED = 1000
+MOST_LISTED = limits.LISTED
 
 
 def row_of_task(work: UnitOfWork, task: Task) -> Validation | None:

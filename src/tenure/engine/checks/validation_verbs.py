@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from tenure.core import causes, commands, inputs, roles, validation
+from tenure.core import causes, commands, inputs, limits, roles, validation
 from tenure.core.digests import bound
 from tenure.core.errors import InvalidInput, NotAllowed
 from tenure.core.lifecycle import PAUSED, VALIDATING
@@ -26,7 +26,7 @@ from tenure.engine.runtime.unit_of_work import Handlers, Refused, UnitOfWork
 from tenure.engine.verbs.operator_verbs import denied
 from tenure.engine.verbs.submit import accept
 
-MOST_LOOKED_AT = 500  # open checks among which the best is chosen
+MOST_LOOKED_AT = limits.CHECKS_RANKED
 
 
 class Held(NamedTuple):

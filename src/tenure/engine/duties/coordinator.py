@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import NamedTuple, TypeVar
 
-from tenure.core import team
+from tenure.core import limits, team
 from tenure.core.errors import OutcomeUnknown, StoreError, StoreUnavailable, TenureError
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Cycles, replace
@@ -22,14 +22,14 @@ from tenure.engine.runtime.engine import Engine
 from tenure.engine.runtime.unit_of_work import Refused
 
 T = TypeVar("T")
-LEASE = 30.0  # seconds
+LEASE = limits.LEADER_LEASE
 RENEWED = 0.4  # of the lease: when it is renewed, give or take a tenth
 GIVEN_UP = 2 / 3  # of the lease: when a leader that cannot renew stops by itself
 LOOKS = 2.0  # seconds between looks where nothing calls for one earlier
 SOONEST = 0.1  # between looks, however much is written
 LOOK_UP = 0.2  # between looks whether the thread shall end
-LONGEST_BACK_OFF = 10.0
-KEPT = 200  # notes
+LONGEST_BACK_OFF = limits.LEADER_BACK_OFF
+KEPT = limits.COORDINATOR_NOTES
 
 
 class Note(NamedTuple):

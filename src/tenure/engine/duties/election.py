@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from tenure.core import commands, team
+from tenure.core import commands, limits, team
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Cycles, Leader, replace
 from tenure.engine.artifacts import retention
@@ -38,7 +38,7 @@ T = TypeVar("T")
 STORE = ""  # the project of the leader's row: its write lock is what elections and leaders' writes share
 SECOND = 1_000_000
 BRIEFLY = 30.0  # seconds for which one leads that does a single thing
-MOST_ROUNDS = 100  # of hearing what hearing has made
+MOST_ROUNDS = limits.TRIGGER_ROUNDS
 
 
 # --- duties -------------------------------------------------------------------------------------------------

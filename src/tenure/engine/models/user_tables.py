@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from tenure.core import limits
 from tenure.core.errors import InvalidInput
 
-LARGEST = 1 << 20  # bytes of a file
+LARGEST = limits.OWN_TABLE_BYTES
 
 
 class UserTables(NamedTuple):

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from tenure.core import lifecycle, team
+from tenure.core import lifecycle, limits, team
 from tenure.core.errors import NotFound
 from tenure.core.events import LEVELS
 from tenure.core.filters import Present, Range
@@ -25,7 +25,7 @@ from tenure.engine.verbs.lead import COORDINATOR
 from tenure.stores.port import Transaction
 
 WAITING = (lifecycle.PENDING, lifecycle.READY, lifecycle.RETRYING)
-MOST_LOGGED = 1000
+MOST_LOGGED = limits.COORDINATOR_LOG
 NOTE = "coordinator.note"  # the kind of what a cycle tells; it is in no log but this process's own
 
 # What time brings, and what leaders do.

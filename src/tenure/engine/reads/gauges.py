@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tenure.core import budgets, inputs, lifecycle, priority
+from tenure.core import budgets, inputs, lifecycle, limits, priority
 from tenure.core import queries as q
 from tenure.core.filters import Present, Range
 from tenure.core.money import NANO
@@ -26,9 +26,9 @@ OTHER = "other"  # stands for all projects beyond the first, and for nothing els
 ANY = "any"  # the tier of tasks that are too many to be told apart
 # A tier stands in no index. A few tasks are looked at one by one; more are left to the store, which reads them all.
 A_FEW = 500
-MOST_READ = 100_000
-MOST_OVERDUE = 10_000
-MOST_LOOKED_AT = 100  # ready tasks, the first that were made
+MOST_READ = limits.GAUGE_TASKS
+MOST_OVERDUE = limits.GAUGE_OVERDUE
+MOST_LOOKED_AT = limits.GAUGE_READY
 AT_ONCE = 100  # projects that are counted together
 DAY = 24 * 3600 * inputs.SECOND  # agents that nobody has heard of for so long are no longer counted
 

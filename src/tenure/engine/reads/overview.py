@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from tenure.core import claims, inputs, lifecycle
+from tenure.core import claims, inputs, lifecycle, limits
 from tenure.core import queries as q
 from tenure.core.errors import InvalidInput
 from tenure.core.events import KINDS, Event
@@ -20,12 +20,12 @@ from tenure.core.records import Task
 from tenure.engine.runtime.references import project_of
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
 
-MOST_WALKED = 20_000
-MOST_READ = 2_000
+MOST_WALKED = limits.OVERVIEW_EVENTS
+MOST_READ = limits.OVERVIEW_MOVES
 STEPS = 60
-LONGEST = 7 * 24 * 60  # minutes
+LONGEST = limits.OVERVIEW_MINUTES
 MINUTE = 60 * inputs.SECOND
-MOST_HELD = 1000  # claims whose length is looked at
+MOST_HELD = limits.OVERVIEW_HELD
 
 # What a chart tells apart: fewer lines than there are states.
 GROUPS = {
@@ -168,7 +168,7 @@ def _agents(events: Iterable[Event], spans: Iterable[_Span], window: int) -> lis
     ]  # fmt: skip
 
 
-MOST_SAMPLED = 200
+MOST_SAMPLED = limits.OVERVIEW_SAMPLED
 
 
 def _waits(work: UnitOfWork, project: str, events: Sequence[Event]) -> list[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tenure.core import claims
+from tenure.core import claims, limits
 from tenure.core import queries as q
 from tenure.core.filters import Range
 from tenure.core.records import Claim, Task
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tenure.core import views as v
     from tenure.engine.runtime.unit_of_work import UnitOfWork
 
-DAY = 24 * 3600 * 1_000_000
+DAY = limits.LOST_CLAIM_IN_STORE
 
 
 def own_claims(work: UnitOfWork, project: str, session: str, agent: str) -> list[v.OwnClaim]:

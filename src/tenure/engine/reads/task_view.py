@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from tenure.core import lifecycle
+from tenure.core import lifecycle, limits
 from tenure.core.causes import told
 from tenure.core.errors import Ambiguous
 from tenure.core.graph import is_met
@@ -21,8 +21,8 @@ from tenure.engine.runtime.unit_of_work import UnitOfWork
 if TYPE_CHECKING:
     from tenure.core import views as v
 
-INLINE = 4 * 1024  # a larger value is a row of its own, named by its hash
-MOST_INPUTS = 256 * 1024
+INLINE = limits.INLINE_BYTES
+MOST_INPUTS = limits.INPUT_BYTES
 
 
 def packed(work: UnitOfWork, project: str, value: Any) -> Any:

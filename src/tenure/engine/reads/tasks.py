@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from tenure.core import archive, claims, graph, inputs, lifecycle, roles, team
+from tenure.core import archive, claims, graph, inputs, lifecycle, limits, roles, team
 from tenure.core import queries as q
 from tenure.core.errors import InvalidInput, NotFound
 from tenure.core.events import Event
@@ -48,10 +48,10 @@ from tenure.engine.verbs.lead import COORDINATOR, PROJECT_LEADER
 if TYPE_CHECKING:
     from tenure.core import views as v
 
-MOST_LISTED = 1000
-MOST_SEARCHED = 10_000
-MOST_EVENTS = 10_000
-MOST_BUDGETS = 20  # on one screen
+MOST_LISTED = limits.LISTED
+MOST_SEARCHED = limits.SEARCHED
+MOST_EVENTS = limits.EVENTS_LISTED
+MOST_BUDGETS = limits.BUDGETS_SHOWN
 
 
 def views(work: UnitOfWork, tasks: Iterable[Task]) -> list[v.TaskView]:

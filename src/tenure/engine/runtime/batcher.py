@@ -28,7 +28,7 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from tenure.core import commands, inputs
+from tenure.core import commands, inputs, limits
 from tenure.core.commands import OWNER, Command, Principal
 from tenure.core.errors import Bug, Conflict, InvalidInput, Overloaded, StoreUnavailable, TenureError
 from tenure.core.outcomes import Outcome
@@ -40,7 +40,7 @@ from tenure.stores.port import WRITERS
 if TYPE_CHECKING:
     import asyncio  # only named: threads do without it
 
-MOST_WAITING = 10_000
+MOST_WAITING = limits.BATCHER_WAITING
 MOST_BYTES = 8 * inputs.LARGEST_BATCH
 # Different callers have no order among each other, and a store does like commands together. What frees comes before
 # what takes.

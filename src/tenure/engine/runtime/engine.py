@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from tenure.core import commands, inputs, roles
+from tenure.core import commands, inputs, limits, roles
 from tenure.core.commands import OWNER, Command, Principal
 from tenure.core.errors import Bug, ClockJump, Conflict, InvalidInput, StoreError, TenureError, TooLarge
 from tenure.core.outcomes import Outcome
@@ -40,7 +40,7 @@ Answer = Outcome | TenureError
 T = TypeVar("T")
 TRIES = 10  # of a whole transaction whose rows changed under it
 TRIES_OF_A_PART = 2  # once the whole has had its tries
-MOST_TURNS = 1000  # transactions that one command may take
+MOST_TURNS = limits.RESTARTS
 ROUNDS = 5  # of finding out what a transaction needs to know: each time it may need something else
 
 

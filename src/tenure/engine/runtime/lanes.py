@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from heapq import heapify, heappop, heapreplace, merge
 
+from tenure.core import limits
 from tenure.core.priority import Lane, LanePosition, parse_lane, place
 from tenure.core.records import Brief, Task
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.stores.port import Head
 
-LARGEST_PAGE = 256
+LARGEST_PAGE = limits.LANE_PAGE
 
 
 class LaneQueue:

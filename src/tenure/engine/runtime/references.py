@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenure.core import ids
+from tenure.core import ids, limits
 from tenure.core.errors import Ambiguous, NotFound
 from tenure.core.filters import Prefix
 from tenure.core.records import Dag, Project, Task
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 
-SHORTEST_BEGINNING = 3
+SHORTEST_BEGINNING = limits.PREFIX_MIN
 
 
 def project_of(work: UnitOfWork, name: str) -> Project:

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from tenure.core import claims, roles
+from tenure.core import claims, limits, roles
 from tenure.core import commands as c
 from tenure.core.commands import Principal
 from tenure.core.decoders import converted
@@ -28,9 +28,9 @@ from tenure.core.records import Answered, Claim, Request, replace
 from tenure.engine.runtime.references import task_by_ref
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 
-KEPT = 24 * 3600 * 1_000_000
-MOST_ANSWERED = 16  # requests that a claim remembers
-LARGEST_ANSWERED = 32 * 1024  # bytes of their answers; the last one is always kept
+KEPT = limits.REQUEST_KEPT
+MOST_ANSWERED = limits.CLAIM_REQUESTS
+LARGEST_ANSWERED = limits.CLAIM_ANSWERS
 
 OF_CLAIMS = (
     c.Start,

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, overload
 import msgspec
 from msgspec.structs import astuple
 
-from tenure.core import ids, inputs, lifecycle
+from tenure.core import ids, inputs, lifecycle, limits
 from tenure.core.commands import Command, Principal
 from tenure.core.errors import Bug
 from tenure.core.events import Event
@@ -59,7 +59,7 @@ class Tries:
     each failure in a row twice as many are left alone.
     """
 
-    MOST = 64
+    MOST = limits.FAST_PATH_SKIPS
 
     def __init__(self, first: int = 0) -> None:
         """`first`: how many of a kind are left alone before it is tried at all."""

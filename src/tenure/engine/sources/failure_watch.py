@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tenure.core import commands, failure_watch, inputs, lifecycle
+from tenure.core import commands, failure_watch, inputs, lifecycle, limits
 from tenure.core import queries as q
 from tenure.core.commands import Principal
 from tenure.core.errors import InvalidInput
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from tenure.core.views import WatchedView
     from tenure.engine.runtime.engine import Engine
 
-MOST_WALKED = 20_000  # events
-MOST_READ = 5_000  # of them that end an attempt
-MOST_SHOWN = 50
-MOST_AT_ONCE = 5  # tasks made in one turn: the worst first
+MOST_WALKED = limits.WATCH_EVENTS
+MOST_READ = limits.WATCH_ATTEMPTS
+MOST_SHOWN = limits.WATCH_SHOWN
+MOST_AT_ONCE = limits.WATCH_TASKS
 _LOST = {"task.lease_expired": "lease_expired", "task.process_gone": "lease_expired", "task.aborted": "timeout"}
 _ENDS = ("task.completed", "task.failed", *_LOST)
 

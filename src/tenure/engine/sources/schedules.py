@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tenure.core import commands, ids, inputs, templates
+from tenure.core import commands, ids, inputs, limits, templates
 from tenure.core import queries as q
 from tenure.core import schedules as rule
 from tenure.core.commands import Principal
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from tenure.core.views import ScheduleInFull, ScheduleView
     from tenure.engine.runtime.engine import Engine
 
-LONGEST_NAME = 64
-MOST = 1000  # schedules of a project
-MOST_TICKS = 100  # that a look shows
+LONGEST_NAME = limits.SCHEDULE_NAME
+MOST = limits.SCHEDULES
+MOST_TICKS = limits.SCHEDULE_TICKS_SHOWN
 A_PAGE = 20  # schedules a transaction
-MOST_TURNS = 100  # in one project, before the next
+MOST_TURNS = limits.SCHEDULE_TURNS
 TASKS_A_TURN = 200  # of one schedule in one transaction: more ticks than that are dealt with in several
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
-from tenure.core import templates
+from tenure.core import limits, templates
 from tenure.core.commands import Template
 from tenure.core.decoders import converted
 from tenure.core.errors import StoreError, TenureError
@@ -24,7 +24,7 @@ from tenure.stores.port import Transaction
 T = TypeVar("T")
 LINE = "project:"
 MOVED = "the project was moved to "  # why the line is stopped where it was
-LONGEST_ERROR = 500
+LONGEST_ERROR = limits.TRIGGER_ERROR
 FAULTS = (TenureError, Refused, *OUR_FAULTS)  # what a template's own trouble raises; a store's is raised on
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from tenure.core import limits
 from tenure.core import triggers as rule
 from tenure.core.commands import Principal
 from tenure.core.events import Event
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 PAGE = 500  # events a transaction
 FIRINGS = 50  # a transaction
-MOST_TURNS = 100  # in one project, before the next
+MOST_TURNS = limits.TRIGGER_TURNS
 
 
 def projects_with_news(engine: Engine, now: int) -> Sequence[str]:

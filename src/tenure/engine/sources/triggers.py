@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tenure.core import commands, inputs, signatures, templates
+from tenure.core import commands, inputs, limits, signatures, templates
 from tenure.core import queries as q
 from tenure.core import triggers as rule
 from tenure.core.digests import digest_of
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from tenure.core.views import TriggerInFull, TriggerView
 
 READER = "triggers"  # the name of their cursor
-MOST = 200  # triggers of a project: each is held against every event
-LONGEST_GRACE = 30 * 24 * 3600.0
+MOST = limits.TRIGGERS
+LONGEST_GRACE = limits.WEBHOOK_GRACE
 LOOKED_BACK = 1000  # events, for one to try a trigger with
 HINT = "keep it now: it is not shown again"
 

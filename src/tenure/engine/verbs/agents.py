@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tenure.core import claims, commands, ids, inputs, lifecycle, roles, settle, team
+from tenure.core import claims, commands, ids, inputs, lifecycle, limits, roles, settle, team
 from tenure.core.errors import InvalidInput, LimitReached, NotFound, TooLarge
 from tenure.core.filters import Present
 from tenure.core.outcomes import Outcome
@@ -17,9 +17,9 @@ from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 if TYPE_CHECKING:
     from tenure.core.views import AgentView
 
-MOST_PROCESSES = 1000  # told of in one command
+MOST_PROCESSES = limits.PROCESSES_GONE
 TERMINATED = "terminated"  # the directive of an agent that an operator has ended
-MOST_MAIL = 1000  # unread messages are counted no further
+MOST_MAIL = limits.MAIL_COUNTED
 
 
 def known_agent(work: UnitOfWork, project: str, name: str, type: str | None = None) -> Agent:

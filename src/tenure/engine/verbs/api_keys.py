@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tenure.core import commands, ids, inputs, keys, roles
+from tenure.core import commands, ids, inputs, keys, limits, roles
 from tenure.core import queries as q
 from tenure.core.digests import digest_of
 from tenure.core.errors import Ambiguous, InvalidInput, NotFound
@@ -22,8 +22,8 @@ from tenure.engine.runtime.unit_of_work import Handlers, Reads, UnitOfWork
 if TYPE_CHECKING:
     from tenure.core.views import KeyView
 
-LONGEST_NAME = 100
-LONGEST_GRACE = 30 * 24 * 3600.0
+LONGEST_NAME = limits.KEY_NAME
+LONGEST_GRACE = limits.KEY_GRACE
 AnyKeyCommand = commands.CreateKey | commands.RotateKey | commands.RevokeKey
 
 

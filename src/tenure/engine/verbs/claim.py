@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tenure.core import claims, commands, eligibility, inputs, lifecycle, moves, priority, reservations, retry
+from tenure.core import claims, commands, eligibility, inputs, lifecycle, limits, moves, priority, reservations, retry
 from tenure.core.digests import digest_of
 from tenure.core.eligibility import Profile
 from tenure.core.errors import InvalidInput
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from tenure.core.budgets import Short
     from tenure.core.views import TaskView
 
-MOST_AT_ONCE = 100
-MOST_GENERATIONS = 100  # claims of one task in a run, where the project sets no limit
-MOST_UNPAID = 500  # tasks that cannot be paid, looked at in one transaction
+MOST_AT_ONCE = limits.CLAIMS_AT_ONCE
+MOST_GENERATIONS = limits.GENERATIONS
+MOST_UNPAID = limits.UNPAID
 COUNTED = 1000  # NO_TASK counts no further
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tenure.core import claims, commands
+from tenure.core import claims, commands, limits
 from tenure.core.errors import LimitReached
 from tenure.core.landings import check_landing
 from tenure.core.outcomes import Outcome
@@ -20,8 +20,8 @@ from tenure.engine.verbs.holder_verbs import held, keep_started
 if TYPE_CHECKING:
     from tenure.core.views import LandingView
 
-MOST_TOLD = 20  # earlier landings in one answer
-MOST = 1000  # landings under one claim
+MOST_TOLD = limits.LANDINGS_NAMED
+MOST = limits.LANDINGS
 
 
 def land(work: UnitOfWork, cmd: commands.Land) -> Outcome:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tenure.core import causes, claims, commands, inputs, lifecycle, moves, settle
+from tenure.core import causes, claims, commands, inputs, lifecycle, limits, moves, settle
 from tenure.core.causes import Cancelled, PauseCause
 from tenure.core.errors import NotFound
 from tenure.core.lifecycle import CANCELLED, COMPLETED, DEAD_LETTERED, FINISHED, PAUSED, READY, RETRYING, Ending
@@ -27,7 +27,7 @@ from tenure.engine.runtime.unit_of_work import Handlers, Refused, UnitOfWork
 from tenure.engine.verbs.agents import known_agent
 from tenure.engine.verbs.edit import apply_changes
 
-MOST_ANSWERS = 20  # kept with a task for whoever claims it next; the log has all
+MOST_ANSWERS = limits.ANSWERS_KEPT
 
 
 def named(work: UnitOfWork, cmd: commands.Command) -> Task:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 from collections.abc import Iterable, Mapping
 
-from tenure.core import commands, inputs, reservations, roles
+from tenure.core import commands, inputs, limits, reservations, roles
 from tenure.core.errors import InvalidInput
 from tenure.core.filters import Prefix
 from tenure.core.outcomes import CODES, Outcome
@@ -17,7 +17,7 @@ from tenure.engine.runtime.unit_of_work import Handlers, Refused, UnitOfWork
 from tenure.engine.verbs import agents
 from tenure.engine.verbs.holder_verbs import held, keep_started
 
-DEFAULT_LEASE = 1800.0
+DEFAULT_LEASE = limits.RESERVATION_LEASE
 GROUP = "hold_"  # begins the name of a receipt that is not a claim's
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from tenure.core import claims, commands, inputs, lifecycle, moves, retry
+from tenure.core import claims, commands, inputs, lifecycle, limits, moves, retry
 from tenure.core.errors import RequestIdReused, TooLarge
 from tenure.core.lifecycle import COMPLETED
 from tenure.core.outcomes import Outcome
@@ -18,7 +18,7 @@ from tenure.engine.runtime.effects import spread
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 from tenure.engine.verbs.holder_verbs import Hold, judged, keep_started
 
-MOST_REFUSED = 3  # refused results kept under one generation
+MOST_REFUSED = limits.REFUSED_RESULTS
 
 
 def submit(work: UnitOfWork, cmd: commands.Submit) -> Outcome:

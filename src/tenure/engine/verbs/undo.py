@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tenure.core import commands, graph, inputs, lifecycle, moves
+from tenure.core import commands, graph, inputs, lifecycle, limits, moves
 from tenure.core.causes import UNDO, Cancelled
 from tenure.core.errors import NotAllowed, NotFound
 from tenure.core.events import Event
@@ -25,7 +25,7 @@ from tenure.engine.verbs.edit import PACKED, apply_changes
 from tenure.engine.verbs.graph import disconnect
 from tenure.engine.verbs.operator_verbs import uncancel
 
-MOST_EVENTS = 50_000
+MOST_EVENTS = limits.UNDO_EVENTS
 _UNMADE = "the command that made it was undone"
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tenure.core import commands, inputs, money
+from tenure.core import commands, inputs, limits, money
 from tenure.core.commands import Totals
 from tenure.core.errors import TenureError
 from tenure.core.estimates import tokens_of
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 SUMMED = (*TOKENS, "duration", "cost")
 BY = ("task", "agent", "model", "session")
-MOST_LISTED = 1000
+MOST_LISTED = limits.LISTED
 
 
 def usage(work: UnitOfWork, cmd: commands.ReportUsage) -> Outcome:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from tenure.core import keys, web_sessions
+from tenure.core import keys, limits, web_sessions
 from tenure.core.errors import NotSignedIn
 from tenure.core.filters import Range
 from tenure.core.records import ApiKey, WebSession, replace
 from tenure.engine.runtime.engine import Engine
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 
-MOST_OLD = 100  # sessions that one sign-in clears away
-MOST_OF_A_KEY = 100  # the oldest end
+MOST_OLD = limits.OLD_SESSIONS
+MOST_OF_A_KEY = limits.KEY_SESSIONS
 
 
 def begin(engine: Engine, token: str, key_id: str, secret: str) -> WebSession:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 from urllib.parse import unquote
 
 from tenure.client.ways.local_token import is_local_token
-from tenure.core import ids, inputs, keys, roles
+from tenure.core import ids, inputs, keys, limits, roles
 from tenure.core.commands import Principal
 from tenure.core.errors import NotAllowed, NotSignedIn, Overloaded, TenureError
 from tenure.core.events import Event
@@ -32,7 +32,7 @@ from tenure.server.auth.tokens import LEEWAY, Tokens
 from tenure.server.auth.visits import Visit, is_loopback_name, name_in, visit, visit_of
 from tenure.server.limits import MOST_CALLERS, Buckets, caller_at, limited
 
-FAILURES = 10.0  # to sign in with one credential, from one address at once; then one in six seconds
+FAILURES = limits.SIGN_IN_TRIES
 FAILURES_A_SECOND = 1 / 6
 TRIES = 5  # of a look whose answer was out of date when it came
 _BY_JWT = "jwt:"

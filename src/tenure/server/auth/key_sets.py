@@ -12,14 +12,15 @@ from typing import Any
 
 import jwt
 
+from tenure.core import limits
 from tenure.core.errors import AuthUnavailable, NotSignedIn
 from tenure.server.auth.looks import MustLook
 
-FRESH = 600.0  # seconds
+FRESH = limits.JWKS_FRESH
 AGAIN = 30.0
-OLDEST = 24 * 3600.0
-TIMEOUT = 5.0
-LARGEST = 256 * 1024  # bytes
+OLDEST = limits.JWKS_OLDEST
+TIMEOUT = limits.JWKS_TIMEOUT
+LARGEST = limits.JWKS_BYTES
 
 Fetch = Callable[[str], Any]
 

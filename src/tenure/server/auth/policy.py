@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from tenure.config import SHARED, BadConfig, Settings
+from tenure.core import limits
 from tenure.server.auth.visits import Network, is_loopback_name
 
-SHORTEST_SECRET = 32  # characters: HS256 is as strong as its secret
+SHORTEST_SECRET = limits.JWT_SECRET_MIN
 
 # A repository that one works in may suggest a port, but not who gets in.
 _OURS_ALONE = (

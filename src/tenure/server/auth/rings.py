@@ -16,15 +16,16 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Generic, NamedTuple, TypeVar
 
+from tenure.core import limits
 from tenure.core.errors import NotSignedIn
 from tenure.core.records import ApiKey, Row, WebSession
 from tenure.engine import Engine
 from tenure.server.auth.looks import MustLook
 
-KEPT = 2.0  # seconds
-UNKNOWN_KEPT = 60.0  # an id that there is not will not come to be: ids are random
-MOST = 10_000  # of each sort
-MOST_AT_ONCE = 1000  # ids that one read looks for
+KEPT = limits.KEY_CACHE
+UNKNOWN_KEPT = limits.UNKNOWN_KEY_CACHE
+MOST = limits.KEYS_CACHED
+MOST_AT_ONCE = limits.KEYS_AT_ONCE
 
 R = TypeVar("R", bound=Row)
 

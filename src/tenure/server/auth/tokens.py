@@ -14,18 +14,18 @@ from typing import Any, NamedTuple
 
 import jwt
 
-from tenure.core import ids, roles
+from tenure.core import ids, limits, roles
 from tenure.core.errors import InvalidInput, NotSignedIn
 from tenure.server.auth.key_sets import Fetch, KeySet
 from tenure.server.auth.policy import Jwt
 
 BY_SECRET = ("HS256",)
 BY_PUBLIC_KEY = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
-LEEWAY = 10  # seconds that the issuer's clock may be off
-LARGEST = 8 * 1024  # characters
-LONGEST_SUBJECT = 255
-KEPT = 60.0  # seconds that a verified token is not verified again
-MOST = 10_000
+LEEWAY = limits.JWT_LEEWAY
+LARGEST = limits.JWT_CHARACTERS
+LONGEST_SUBJECT = limits.JWT_SUBJECT
+KEPT = limits.TOKEN_CACHE
+MOST = limits.TOKENS_CACHED
 
 
 class Claims(NamedTuple):

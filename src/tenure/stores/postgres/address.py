@@ -16,12 +16,13 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 import psycopg
 from psycopg import conninfo
 
+from tenure.core import limits
 from tenure.core.errors import InvalidInput
 
 EXAMPLE = "A store's URL looks like postgresql://user@host/database?schema=tenure"
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 _POOL = 10
-MOST = 1000
+MOST = limits.POOL
 # libpq's own defaults wait for minutes on a network that swallows packets.
 _USUAL = {"connect_timeout": "10", "keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3"}
 

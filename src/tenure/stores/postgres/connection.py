@@ -20,11 +20,12 @@ import psycopg.conninfo
 from psycopg import pq
 from psycopg.adapt import Transformer
 
+from tenure.core import limits
 from tenure.core.errors import StoreUnavailable
 from tenure.stores.postgres.errors import LOST_STATEMENTS, Failed, Lost, Notice
 from tenure.stores.postgres.values import parameters
 
-_PREPARED_AT_MOST = 300  # texts a connection; an update has as many as there are sets of changed columns
+_PREPARED_AT_MOST = limits.PREPARED
 _PLANS_AT_FIRST, _PLANS_AT_MOST = 1.0, 300.0  # seconds that plans are kept, longer each time
 _AT_ONCE = 200  # statements on their way: the answers to so many fit into a socket's buffer
 _SILENCE = 5.0  # seconds beyond the server's own timeouts, after which it counts as gone

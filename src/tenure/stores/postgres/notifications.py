@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import psycopg
 
+from tenure.core import limits
 from tenure.core.errors import StoreUnavailable
 from tenure.stores.postgres.connection import Connection, connect
 from tenure.stores.postgres.errors import Failed, Lost
@@ -27,7 +28,7 @@ from tenure.stores.postgres.log_cursor import Snapshot, parse_snapshot
 LOOKS = 1.0  # seconds between looks of a thread that listens
 LOOKS_UNTOLD = 0.05  # of one that cannot
 BACK_OFF = 0.5
-_KEPT = 256
+_KEPT = limits.NOTIFICATIONS
 
 
 class Seen(NamedTuple):

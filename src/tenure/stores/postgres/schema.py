@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from tenure.core import limits
 from tenure.core.errors import SchemaMismatch, StoreCorrupt, StoreUnavailable
 from tenure.stores.postgres.connection import Connection
 from tenure.stores.postgres.planner_statistics import beliefs
@@ -18,7 +19,7 @@ from tenure.stores.sql.migrations import Applied, Migration, pending, read_migra
 
 FOLDER = Path(__file__).parent / "migrations"
 
-OLDEST = 130000
+OLDEST = limits.POSTGRES_OLDEST
 
 # The same in every copy that the server can tell from the original: see `place` in the how-to.
 HERE = """

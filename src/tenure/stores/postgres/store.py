@@ -10,6 +10,7 @@ from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
+from tenure.core import limits
 from tenure.core.errors import InvalidInput, StoreUnavailable
 from tenure.core.events import Event
 from tenure.stores.port import DURABLE, FAST_PATH, PROCESSES, TENANTS, WAKE_UPS, WRITERS, Clock
@@ -25,8 +26,8 @@ from tenure.stores.sql.codec import Codec
 from tenure.stores.sql.orphans import orphans
 from tenure.stores.sql.statements import event_table
 
-STATEMENT = 30.0  # seconds that one statement may take
-IDLE = 30.0  # that a write transaction may stand still: a stopped process must not keep its project's lock
+STATEMENT = limits.STATEMENT_TIMEOUT
+IDLE = limits.WRITE_IDLE
 _AWAY = 0.5  # that the first waiter waits for the thread that listens
 
 BROKEN = """
@@ -50,7 +51,7 @@ class Postgres:
         clock: Clock | None = None,
         random: Callable[[int], bytes] = os.urandom,
         create: bool = True,
-        patience: float = 10.0,
+        patience: float = limits.WRITE_WAIT,
         monotonic: Callable[[], float] = time.monotonic,
         connections: ConnectionPool | None = None,
     ) -> None:

@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from tenure.core import limits
 from tenure.core.errors import InvalidInput
 from tenure.core.filters import Contains, Prefix, Present, Range, Where
 from tenure.stores.sql.codec import JSON, Codec, Column, to_json
 
-MOST_VALUES = 16_384  # half of what one SQLite statement can bind
+MOST_VALUES = limits.VALUES_PER_QUERY
 
 
 class Dialect(msgspec.Struct, frozen=True, cache_hash=True):

@@ -15,11 +15,12 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 
+from tenure.core import limits
 from tenure.user_state import make_private_folder, user_states
 
 EVERY = 1.0  # seconds between two notes of a process
-MOST_EPOCHS = 64  # of one file
-MOST_FILES = 2000  # beyond that the oldest notes go: tests make stores by the thousand
+MOST_EPOCHS = limits.STORE_NOTE_EPOCHS
+MOST_FILES = limits.STORE_NOTES
 
 
 def noted(place: str, environ: Mapping[str, str]) -> dict[str, int]:

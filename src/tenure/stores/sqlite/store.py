@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import apsw
 
+from tenure.core import limits
 from tenure.core.errors import InvalidInput, StoreCorrupt, StoreUnavailable
 from tenure.core.records import KINDS
 from tenure.stores.host_clock import reader_of
@@ -48,7 +49,7 @@ class Sqlite:
         clock: Clock | None = None,
         random: Callable[[int], bytes] = os.urandom,
         create: bool = True,
-        patience: float = 10.0,
+        patience: float = limits.WRITE_WAIT,
         monotonic: Callable[[], float] = time.monotonic,
         pause: Callable[[threading.Condition, float], object] = threading.Condition.wait,
         mounts: str | None = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tenure.core import limits
 from tenure.validators.judges import http
 from tenure.validators.judges.judge_config import Answer, Judge
 from tenure.validators.port import Undecided
@@ -9,7 +10,7 @@ from tenure.validators.port import Undecided
 URL = "https://api.anthropic.com"
 KEY = "ANTHROPIC_API_KEY"
 VERSION = "2023-06-01"
-MOST_TOKENS = 2048  # of the answer; the endpoint requires a limit
+MOST_TOKENS = limits.JUDGE_TOKENS
 
 
 class AnthropicJudge:

@@ -10,14 +10,15 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from tenure.core import limits
 from tenure.core.errors import InvalidInput
 from tenure.validators.port import Undecided, cut
 
 if TYPE_CHECKING:
     import httpx2
 
-LARGEST = 1 << 20  # bytes of an answer
-LONGEST_WAIT = 3600.0  # seconds; a longer Retry-After is cut
+LARGEST = limits.JUDGE_REPLY_BYTES
+LONGEST_WAIT = limits.JUDGE_RETRY_MAX
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 PASSING = (408, 409, 425, 429, 500, 502, 503, 504, 529)  # temporary statuses
 

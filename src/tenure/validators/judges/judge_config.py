@@ -7,9 +7,10 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import msgspec
 
+from tenure.core import limits
 from tenure.core.errors import InvalidInput
 
-LONGEST = 3600.0  # seconds
+LONGEST = limits.JUDGE_TIMEOUT_MAX
 
 
 class Answer(NamedTuple):
@@ -31,7 +32,7 @@ class Judge(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     argv: tuple[str, ...] = ()  # of a command, which gets the question on stdin
     field: str = ""  # of a command that answers in JSON: the field that has the text
     env: tuple[str, ...] = ()  # names of further variables that a command gets
-    timeout: float = 120.0  # seconds
+    timeout: float = limits.JUDGE_TIMEOUT  # seconds
     more: dict[str, Any] = {}  # further fields of the request: `temperature`, `reasoning_effort`, …
 
 

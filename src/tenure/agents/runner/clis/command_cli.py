@@ -18,12 +18,12 @@ import msgspec
 
 from tenure.agents.runner.agent_output import AgentOutput, Exit, Failure, event_of, named
 from tenure.agents.runner.clis.cli import Cli, Start
-from tenure.core import retry
+from tenure.core import limits, retry
 from tenure.core.commands import Totals
 
 TEMPORARY = 75
 KEYS = ("result", "summary", "usage", "fail")
-MOST_KEPT = 256 << 10  # characters of output that become the result
+MOST_KEPT = limits.COMMAND_OUTPUT
 
 
 class Command(Cli):
