@@ -82,7 +82,7 @@ PROCESSES = (
         "processes: the supervisor does not wait to be closed",
         SCRIPT,
         "while self.is_wanted or not self.tree.is_gone:",
-        "while not self.tree.is_gone or not is_told:",
+        "while not self.tree.is_gone or not is_reported:",
         TESTS,
     ),
     Mutant("processes: the supervisor has the caller's environment", SUPERVISOR, "env={},", "env=None,", TESTS),

@@ -1,4 +1,4 @@
-"""Bounds on what is kept of a command's output."""
+"""Bounds on the output of a command that is kept."""
 
 from __future__ import annotations
 

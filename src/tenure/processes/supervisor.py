@@ -105,7 +105,7 @@ class Supervisor:
                         selector.unregister(key.fileobj)
                 if tick is not None:
                     tick()
-            # Nobody is left who could write more: what is in the pipes is all.
+            # Nobody is left who could write more: the pipes hold the rest.
             for key in list(selector.get_map().values()):
                 while key.data != "status" and (chunk := _read(key.fd)):
                     received(key.data, chunk)
@@ -132,7 +132,7 @@ class Supervisor:
                 self.popen.stdin.close()
 
     def close(self, patience: float | None = None) -> None:
-        """Let the supervisor end, with all that is left, and wait for that; after `patience` seconds kill it."""
+        """End the supervisor with everything below it, and wait; after `patience` seconds kill it."""
         self.abandon()
         for stream in (self.popen.stdout, self.popen.stderr, self._status):
             if stream is not None:

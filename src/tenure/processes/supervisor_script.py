@@ -25,7 +25,7 @@ IS_LINUX = sys.platform == "linux"
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 LEFTOVERS = 2.0  # seconds for the rest of the tree, at most, once a command that was asked to end has ended
-SLICE = 0.2  # seconds of stopping, after which what was stopped is killed
+SLICE = 0.2  # seconds of stopping, after which stopped processes are killed
 STUCK = 10.0  # seconds of killing after which the caller learns that something cannot be killed
 SHORTEST, LONGEST = 0.001, 0.02  # seconds between two rounds that found nothing new
 LIBC = ctypes.CDLL(None) if IS_LINUX else None
@@ -148,7 +148,7 @@ class Tree:
                 send(pid, signal.SIGCONT)  # a stopped process does not handle SIGTERM
 
     def strike(self) -> bool:
-        """Stop all that is found until a scan finds nothing new, then kill it; was anything new?"""
+        """Stop every process until a scan finds no new one, then kill them; was any new?"""
         own, older = os.getpgid(0), set[int]()
         stopped: dict[int, int] = {}
         until = time.monotonic() + SLICE
@@ -217,7 +217,7 @@ class Supervisor:
         self.kill_at = time.monotonic() + grace
 
     def step(self) -> float | None:
-        """Do what is due; seconds until something will be."""
+        """Do due work; returns the seconds until the next work is due, or None."""
         had_ended = self.tree.code is not None
         self.tree.reap()
         if self.tree.is_gone:
@@ -245,20 +245,20 @@ class Supervisor:
             self.tree.is_gone = True
             self.report(failed=f"{error.filename or self.order['argv'][0]}: {error.strerror or error}")
         mute()
-        is_told = self.tree.is_gone
+        is_reported = self.tree.is_gone
         while self.is_wanted or not self.tree.is_gone:
             for limit in control.limits():
                 self.end(limit["end"], limit["after"], limit["grace"])
             wait = None if self.tree.is_gone else self.step()
-            if self.tree.is_gone and not is_told:
-                is_told = True
+            if self.tree.is_gone and not is_reported:
+                is_reported = True
                 left_behind = len(self.tree.killed) if self.why is None else 0
                 self.report(exit=self.tree.code, why=self.why, left_behind=left_behind)
                 continue
             ready, _, _ = select.select([self.wake, self.guard, *control.handles()], [], [], wait)
             if self.wake in ready:
                 os.read(self.wake, 4096)
-            if self.guard in ready:  # killed: so nothing may be left, and nobody is to be told
+            if self.guard in ready:  # killed: nothing may be left, and there is nothing to report
                 list(self.tree.kill())
                 os._exit(1)
             if 0 in ready and not control.read():

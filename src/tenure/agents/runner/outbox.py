@@ -4,7 +4,7 @@ The folder is not beside the store, so that results survive the deletion of the 
 version left in `.tenure/outbox` are sent too.
 
 A file is written and synced before the first try, and removed after a definite answer. So a result survives an
-unavailable store, a killed runner and a crashed host; it is sent later with the receipt of its own generation. If
+unavailable store, a killed runner and a crashed host; it is sent later with the receipt of its generation. If
 another agent has claimed the task meanwhile, the store refuses the result and keeps it as refused, which is a definite
 answer. A store that does not know the claim is a different store: the file stays.
 """
