@@ -1,6 +1,6 @@
 """How each agent CLI is started without a terminal, without keys and against a model on loopback.
 
-What a CLI needs is put into its environment and into a home of its own, so that whoever starts it (a test, or
+What a CLI needs is put into its environment and into its own home, so that the process that starts it (a test, or
 `tenure run`) need not know that its model is a mock. No one's real settings are read or written.
 """
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
-# Both CLIs that tell money have this price, Claude Code by its own list, OpenCode because it is told below.
+# Both CLIs that report costs have this price, Claude Code by its own list, OpenCode by the settings below.
 DOLLARS_A_MILLION = {"fresh": Decimal(3), "cached": Decimal("0.3"), "output": Decimal(15)}
 CLAUDE_MODEL = "claude-sonnet-4-5"
 
@@ -81,7 +81,7 @@ stream_max_retries = 1
 def _settle_codex(home: Path, url: str) -> Mapping[str, str]:
     (home / ".codex").mkdir(exist_ok=True)
     (home / ".codex" / "config.toml").write_text(_CODEX.format(url=url))
-    # Its shell is a login shell, and the system's profile sets PATH anew: what was on it would be gone.
+    # Its shell is a login shell, and the system's profile resets PATH.
     (home / ".bash_profile").write_text('export PATH="$AGENT_PATH"\n')
     return {"MOCK_KEY": "dummy"}
 

@@ -1,4 +1,4 @@
-"""Records anew what the agent CLIs print: `python -m tests.agents.record [agent …]` writes `samples/`.
+"""Records what the agent CLIs print: `python -m tests.agents.record [agent …]` writes `samples/`.
 
 Run it when a version in install.py changes; the readers of agents' output are tested against these files.
 """

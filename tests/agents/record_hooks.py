@@ -1,4 +1,4 @@
-"""Records what the agent CLIs tell their hooks: `python -m tests.agents.record_hooks [agent …]`.
+"""Records what the agent CLIs send to their hooks: `python -m tests.agents.record_hooks [agent …]`.
 
 Each line of `samples/<agent>/hooks.jsonl` is one call of a hook: the payload on its stdin, and those variables of its
 environment that are the agent's. Copilot CLI reads two files of hooks, which get different payloads.
@@ -34,14 +34,14 @@ with open({log!r}, "a") as file:
 
 PLUGIN = """\
 import { appendFileSync } from "node:fs"
-const tell = (hook, payload) =>
+const send = (hook, payload) =>
   appendFileSync(LOG, JSON.stringify({ from: hook, payload, environment: {} }) + "\\n")
 export const Recorder = async () => ({
-  event: async ({ event }) => { if (event.type.startsWith("session.")) tell("event", event) },
-  "chat.message": async (input) => tell("chat.message", { input }),
-  "tool.execute.before": async (input, output) => tell("tool.execute.before", { input, output }),
-  "tool.execute.after": async (input, output) => tell("tool.execute.after", { input, output }),
-  "shell.env": async (input) => tell("shell.env", { input }),
+  event: async ({ event }) => { if (event.type.startsWith("session.")) send("event", event) },
+  "chat.message": async (input) => send("chat.message", { input }),
+  "tool.execute.before": async (input, output) => send("tool.execute.before", { input, output }),
+  "tool.execute.after": async (input, output) => send("tool.execute.after", { input, output }),
+  "shell.env": async (input) => send("shell.env", { input }),
 })
 """
 

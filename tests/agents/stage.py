@@ -20,7 +20,7 @@ from tests.agents.script import Step, Usage
 HOMES = PLACE / "homes"
 LONGEST = 120  # seconds; the slowest needs about ten
 
-# What a test's own environment would tell an agent of the agent that runs the tests.
+# Variables of the agent that runs the tests, which an agent under test must not see.
 KEPT = ("LANG", "LC_ALL", "TERM", "TMPDIR", "SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS")
 
 

@@ -11,7 +11,7 @@ from tests.agents.stage import Stage
 def test_the_agent_plays_the_script_by_the_rules_of_the_repository(stage: Callable[..., Stage]) -> None:
     agent = stage(Shell("echo a-word > written.txt"), Say("All done."))
     agent.trust()
-    if agent.cli.name == "gemini":  # it reads GEMINI.md unless told otherwise
+    if agent.cli.name == "gemini":  # it reads GEMINI.md by default
         (agent.folder / ".gemini").mkdir()
         (agent.folder / ".gemini" / "settings.json").write_text('{"context": {"fileName": ["AGENTS.md"]}}')
 

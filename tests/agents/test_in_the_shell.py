@@ -5,12 +5,12 @@ from collections.abc import Callable
 import pytest
 
 from tests.agents.script import Say, Shell
-from tests.agents.seeing import at_work, session_of
 from tests.agents.stage import Stage
+from tests.agents.views import at_work, session_of
 
 
 @pytest.mark.every_agent
-def test_the_agent_claims_and_finishes_a_task_and_is_no_person(stage: Callable[..., Stage]) -> None:
+def test_the_agent_claims_and_completes_a_task_and_is_not_a_person(stage: Callable[..., Stage]) -> None:
     agent = stage(
         Shell("tenure claim"), Shell("tenure cancel A-002"), Shell("tenure done -s 'wrote it'"), Say("All done.")
     )

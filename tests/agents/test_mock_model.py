@@ -150,7 +150,7 @@ def test_a_tool_that_is_not_offered_fails_the_test_that_scripted_it() -> None:
         play()
 
 
-def test_a_page_that_the_model_does_not_have_is_told_of() -> None:
+def test_a_page_that_the_model_does_not_have_is_reported() -> None:
     with serve(SCRIPT) as model:
         with pytest.raises(urllib.error.HTTPError) as refused:
             urllib.request.urlopen(f"{model.url}/v1/models")

@@ -11,8 +11,8 @@ import pytest
 from tenure.client import Client
 from tests.agents.clis import Cli
 from tests.agents.script import Mcp, Say
-from tests.agents.seeing import looked_up
 from tests.agents.stage import Stage
+from tests.agents.views import looked_up
 from tests.server.mcp.conftest import Place
 
 RECEIPT = re.compile(r"[A-Z]+-\d+@\d+:[0-9A-Z]+")

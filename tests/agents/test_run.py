@@ -7,8 +7,8 @@ import pytest
 
 from tests.agents.clis import DOLLARS_A_MILLION
 from tests.agents.script import Refuse, Say, Shell, Usage
-from tests.agents.seeing import at_work
 from tests.agents.stage import Stage
+from tests.agents.views import at_work
 
 ONE_ANSWER = Usage(fresh=120, cached=30, output=25)
 TELL_MONEY = {"claude", "opencode"}
@@ -27,8 +27,8 @@ def test_a_task_is_done_by_the_agent_that_run_started_and_what_it_used_is_booked
     assert task["result"]["summary"] == "A haiku."
     (held,) = tenure("history", "A-001")
     assert (held["generation"], held["result_accepted"]) == (1, True)
-    told = [event for event in tenure("log", "--task", "A-001") if "half way" in str(event)]
-    assert told, ("its shell did not speak for the task", agent.model.last.results)
+    reported = [event for event in tenure("log", "--task", "A-001") if "half way" in str(event)]
+    assert reported, ("its shell did not report for the task", agent.model.last.results)
 
     used = {"fresh": 2 * ONE_ANSWER.fresh, "cached": 2 * ONE_ANSWER.cached, "output": 2 * ONE_ANSWER.output}
     assert {name: task["usage"][name] for name in used} == used

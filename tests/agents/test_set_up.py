@@ -8,8 +8,8 @@ import pytest
 
 from tests.agents.clis import Cli
 from tests.agents.script import Mcp, Say, Shell, Wait
-from tests.agents.seeing import looked_up, session_of, set_up
 from tests.agents.stage import Stage
+from tests.agents.views import looked_up, session_of, set_up
 
 TOOLS = ("claim", "show", "update", "finish", "add", "message", "reserve")
 RECEIPT = re.compile(r"[A-Z]+-\d+@\d+:[0-9A-Z]+")
@@ -97,9 +97,9 @@ def test_after_the_clicks_of_a_person_nothing_is_missing(stage: Callable[..., St
     agent = stage()
     tenure = set_up(agent)
 
-    told = tenure("setup", "--check", agent.cli.name)
+    answer = tenure("setup", "--check", agent.cli.name)
 
-    assert [gate["text"] for gate in told["gates"] if not gate["is_open"]] == []
+    assert [gate["text"] for gate in answer["gates"] if not gate["is_open"]] == []
 
 
 @pytest.mark.every_agent

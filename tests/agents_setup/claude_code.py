@@ -33,9 +33,9 @@ class Agent:
         if event.endswith("ToolUse"):
             said = {"tool_use_id": f"call_{self.calls}", "tool_name": "Bash", **said}
         payload = json.dumps(said).encode()
-        return hooks.answer(payload, hooks.Told(), self.environ, str(self.folder), lambda: self.at)
+        return hooks.answer(payload, hooks.HookOptions(), self.environ, str(self.folder), lambda: self.at)
 
-    def told(self, event: str, **payload: Any) -> str:
+    def text_of(self, event: str, **payload: Any) -> str:
         answer = self(event, **payload)
         return str(answer.get("hookSpecificOutput", {}).get("additionalContext", ""))
 

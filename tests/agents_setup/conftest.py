@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tenure.agents.recipes.recipe import Place
+from tenure.agents.recipes.recipe import SetupTarget
 from tenure.client import Client
 from tests.agents_setup.claude_code import Agent
 from tests.cli.conftest import Tenure, add, bare, environ, tenure
@@ -25,8 +25,8 @@ def owner(agent: Agent) -> Client:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def place(tmp_path: Path) -> SetupTarget:
     """An empty repository and an empty home."""
     for name in ("repo", "home"):
         (tmp_path / name).mkdir()
-    return Place(str(tmp_path / "repo"), str(tmp_path / "home"), False, ("tenure",), {})
+    return SetupTarget(str(tmp_path / "repo"), str(tmp_path / "home"), False, ("tenure",), {})

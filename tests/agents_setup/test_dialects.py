@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tenure.agents import dialects, hooks
-from tenure.agents.recipes.remembering import inserted
-from tenure.agents.remarks import Remarks
+from tenure.agents.hook_memory import HookMemory
+from tenure.agents.recipes.setup_record import inserted
 
 PASCAL = dialects.read(b'{"hook_event_name": "PreToolUse", "session_id": "U"}')
 CAMEL = dialects.read(b'{"sessionId": "U"}', "preToolUse")
@@ -25,7 +25,7 @@ FLAT = {"permissionDecision": "deny", "permissionDecisionReason": "why"}
 
 
 @pytest.mark.parametrize(
-    ("agent", "event", "told", "denied"),
+    ("agent", "event", "text", "denied"),
     [
         ("claude", PASCAL, {"hookSpecificOutput": NESTED_TOLD}, {"hookSpecificOutput": NESTED}),
         ("codex", PASCAL, {"hookSpecificOutput": NESTED_TOLD}, {"hookSpecificOutput": NESTED}),
@@ -38,9 +38,9 @@ FLAT = {"permissionDecision": "deny", "permissionDecisionReason": "why"}
     ],
 )  # fmt: skip
 def test_each_agent_is_answered_in_its_own_shape(
-    agent: str, event: dialects.Event, told: dict[str, Any], denied: dict[str, Any]
+    agent: str, event: dialects.Event, text: dict[str, Any], denied: dict[str, Any]
 ) -> None:
-    assert dialects.tell(agent, event, "x") == told
+    assert dialects.text_for(agent, event, "x") == text
     assert dialects.deny(agent, event, "why") == denied
 
 
@@ -86,7 +86,7 @@ def test_a_payload_is_read_however_its_fields_are_spelt() -> None:
 def test_a_hook_that_says_whose_it_is_is_believed_against_inherited_variables() -> None:
     """Codex, started from the shell of Claude Code by a program that hides its name."""
     environ = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": "outer", "USER": "ann"}
-    agent, who = hooks.recognise(environ, PASCAL, hooks.Told(caller="codex"))
+    agent, who = hooks.recognise(environ, PASCAL, hooks.HookOptions(caller="codex"))
     assert (agent, who.type, who.session, who.role) == ("codex", "codex", "U", "agent")
 
 
@@ -115,8 +115,8 @@ def together(count: int, work: Any) -> None:
 
 def test_of_hooks_at_the_same_time_none_forgets_what_another_has_seen(tmp_path: Path) -> None:
     path = str(tmp_path / "hooks" / "session")
-    first = Remarks(path).is_first("made", 0.0, has_id=True)
-    together(6, lambda n: [Remarks(path).is_first(f"event {n} {m}", 0.0, has_id=True) for m in range(10)])
+    first = HookMemory(path).is_first("made", 0.0, has_id=True)
+    together(6, lambda n: [HookMemory(path).is_first(f"event {n} {m}", 0.0, has_id=True) for m in range(10)])
     seen = set(json.loads(Path(path).read_text())["seen"])
     assert first
     assert seen == {"made", *(f"event {n} {m}" for n in range(6) for m in range(10))}
@@ -125,15 +125,15 @@ def test_of_hooks_at_the_same_time_none_forgets_what_another_has_seen(tmp_path: 
 def test_of_hooks_for_one_event_exactly_one_is_the_first(tmp_path: Path) -> None:
     answers: list[bool] = []
     path = str(tmp_path / "hooks" / "session")
-    together(8, lambda _: answers.append(Remarks(path).is_first("the event", 0.0, has_id=True)))
+    together(8, lambda _: answers.append(HookMemory(path).is_first("the event", 0.0, has_id=True)))
     assert sorted(answers) == [False] * 7 + [True]
 
 
-def test_a_memory_that_is_torn_or_foreign_is_begun_anew(tmp_path: Path) -> None:
+def test_a_torn_or_foreign_memory_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "session"
     path.write_text('{"seen": ')
-    assert Remarks(str(path)).is_first("x", 0.0, has_id=True)
-    assert not Remarks(str(path)).is_first("x", 0.0, has_id=True)
+    assert HookMemory(str(path)).is_first("x", 0.0, has_id=True)
+    assert not HookMemory(str(path)).is_first("x", 0.0, has_id=True)
 
 
 def test_what_was_no_insertion_is_not_remembered_as_one() -> None:

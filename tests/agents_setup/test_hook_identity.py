@@ -1,4 +1,4 @@
-"""A command in an agent's shell and a hook of that agent are one session, whatever each of them is told.
+"""A command in an agent's shell and a hook of that agent are one session, whatever variables each of them has.
 
 The environments and payloads are those that Claude Code 2.1, Codex 0.166, Gemini CLI 0.61, OpenCode 1.18 and Copilot
 CLI 1.0 were seen to give; the agent itself is a small program of that name, so that the process tree is real.
@@ -85,7 +85,7 @@ def run_agent(tenure: Tenure, program: Path, steps: list[dict[str, Any]]) -> lis
     """What each of the steps printed; all must have gone well."""
     done = subprocess.run(
         [program, json.dumps(steps)], capture_output=True, text=True, check=True, cwd=tenure.folder, env=tenure.environ
-    )  # fmt: skip
+    )
     results = [json.loads(line) for line in done.stdout.splitlines()]
     assert [(code, err) for code, _, err in results] == [(0, "")] * len(steps)
     return [out for _, out, _ in results]
@@ -121,7 +121,7 @@ def test_shell_and_hook_are_one_session(tenure: Tenure, add: Any, programs: Path
 
 
 @pytest.mark.parametrize(("outer", "inner"), [("claude", "codex"), ("codex", "opencode"), ("gemini", "claude")])
-def test_an_agent_inside_another_has_a_session_of_its_own(
+def test_an_agent_inside_another_has_its_own_session(
     tenure: Tenure, add: Any, programs: Path, outer: str, inner: str
 ) -> None:
     """Variables are inherited; the nearest process says whose shell it is."""
@@ -136,13 +136,13 @@ def test_an_agent_inside_another_has_a_session_of_its_own(
             "environ": around,
         },
     ]  # fmt: skip
-    _, told = run_agent(tenure, programs / outer, steps)
+    _, output = run_agent(tenure, programs / outer, steps)
 
     assert len(sessions(tenure, "receipts")) == 2
     assert len(sessions(tenure, "hooks")) == 1
     renewals = {key: tenure("history", key, "--json").json[0]["renewals"] for key in ("A-001", "A-002")}
     assert renewals == {"A-001": 0, "A-002": 1}
-    assert json.loads(json.loads(told.splitlines()[2])[1])["type"] == inner
+    assert json.loads(json.loads(output.splitlines()[2])[1])["type"] == inner
 
 
 def test_two_agents_of_one_kind_do_not_renew_each_others_claims(tenure: Tenure, add: Any, programs: Path) -> None:

@@ -29,9 +29,12 @@ sys.stderr.write("\\n".join(sys.modules))
 sys.exit(code)
 """
     run = subprocess.run(
-        [sys.executable, "-S", "-c", PATH + script], capture_output=True, text=True, check=True,
+        [sys.executable, "-S", "-c", PATH + script],
+        capture_output=True,
+        text=True,
+        check=True,
         env=tenure.environ | {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": SESSION},
-    )  # fmt: skip
+    )
     return set(run.stderr.split())
 
 

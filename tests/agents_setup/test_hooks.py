@@ -20,20 +20,20 @@ from tests.cli.conftest import Tenure
 
 def test_a_session_is_primed_and_known_from_its_start(agent: Agent, owner: Client) -> None:
     owner.add("Write the parser")
-    text = agent.told("SessionStart", source="startup")
+    text = agent.text_of("SessionStart", source="startup")
     assert "You are agent claude-5555" in text
     assert "A-001 (normal) Write the parser" in text
     assert [(a["name"], a["type"]) for a in owner.agents()] == [("claude-5555", "claude")]
 
 
-def test_after_a_compaction_it_is_told_again_with_its_checkpoint(agent: Agent, owner: Client) -> None:
+def test_after_a_compaction_the_brief_is_repeated_with_its_checkpoint(agent: Agent, owner: Client) -> None:
     owner.add("Write the parser")
     agent("SessionStart", source="startup")
     agent.client().checkpoint(agent.claim(), {"next_action": "write the tests"})
-    assert "next action: write the tests" in agent.told("SessionStart", source="compact")
+    assert "next action: write the tests" in agent.text_of("SessionStart", source="compact")
 
 
-def test_what_an_agent_has_told_of_itself_is_not_overwritten(agent: Agent, owner: Client) -> None:
+def test_what_an_agent_has_registered_is_not_overwritten(agent: Agent, owner: Client) -> None:
     agent("SessionStart", source="startup")
     agent.client().register(type="claude", capabilities=("python",))
     agent("SessionStart", source="compact")
@@ -42,7 +42,7 @@ def test_what_an_agent_has_told_of_itself_is_not_overwritten(agent: Agent, owner
 
 def test_without_a_store_nothing_is_said(tmp_path: Path) -> None:
     payload = json.dumps({"hook_event_name": "SessionStart", "session_id": SESSION, "cwd": str(tmp_path)}).encode()
-    assert hooks.answer(payload, hooks.Told(), ENVIRON, str(tmp_path), time.time) == {}
+    assert hooks.answer(payload, hooks.HookOptions(), ENVIRON, str(tmp_path), time.time) == {}
     assert list(tmp_path.iterdir()) == []
 
 
@@ -122,69 +122,69 @@ def test_an_event_without_an_id_counts_once_at_a_time(agent: Agent, owner: Clien
     assert agent("SessionStart", source="startup")
 
 
-def test_mail_is_told_once_and_more_mail_again(agent: Agent, owner: Client) -> None:
+def test_mail_is_reported_once_and_more_mail_again(agent: Agent, owner: Client) -> None:
     agent("SessionStart", source="startup")
     owner.send("hello", "claude-5555")
-    assert agent.told("PostToolUse") == "tenure: 1 unread message; read with `tenure inbox`."
+    assert agent.text_of("PostToolUse") == "tenure: 1 unread message; read with `tenure inbox`."
     agent.later(60)
     assert agent("PostToolUse") == {}
     owner.send("again", "claude-5555")
     agent.later(60)
-    assert agent.told("PostToolUse").startswith("tenure: 2 unread messages")
+    assert agent.text_of("PostToolUse").startswith("tenure: 2 unread messages")
     agent.client().read()
     agent.later(60)
     assert agent("PostToolUse") == {}
     owner.send("third", "claude-5555")
     agent.later(60)
-    assert agent.told("PostToolUse").startswith("tenure: 1 unread message;")
+    assert agent.text_of("PostToolUse").startswith("tenure: 1 unread message;")
 
 
-def test_a_stale_generation_is_told_once_and_its_receipt_is_over(agent: Agent, owner: Client) -> None:
+def test_a_stale_generation_is_reported_once_and_its_receipt_has_ended(agent: Agent, owner: Client) -> None:
     owner.add("Write the parser")
     agent.claim()
     agent.taken_over("A-001")
-    told = agent.told("PostToolUse")
-    assert told.startswith("tenure: your generation 1 of A-001-write-the-parser is stale: another agent holds it now.")
-    assert "do not commit" in told
+    text = agent.text_of("PostToolUse")
+    assert text.startswith("tenure: your generation 1 of A-001-write-the-parser is stale: another agent holds it now.")
+    assert "do not commit" in text
     assert agent.receipts.live() == []
     agent.later(60)
     assert agent("PostToolUse") == {}
 
 
-def test_a_lease_that_ran_out_is_told_once_with_the_way_on(
+def test_an_expired_lease_is_reported_once_with_the_next_step(
     agent: Agent, owner: Client, hours_pass: Callable[[float], None]
 ) -> None:
     owner.add("one")
     agent.claim(lease=30)
     hours_pass(3600)
-    assert "your lease ran out. If you still work on it, `tenure claim A-001`" in agent.told("PostToolUse")
-    assert len(agent.receipts.live()) == 1  # what is finished may still be handed in
+    assert "your lease ran out. If you still work on it, `tenure claim A-001`" in agent.text_of("PostToolUse")
+    assert len(agent.receipts.live()) == 1  # a finished result may still be submitted
     agent.later(60)
     assert agent("PostToolUse") == {}
 
 
 @pytest.mark.parametrize(
-    ("do", "told"),
+    ("do", "text"),
     [
         (lambda owner: owner.cancel("A-001"), "it was cancelled"),
         (lambda owner: owner.pause("A-001"), "Save a checkpoint"),
         (lambda owner: owner.pause("A-001", drain=True), "a person asks you to pause"),
     ],
 )
-def test_what_a_person_does_to_the_task_is_told(
-    agent: Agent, owner: Client, do: Callable[[Client], object], told: str
+def test_what_a_person_does_to_the_task_is_reported(
+    agent: Agent, owner: Client, do: Callable[[Client], object], text: str
 ) -> None:
     owner.add("one")
     agent.claim()
     do(owner)
-    assert told in agent.told("PostToolUse")
+    assert text in agent.text_of("PostToolUse")
 
 
 def test_an_agent_that_starts_no_session_after_a_compaction_is_primed_with_its_next_tool(agent: Agent) -> None:
     agent("SessionStart", source="startup")
     agent("PostToolUse")
     assert agent("PreCompact") == {}
-    assert "You are agent claude-5555" in agent.told("PostToolUse")
+    assert "You are agent claude-5555" in agent.text_of("PostToolUse")
     agent.later(60)
     assert agent("PostToolUse") == {}
 
@@ -244,7 +244,7 @@ def test_the_end_of_a_session_gives_its_tasks_back(agent: Agent, owner: Client) 
 
 
 def test_a_session_that_somebody_else_has_named_is_theirs_to_end(agent: Agent, owner: Client) -> None:
-    """`tenure run` claims for the agent, and hands in what it leaves."""
+    """`tenure run` claims for the agent, and submits its result."""
     owner.add("one")
     agent.environ["TENURE_SESSION"] = "runner-1"
     assert agent.client(session="runner-1").claim().ok
@@ -253,7 +253,7 @@ def test_a_session_that_somebody_else_has_named_is_theirs_to_end(agent: Agent, o
     assert owner.show("A-001")["state"] == "claimed"
 
 
-def test_the_end_of_a_session_that_did_nothing_is_no_error(agent: Agent) -> None:
+def test_the_end_of_an_idle_session_is_not_an_error(agent: Agent) -> None:
     assert agent("SessionEnd", reason="other") == {}
 
 
@@ -287,9 +287,14 @@ def tenure_hook(tenure: Tenure, payload: str) -> Any:
     import subprocess
 
     process = subprocess.Popen(
-        tenure.command("hook"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        cwd=tenure.folder, env=tenure.environ | ENVIRON,
-    )  # fmt: skip
+        tenure.command("hook"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tenure.folder,
+        env=tenure.environ | ENVIRON,
+    )
     assert process.stdin
     process.stdin.write(payload)
     process.stdin.close()
@@ -308,5 +313,5 @@ def test_what_the_command_line_says_goes_before_what_the_hook_finds(
     assert "A-001-one (generation 1" in said.out
     ended = payload.replace("SessionStart", "SessionEnd")
     assert tenure("hook", "--session", "mine", "--from", "claude", "--json", stdin=ended).json == {}
-    assert owner.show("A-001")["state"] == "claimed"  # whoever named the session ends it
+    assert owner.show("A-001")["state"] == "claimed"  # the process that named the session ends it
     assert tenure("hook", "--project", "none", "--json", stdin=payload).json == {}  # which is noted, and no failure

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tenure.agents.recipes import json_text
 from tenure.agents.recipes.pieces import CannotMerge
-from tenure.agents.recipes.remembering import inserted, undone
+from tenure.agents.recipes.setup_record import inserted, undone
 
 names = st.text(max_size=6) | st.sampled_from(["hooks", "Stop", "mcpServers", 'a"b', "\\", "{", "}", "[1,2]", "//x"])
 atoms = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8)
@@ -19,10 +19,16 @@ values = st.recursive(atoms, lambda v: st.lists(v, max_size=3) | st.dictionaries
 objects = st.dictionaries(names, values, max_size=4)
 layouts = st.sampled_from(
     [
-        {"indent": 2}, {"indent": 4}, {"indent": "\t"}, {"indent": 0}, {}, {"separators": (",", ":")},
-        {"indent": 2, "ensure_ascii": False}, {"ensure_ascii": False},
+        {"indent": 2},
+        {"indent": 4},
+        {"indent": "\t"},
+        {"indent": 0},
+        {},
+        {"separators": (",", ":")},
+        {"indent": 2, "ensure_ascii": False},
+        {"ensure_ascii": False},
     ]
-)  # fmt: skip
+)
 
 
 @st.composite
@@ -75,7 +81,7 @@ def test_a_member_is_put_in_by_one_insertion_and_taken_out_again(text: str, valu
     taken = json_text.take_member(after, PATH)
     if holder:
         assert taken == text
-    else:  # an empty object that held nothing but ours is not told from one of ours
+    else:  # an object that held only our member cannot be distinguished from one of ours
         assert json_text.read(taken) in ({}, {k: v for k, v in before.items() if k != "hooks"})
 
 
@@ -119,7 +125,7 @@ def test_comments_and_trailing_commas_can_be_read_but_not_edited(text: str) -> N
 
 
 @pytest.mark.parametrize("text", ["", "{", "no", "[1]", '"x"', "{'a': 1}"])
-def test_what_is_no_object_is_refused(text: str) -> None:
+def test_a_value_that_is_not_an_object_is_refused(text: str) -> None:
     with pytest.raises(CannotMerge):
         json_text.put_member(text, ("b",), 1)
 

@@ -36,7 +36,7 @@ def test_a_section_in_the_middle_leaves_what_follows() -> None:
     assert SECTION.take(after) == "# Project\n\n\n## Later\n"
 
 
-def test_a_section_of_another_version_is_outdated_and_an_edited_one_is_told() -> None:
+def test_a_section_of_another_version_is_outdated_and_an_edited_one_is_reported() -> None:
     ours = SECTION.steps(None)[-1]
     assert Section("AGENTS.md", "## New\n").state(ours) == OUTDATED
     assert SECTION.state(ours.replace("a line", "a line of mine")) == EDITED
@@ -54,7 +54,7 @@ def test_a_section_of_another_version_is_outdated_and_an_edited_one_is_told() ->
     ],
 )
 def test_marks_that_do_not_fit_together_are_refused(text: str) -> None:
-    with pytest.raises(CannotMerge, match="do not fit"):
+    with pytest.raises(CannotMerge, match="unbalanced"):
         find(text)
 
 
@@ -120,7 +120,7 @@ def test_a_command_of_others_is_not_ours(command: object) -> None:
     assert hook_words(command) is None
 
 
-def test_settings_with_comments_are_looked_at_but_unreadable_ones_are_told() -> None:
+def test_settings_with_comments_are_read_and_unreadable_ones_are_reported() -> None:
     assert HOOKS.state("// mine\n" + HOOKS.steps(None)[-1]) == ACTIVE
     assert HOOKS.state("{") == UNREADABLE
 

@@ -57,7 +57,7 @@ def play(folder: Path, command: list[str]) -> dict[str, Any]:
     host.write_text(HOST)
     done = subprocess.run(
         [NODE, host, plugin, folder], capture_output=True, text=True, check=True, timeout=60, cwd=folder
-    )  # fmt: skip
+    )
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 
@@ -67,8 +67,8 @@ def hook(folder: Path, answers: dict[str, Any]) -> list[str]:
     return [sys.executable, str(folder / "hook.py"), str(folder / "asked"), json.dumps(answers)]
 
 
-def context(event: str, told: str) -> dict[str, Any]:
-    return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": told}}
+def context(event: str, text: str) -> dict[str, Any]:
+    return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}
 
 
 def test_the_plugin_acts_on_what_the_hook_answers(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_the_plugin_acts_on_what_the_hook_answers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "answers", [{}, {"SessionStart": "no json", "PreToolUse": "[", "PostToolUse": "x", "Stop": "1"}]
 )
-def test_without_a_word_the_agent_goes_on(tmp_path: Path, answers: dict[str, Any]) -> None:
+def test_without_an_answer_the_agent_continues(tmp_path: Path, answers: dict[str, Any]) -> None:
     found = play(tmp_path, hook(tmp_path, answers))
     assert found == {
         "system": [], "denied": None, "bash": {"title": "", "output": "hi", "metadata": {}},
@@ -105,5 +105,5 @@ def test_without_a_word_the_agent_goes_on(tmp_path: Path, answers: dict[str, Any
     }  # fmt: skip
 
 
-def test_without_tenure_the_agent_goes_on(tmp_path: Path) -> None:
+def test_without_tenure_the_agent_continues(tmp_path: Path) -> None:
     assert play(tmp_path, ["/nowhere/tenure", "hook"])["denied"] is None

@@ -13,10 +13,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure.agents.recipes import NAMES, applying
+from tenure.agents.recipes import NAMES, installation
 from tenure.agents.recipes.pieces import ACTIVE
-from tenure.agents.recipes.recipe import Place
-from tenure.agents.recipes.remembering import Memory
+from tenure.agents.recipes.recipe import SetupTarget
+from tenure.agents.recipes.setup_record import SetupRecord
 from tests.agents_setup.test_json_text import documents, values
 
 FAST = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # every write is synced; in memory that costs nothing
@@ -51,7 +51,7 @@ some = st.sets(st.sampled_from(NAMES), min_size=1)
 
 
 @contextmanager
-def repository(files: dict[str, str]) -> Iterator[Place]:
+def repository(files: dict[str, str]) -> Iterator[SetupTarget]:
     with tempfile.TemporaryDirectory(dir=FAST) as folder:
         root, home = Path(folder, "repo"), Path(folder, "home")
         root.mkdir()
@@ -61,10 +61,10 @@ def repository(files: dict[str, str]) -> Iterator[Place]:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(text.encode())
             path.chmod([0o644, 0o600, 0o755][number % 3])
-        yield Place(str(root), str(home), False, ("tenure",), {})
+        yield SetupTarget(str(root), str(home), False, ("tenure",), {})
 
 
-def snapshot(place: Place) -> dict[str, Any]:
+def snapshot(place: SetupTarget) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for path in sorted(Path(place.root).rglob("*")):
         name = str(path.relative_to(place.root))
@@ -72,40 +72,40 @@ def snapshot(place: Place) -> dict[str, Any]:
     return found
 
 
-def set_up(place: Place, agents: set[str], memory: Memory) -> Memory:
-    there = set(applying.set_up(place, memory)) | agents
-    changes = applying.prepare(place, sorted(agents), there, memory)
+def set_up(place: SetupTarget, agents: set[str], memory: SetupRecord) -> SetupRecord:
+    there = set(installation.set_up(place, memory)) | agents
+    changes = installation.prepare(place, sorted(agents), there, memory)
     assert [c.problem for c in changes if c.problem] == []
-    return applying.carry_out(place, changes, there, memory)
+    return installation.carry_out(place, changes, there, memory)
 
 
-def take_out(place: Place, agents: set[str], memory: Memory) -> Memory:
-    left = set(applying.set_up(place, memory)) - agents
-    changes = applying.prepare(place, sorted(agents), left, memory)
+def take_out(place: SetupTarget, agents: set[str], memory: SetupRecord) -> SetupRecord:
+    left = set(installation.set_up(place, memory)) - agents
+    changes = installation.prepare(place, sorted(agents), left, memory)
     assert [c.problem for c in changes if c.problem] == []
-    return applying.carry_out(place, changes, left, memory)
+    return installation.carry_out(place, changes, left, memory)
 
 
 @given(repositories, some)
 def test_set_up_and_taken_out_every_file_is_as_before(files: dict[str, str], agents: set[str]) -> None:
     with repository(files) as place:
         before = snapshot(place)
-        memory = set_up(place, agents, Memory())
-        assert {s.state for s in applying.standings(place, sorted(agents))} == {ACTIVE}
+        memory = set_up(place, agents, SetupRecord())
+        assert {s.state for s in installation.standings(place, sorted(agents))} == {ACTIVE}
         memory = take_out(place, agents, memory)
         assert snapshot(place) == before
-        assert memory == Memory()
+        assert memory == SetupRecord()
 
 
 @given(repositories, some, some)
 def test_agents_come_and_go_in_any_order(files: dict[str, str], first: set[str], second: set[str]) -> None:
     with repository(files) as place:
         before = snapshot(place)
-        memory = set_up(place, first, Memory())
+        memory = set_up(place, first, SetupRecord())
         memory = set_up(place, second, memory)
         memory = take_out(place, first, memory)
         left = sorted(second - first)
-        assert {s.state for s in applying.standings(place, left)} <= {ACTIVE}
+        assert {s.state for s in installation.standings(place, left)} <= {ACTIVE}
         memory = take_out(place, second, memory)
         assert snapshot(place) == before
 
@@ -113,11 +113,11 @@ def test_agents_come_and_go_in_any_order(files: dict[str, str], first: set[str],
 @given(repositories, some)
 def test_set_up_again_changes_nothing(files: dict[str, str], agents: set[str]) -> None:
     with repository(files) as place:
-        memory = set_up(place, agents, Memory())
+        memory = set_up(place, agents, SetupRecord())
         once = snapshot(place)
         assert set_up(place, agents, memory) == memory
         assert snapshot(place) == once
-        assert applying.prepare(place, [], [], memory) == []
+        assert installation.prepare(place, [], [], memory) == []
 
 
 @given(repositories, some)
@@ -125,7 +125,7 @@ def test_what_somebody_adds_in_between_stays_and_ours_goes(files: dict[str, str]
     """The memory is of no use then: ours are found by their marks."""
     with repository(files) as place:
         before = snapshot(place)
-        memory = set_up(place, agents, Memory())
+        memory = set_up(place, agents, SetupRecord())
         for name in (*JSON_FILES, *TEXT_FILES):
             path = Path(place.root, name)
             if path.exists():
@@ -164,8 +164,8 @@ def without_empty(value: Any) -> Any:
 def test_another_clone_can_take_it_out_too(files: dict[str, str], agents: set[str]) -> None:
     with repository(files) as place:
         before = snapshot(place)
-        set_up(place, agents, Memory())
-        take_out(place, agents, Memory(agents=sorted(agents)))
+        set_up(place, agents, SetupRecord())
+        take_out(place, agents, SetupRecord(agents=sorted(agents)))
         after = snapshot(place)
         assert not [name for name, kept in after.items() if kept != "folder" and b"tenure" in kept[0]]
         for name, kept in before.items():
@@ -182,7 +182,7 @@ def test_a_memory_keeps_no_word_of_anybodys_settings() -> None:
     with repository(
         {".mcp.json": '{"mcpServers": {"x": {"env": {"TOKEN": "s3cret"}}}}', "AGENTS.md": "private\n"}
     ) as place:
-        memory = set_up(place, set(NAMES), Memory())
+        memory = set_up(place, set(NAMES), SetupRecord())
         kept = msgspec.json.encode(memory)
     assert b"s3cret" not in kept
     assert b"private" not in kept
@@ -190,5 +190,5 @@ def test_a_memory_keeps_no_word_of_anybodys_settings() -> None:
 
 def test_no_temporary_file_is_left_behind() -> None:
     with repository({}) as place:
-        set_up(place, set(NAMES), Memory())
+        set_up(place, set(NAMES), SetupRecord())
         assert not [name for name in snapshot(place) if Path(name).name.startswith(".tenure-")]

@@ -7,8 +7,8 @@ import shlex
 
 import pytest
 
-from tenure.agents.priming import LOOP
 from tenure.agents.recipes.recipe import text
+from tenure.agents.session_brief import LOOP
 from tenure.agents.tokens import estimate, one_line
 from tenure.cli.exit_codes import OF_KIND
 from tenure.cli.main import _verb, function_of, parser_of

@@ -46,11 +46,11 @@ def test_a_checkpoint_by_json_has_the_same_shape(held: Tenure) -> None:
     ("words", "told"),
     [
         (["--data", '{"next_acton": "x"}'], "next_acton"),
-        (["--data", '{"next_action": 3}'], "next_action is a text"),
-        (["--data", '{"files": [1]}'], "files is a list of texts"),
+        (["--data", '{"next_action": 3}'], "next_action must be a text"),
+        (["--data", '{"files": [1]}'], "files must be a list of texts"),
         (["--data", "[1]"], "a JSON object"),
-        (["--data", "{}"], "nothing to keep"),
-        ([], "nothing to keep"),
+        (["--data", "{}"], "empty"),
+        ([], "empty"),
     ],
 )
 def test_a_checkpoint_of_another_shape_is_refused_with_the_way_on(held: Tenure, words: list[str], told: str) -> None:

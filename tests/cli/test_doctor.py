@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from tenure.agents import processes
-from tenure.agents.running.outbox import Finished, Outbox
+from tenure.agents import process_table
+from tenure.agents.runner.outbox import Finished, Outbox
 from tenure.client import Client
 from tenure.core.commands import Process
 from tenure.core.records import Reservation, replace
@@ -226,9 +226,9 @@ def test_a_lease_that_ran_out_unnoticed_is_a_note(bare: Tenure, examine: Callabl
 def test_a_claim_whose_process_has_ended_is_found(shop: Shop, examine: Callable[..., Findings]) -> None:
     shop.mia.add("x")
     held = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    found = processes.look_up(held.pid)
+    found = process_table.look_up(held.pid)
     assert found is not None
-    mine = Process(host=processes.host(), boot=processes.boot_id(), pid=held.pid, start=found.start)
+    mine = Process(host=process_table.host(), boot=process_table.boot_id(), pid=held.pid, start=found.start)
     shop.client("bo").claim(lease=LEASE, process=mine)
     assert told(examine(), "orphans")[0][0] == "ok"
     held.kill()

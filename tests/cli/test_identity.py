@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tenure.agents import processes
+from tenure.agents import process_table
 from tenure.agents.identity import recognise
 from tenure.agents.receipts import NoReceipt, Receipts
 from tenure.config import Home
@@ -56,7 +56,7 @@ def test_a_person_is_the_owner_and_speaks_in_the_session_of_the_terminal(environ
     assert (who.agent, who.role, who.type) == ("ann", "owner", "human")
     assert who.session == recognise(environ).session
     # 0 where the session began outside of this container: its first process stands for the leader
-    number = os.getsid(0) or processes.lineage(os.getpid())[-1].pid
+    number = os.getsid(0) or process_table.lineage(os.getpid())[-1].pid
     assert str(number) in who.session or who.source == "the nearest agent process"
 
 
@@ -82,12 +82,12 @@ def test_agents_cannot_operate_on_the_work_of_others(tenure: Tenure, add: Callab
 
 
 def test_a_process_is_known_by_pid_and_start() -> None:
-    own = processes.look_up(os.getpid())
+    own = process_table.look_up(os.getpid())
     assert own is not None
     assert (own.pid, own.parent) == (os.getpid(), os.getppid())
-    assert processes.look_up(2**22 + 7) is None
-    assert processes.nearest(own.programs, os.getpid()) == own
-    assert processes.nearest(["no-such-program"]) is None
+    assert process_table.look_up(2**22 + 7) is None
+    assert process_table.nearest(own.programs, os.getpid()) == own
+    assert process_table.nearest(["no-such-program"]) is None
 
 
 def test_the_task_of_an_agent_that_was_killed_is_taken_over_at_once(tenure: Tenure, add: Callable[..., str]) -> None:

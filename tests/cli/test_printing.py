@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tenure import Client
-from tenure.agents.quoting import MARK, as_json, fenced, quoted
+from tenure.agents.quotations import MARK, as_json, fenced, quoted
 from tenure.cli.terminal_output import drawn, printed
 from tenure.cli.verbs import VERBS
 from tenure.core.errors import TenureError

@@ -144,7 +144,7 @@ def test_init_where_a_file_is_in_the_way_says_so(bare: Tenure) -> None:
     (bare.folder / ".tenure").write_text("x")
     said = bare("init")
     assert said.code == 8
-    assert "is no folder" in said.err
+    assert "is not a folder" in said.err
 
 
 def test_init_by_url_makes_that_store_and_nothing_here(bare: Tenure, tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure.agents.running.clis import KNOWN, cli_for
+from tenure.agents.runner.clis import KNOWN, cli_for
 from tenure.core.errors import InvalidInput
 from tenure.core.prices import KINDS
 from tenure.core.tiers import TIERS, Tiers, known_as

@@ -6,9 +6,9 @@ import os
 
 import pytest
 
-from tenure.agents import processes
+from tenure.agents import process_table
 from tenure.agents.identity import recognise
-from tenure.agents.processes import Process
+from tenure.agents.process_table import Process
 from tenure.mcp.client_identity import ClientInfo, client_info_of, identify
 
 CODEX = {"sessionId": "01a1dfb3-a572", "threadId": "other"}
@@ -19,7 +19,7 @@ def tree(monkeypatch: pytest.MonkeyPatch) -> dict[str, Process]:
     """Agent processes above this one, by name; none unless a test puts one in."""
     above: dict[str, Process] = {}
     monkeypatch.setattr(
-        processes, "nearest", lambda programs, pid=None: next((above[p] for p in programs if p in above), None)
+        process_table, "nearest", lambda programs, pid=None: next((above[p] for p in programs if p in above), None)
     )
     return above
 
@@ -65,7 +65,7 @@ def test_an_agent_started_by_another_is_the_inner_one(tree: dict[str, Process]) 
 
 
 def test_an_unknown_client_is_a_session_of_its_own_by_its_process(tree: dict[str, Process]) -> None:
-    parent = processes.look_up(os.getppid())
+    parent = process_table.look_up(os.getppid())
     assert parent is not None
     who = identify(ClientInfo("Some Editor/2"), {"USER": "ann"})
     assert (who.role, who.type) == ("agent", "generic")

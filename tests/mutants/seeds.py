@@ -14,6 +14,7 @@ from tests.mutants.seeds_of_moves import MOVES
 from tests.mutants.seeds_of_moving import MOVING
 from tests.mutants.seeds_of_place import PLACE
 from tests.mutants.seeds_of_postgres import POSTGRES
+from tests.mutants.seeds_of_processes import PROCESSES
 from tests.mutants.seeds_of_repeats import REPEATS
 from tests.mutants.seeds_of_sharing import SHARING
 from tests.mutants.seeds_of_signing_in import SIGNING_IN
@@ -34,6 +35,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *MOVING,
     *REPEATS,
     *PLACE,
+    *PROCESSES,
     *SHARING,
     *SIGNING_IN,
     *THE_SERVER,

@@ -150,10 +150,10 @@ ARTIFACTS = (
     # --- hung work
     Mutant(
         "hung: the runner takes it again",
-        "agents/running/holding.py",
+        "agents/runner/held_claim.py",
         '== "SUPERSEDED" and ending.get("error_class") == "timeout"',
         '== "NEVER"',
-        "tests/running/test_going_on.py::test_a_hung_agent_is_warned_then_ended_and_no_second_is_begun",
+        "tests/runner/test_continuation.py::test_a_hung_agent_is_warned_then_ended_and_no_second_is_begun",
     ),
     Mutant(
         "hung: the worker takes it again",

@@ -9,8 +9,8 @@ TEST_IDENTITY = "tests/cli/test_identity.py"
 TEST_WHO_AM_I = "tests/cli/test_who_am_i.py"
 
 RECEIPTS = "agents/receipts.py"
-RECORDED = "agents/recorded.py"
-PENDING = "agents/pending.py"
+RECORDED = "agents/session_records.py"
+PENDING = "agents/pending_claims.py"
 
 IDENTITY = (
     # --- whose receipt
@@ -74,14 +74,14 @@ IDENTITY = (
     Mutant(
         "identity: joined process ignored",
         "agents/identity.py",
-        "return _recognised(environ, agent, session, recorded.nearest_joined(environ))",
+        "return _recognised(environ, agent, session, session_records.nearest_joined(environ))",
         "return _recognised(environ, agent, session, None)",
         f"{TEST_WHO_AM_I}::test_whoever_a_script_joined_as_its_later_commands_are",
     ),
     Mutant(
         "identity: background process bound to its shell",
         RECORDED,
-        "return os.getppid() == leader.pid and processes.is_in_foreground() and not processes.is_nohup()",
+        "return os.getppid() == leader.pid and process_table.is_in_foreground() and not process_table.is_nohup()",
         "return True",
         f"{TEST_WHO_AM_I}::test_what_runs_in_the_background_or_by_a_script_does_not",
     ),
@@ -110,7 +110,7 @@ IDENTITY = (
     Mutant(
         "identity: request of a living process sent again",
         PENDING,
-        " and processes.has_ended(sent.pid, sent.start)",
+        " and process_table.has_ended(sent.pid, sent.start)",
         "",
         f"{TEST_AFTER_THE_COMMIT}::test_two_who_ask_at_the_same_time_are_given_two_claims",
     ),

@@ -104,7 +104,7 @@ PLACE = (
         "client/outbox.py",
         "if not is_unknown(finished, outcome):",
         "if True:",
-        "tests/running/test_outbox.py::test_a_result_of_another_store_stays_in_the_outbox[default]",
+        "tests/runner/test_outbox.py::test_a_result_of_another_store_stays_in_the_outbox[default]",
     ),
     # --- the clock
     Mutant(

@@ -34,7 +34,7 @@ TRUST = (
     ),
     Mutant(
         "trust: init writes through a link",
-        "agents/founding.py",
+        "agents/new_store.py",
         "    refuse_links(folder)\n",
         "",
         f"{TEST_UNTRUSTED}::test_a_folder_that_is_a_link_is_not_followed",
@@ -76,21 +76,21 @@ TRUST = (
     ),
     Mutant(
         "printing: a description's lines pass for ours",
-        "agents/quoting.py",
+        "agents/quotations.py",
         "(MARK + line).rstrip()",
         "line",
         f"{TEST_PRINTING}::test_a_quotation_cannot_end_itself",
     ),
     Mutant(
         "printing: the author is not named",
-        "agents/quoting.py",
+        "agents/quotations.py",
         'return f"written by {author}{edited}"',
         'return "written by somebody"',
         f"{TEST_PRINTING}::test_the_author_of_a_tasks_words_is_named",
     ),
     Mutant(
         "files: transcripts are open to others",
-        "agents/running/transcripts.py",
+        "agents/runner/transcripts.py",
         "make_private_folder(self.folder)",
         "os.makedirs(self.folder, mode=0o700, exist_ok=True)",
         "tests/cli/test_private.py::test_no_file_that_we_write_is_open_to_others",

@@ -125,11 +125,11 @@ VALIDATION = (
         "engine/runtime/engine.py",
         "return run_without(lambda some, check: self._run_part(some, TRIES, check), batch, callers)",
         "return run_without(lambda some, check: self._run_part(some, TRIES), batch, callers)",
-        "tests/validators/test_claims_meanwhile.py::test_nobody_waits_for_the_check_of_anothers_output[gatherer]",
+        "tests/validators/test_claims_during_checks.py::test_nobody_waits_for_the_check_of_anothers_output[gatherer]",
     ),
     Mutant(
         "validation: commands run without trust",
-        "agents/examining.py",
+        "agents/result_checker.py",
         "section = Trusted(user_state(environ)).checked(path)",
         "section = __import__('tenure.trust.grants').trust.allowing.read_section(path)",
         "tests/cli/test_validating.py::test_a_cloned_repository_runs_nothing_until_it_is_trusted",

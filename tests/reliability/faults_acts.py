@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import apsw
 
-from tenure.agents.running.outbox import Finished
+from tenure.agents.runner.outbox import Finished
 from tenure.artifacts.local import LocalArtifacts
 from tenure.core import commands
 from tenure.core.commands import NewTask

@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 import apsw
 import msgspec
 
-from tenure.agents.running.outbox import Finished, Outbox
+from tenure.agents.runner.outbox import Finished, Outbox
 from tenure.artifacts.local import LocalArtifacts
 from tenure.core import commands
 from tenure.core.commands import Command, NewTask

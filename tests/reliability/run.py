@@ -1,8 +1,8 @@
 """`tenure run`: scripted agents work off a plan while one of them is killed every few moments, or the runner itself.
 
-Victims are drawn with a seed: an agent, the keeper above it, or the whole runner, which is then started anew. At the
-end every task has exactly one accepted result, of the generation that its lineage ends with, made from the accepted
-results of what it depends on; no promise of the store is broken; and no process is left.
+Victims are drawn with a seed: an agent, a process of the supervisor above it, or the whole runner, which is then
+restarted. At the end every task has exactly one accepted result, of the generation that its lineage ends with, made
+from the accepted results of what it depends on; no promise of the store is broken; and no process is left.
 """
 
 from __future__ import annotations
@@ -22,16 +22,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tenure.agents import processes
-from tenure.agents.running.keeping import marked
+from tenure.agents import process_table
 from tenure.client import Client
 from tenure.core.commands import NewTask
 from tenure.core.records import RetryPolicy
+from tests.processes.marks import children, marked
 from tests.reliability import results
 
 AGENT = Path(__file__).with_name("run_agent.py")
 LEASE = 300.0  # nothing is taken over by waiting for it
 PATIENCE = 600.0
+
+KINDS = ("agent", "supervisor", "watcher", "runner")
 
 
 class Proof:
@@ -45,7 +47,7 @@ class Proof:
         self.client.init()
         self.needs = self._plan(tasks)
         self.kills: Counter[str] = Counter()
-        self.first = ["runner", "keeper", "agent"]  # each is met once before chance decides
+        self.first = ["runner", "watcher", "supervisor", "agent"]  # each is met once before chance decides
         self.runner: subprocess.Popen[bytes] | None = None
 
     def _plan(self, count: int) -> dict[str, list[str]]:
@@ -111,14 +113,14 @@ class Proof:
 
     def _kill_one(self) -> None:
         assert self.runner is not None
-        keepers = [p for pid in self._left() if (p := processes.look_up(pid)) and p.parent == self.runner.pid]
-        parents = {keeper.pid for keeper in keepers}
-        agents = [p for pid in self._left() if (p := processes.look_up(pid)) and p.parent in parents]
+        watching = {inner: pid for pid in children(self.runner.pid) for inner in children(pid)}
+        agents = [p for pid in self._left() if (p := process_table.look_up(pid)) and p.parent in watching]
         if not agents:
             return
-        what = self.first.pop() if self.first else self.dice.choices(("agent", "keeper", "runner"), (6, 2, 2))[0]
+        what = self.first.pop() if self.first else self.dice.choices(KINDS, (6, 1, 1, 2))[0]
         victim = self.dice.choice(agents)
-        pid = {"agent": victim.pid, "keeper": victim.parent, "runner": self.runner.pid}[what]
+        pids = (victim.pid, victim.parent, watching[victim.parent], self.runner.pid)
+        pid = dict(zip(KINDS, pids, strict=True))[what]
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
             self.kills[what] += 1

@@ -23,9 +23,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tenure.agents.known import KNOWN
-from tenure.agents.running.keeping import marked
+from tenure.agents.known_agents import KNOWN
 from tenure.client import Client
+from tests.processes.marks import marked
 from tests.reliability import spending_check
 from tests.reliability.ground import end_when_told, server_if
 from tests.reliability.spending_plan import CONFIG, OVERRUN_RAISED, SLOW, make_plan

@@ -148,7 +148,7 @@ def _models(proof: Proof, entries: list[dict[str, Any]]) -> Iterator[str]:
         yield from _differs(f"tier of {entry['task']}", entry["tier"], expected)
         most = task["constraints"].get("max_cost_usd") if entry["form"] == "claude" else None
         yield from _differs(f"what {entry['task']} was told that it may cost", entry["budget"], most)
-        saw = "How the last attempt failed" in entry["saw"] or any(s.startswith("Left by") for s in entry["saw"])
+        saw = "How the last attempt failed" in entry["saw"] or any(s.startswith("Checkpoint of") for s in entry["saw"])
         yield from _differs(f"{entry['task']} was told of the try before", saw, entry["generation"] > 1)
 
 
@@ -169,7 +169,7 @@ def _artifacts(proof: Proof, entries: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _ground(proof: Proof) -> Iterator[str]:
-    from tenure.agents.running.keeping import marked
+    from tests.processes.marks import marked
 
     yield from _differs("processes that are left", marked(f"PROOF_MARK={proof.mark}"), [])
     proof.tenure("db", "check", **(proof.place.behind if proof.place else {}))

@@ -16,7 +16,7 @@ import pytest
 
 from tenure.core.errors import InvalidInput
 from tenure.testing.suites.validators import ValidatorSuite
-from tenure.validators import running, sandbox
+from tenure.validators import command_run, sandbox
 from tenure.validators.commands import Command, TestPass, read_commands
 from tenure.validators.port import About, Output, Undecided, Validator, Verdict
 
@@ -103,13 +103,13 @@ def test_it_sees_only_what_it_was_given_of_the_environment(tmp_path: Path, monke
     assert {"DATABASE", "CI", "PATH"} <= set(eval(verdict.details["output"]))
 
 
-def test_a_failure_tells_its_last_words(tmp_path: Path) -> None:
+def test_a_failure_shows_the_last_lines_of_output(tmp_path: Path) -> None:
     verdict = ran("import sys; print('\\n'.join(map(str, range(100))), flush=True); sys.exit('it broke')", tmp_path)
     assert verdict.reasons == ("it ended with 1", "97", "98", "99", "it broke")
     assert verdict.details["exit"] == 1
 
 
-def test_a_signal_is_told(tmp_path: Path) -> None:
+def test_a_signal_is_reported(tmp_path: Path) -> None:
     assert ran("import os; os.kill(os.getpid(), 9)", tmp_path).reasons == ("it was ended by signal 9",)
 
 
@@ -119,7 +119,7 @@ def test_a_flood_of_output_is_capped_and_its_ends_are_kept(tmp_path: Path) -> No
     assert verdict.ok
     assert verdict.details["output"].startswith("first\n")
     assert verdict.details["output"].endswith("last\n")
-    assert len(verdict.details["output"]) < running.HEAD + running.TAIL + 100
+    assert len(verdict.details["output"]) < command_run.HEAD + command_run.TAIL + 100
     assert verdict.details["left_out"] > 50_000_000
 
 
@@ -200,7 +200,7 @@ def test_one_that_is_not_wanted_any_more_is_ended(tmp_path: Path, marked: str) -
     validator = TestPass(python("import time; time.sleep(600)", set=marking(marked)), lambda: not stop.is_set())
     threading.Timer(0.2, stop.set).start()
     began = time.monotonic()
-    with pytest.raises(Undecided, match="not wanted"):
+    with pytest.raises(Undecided, match="not needed"):
         validator.judge({"command": "it"}, Output(None, folder=str(tmp_path)))
     assert time.monotonic() - began < 5
     assert with_mark(marked) == []
@@ -209,7 +209,7 @@ def test_one_that_is_not_wanted_any_more_is_ended(tmp_path: Path, marked: str) -
 @on_linux
 def test_nothing_is_left_where_the_one_who_waits_is_killed(tmp_path: Path, marked: str) -> None:
     code = (
-        "import sys\nfrom tenure.validators.running import run\n"
+        "import sys\nfrom tenure.validators.command_run import run\n"
         f"run([sys.executable, '-c', {IGNORES!r}], cwd={str(tmp_path)!r}, env={marking(marked)!r}, seconds=600)"
     )
     with subprocess.Popen([PYTHON, "-c", code]) as waiting:
@@ -238,13 +238,13 @@ def test_no_descriptor_is_left_open(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "folder", "why"),
     [
-        ({"argv": ["no-such-program"]}, ".", "no program"),
+        ({"argv": ["no-such-program"]}, ".", "not found"),
         ({"argv": ["./no-such-program"], "sandbox": "never"}, ".", "No such file"),
         ({"argv": ["/etc/passwd"], "sandbox": "never"}, ".", "Permission denied"),
-        ({"argv": ["true"], "folder": "../.."}, ".", "no folder below"),
-        ({"argv": ["true"], "folder": "/etc"}, ".", "no folder below"),
-        ({"argv": ["true"], "folder": "missing"}, ".", "no folder below"),
-        ({"argv": ["true"]}, None, "no folder to run it in"),
+        ({"argv": ["true"], "folder": "../.."}, ".", "not a folder below"),
+        ({"argv": ["true"], "folder": "/etc"}, ".", "not a folder below"),
+        ({"argv": ["true"], "folder": "missing"}, ".", "not a folder below"),
+        ({"argv": ["true"]}, None, "no folder to run in"),
     ],
 )
 def test_trouble_of_the_configuration_is_not_the_outputs_fault(
@@ -317,7 +317,7 @@ def test_keys_in_the_home_are_not_seen(monkeypatch: pytest.MonkeyPatch, request:
     (home / "tool").write_text("seen")
     (home / "work").mkdir()
     monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setattr(sandbox, "ITS_OWN", ())  # the home of this test lies in /tmp
+    monkeypatch.setattr(sandbox, "PRIVATE", ())  # the home of this test lies in /tmp
     verdict = boxed("cat ~/tool ~/.netrc; ls ~/.ssh", home / "work")
     assert "seen" in verdict.details["output"]
     assert "secret" not in verdict.details["output"]
@@ -348,5 +348,5 @@ def test_without_a_sandbox_it_says_so_or_refuses(tmp_path: Path, monkeypatch: py
     verdict = ran("pass", tmp_path, sandbox="auto")
     assert verdict.ok
     assert verdict.details["sandbox"] == "none: bwrap is not installed"
-    with pytest.raises(Undecided, match="only run in a sandbox"):
+    with pytest.raises(Undecided, match="run only in a sandbox"):
         ran("pass", tmp_path, sandbox="always")

@@ -15,10 +15,10 @@ def test_each_name_leads_to_the_validator_of_that_name() -> None:
     assert tuple(each.name for each in made if each.is_quick) == QUICK
 
 
-def test_an_unknown_name_is_told_with_one_that_is_near() -> None:
-    with pytest.raises(InvalidInput, match="did you mean json-schema") as told:
+def test_an_unknown_name_is_reported_with_a_suggestion() -> None:
+    with pytest.raises(InvalidInput, match="did you mean json-schema") as raised:
         validator("jsonschema")
-    assert told.value.hint == f"There are: {', '.join(NAMES)}."
+    assert raised.value.hint == f"There are: {', '.join(NAMES)}."
 
 
 class Plugged:

@@ -1,4 +1,4 @@
-"""json-schema: what fits, what does not, and what would hold up or give away the one who checks."""
+"""json-schema: valid and invalid outputs, and schemas that would block the checker or read its files."""
 
 import socket
 import time

@@ -36,9 +36,9 @@ def trusted(tmp_path: Path) -> Trusted:
 
 
 def test_nothing_runs_before_it_is_allowed(config: Path, trusted: Trusted) -> None:
-    with pytest.raises(Untrusted, match="not allowed it yet") as told:
+    with pytest.raises(Untrusted, match="not allowed it yet") as raised:
         trusted.checked(config)
-    assert '+ commands.unit.argv = ["pytest", "-q"]' in told.value.changes
+    assert '+ commands.unit.argv = ["pytest", "-q"]' in raised.value.changes
     assert not trusted.path.exists()
 
 
@@ -64,15 +64,15 @@ def test_what_was_allowed_runs_as_it_was_read(config: Path, trusted: Trusted) ->
         ("lease = 60", 'lease = 60\nspawners.x.argv = ["a\\u001b[2K"]', '+ spawners.x.argv = ["a\\u001b[2K"]'),
     ],
 )
-def test_any_change_of_what_starts_something_is_refused_and_told(
+def test_any_change_of_a_command_is_refused_and_shown(
     config: Path, trusted: Trusted, old: str, new: str, change: str
 ) -> None:
     trusted.trust(config, read_section(config))
     config.write_text(CONFIG.replace(old, new))
-    with pytest.raises(Untrusted, match="not what you allowed") as told:
+    with pytest.raises(Untrusted, match="not what you allowed") as raised:
         trusted.checked(config)
-    assert told.value.changes == (change,)
-    assert "\x1b" not in told.value.message
+    assert raised.value.changes == (change,)
+    assert "\x1b" not in raised.value.message
     trusted.trust(config, read_section(config))
     trusted.checked(config)
 
@@ -86,7 +86,7 @@ def test_a_change_of_anything_else_is_none(config: Path, trusted: Trusted, new: 
     trusted.checked(config)
 
 
-def test_the_order_of_the_keys_is_no_change(config: Path, trusted: Trusted) -> None:
+def test_the_order_of_the_keys_is_not_a_change(config: Path, trusted: Trusted) -> None:
     trusted.trust(config, read_section(config))
     config.write_text(
         CONFIG.replace('argv = ["pytest", "-q"]\ntimeout = 600', 'timeout = 600\nargv = ["pytest", "-q"]')
@@ -168,7 +168,7 @@ def test_two_that_allow_at_once_are_both_remembered(trusted: Trusted, tmp_path: 
 
 
 @pytest.mark.parametrize("content", [b"\xff", b"a = ", b"x" * (1 << 20) + b"xx"])
-def test_a_configuration_that_cannot_be_read_is_told(config: Path, trusted: Trusted, content: bytes) -> None:
+def test_an_unreadable_configuration_is_reported(config: Path, trusted: Trusted, content: bytes) -> None:
     config.write_bytes(content)
     with pytest.raises(InvalidInput, match=r"tenure\.toml"):
         trusted.checked(config)

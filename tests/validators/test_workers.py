@@ -15,6 +15,7 @@ from tenure.validators import workers as module
 from tenure.validators.port import Output, Undecided
 from tenure.validators.schemas import JsonSchema
 from tenure.validators.workers import Workers
+from tests.processes.marks import children
 from tests.validators.test_schemas import never_ending
 
 FAST = {"schema": {"type": "integer"}}
@@ -56,7 +57,7 @@ def test_one_that_computes_too_long_is_gone_and_replaced(pool: Workers, monkeypa
 
 
 def test_one_that_takes_too_much_memory_ends_and_is_replaced() -> None:
-    pool = Workers(memory=200 << 20)
+    pool = Workers(memory=200 << 20, seconds=30.0)
     schemas = JsonSchema(pool)
     try:
         verdict = schemas.judge({"schema": {"items": {"type": "integer"}}}, Output([[]] * 5_000_000))
@@ -98,7 +99,7 @@ def test_others_go_on_while_hostile_ones_are_checked(pool: Workers) -> None:
     assert done > 1000
 
 
-def test_who_finds_none_free_is_told_to_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_caller_that_finds_no_free_worker_may_retry(monkeypatch: pytest.MonkeyPatch) -> None:
     pool = Workers(most=1)
     schemas = JsonSchema(pool)
     schemas.judge(FAST, Output(1))
@@ -108,15 +109,15 @@ def test_who_finds_none_free_is_told_to_come_again(monkeypatch: pytest.MonkeyPat
     while pool.pids():
         time.sleep(0)
     try:
-        with pytest.raises(Undecided) as told:
+        with pytest.raises(Undecided) as raised:
             schemas.judge(FAST, Output(1))
-        assert told.value.again
+        assert raised.value.again
     finally:
         slow.join()
         pool.close()
 
 
-def test_one_that_does_not_start_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_worker_that_does_not_start_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text("raise SystemExit(1)")
     monkeypatch.setattr(module, "CHECKER", tmp_path / "broken.py")
     pool = Workers()
@@ -128,7 +129,9 @@ def test_one_that_does_not_start_is_told(monkeypatch: pytest.MonkeyPatch, tmp_pa
 def test_it_sees_nothing_of_the_environment(monkeypatch: pytest.MonkeyPatch, pool: Workers) -> None:
     monkeypatch.setenv("SECRET_KEY", "secret")
     JsonSchema(pool).judge(FAST, Output(1))
-    environ = Path(f"/proc/{pool.pids()[0]}/environ").read_bytes()
+    [above] = children(pool.pids()[0])
+    [checker] = children(above)
+    environ = Path(f"/proc/{checker}/environ").read_bytes()
     assert environ.startswith(b"PYTHONPATH=")
     assert environ.count(b"\0") == 1
 
@@ -139,6 +142,7 @@ from tenure.validators.workers import Workers
 from tenure.validators.schemas import JsonSchema
 from tenure.validators.port import Output
 sys.path.insert(0, sys.argv[1])
+from tests.processes.marks import children
 from tests.validators.test_schemas import never_ending
 pool = Workers()
 schemas = JsonSchema(pool)

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tenure import Client
-from tenure.agents import landing, worktrees
-from tenure.agents.landing import Landing
+from tenure.agents import land, worktrees
+from tenure.agents.land import Landing
 from tenure.agents.worktrees import Worktree
 from tenure.core.outcomes import Outcome
 from tenure.testing.clock import FakeClock
@@ -49,9 +49,12 @@ class Repository:
 
     def git(self, *words: str, at: str | Path | None = None, ok: bool = True) -> str:
         done = subprocess.run(
-            ["git", "-C", str(at or self.path), *words], capture_output=True, check=False, encoding="utf-8",
+            ["git", "-C", str(at or self.path), *words],
+            capture_output=True,
+            check=False,
+            encoding="utf-8",
             errors="surrogateescape",
-        )  # fmt: skip
+        )
         assert not ok or done.returncode == 0, f"git {words}: {done.stderr}"
         return done.stdout.strip()
 
@@ -113,9 +116,15 @@ class Agent:
 
     def make(self, base: str | None = None, **more: Any) -> Worktree:
         self.tree = worktrees.make(
-            more.pop("root", str(self.repository.path)), str(self.repository.home), self.key, self.generation, base,
-            client=self.client, receipt=self.receipt, **more,
-        )  # fmt: skip
+            more.pop("root", str(self.repository.path)),
+            str(self.repository.home),
+            self.key,
+            self.generation,
+            base,
+            client=self.client,
+            receipt=self.receipt,
+            **more,
+        )
         return self.tree
 
     def commit(self, name: str, text: str) -> str:
@@ -124,7 +133,7 @@ class Agent:
 
     def land(self, folder: str | Path | None = None, **more: Any) -> Landing:
         place = str(folder or (self.tree.path if self.tree else self.repository.path))
-        return landing.land(self.client, self.receipt, place, **more)
+        return land.land(self.client, self.receipt, place, **more)
 
 
 class Interrupted(Client):

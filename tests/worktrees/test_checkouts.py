@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tenure.agents import checkouts
-from tenure.agents.landing import Landing
+from tenure.agents.land import Landing
 from tests.worktrees.conftest import Agent, Interrupted, Repository
 
 
@@ -73,7 +73,7 @@ def test_changes_that_overlap_stop_the_landing_before_anything_moves(
     assert how == "deleted" or (repository.path / name).read_text() == "mine\n"
     shown = ann.client.show(ann.key)
     assert ("landings" in shown, shown["state"]) == (False, "running")
-    # The user's own file moves away, and the landing goes through.
+    # The user moves the file, and the landing succeeds.
     if how != "deleted":
         (repository.path / name).rename(repository.path.parent / "kept")
     repository.git("checkout", "-q", "HEAD", "--", name, ok=False)
@@ -197,7 +197,7 @@ def test_a_merge_that_is_under_way_there_is_not_disturbed(repository: Repository
     repository.git("merge", "side", ok=False)
     ann.commit("parser.py", "x\n")
     tip, status = repository.tip(), repository.status()
-    with pytest.raises(checkouts.InTheWay, match="a merge is under way"):
+    with pytest.raises(checkouts.InTheWay, match="a merge is in progress"):
         ann.land()
     assert (repository.tip(), repository.status()) == (tip, status)
 
@@ -236,7 +236,7 @@ def test_one_that_never_ends_is_named_and_nothing_has_moved(repository: Reposito
     ann.commit("parser.py", "x\n")
     tip = repository.tip()
     (repository.path / ".git" / "index.lock").touch()
-    with pytest.raises(checkouts.Busy, match="another git command is at work") as caught:
+    with pytest.raises(checkouts.Busy, match="another git command is running") as caught:
         ann.land(pause=lambda _: None)
     assert "remove" not in f"{caught.value.message} {caught.value.hint}"
     assert repository.tip() == tip

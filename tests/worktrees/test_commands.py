@@ -73,7 +73,7 @@ def test_from_claim_to_landing(tenure: Tenure, repository: Repository) -> None:
     assert tenure("worktree", "list", "--json").json == []
 
 
-def test_people_are_told_in_words(tenure: Tenure, repository: Repository) -> None:
+def test_people_get_sentences(tenure: Tenure, repository: Repository) -> None:
     claimed(tenure)
     said = tenure("worktree", "add", *speaking())
     path = said.out.splitlines()[0]
@@ -100,7 +100,7 @@ def test_inside_a_worktree_its_task_is_meant(tenure: Tenure, repository: Reposit
     assert tenure("show", other, "--json").json["state"] == "completed"
 
 
-def test_what_is_in_the_way_has_a_code_and_an_exit_of_its_own(tenure: Tenure, repository: Repository) -> None:
+def test_each_obstacle_has_its_own_code_and_exit_code(tenure: Tenure, repository: Repository) -> None:
     claimed(tenure)
     path = str(worktree(tenure)["path"])
 
@@ -124,7 +124,7 @@ def test_what_is_in_the_way_has_a_code_and_an_exit_of_its_own(tenure: Tenure, re
     assert tenure("show", "A-001", "--json").json["state"] == "running"
 
 
-def test_a_stale_holder_is_told_so(tenure: Tenure, repository: Repository) -> None:
+def test_a_stale_holder_is_refused(tenure: Tenure, repository: Repository) -> None:
     ref = claimed(tenure)
     receipt = tenure("whoami", *speaking(), "--json").json["holds"][0]["receipt"]
     path = str(worktree(tenure)["path"])
@@ -152,7 +152,7 @@ def test_removing_says_what_is_in_the_way_and_advises_nothing_rash(tenure: Tenur
     assert tenure("release", ref, *speaking()).code == 0
     said = tenure("worktree", "remove", ref)
     assert said.code == 7
-    assert "changes that are not committed: note.txt" in said.out
+    assert "uncommitted changes: note.txt" in said.out
     assert "commits that are on no other branch: 1" in said.out
     assert "force" not in said.out + said.err
     assert at(path)("worktree", "remove", ref).out.count("you are in it") == 1
@@ -171,7 +171,7 @@ def test_removing_wants_to_know_what(tenure: Tenure) -> None:
     assert "tenure worktree add" in tenure("worktree", "list").out
 
 
-def test_a_folder_that_is_no_repository_is_said_to_be_none(tmp_path: Path) -> None:
+def test_a_folder_outside_of_a_repository_is_reported(tmp_path: Path) -> None:
     plain = Tenure(tmp_path, dict(os.environ))
     assert plain("init", "--session", "s").code == 0
     claimed(plain)
@@ -240,13 +240,13 @@ def test_of_eight_that_change_the_same_line_one_lands(tenure: Tenure, repository
 
 
 def test_eight_processes_make_the_worktree_of_one_claim(tenure: Tenure, repository: Repository) -> None:
-    """One claim, many hands: each is told of a worktree, and the task has no more than its names allow."""
+    """One claim, many processes: each gets a worktree, and the task has no more than its names allow."""
     claimed(tenure)
     answers = crowd(tenure, [(str(tenure.folder), ["worktree", "add", *speaking(), "--json"])] * 8)
     paths = {said.json["path"] for said in answers if said.code == 0}
     assert paths
     assert len(paths) <= 2
-    assert [said.json["error"] for said in answers if said.code and "just now" not in said.out] == []
+    assert [said.json["error"] for said in answers if said.code and "may be creating it" not in said.out] == []
     again = crowd(tenure, [(str(tenure.folder), ["worktree", "add", *speaking(), "--json"])] * 4)
     assert {said.json["path"] for said in again} <= paths
 

@@ -1,4 +1,4 @@
-"""What comes between the steps of a landing: every case that landing.py lists, one test each."""
+"""What comes between the steps of a landing: every case that land.py lists, one test each."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_it_is_refused_too_when_the_next_generation_lands_without_a_worktree(
     assert repository.tip() == before
 
 
-def test_a_swap_before_the_next_generation_did_anything_in_git_is_told_to_it(
+def test_the_next_generation_sees_a_swap_before_its_first_git_command(
     repository: Repository, zombie: Agent, task: str
 ) -> None:
     bo = repository.agent("bo")
@@ -193,7 +193,7 @@ def test_a_new_epoch_fences_the_lost_timeline_off(repository: Repository, zombie
     assert repository.tip() == before
 
 
-def test_what_died_after_the_record_goes_on_with_its_commit(
+def test_a_landing_killed_after_the_record_continues_with_its_commit(
     repository: Repository, zombie: Agent, task: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = repository.tip()
@@ -208,7 +208,7 @@ def test_what_died_after_the_record_goes_on_with_its_commit(
     assert len(zombie.client.log(kind="task.landing")) == 1
 
 
-def test_what_died_after_the_record_merges_anew_when_the_branch_has_moved(
+def test_a_landing_killed_after_the_record_merges_again_when_the_branch_has_moved(
     repository: Repository, zombie: Agent, task: str
 ) -> None:
     after(zombie, "land", killed)
@@ -222,7 +222,7 @@ def test_what_died_after_the_record_merges_anew_when_the_branch_has_moved(
     assert {"lexer.py", "zombie.py"} <= repository.files()
 
 
-def test_what_died_after_the_swap_only_hands_in(
+def test_a_landing_killed_after_the_swap_only_submits(
     repository: Repository, zombie: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(zombie.client, "submit", killed)
@@ -253,8 +253,8 @@ def test_a_branch_that_never_stands_still_ends_the_landing(
             repository.commit("lexer.py", f"{time.monotonic_ns()}\n")
             return said
 
-    monkeypatch.setattr("tenure.agents.landing.MOST_TRIES", 2)
-    monkeypatch.setattr("tenure.agents.landing.MOST_BUSY", 1)
+    monkeypatch.setattr("tenure.agents.land.MOST_TRIES", 2)
+    monkeypatch.setattr("tenure.agents.land.MOST_BUSY", 1)
     agent = repository.agent("ann", Restless).claim(task)
     agent.make()
     agent.commit("parser.py", "x\n")
@@ -280,7 +280,7 @@ def test_two_landings_with_one_receipt_land_once(repository: Repository, zombie:
 KILLED = """
 import os, signal, sys
 from tenure import Client
-from tenure.agents import checkouts, landing
+from tenure.agents import checkouts, land
 from tenure.testing.clock import FakeClock
 
 at, store, receipt, folder, now = sys.argv[1:]
@@ -300,7 +300,7 @@ def killed(*args):
     if at == "checkout":
         os.kill(os.getpid(), signal.SIGKILL)
 checkouts.forward = killed
-landing.land(Killed(store, "shop", agent="zombie", session="zombie-s", clock=FakeClock(int(now))), receipt, folder)
+land.land(Killed(store, "shop", agent="zombie", session="zombie-s", clock=FakeClock(int(now))), receipt, folder)
 """
 
 
@@ -361,7 +361,7 @@ def _ps_stopped(pid: int) -> bool:
 def wait_until(holds: Callable[[], bool], seconds: float = 30.0) -> None:
     end = time.monotonic() + seconds
     while not holds():
-        assert time.monotonic() < end, "waited in vain"
+        assert time.monotonic() < end, "timed out"
         threading.Event().wait(0.005)
 
 
@@ -377,7 +377,7 @@ def fence_ref(repository: Repository) -> str:
     return repository.git("for-each-ref", "--format=%(refname)", "refs/tenure/land")
 
 
-def test_the_fence_does_not_give_the_receipt_away(repository: Repository, ann: Agent) -> None:
+def test_the_fence_does_not_reveal_the_receipt(repository: Repository, ann: Agent) -> None:
     text = repository.git("cat-file", "-p", fence_ref(repository))
     assert text.splitlines()[:2] == [f"task {ann.key}", "generation 1"]
     assert ann.receipt.partition(":")[2] not in text

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tenure.agents import fences, git, landing, worktrees
+from tenure.agents import fences, git, land, worktrees
 from tenure.core.errors import InvalidInput
 from tests.servers.fixtures import provided
 from tests.worktrees.conftest import Agent, Repository
@@ -44,13 +44,13 @@ def test_any_path_will_do(tmp_path: Path, name: str) -> None:
 def test_a_conflict_in_any_file_is_named(repository: Repository, ann: Agent, name: str) -> None:
     repository.commit(name, "theirs\n")
     ann.commit(name, "mine\n")
-    with pytest.raises(landing.MergeConflict) as caught:
+    with pytest.raises(land.MergeConflict) as caught:
         ann.land()
     assert caught.value.files == (name,)
     assert "\n" not in caught.value.message
 
 
-def test_file_names_that_are_not_utf_8_can_be_told(repository: Repository) -> None:
+def test_file_names_that_are_not_utf_8_can_be_shown(repository: Repository) -> None:
     (repository.path / "caf\udce9.py").write_text("x\n")
     with pytest.raises(worktrees.NotClean, match=r"caf\\xe9\.py") as caught:
         worktrees.check_clean(str(repository.path))
@@ -77,7 +77,7 @@ def test_a_store_in_a_part_of_the_repository_serves_its_worktrees(tmp_path: Path
 # --- states of a repository ---------------------------------------------------------------------------------
 
 
-def test_a_folder_that_is_no_repository_is_refused(tmp_path: Path) -> None:
+def test_a_folder_outside_of_a_repository_is_refused(tmp_path: Path) -> None:
     with pytest.raises(git.NoRepository, match="is not in a git repository") as caught:
         git.find(str(tmp_path))
     assert caught.value.code == "NO_REPOSITORY"
@@ -118,7 +118,7 @@ def test_a_detached_head_is_a_base_but_no_target(repository: Repository, task: s
     tree = agent.make()
     assert (tree.base, tree.onto) == (repository.head(), None)
     agent.commit("parser.py", "x\n")
-    with pytest.raises(InvalidInput, match="onto which branch"):
+    with pytest.raises(InvalidInput, match="unknown target branch"):
         agent.land()
     landed = agent.land(onto="main")
     assert (landed.outcome.outcome, landed.checkout) == ("ACCEPTED", None)
@@ -180,7 +180,7 @@ def test_submodules_are_no_hindrance(repository: Repository, tmp_path: Path) -> 
 
 
 def test_a_worktree_with_a_submodule_checked_out_stays(repository: Repository, tmp_path: Path) -> None:
-    """Commits in there would be lost with it, and no branch of this repository tells of them."""
+    """Commits in there would be lost with it, and no branch of this repository contains them."""
     library = Repository(tmp_path / "library")
     library.commit("lib.py", "x\n")
     repository.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(library.path), "lib")
@@ -267,7 +267,7 @@ def test_the_commit_msg_hook_has_its_say(repository: Repository, ann: Agent) -> 
         repository, "commit-msg", 'grep -q "^PROJ-" "$1" || { echo "no ticket" >&2; exit 1; }; echo "Seen: yes" >> "$1"'
     )
     tip = repository.tip()
-    with pytest.raises(landing.HookRefused, match="no ticket"):
+    with pytest.raises(land.HookRefused, match="no ticket"):
         ann.land()
     assert (repository.tip(), "landings" in ann.client.show(ann.key)) == (tip, False)
     ann.land(message="PROJ-7 the parser")
@@ -284,7 +284,7 @@ def test_a_hook_that_guards_the_branch_is_obeyed(repository: Repository, ann: Ag
     assert (repository.tip(), repository.status()) == (tip, "")
 
 
-def test_a_failing_post_checkout_hook_is_told(repository: Repository, task: str) -> None:
+def test_a_failing_post_checkout_hook_is_reported(repository: Repository, task: str) -> None:
     hook(repository, "post-checkout", "echo no network >&2; exit 1")
     tree = repository.agent("ann").claim(task).make()
     assert tree.note is not None

@@ -1,10 +1,10 @@
-"""The working tree that has a branch checked out, when that branch is moved under it.
+"""Updates the working tree that has a branch checked out, when that branch moves.
 
-A ref that moves alone leaves such a tree looking as if somebody had undone the new commits, and the next `commit -a`
-there would really undo them. So the tree goes first, and the ref follows in the same prepared transaction: whoever is
-interrupted in between leaves new files staged on the old commit, which loses nothing. Files go forward by git's
-two-tree merge, which keeps what the user has changed and refuses where that is among the files to be written; files
-that git ignores are held to the same, though git would overwrite them.
+If only the ref moved, the tree would look as if the user had reverted the new commits, and the next `commit -a` there
+would revert them. So the tree is updated first, and the ref follows in the same prepared transaction: an interruption
+in between leaves new files staged on the old commit, which loses nothing. Files are updated by git's two-tree merge,
+which keeps the user's changes and refuses where they overlap; ignored files, which git would overwrite, are protected
+in the same way.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class InTheWay(TenureError):
 
 
 class Busy(InTheWay):
-    """Another git command holds that tree's index for now."""
+    """Another git command has locked that tree's index."""
 
 
 class Checkout(NamedTuple):
@@ -37,7 +37,7 @@ class Checkout(NamedTuple):
 
 
 def of_branch(folder: str, branch: str) -> Checkout | None:
-    """The tree that has this branch checked out; InTheWay where its state forbids to move the branch."""
+    """The tree that has this branch checked out; InTheWay where its state does not allow the branch to move."""
     trees = [tree for tree in git.trees(folder) if not (tree.is_bare or tree.is_missing)]
     for tree in trees:
         if _is_rebasing(tree.git_folder, branch):
@@ -52,7 +52,7 @@ def of_branch(folder: str, branch: str) -> Checkout | None:
     for name, what in _UNDER_WAY.items():
         if os.path.exists(os.path.join(checkout.git_folder, name)):
             raise InTheWay(
-                f"{what} is under way in {git.shown(checkout.path)}, where {branch} is checked out",
+                f"{what} is in progress in {git.shown(checkout.path)}, where {branch} is checked out",
                 "finish it first, then land again",
             )
     return checkout
@@ -70,24 +70,24 @@ def _is_rebasing(git_folder: str, branch: str) -> bool:
 
 
 def check(checkout: Checkout, old: str, new: str) -> None:
-    """InTheWay if the tree could not go from `old` to `new`. Nothing is written, and no lock of the user's taken."""
+    """InTheWay if the tree cannot be updated from `old` to `new`. Writes nothing and takes no lock."""
     with tempfile.TemporaryDirectory(prefix="tenure-") as folder:
         index = os.path.join(folder, "index")
         try:
             shutil.copyfile(os.path.join(checkout.git_folder, "index"), index)
-        except FileNotFoundError:  # nothing is checked out yet
+        except FileNotFoundError:  # there is no index yet
             return
         _forward(checkout, old, new, "--dry-run", environ={"GIT_INDEX_FILE": index})
 
 
 def forward(checkout: Checkout, old: str, new: str) -> None:
-    """Bring index and files from `old` to `new`; what the user changed stays. InTheWay, and nothing done, else."""
+    """Update index and files from `old` to `new`, keeping the user's changes; or InTheWay, and nothing is changed."""
     _forward(checkout, old, new)
 
 
 def _forward(checkout: Checkout, old: str, new: str, *options: str, environ: dict[str, str] | None = None) -> None:
     place = checkout.path
-    # Without a refresh a file that was only touched would count as changed.
+    # Without a refresh a touched file would count as changed.
     git.call(place, "update-index", "-q", "--refresh", environ=environ)
     lost = _would_be_lost(place, old, new, environ)
     if lost:
@@ -96,14 +96,14 @@ def _forward(checkout: Checkout, old: str, new: str, *options: str, environ: dic
     if said.code == 0:
         return
     if "index.lock" in said.err:
-        raise Busy(f"another git command is at work in {git.shown(place)}", "land again when it has come to its end")
+        raise Busy(f"another git command is running in {git.shown(place)}", "land again when it has ended")
     wanted, mine = git.changed_between(place, old, new), git.changes(place)
     both = [path for path in mine if path in wanted or (path.endswith("/") and any(w.startswith(path) for w in wanted))]
     raise _in_the_way(checkout, named(both) if both else said.line)
 
 
 def _would_be_lost(place: str, old: str, new: str, environ: dict[str, str] | None) -> list[str]:
-    """What git's merge would go over without a word: files that git ignores, and deletions that are not staged."""
+    """What git's merge would overwrite silently: ignored files, and unstaged deletions."""
     deleted = git.paths(place, "diff-files", "--name-only", "--diff-filter=D", environ=environ)
     lost = sorted(git.changed_between(place, old, new).intersection(deleted)) if deleted else []
     added = git.paths(place, "diff-tree", "-r", "--name-only", "--no-renames", "--diff-filter=A", old, new)
@@ -111,7 +111,7 @@ def _would_be_lost(place: str, old: str, new: str, environ: dict[str, str] | Non
     if there:
         tracked = set(git.paths(place, "ls-files", "--full-name", "--", ":/", environ=environ))
         if git.call(place, "config", "--type=bool", "--get", "core.ignoreCase").out.strip() == "true":
-            lower = {path.lower() for path in tracked}  # Readme and README are one file there, and git knows it
+            lower = {path.lower() for path in tracked}  # on this file system Readme and README are one file
             there = [path for path in there if path.lower() not in lower]
         for path in dict.fromkeys(there):
             if os.path.isdir(os.path.join(place, path)) and not os.path.islink(os.path.join(place, path)):
@@ -124,7 +124,7 @@ def _would_be_lost(place: str, old: str, new: str, environ: dict[str, str] | Non
 
 
 def _occupied(place: str, path: str) -> str | None:
-    """What stands where `path` is to be written: itself, or a file where it needs a folder."""
+    """The existing file that `path` would overwrite: itself, or a file where it needs a folder."""
     parts = path.split("/")
     for count in range(1, len(parts)):
         above = "/".join(parts[:count])
@@ -136,7 +136,7 @@ def _occupied(place: str, path: str) -> str | None:
 
 def _in_the_way(checkout: Checkout, what: str) -> InTheWay:
     return InTheWay(
-        f"{git.shown(checkout.path)} has changes of its own where this landing writes: {what}",
+        f"{git.shown(checkout.path)} has changes in files that this landing writes: {what}",
         "nothing was moved; commit them there or put them elsewhere, then land again (or --onto another branch)",
     )
 

@@ -1,7 +1,7 @@
-"""A checkpoint's fixed shape, and its text within a budget of tokens: the most important first.
+"""The fields of a checkpoint, and its text within a budget of tokens: the most important first.
 
-What an agent knew when its context was lost, for itself or the next holder. Interfaces save and show it by this one
-shape; the store keeps whatever it is given.
+A checkpoint holds what an agent knew when its context was lost, for itself or the next holder. Interfaces save and show
+these fields; the store keeps any JSON.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tenure.agents.tokens import estimate, one_line
 from tenure.core.errors import InvalidInput
 from tenure.core.inputs import suggestion
 
-# In the order of their worth to whoever goes on.
+# In the order of their value to the next holder.
 FIELDS = {
     "next_action": "what to do next",
     "blockers": "what is in the way",
@@ -23,28 +23,28 @@ FIELDS = {
 }
 _LISTS = ("blockers", "files")
 _TEXTS = ("next_action", "tests")
-_SMALLEST = 8  # tokens; less of a value says nothing
+_SMALLEST = 8  # tokens; a shorter excerpt is useless
 
 
 def shaped(data: Any) -> dict[str, Any]:
     """`data` as a checkpoint: known fields of the right types, empty ones left out. InvalidInput otherwise."""
     if not isinstance(data, Mapping):
-        raise InvalidInput("checkpoint: a JSON object", f"its fields: {', '.join(FIELDS)}")
+        raise InvalidInput("checkpoint: must be a JSON object", f"its fields: {', '.join(FIELDS)}")
     found: dict[str, Any] = {}
     for name, given in data.items():
         if name not in FIELDS:
             near = suggestion(str(name), FIELDS) or f"; there are: {', '.join(FIELDS)}"
-            raise InvalidInput(f"checkpoint: there is no field {str(name)[:60]!r}{near}", "put what is free into notes")
+            raise InvalidInput(f"checkpoint: unknown field {str(name)[:60]!r}{near}", "put anything else into notes")
         value = [given] if name in _LISTS and isinstance(given, str) else given
         if value in (None, "", [], {}):
             continue
         if name in _TEXTS and not isinstance(value, str):
-            raise InvalidInput(f"checkpoint: {name} is a text")
+            raise InvalidInput(f"checkpoint: {name} must be a text")
         if name in _LISTS and not (isinstance(value, list) and all(isinstance(part, str) for part in value)):
-            raise InvalidInput(f"checkpoint: {name} is a list of texts")
+            raise InvalidInput(f"checkpoint: {name} must be a list of texts")
         found[name] = value
     if not found:
-        raise InvalidInput("checkpoint: nothing to keep", f"give at least one of: {', '.join(FIELDS)}")
+        raise InvalidInput("checkpoint: empty", f"give at least one of: {', '.join(FIELDS)}")
     return found
 
 
@@ -54,7 +54,7 @@ class Fitted(NamedTuple):
 
 
 def fitted(data: Any, budget: int | None = None) -> Fitted:
-    """The checkpoint as lines within `budget` tokens. One that has not our shape is shown as it is."""
+    """The checkpoint as lines within `budget` tokens. Unknown fields are shown as they are."""
     if not isinstance(data, Mapping):
         data = {"notes": data}
     ordered = [name for name in FIELDS if name in data] + [name for name in data if name not in FIELDS]

@@ -1,6 +1,6 @@
-"""What each agent's hooks say and expect: one shape in here, theirs outside.
+"""Translates between the hook payloads of each agent and one internal form.
 
-Payloads differ in the names of events and fields; answers in where a text, a denial or "go on" has to stand.
+Payloads differ in the names of events and fields; answers differ in the place of a text, a denial or a continuation.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ EVENTS = {
     "SessionEnd": END, "sessionEnd": END,
 }  # fmt: skip
 
-# Tools that change files, by whatever name an agent has for them.
+# Tools that change files, under the names of all agents.
 EDITING = frozenset(
     {
         "Edit", "MultiEdit", "Write", "NotebookEdit", "apply_patch", "write_file", "replace", "edit", "write", "create",
@@ -34,11 +34,11 @@ _PATCHED = ("*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Mov
 
 
 class _Payload(msgspec.Struct, rename=None):
-    """The fields that count, in snake case and in camel case; the rest (a tool's output, say) is not even decoded."""
+    """The fields in use, in snake case and in camel case; others, such as a tool's output, are not decoded."""
 
     hook_event_name: str = ""
     session_id: str = ""
-    sessionId: str = ""  # noqa: N815 as it stands in the payload
+    sessionId: str = ""  # noqa: N815 as in the payload
     cwd: str = ""
     source: str = ""
     reason: str = ""
@@ -52,30 +52,37 @@ class _Payload(msgspec.Struct, rename=None):
 
 
 class Event(NamedTuple):
-    kind: str | None  # START … END; None: one that does not concern us
-    name: str  # as the agent calls it
-    session: str  # the agent's own id
+    kind: str | None  # START … END; None: an event that is ignored
+    name: str  # the agent's name of the event
+    session: str  # the agent's session id
     folder: str
     tool: str
     id: str  # of the tool call, or the event's instant; the same for all settings files that fire for it
-    label: str  # what tells two events apart that have no id
+    label: str  # distinguishes two events that have no id
     input: bytes
-    is_again: bool  # the agent goes on only because a hook asked it to
+    is_again: bool  # the agent continues because a hook asked it to
 
 
 def read(payload: bytes, name: str | None = None) -> Event:
-    """The event behind a payload; `name` is what the command line says, for agents that do not say it in there."""
+    """The event of a payload; `name` is of the command line, for agents whose payload lacks it."""
     said = msgspec.json.decode(payload or b"{}", type=_Payload)
     event = name or said.hook_event_name
     given = said.tool_input if bytes(said.tool_input) != b"null" else said.toolArgs
     return Event(
-        EVENTS.get(event), event, said.session_id or said.sessionId, said.cwd, said.tool_name or said.toolName,
-        said.tool_use_id or _instant(said.timestamp), said.source or said.reason, bytes(given), said.stop_hook_active,
-    )  # fmt: skip
+        EVENTS.get(event),
+        event,
+        said.session_id or said.sessionId,
+        said.cwd,
+        said.tool_name or said.toolName,
+        said.tool_use_id or _instant(said.timestamp),
+        said.source or said.reason,
+        bytes(given),
+        said.stop_hook_active,
+    )
 
 
 def _instant(timestamp: object) -> str:
-    """Milliseconds, however it is spelt: Copilot tells its own hooks a number, and Claude Code's a text."""
+    """Milliseconds from a number or a text: Copilot sends its own hooks a number, and those of Claude Code a text."""
     if isinstance(timestamp, str):
         from datetime import datetime
 
@@ -87,7 +94,7 @@ def _instant(timestamp: object) -> str:
 
 
 def edited_files(event: Event) -> list[str]:
-    """The files that the tool is about to change, as the agent names them."""
+    """The paths that the tool is about to change, as the agent gives them."""
     if event.tool not in EDITING and _PATCH not in event.input:
         return []
     given = msgspec.json.decode(event.input)
@@ -108,15 +115,15 @@ def _patched(patch: str) -> list[str]:
 # --- answers ------------------------------------------------------------------------------------------------
 
 
-def tell(agent: str, event: Event, text: str) -> dict[str, Any]:
+def text_for(agent: str, event: Event, text: str) -> dict[str, Any]:
     """The text reaches the model."""
-    if agent == "copilot":  # of Claude Code's hooks, which it fires too, it reads denials in their shape, but no text
+    if agent == "copilot":  # it also fires Claude Code's hooks, and reads their denials but no text
         return {"additionalContext": text}
     return {"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": text}}
 
 
 def deny(agent: str, event: Event, why: str) -> dict[str, Any]:
-    """The tool is not run; the model is told why."""
+    """The tool does not run; the model gets the reason."""
     if agent == "gemini":
         return {"decision": "deny", "reason": why}
     denied = {"permissionDecision": "deny", "permissionDecisionReason": why}
@@ -126,5 +133,5 @@ def deny(agent: str, event: Event, why: str) -> dict[str, Any]:
 
 
 def go_on(agent: str, why: str) -> dict[str, Any]:
-    """The agent does not stop, but goes on with this as its next prompt."""
+    """The agent does not stop, but continues with this prompt."""
     return {"decision": "deny" if agent == "gemini" else "block", "reason": why}

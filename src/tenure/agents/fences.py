@@ -1,19 +1,19 @@
-"""The fence in git: one ref for each task, which says whose landings git may let through.
+"""The fence in git: one ref per task, which names the claim that may land.
 
 `refs/tenure/land/<task id>` points at a small blob that names one claim. A landing moves its branch in a transaction
 that also compares this ref with the claim's own blob, so a claim that lost the fence cannot move a branch any more,
-whatever it had recorded before. The store alone knows who the holder is, so whoever wants the fence
+whatever it had recorded before. Only the store knows the holder, so a claim that takes the fence
 
     1. reads it,
     2. asks the store whether its receipt is live,
     3. moves it, only from what was read,
 
-and begins again if it was moved meanwhile. That order is the proof. Let a claim N follow a claim M. If N took the fence
+and starts over if it was moved meanwhile. That order is the proof. Let a claim N follow a claim M. If N took the fence
 before M read it, then N was claimed before M asked, and the store refuses M. If N took it after M read it, M's move
 fails. The fence therefore never goes from a claim to an earlier one, also after a restore of the store, where
-generations come again: the blob has a digest of the receipt, and no two claims share that.
+generations repeat: the blob has a digest of the receipt, and no two claims share that.
 
-Fences are never removed: a ref that is gone could be made again by someone who saw it gone before.
+Fences are never removed: a claim that saw no ref could create a removed one again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MOST_TRIES = limits.FENCE_TRIES
 
 
 class NotHeld(TenureError):
-    """The store refused the receipt; `outcome` is what it said."""
+    """The store refused the receipt; `outcome` is its answer."""
 
     code = "NOT_HELD"
 
@@ -51,23 +51,23 @@ class Fence(NamedTuple):
 
     @property
     def verified(self) -> str:
-        """For a transaction: go on only while this claim has the fence."""
+        """For a transaction: abort unless this claim has the fence."""
         return f"verify {self.ref} {self.value}"
 
 
 def claim_mark(receipt: str) -> str:
-    """What tells this claim from every other, and does not give the receipt away."""
+    """A digest that identifies this claim without revealing its receipt."""
     return hashlib.sha256(f"tenure claim {receipt}".encode()).hexdigest()[:32]
 
 
 def fence_of(folder: str, task: str, key: str, receipt: str) -> Fence:
-    """The fence as this claim would have it; nothing but the blob is written."""
+    """The fence of this claim; only its blob is written."""
     text = f"task {key}\ngeneration {parse_receipt(receipt).generation}\nclaim {claim_mark(receipt)}\n"
     return Fence(PREFIX + _safe(task), git.ask(folder, "hash-object", "-w", "--stdin", input=text))
 
 
 def take(folder: str, fence: Fence, ask_store: Callable[[], Outcome]) -> None:
-    """Move the fence to this claim; NotHeld where the store says that it is not the holder's."""
+    """Move the fence to this claim; NotHeld where the store refuses its receipt."""
     refused: git.RefsMoved | None = None
     for _ in range(MOST_TRIES):
         before = git.ref_value(folder, fence.ref)

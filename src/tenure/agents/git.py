@@ -1,8 +1,8 @@
-"""Calls of the git program, with types. Nothing here knows of tasks.
+"""Typed calls of the git program. Knows nothing about tasks.
 
 Every call names its folder and drops the variables by which git's own hooks point their children at one repository;
-output is asked for with NUL between names wherever git offers that, since paths hold any other character. Messages are
-git's first line alone: what follows it may advise to remove or to force something.
+output has NUL between names wherever git offers that, since paths may contain any other character. Messages are git's
+first line only: the following lines may advise to remove or to force something.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 from tenure.core.errors import TenureError
 
-OLDEST = (2, 38)  # the first whose merge-tree writes a tree
-LOCK_WAIT = 5000  # milliseconds that git waits for a ref that another git holds; a landing holds one for less
+OLDEST = (2, 38)  # the first version whose merge-tree writes a tree
+LOCK_WAIT = 5000  # milliseconds that git waits for a locked ref; a landing holds one for less
 MOST_LOOKS, LOOK_PAUSE = 200, 0.02
 _HALF_THERE = re.compile(r"failed to read .*worktrees/")
 
@@ -50,14 +50,14 @@ class Said(NamedTuple):
 
     @property
     def line(self) -> str:
-        """git's complaint, in one line."""
+        """git's error message, in one line."""
         lines = [line for line in self.err.splitlines() if line.strip() and not line.startswith("hint:")]
         fatal = [line for line in lines if line.startswith(("fatal:", "error:"))]
         return (fatal or lines or [f"exit {self.code}"])[0].removeprefix("fatal: ").removeprefix("error: ")
 
 
 class Repository(NamedTuple):
-    top: str  # of the working tree that was asked from
+    top: str  # of the working tree
     common: str  # the git folder that all its worktrees share
 
 
@@ -69,8 +69,8 @@ class Tree(NamedTuple):
     branch: str | None  # its short name; None when detached
     locked: str | None  # the reason, which may be empty
     is_bare: bool
-    is_missing: bool  # git knows of it, but the folder is gone
-    git_folder: str  # its own: where its index, its HEAD and what we keep about it are
+    is_missing: bool  # git lists it, but the folder does not exist
+    git_folder: str  # its own git folder: with its index, its HEAD and our record
 
 
 def _environ(more: Mapping[str, str] | None) -> dict[str, str]:
@@ -79,19 +79,22 @@ def _environ(more: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def call(folder: str, *words: str, input: str | None = None, environ: Mapping[str, str] | None = None) -> Said:
-    """What git says, whatever its exit code."""
+    """git's output, for any exit code."""
     try:
         done = subprocess.run(
-            ["git", "-C", folder, *words], capture_output=True, check=False, env=_environ(environ),
+            ["git", "-C", folder, *words],
+            capture_output=True,
+            check=False,
+            env=_environ(environ),
             input=b"" if input is None else input.encode("utf-8", "surrogateescape"),
-        )  # fmt: skip
+        )
     except FileNotFoundError:
         raise NoRepository("git is not installed, or not on the PATH", "worktrees and landing need it") from None
     return Said(done.returncode, _text(done.stdout), _text(done.stderr))
 
 
 def worktree(folder: str, *words: str) -> Said:
-    """What `git worktree …` says. While another adds or removes one, git fails to read what is half there: it waits."""
+    """The output of `git worktree …`. Retries while another process adds or removes one."""
     said = call(folder, "worktree", *words)
     for _ in range(MOST_LOOKS):
         if said.code == 0 or not _HALF_THERE.search(said.err):
@@ -102,7 +105,7 @@ def worktree(folder: str, *words: str) -> Said:
 
 
 def ask(folder: str, *words: str, input: str | None = None, environ: Mapping[str, str] | None = None) -> str:
-    """What git prints, without the newline at its end; GitFailed where it fails."""
+    """git's output without the final newline; GitFailed where it fails."""
     said = call(folder, *words, input=input, environ=environ)
     if said.code != 0:
         raise _failed(folder, words, said)
@@ -125,21 +128,21 @@ def _version(folder: str) -> tuple[int, ...]:
 
 
 def _text(said: bytes) -> str:
-    # surrogateescape: a path comes back as the bytes it was
+    # surrogateescape keeps the bytes of a path
     return said.decode("utf-8", "surrogateescape")
 
 
 def shown(path: str) -> str:
-    """A path that any terminal and any JSON can carry."""
+    """A path that is safe for any terminal and for JSON."""
     plain = path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     return plain.replace("\n", "\\n")
 
 
-# --- where --------------------------------------------------------------------------------------------------
+# --- repositories --------------------------------------------------------------------------------------------------
 
 
 def find(folder: str) -> Repository:
-    """The repository whose working tree `folder` is in."""
+    """The repository whose working tree contains `folder`."""
     said = call(folder, "rev-parse", "--show-toplevel")
     if said.code != 0:
         if call(folder, "rev-parse", "--is-bare-repository").out.strip() == "true":
@@ -152,7 +155,7 @@ def find(folder: str) -> Repository:
 
 
 def private_folder(path: str) -> str | None:
-    """The git folder of a linked worktree's own; None for a main worktree. Starts no process."""
+    """The own git folder of a linked worktree; None for a main worktree. Starts no process."""
     try:
         with open(os.path.join(path, ".git"), encoding="utf-8", errors="surrogateescape") as file:
             kind, _, where = file.read().removesuffix("\n").partition(": ")
@@ -179,15 +182,20 @@ def trees(folder: str) -> list[Tree]:
         own = (lost or {}).get(path) if is_missing else private_folder(path)
         listed.append(
             Tree(
-                path, fields.get("HEAD"), branch.removeprefix("refs/heads/") if branch else None,
-                fields.get("locked"), "bare" in fields, is_missing, own or os.path.join(path, ".git"),
+                path,
+                fields.get("HEAD"),
+                branch.removeprefix("refs/heads/") if branch else None,
+                fields.get("locked"),
+                "bare" in fields,
+                is_missing,
+                own or os.path.join(path, ".git"),
             )
-        )  # fmt: skip
+        )
     return listed
 
 
 def _private_folders(folder: str) -> dict[str, str]:
-    """Path → git folder of the linked worktrees, also of those whose own `.git` is gone."""
+    """Path → git folder of the linked worktrees, also of those without a `.git` file."""
     place = os.path.join(ask(folder, "rev-parse", "--path-format=absolute", "--git-common-dir"), "worktrees")
     found = {}
     names = os.listdir(place) if os.path.isdir(place) else ()
@@ -202,7 +210,7 @@ def _private_folders(folder: str) -> dict[str, str]:
     return found
 
 
-# --- what is there ------------------------------------------------------------------------------------------
+# --- commits and files ------------------------------------------------------------------------------------------
 
 
 def commit_id(folder: str, name: str) -> str | None:
@@ -212,7 +220,7 @@ def commit_id(folder: str, name: str) -> str | None:
 
 
 def ref_value(folder: str, ref: str) -> str | None:
-    """What a ref (by its full name) points at."""
+    """The target of a ref (by its full name)."""
     said = call(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", ref)
     return said.out.strip() if said.code == 0 else None
 
@@ -237,9 +245,17 @@ def is_ancestor(folder: str, commit: str, of: str) -> bool:
 def changes(folder: str) -> list[str]:
     """Paths that are not committed: changed, staged or untracked. Ignored ones, and `.tenure`, do not count."""
     out = ask(
-        folder, "--no-optional-locks", "status", "--porcelain=v1", "-z", "--untracked-files=normal",
-        "--ignore-submodules=none", "--", ":/", ":(exclude,top,glob)**/.tenure/**",
-    )  # fmt: skip
+        folder,
+        "--no-optional-locks",
+        "status",
+        "--porcelain=v1",
+        "-z",
+        "--untracked-files=normal",
+        "--ignore-submodules=none",
+        "--",
+        ":/",
+        ":(exclude,top,glob)**/.tenure/**",
+    )
     found, entries = [], iter(out.split("\0"))
     for entry in entries:
         if entry:
@@ -259,7 +275,7 @@ def changed_between(folder: str, old: str, new: str) -> set[str]:
 
 
 class Counted(NamedTuple):
-    lines: int  # added and taken away; binary files have none
+    lines: int  # added and removed; binary files count as zero
     test_files: int
 
 
@@ -267,7 +283,7 @@ _TEST = re.compile(r"(^|/)tests?/|(^|/)test_[^/]*$|[._-](test|spec)s?\.[^/]*$")
 
 
 def counted_between(folder: str, old: str, new: str) -> Counted:
-    """How much two commits differ, by lines and by files that look like tests."""
+    """Changed lines and test files between two commits."""
     lines = tests = 0
     for entry in paths(folder, "diff-tree", "-r", "--numstat", "--no-renames", old, new):
         added, taken, path = entry.split("\t", 2)
@@ -276,7 +292,7 @@ def counted_between(folder: str, old: str, new: str) -> Counted:
     return Counted(lines, tests)
 
 
-# --- making commits without a checkout ----------------------------------------------------------------------
+# --- commits without a checkout ----------------------------------------------------------------------
 
 
 class Merge(NamedTuple):
@@ -303,7 +319,7 @@ def commit_tree(folder: str, tree: str, parents: Sequence[str], message: str) ->
 
 
 def identity(folder: str) -> dict[str, str]:
-    """What git needs to know to commit where nobody told it a name. A guess from host and login is no name."""
+    """Options that give git an author name where none is configured: it refuses a guess from host and login."""
     more: dict[str, str] = {}
     for who in ("AUTHOR", "COMMITTER"):
         if call(folder, "-c", "user.useConfigOnly=true", "var", f"GIT_{who}_IDENT").code != 0:
@@ -313,12 +329,12 @@ def identity(folder: str) -> dict[str, str]:
 
 def with_trailers(folder: str, message: str, trailers: Mapping[str, str]) -> str:
     words = [word for name, value in trailers.items() for word in ("--trailer", f"{name}: {value}")]
-    text = message.strip() + "\n"  # without its last newline the trailers would be part of the title
+    text = message.strip() + "\n"  # without the final newline the trailers would be part of the title
     return ask(folder, "interpret-trailers", "--no-divider", "--if-exists", "replace", *words, input=text) + "\n"
 
 
 def hooks(folder: str, *names: str) -> list[str]:
-    """Which of these hooks the user has."""
+    """Which of these hooks are installed."""
     place = ask(folder, "rev-parse", "--path-format=absolute", "--git-path", "hooks")
     return [name for name in names if os.access(os.path.join(place, name), os.X_OK)]
 
@@ -328,17 +344,20 @@ def hooks(folder: str, *names: str) -> list[str]:
 
 @contextmanager
 def prepared(folder: str, changes: Sequence[str], why: str) -> Iterator[None]:
-    """All these changes of refs or none: locked and compared on the way in, made on the way out.
+    """All these changes of refs or none: locked and compared at the start, committed at the end.
 
-    Nobody else can move those refs meanwhile. An error inside, or the end of this process, leaves them as they were.
+    The refs cannot move meanwhile. An error inside, or the end of this process, leaves them unchanged.
     """
     waits = ("-c", f"core.filesRefLockTimeout={LOCK_WAIT}", "-c", f"reftable.lockTimeout={LOCK_WAIT}")
-    # A file for stderr: a user's hook may write there more than a pipe holds.
+    # A file for stderr: a user's hook may write more than a pipe holds.
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
-            ["git", "-C", folder, *waits, "update-ref", "-m", why, "--stdin"], env=_environ(None),
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
-        )  # fmt: skip
+            ["git", "-C", folder, *waits, "update-ref", "-m", why, "--stdin"],
+            env=_environ(None),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+        )
         answered = False
         try:
             if answered := _said_ok(process, *changes, "prepare"):
@@ -346,7 +365,7 @@ def prepared(folder: str, changes: Sequence[str], why: str) -> Iterator[None]:
                 answered = _said_ok(process, "commit")
         finally:
             with suppress(BrokenPipeError):
-                process.communicate()  # the end of its input: what is not committed is rolled back
+                process.communicate()  # the end of its input rolls back uncommitted changes
         if not answered:
             errors.seek(0)
             raise RefsMoved(Said(process.returncode, "", _text(errors.read())).line)
@@ -355,7 +374,7 @@ def prepared(folder: str, changes: Sequence[str], why: str) -> Iterator[None]:
 def _said_ok(process: subprocess.Popen[bytes], *lines: str) -> bool:
     assert process.stdin is not None
     assert process.stdout is not None
-    with suppress(BrokenPipeError):  # it has ended, and the file says why
+    with suppress(BrokenPipeError):  # it has ended; the file has its message
         process.stdin.write("".join(line + "\n" for line in lines).encode())
         process.stdin.flush()
     return process.stdout.readline() == f"{lines[-1]}: ok\n".encode()

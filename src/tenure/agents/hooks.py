@@ -1,7 +1,7 @@
-"""What happens when an agent's hook fires: prime, renew, tell, guard, keep working, let go.
+"""Handles the hook events of agents: brief, renew, report, guard edits, continue, release.
 
-One event in, at most one answer out; no event costs more than one transaction. Whatever goes wrong is for the log:
-an agent never fails because of its hook. The same event may come twice (two settings files, a repeat): it counts once.
+One event in, at most one answer out; no event takes more than one transaction. Errors only go to the log: an agent
+never fails because of its hook. An event that comes twice (two settings files, a repeat) counts once.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tenure.agents import dialects, identity, processes, remarks
+from tenure.agents import dialects, hook_memory, identity, process_table
 from tenure.agents.dialects import AFTER_TOOL, BEFORE_EDIT, COMPACTING, END, START, STOP, Event
+from tenure.agents.hook_memory import HookMemory
 from tenure.agents.identity import GIVEN, JOINED
-from tenure.agents.known import KNOWN, Known, marked
+from tenure.agents.known_agents import KNOWN, Known, marked
 from tenure.agents.private_files import safe_name
 from tenure.agents.receipts import Kept, Receipts
-from tenure.agents.remarks import Remarks
 from tenure.config import Home, NoStore, find_home, read_settings
 from tenure.core import limits
 
@@ -30,30 +30,36 @@ SURE = identity.SURE | {JOINED}
 QUIET = 30.0  # seconds between two renewals of a session; a lease is sixty times as long
 CLI_STALE = limits.CLI_AGENT_STALE
 
-# The claim is over for good; after the others the work may still be handed in, or taken up again.
+# The claim has ended for good; after other outcomes the work may still be submitted or claimed again.
 _LOST = {
-    "STALE_GENERATION": "another agent holds it now. Stop that work; do not commit or hand it in",
-    "SESSION_MISMATCH": "another agent holds it now. Stop that work; do not commit or hand it in",
+    "STALE_GENERATION": "another agent holds it now. Stop that work; do not commit or submit it",
+    "SESSION_MISMATCH": "another agent holds it now. Stop that work; do not commit or submit it",
     "FUTURE_GENERATION": "the store does not know that claim. Stop that work",
-    "STALE_EPOCH": "the store was restored, and all claims ended. Claim it again before you go on",
+    "STALE_EPOCH": "the store was restored, and all claims ended. Claim it again before you continue",
     "TASK_CANCELLED": "it was cancelled. Stop that work",
     "TASK_ALREADY_COMPLETED": "it is completed. Stop that work",
     "NOT_FOUND": "it is gone. Stop that work",
     "NO_CLAIM": "your claim was ended. Save a checkpoint, and stop that work",
 }
-_EXPIRED = "your lease ran out. If you still work on it, `tenure claim {}` at once, and go on"
+_EXPIRED = "your lease ran out. If you still work on it, `tenure claim {}` at once, and continue"
 
 
 class Call:
-    """One event, who it comes from, and what it is about; each looked up when first asked for."""
+    """One event with its agent and store; each is looked up on first use."""
 
     def __init__(
-        self, event: Event, agent: str, who: Who, home: Home, settings: Mapping[str, Value], now: Callable[[], float],
+        self,
+        event: Event,
+        agent: str,
+        who: Who,
+        home: Home,
+        settings: Mapping[str, Value],
+        now: Callable[[], float],
         environ: Mapping[str, str],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.event, self.agent, self.who, self.home, self.settings, self.now = event, agent, who, home, settings, now
         self.project = str(settings["project"].value)
-        # A hook speaks for its session: all agents in it, sub-agents too, live as long as the session does.
+        # A hook acts for its session: all agents in it, also sub-agents, live as long as the session.
         self.receipts = Receipts(home, self.project, who.session, environ=environ)
 
     def client(self) -> Client:
@@ -61,19 +67,25 @@ class Call:
 
         who = self.who
         return Client(
-            self.home.url, self.project, key=self.settings["key"].value, agent=who.agent, session=who.session,
-            role="agent", user=who.user, create=False,
-        )  # fmt: skip
+            self.home.url,
+            self.project,
+            key=self.settings["key"].value,
+            agent=who.agent,
+            session=who.session,
+            role="agent",
+            user=who.user,
+            create=False,
+        )
 
-    def remarks(self) -> Remarks:
-        return Remarks(os.path.join(self.home.folder, "hooks", safe_name(self.who.session)))
+    def memory(self) -> HookMemory:
+        return HookMemory(os.path.join(self.home.folder, "hooks", safe_name(self.who.session)))
 
 
-class Told(NamedTuple):
-    """What the command line says; it goes before what the payload and the environment say."""
+class HookOptions(NamedTuple):
+    """Options of the command line; they take precedence over payload and environment."""
 
     event: str | None = None
-    caller: str | None = None  # the agent whose hook it is
+    caller: str | None = None  # the agent that runs the hook
     folder: str | None = None
     project: str | None = None
     agent: str | None = None
@@ -81,39 +93,39 @@ class Told(NamedTuple):
 
 
 def answer(
-    payload: bytes, told: Told, environ: Mapping[str, str], folder: str, now: Callable[[], float]
+    payload: bytes, options: HookOptions, environ: Mapping[str, str], folder: str, now: Callable[[], float]
 ) -> dict[str, Any]:
-    """What the agent's hook prints, as JSON; nothing where there is nothing to say, or no store."""
-    event = dialects.read(payload, told.event)
+    """The output of the hook, as JSON; empty where there is nothing to report, or no store."""
+    event = dialects.read(payload, options.event)
     if event.kind is None:
         return {}
-    where = told.folder or (event.folder if os.path.isdir(event.folder) else folder)
-    settings = read_settings(where, environ, {"project": told.project})
+    where = options.folder or (event.folder if os.path.isdir(event.folder) else folder)
+    settings = read_settings(where, environ, {"project": options.project})
     try:
         home = find_home(where, settings)
     except NoStore:
         return {}
-    agent, who = recognise(environ, event, told)
+    agent, who = recognise(environ, event, options)
     if who.source not in SURE:
-        return {}  # the agent has just ended, and whatever is above it now is not its session
+        return {}  # the agent has just ended, and the process above is not its session
     call = Call(event._replace(folder=where), agent, who, home, settings, now, environ)
     key = f"{event.kind} {event.tool} {event.id or event.label}"
-    if not call.remarks().is_first(key, now(), has_id=bool(event.id)):
+    if not call.memory().is_first(key, now(), has_id=bool(event.id)):
         return {}
     return HANDLERS[event.kind](call)
 
 
-# --- who speaks ---------------------------------------------------------------------------------------------
+# --- identity ---------------------------------------------------------------------------------------------
 
 
-def recognise(environ: Mapping[str, str], event: Event, told: Told) -> tuple[str, Who]:
-    """The agent that the hook belongs to, and its session: the one that its shell's commands have, too.
+def recognise(environ: Mapping[str, str], event: Event, options: HookOptions) -> tuple[str, Who]:
+    """The agent of the hook, and its session: the same that commands in its shell have.
 
     Hooks do not get the environment that shells get. Codex and Copilot give their shells a session id and their hooks
     none, but the payload has it. Gemini CLI and OpenCode give none to their shells: there the nearest agent process is
-    the session, in the hook as in the shell, and the payload's id is of no use.
+    the session, in the hook as in the shell, and the payload's id is not used.
     """
-    known = KNOWN.get(told.caller or "") or _nearest(environ)
+    known = KNOWN.get(options.caller or "") or _nearest(environ)
     others = {m for agent in KNOWN.values() if agent is not known for m in (*agent.markers, agent.session)}
     seen = {name: value for name, value in environ.items() if name not in others}
     for marker in known.markers:
@@ -121,13 +133,13 @@ def recognise(environ: Mapping[str, str], event: Event, told: Told) -> tuple[str
             seen.setdefault(marker, "1")
     if known.session and event.session:
         seen[known.session] = event.session
-    return known.type, identity.recognise(seen, told.agent, told.session)
+    return known.type, identity.recognise(seen, options.agent, options.session)
 
 
 def _nearest(environ: Mapping[str, str]) -> Known:
     """The agent whose process is nearest, since variables are inherited from agents further out."""
     programs = {program: agent for agent in KNOWN.values() for program in agent.programs}
-    process = processes.nearest(programs)
+    process = process_table.nearest(programs)
     named = [programs[name] for name in process.programs if name in programs] if process else []
     return next(iter([*named, *marked(environ)]), KNOWN["claude"])
 
@@ -136,19 +148,19 @@ def _nearest(environ: Mapping[str, str]) -> Known:
 
 
 def _start(call: Call) -> dict[str, Any]:
-    """A session begins, or its context was lost: it is known from now on, and told where it stands."""
-    remarks.prune(os.path.join(call.home.folder, "hooks"), call.now())
+    """A session starts, or its context was lost: register it and return its brief."""
+    hook_memory.prune(os.path.join(call.home.folder, "hooks"), call.now())
     with call.client() as client:
         _present(call, client)
         text = _primed(call, client)
-    with call.remarks() as kept:
+    with call.memory() as kept:
         kept.primed()
-    return dialects.tell(call.agent, call.event, text)
+    return dialects.text_for(call.agent, call.event, text)
 
 
 def _present(call: Call, client: Client) -> None:
-    """A sign of life; what an agent has told of itself before is not overwritten."""
-    with call.remarks() as kept:
+    """A heartbeat; what an agent registered before is not overwritten."""
+    with call.memory() as kept:
         is_new = kept.is_unregistered() and client.agent.startswith(f"{call.who.type}-")
     if is_new:
         client.register(type=call.who.type, stale_after=CLI_STALE, user=call.who.user)
@@ -157,13 +169,13 @@ def _present(call: Call, client: Client) -> None:
 
 
 def _primed(call: Call, client: Client) -> str:
-    from tenure.agents.priming import prime
+    from tenure.agents.session_brief import prime
 
     return prime(client, start=_elsewhere() if call.agent == "codex" else None)
 
 
 def _elsewhere() -> str | None:
-    """Codex runs commands in a login shell, which may have forgotten the PATH that tenure was found on."""
+    """Codex runs commands in a login shell, whose PATH may lack tenure."""
     import shutil
     import sys
 
@@ -174,15 +186,15 @@ def _elsewhere() -> str | None:
 
 
 def _compacting(call: Call) -> dict[str, Any]:
-    """For agents that start no session anew after it: the next word that can reach the model is the prime."""
-    with call.remarks() as kept:
+    """For agents that start no new session after it: the next text that reaches the model is the brief."""
+    with call.memory() as kept:
         kept.context_lost()
     return {}
 
 
 def _after_tool(call: Call) -> dict[str, Any]:
-    """Renew what the session holds, and tell news, each once. Cheap: mostly it finds that it was here just now."""
-    with call.remarks() as kept:
+    """Renew the session's claims and report news once each. Cheap: mostly the last renewal is recent."""
+    with call.memory() as kept:
         was_lost = kept.is_context_lost
         if not was_lost and not kept.is_due(call.now(), QUIET):
             return {}
@@ -192,7 +204,7 @@ def _after_tool(call: Call) -> dict[str, Any]:
         outcomes, mail = _renew(client, held)
         text = _primed(call, client) if was_lost else ""
     news = []
-    with call.remarks() as kept:
+    with call.memory() as kept:
         kept.primed()
         for receipt, outcome in outcomes:
             line = _news(receipt, outcome.outcome, outcome.directive, outcome.directive_text)
@@ -206,11 +218,11 @@ def _after_tool(call: Call) -> dict[str, Any]:
         if outcome.outcome in _LOST and outcome.outcome != "NO_CLAIM":
             call.receipts.settle(receipt.receipt, outcome)
     said = "\n".join([*news, text]).strip()
-    return dialects.tell(call.agent, call.event, said) if said else {}
+    return dialects.text_for(call.agent, call.event, said) if said else {}
 
 
 def _renew(client: Client, held: list[Kept]) -> tuple[list[tuple[Kept, Any]], int]:
-    """One transaction: every claim renewed, the session's sign of life, and how much mail waits."""
+    """One transaction: renew every claim, send a heartbeat, and count unread mail."""
     from tenure.core.commands import Heartbeat, Renew
     from tenure.core.errors import TenureError
 
@@ -239,7 +251,7 @@ def _news(kept: Kept, outcome: str, directive: str | None, text: str | None) -> 
 
 
 def _before_edit(call: Call) -> dict[str, Any]:
-    """Deny an edit when the session's claim is lost, or the file is another's. Only where the project wants that."""
+    """Deny an edit when the session's claim is lost, or another agent has the file. Opt-in per project."""
     if not call.settings["hooks.guard_edits"].value:
         return {}
     files = _inside(call, dialects.edited_files(call.event))
@@ -254,8 +266,8 @@ def _before_edit(call: Call) -> dict[str, Any]:
 
 
 def _inside(call: Call, files: Iterable[str]) -> list[str]:
-    """Paths as reservations name them: from the root of the worktree that they lie in."""
-    from tenure.agents.founding import worktree_of
+    """Paths as reservations name them: relative to the root of their worktree."""
+    from tenure.agents.new_store import worktree_of
 
     found = []
     for file in files:
@@ -268,11 +280,11 @@ def _inside(call: Call, files: Iterable[str]) -> list[str]:
 
 
 def _lost(call: Call, client: Client) -> str | None:
-    """Why this session may not go on editing: all that it held was taken from it, and it has taken up nothing since."""
+    """Why this session may not edit: it lost every claim, and has claimed nothing since."""
     every = list(call.receipts.all())
     held = [kept for kept in every if kept.ended is None]
     valid, gone = _judged(client, held)
-    with call.remarks() as kept:
+    with call.memory() as kept:
         if valid or not every:
             kept.moved_on()
             return None
@@ -302,7 +314,7 @@ def _judged(client: Client, held: list[Kept]) -> tuple[list[Kept], list[Kept]]:
 
 
 def _anothers(client: Client, files: list[str]) -> str | None:
-    """Why a file may not be edited: what somebody else has reserved, or touches by a claim, overlaps it."""
+    """Why a file may not be edited: a reservation or claim of another agent overlaps it."""
     from tenure.core.reservations import overlap
 
     for held in client.reservations():
@@ -319,7 +331,7 @@ def _anothers(client: Client, files: list[str]) -> str | None:
 
 
 def _stop(call: Call) -> dict[str, Any]:
-    """Ask an agent that stops while it holds a task to go on, once; a second stop is meant."""
+    """Ask an agent that stops while it holds a task to continue, once; a second stop is accepted."""
     if not call.settings["hooks.keep_working"].value or call.event.is_again:
         return {}
     held = call.receipts.live()
@@ -327,27 +339,27 @@ def _stop(call: Call) -> dict[str, Any]:
         return {}
     with call.client() as client:
         valid, _ = _judged(client, held)
-    with call.remarks() as kept:
+    with call.memory() as kept:
         if not valid or not kept.may_ask_to_go_on():
             return {}
     names = ", ".join(kept.key for kept in valid[:5])
     return dialects.go_on(
         call.agent,
-        f"tenure: you still hold {names}. Go on with it; or end it with `tenure done`, `tenure fail` or"
+        f"tenure: you still hold {names}. Continue with it; or end it with `tenure done`, `tenure fail` or"
         " `tenure release`; or, if you must stop here, save a checkpoint first: `tenure checkpoint save`.",
     )
 
 
 def _end(call: Call) -> dict[str, Any]:
-    """The session is over: what it holds is given back. A session that somebody else has named is theirs to end."""
+    """The session has ended: release its claims, unless another process named the session."""
     if call.who.source in (*GIVEN, JOINED):
         return {}
     from tenure.core.errors import NotFound
 
-    with call.client() as client, suppress(NotFound):  # one that never did anything here is not known
+    with call.client() as client, suppress(NotFound):  # a session without commands is not registered
         client.leave()
     call.receipts.forget()
-    call.remarks().forget()
+    call.memory().forget()
     return {}
 
 

@@ -1,4 +1,4 @@
-"""Small files for the user alone."""
+"""Small files that only the user can read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _PLAIN = frozenset(string.ascii_letters + string.digits + "-_.")
 
 
 def write_private(path: str, content: bytes) -> None:
-    """Write a file for the user alone, by a rename: a reader sees the old content or the new, never half of it."""
+    """Write a file that only the user can read, atomically by a rename."""
     new = f"{path}.{os.getpid()}"
     try:
         with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
@@ -23,7 +23,7 @@ def write_private(path: str, content: bytes) -> None:
 
 
 def safe_name(name: str) -> str:
-    """A file name for any text; one that could be mistaken or leave the folder is named by its hash."""
+    """A file name for any text; a text that is not safe as a name becomes its hash."""
     if name and set(name) <= _PLAIN and not name.startswith(".") and len(name) <= 100:
         return name
     import hashlib

@@ -1,11 +1,11 @@
-"""Receipts that a session keeps for its agents, one file a claim, readable by the user alone.
+"""Receipts of a session's agents, one file per claim, readable by the user alone.
 
-They lie in the user's state folder: `receipts/SESSION/PROJECT/AGENT/KEY@GENERATION`. A receipt is used for the session
-and the agent it was given to and for nobody else, never by folder or worktree: agents share folders, terminals and
-session ids, and a zombie must not present the receipt of the one that took over. A claim that had its last word stays
-as `.ended` (by its own holder) or `.lost`: naming it presents the receipt again, so that a repeat gets the same answer.
+They are in the user's state folder: `receipts/SESSION/PROJECT/AGENT/KEY@GENERATION`. A receipt is used only for the
+session and the agent that got it, never by folder or worktree: agents share folders, terminals and session ids, and a
+superseded agent must not present the receipt of its successor. The receipt of a claim that has ended is kept as
+`.ended` (by its holder) or `.lost`: naming it presents the receipt again, so that a repeat gets the same answer.
 
-Receipts in `.tenure/receipts`, where they lay before, are read as well. They do not say whose they are: the store does.
+Receipts in `.tenure/receipts`, the former folder, are read as well. They do not name their agent; the store does.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tenure.core.outcomes import Outcome
 if TYPE_CHECKING:
     from tenure.config import Home
 
-# After these the claim is over, whatever is tried with its receipt: by its holder's word, or without it.
+# Outcomes after which the claim has ended for good: by its holder, or without it.
 OWN_WORDS = frozenset({"ACCEPTED", "VALIDATING"})
 LOST_WORDS = frozenset(
     {
@@ -50,9 +50,9 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     task: str  # its id
     key: str
     receipt: str
-    agent: str | None = None  # None: kept by an earlier version, which did not say
+    agent: str | None = None  # None: written by an earlier version
     ended: str | None = None  # the outcome that ended it
-    instead_of: tuple[int, ...] = ()  # generations that its holder lost, and knows of
+    instead_of: tuple[int, ...] = ()  # generations that its holder lost and knows about
 
     @property
     def name(self) -> str:
@@ -64,7 +64,7 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Named(NamedTuple):
-    """A task as somebody has named it: `B-003`, `B-003-implement`, an id, or one claim of it, `B-003@7`."""
+    """A task as a user names it: `B-003`, `B-003-implement`, an id, or one claim of it, `B-003@7`."""
 
     task: str
     generation: int | None
@@ -73,7 +73,7 @@ class Named(NamedTuple):
         wanted = self.task.upper()
         if wanted in (kept.task.upper(), kept.key.upper(), ref_of(kept.receipt).upper()):
             return True
-        # `B-003-imp` may stand for a longer key; `B-003` is whole, and never stands for B-0031
+        # `B-003-imp` may be a prefix of a key; `B-003` is a whole reference, and never a prefix of B-0031
         return self.task.count("-") > 1 and kept.key.upper().startswith(wanted)
 
 
@@ -83,27 +83,24 @@ def named(text: str) -> Named:
 
 
 class Receipts:
-    """What one agent of a session holds in one project; without an agent, what all of them hold."""
+    """The receipts of one agent of a session in one project; without an agent, those of all."""
 
     def __init__(
-        self, home: Home, project: str, session: str, agent: str | None = None,
-        environ: Mapping[str, str] = os.environ,
-    ) -> None:  # fmt: skip
+        self, home: Home, project: str, session: str, agent: str | None = None, environ: Mapping[str, str] = os.environ
+    ) -> None:
         self.project, self.session, self.agent = project, session, agent
         self._home, self._environ = home, environ
         self._states: tuple[str, ...] = ()
         self._inner = os.path.join("receipts", safe_name(session), safe_name(project))
         self._earlier = os.path.join(home.folder, "receipts", safe_name(session))
 
-    # --- keeping ---
+    # --- writes ---
 
     def keep(self, task: str, key: str, receipt: str, *, instead_of: str | None = None) -> None:
-        """Keep the receipt of a claim. `instead_of`: the receipt that its holder has lost for it. Raises OSError."""
+        """Store the receipt of a claim. `instead_of`: the lost receipt that it replaces. Raises OSError."""
         before = next((kept for kept in self.all() if kept.receipt == instead_of), None) if instead_of else None
         lost = (*before.instead_of, before.generation) if before else ()
-        kept = Kept(
-            project=self.project, task=task, key=key, receipt=receipt, agent=self.agent or "", instead_of=lost
-        )  # fmt: skip
+        kept = Kept(project=self.project, task=task, key=key, receipt=receipt, agent=self.agent or "", instead_of=lost)
         folder = self._writable(self.agent or "")
         write_private(os.path.join(folder, _file(receipt)), msgspec.json.encode(kept))
         for place in self._places():
@@ -115,14 +112,14 @@ class Receipts:
         _prune(folder)
 
     def settle(self, receipt: str, outcome: Outcome, *, ends: bool = False) -> Outcome:
-        """Note that a receipt has had its last word: it is no longer held, and hooks no longer renew it.
+        """Note that a claim has ended: it is no longer held, and hooks no longer renew it.
 
-        `ends` says that the command gives the claim back if it is granted. A note that cannot be written is left out:
-        the store says the same when it is asked.
+        `ends`: the command releases the claim if it succeeds. A note that cannot be written is skipped: the store
+        answers the same.
         """
         is_own = outcome.outcome in OWN_WORDS or (ends and outcome.ok) or is_last_refusal(outcome)
         if is_own or outcome.outcome in LOST_WORDS:
-            for kept in self._of_all().live():  # a sub-agent may present another's, given by --receipt
+            for kept in self._of_all().live():  # a sub-agent may present another's receipt with --receipt
                 if kept.receipt == receipt:
                     self._end(kept, ENDED if is_own else LOST, outcome.outcome)
         return outcome
@@ -140,7 +137,7 @@ class Receipts:
                     os.unlink(os.path.join(place, agent, file))
 
     def forget(self) -> None:
-        """Drop what is kept; for the end of a session."""
+        """Remove all receipts, at the end of a session."""
         for place in self._places():
             for agent in self._agents(place):
                 folder = os.path.join(place, agent)
@@ -156,10 +153,10 @@ class Receipts:
         with suppress(OSError):
             os.rmdir(self._earlier)
 
-    # --- reading ---
+    # --- reads ---
 
     def all(self) -> Iterator[Kept]:
-        """Every claim that is kept, ended ones too."""
+        """Every stored claim, also ended ones."""
         for agent, names in self._by_agent().items():
             for name in sorted(names):
                 kept = self._read(agent, name)
@@ -168,7 +165,7 @@ class Receipts:
         yield from self._from_before()
 
     def live(self) -> list[Kept]:
-        """Claims that have not had their last word, as far as this machine knows."""
+        """Claims that have not ended, as far as this machine knows."""
         found = [
             kept
             for agent, names in self._by_agent().items()
@@ -178,7 +175,7 @@ class Receipts:
         return found + [kept for kept in self._from_before() if kept.ended is None]
 
     def _by_agent(self) -> dict[str, set[str]]:
-        """File names by agent. A claim that has ended in one place has ended, wherever else it still seems to live."""
+        """File names by agent. A claim that one folder marks as ended has ended."""
         found: dict[str, set[str]] = {}
         for place in self._places():
             for agent in self._agents(place):
@@ -186,7 +183,7 @@ class Receipts:
         return {agent: names - _over(names) for agent, names in found.items()}
 
     def _of_all(self) -> Receipts:
-        """What the session keeps for all of its agents."""
+        """The receipts of all agents of the session."""
         return Receipts(self._home, self.project, self.session, None, self._environ)
 
     def _agents(self, place: str) -> list[str]:
@@ -197,7 +194,7 @@ class Receipts:
             kept = _decoded(os.path.join(place, agent, name))
             if kept is not None and kept.project == self.project:
                 return kept
-        return None  # just being replaced, or not ours
+        return None  # just being replaced, or not a receipt
 
     def _from_before(self) -> list[Kept]:
         found = (_decoded(os.path.join(self._earlier, name)) for name in sorted(_listed(self._earlier)))
@@ -213,13 +210,13 @@ class Receipts:
         user_state.make_private_folder(folder)
         return folder
 
-    # --- finding ---
+    # --- selection ---
 
     def find(self, task: str | None, ask: Callable[[], list[dict[str, Any]]] | None = None) -> Kept:
-        """The receipt for a claim named `KEY@GENERATION`; or for a task, or for none, while only one can be meant.
+        """The receipt for a claim named `KEY@GENERATION`; or for a task or for none, while that is unambiguous.
 
-        `ask` gives what the store knows of this agent's claims in this session (`Client.own_claims`). It is asked only
-        where the files do not tell: several claims seem to live, or one was lost.
+        `ask` returns what the store knows about this agent's claims in this session (`Client.own_claims`). It is called
+        only where the files are ambiguous: several claims seem live, or one was lost.
         """
         wanted = named(task) if task is not None else None
         if wanted is not None and wanted.generation is not None:
@@ -240,7 +237,7 @@ class Receipts:
         raise self._none(f"{wanted.task}@{wanted.generation}")
 
     def _alone(self, wanted: Named | None, live: list[Kept]) -> Kept:
-        """No claim was lost, and at most one lives."""
+        """No claim was lost, and at most one is live."""
         if wanted is None:
             if live:
                 return live[0]
@@ -251,24 +248,25 @@ class Receipts:
         return max(fitting, key=lambda kept: kept.generation)
 
     def _among(self, wanted: Named | None, live: list[Kept], known: list[dict[str, Any]]) -> Kept:
-        """Several claims, or a lost one: what lives and what was lost is the store's word."""
+        """Several claims, or a lost one: the store decides which are live."""
         every = list(self.all())
         forgiven = {(kept.task, number) for kept in every for number in kept.instead_of}
         living = {(claim["task"], claim["generation"]) for claim in known if claim["state"] == "active"}
         lost = [
-            claim for claim in known
+            claim
+            for claim in known
             if claim["state"] != "active" and (claim["task"], claim["generation"]) not in forgiven
-        ]  # fmt: skip
+        ]
         held = [kept for kept in live if (kept.task, kept.generation) in living]
         if lost:
-            # One claim in all, and that one was lost: nothing else can be meant, and its result is kept as refused.
+            # The only claim was lost: it is unambiguous, and its result is kept as refused.
             own = [kept for kept in every if (kept.task, kept.generation) == (lost[0]["task"], lost[0]["generation"])]
             others = [kept for kept in every if kept not in own]
             if len(lost) == 1 and not living and len(own) == 1 and not others and (not wanted or wanted.fits(own[0])):
                 return own[0]
             raise self._several(held, lost)
         fitting = [kept for kept in held if wanted is None or wanted.fits(kept)]
-        if not fitting and wanted is not None:  # a repeat of what has had its last word
+        if not fitting and wanted is not None:  # a repeat for a claim that has ended
             ended = [kept for kept in every if kept.ended is not None and wanted.fits(kept)]
             fitting = sorted(ended, key=lambda kept: kept.generation)[-1:] if len({k.task for k in ended}) == 1 else []
         if len(fitting) == 1:
@@ -276,7 +274,7 @@ class Receipts:
         raise self._several(held, lost) if fitting else self._none(wanted.task if wanted else None)
 
     def _has_lost(self) -> bool:
-        """Has this agent been told in the last day that a claim of its was over?"""
+        """Did this agent lose a claim in the last day?"""
         for place in self._places():
             for agent in self._agents(place):
                 for name in _listed(os.path.join(place, agent)):
@@ -287,10 +285,10 @@ class Receipts:
     def _several(self, held: list[Kept], lost: list[dict[str, Any]]) -> NoReceipt:
         names = [f"{kept.name} (held)" for kept in held]
         names += [f"{claim['ref']}@{claim['generation']} ({str(claim['reason']).lower()})" for claim in lost]
-        why = "a claim of its ended without its word" if lost else f"it holds {len(held)} tasks"
+        why = "one of its claims was lost" if lost else f"it holds {len(held)} tasks"
         more = f" and {len(names) - 10} more" if len(names) > 10 else ""
         return NoReceipt(
-            f"which claim is meant? agent {self.agent} in session {self.session}: {why}: {', '.join(names[:10])}{more}",
+            f"ambiguous claim: agent {self.agent} in session {self.session}: {why}: {', '.join(names[:10])}{more}",
             "name it as KEY@GENERATION, or set TENURE_TASK to it; `tenure claim` printed both",
         )
 
@@ -300,14 +298,14 @@ class Receipts:
         hint = "`tenure claim` takes one" if task is None else "present it with --receipt, or claim the task"
         if theirs and self.agent is not None:
             names = ", ".join(f"{kept.name} for agent {kept.agent}" for kept in theirs[:5])
-            hint += f"; this session also keeps {names}: speak as that agent with --agent, or present --receipt"
+            hint += f"; this session also keeps {names}: use --agent to act as that agent, or present --receipt"
         else:
             hint += "; `tenure whoami` shows who you are and what you hold"
         return NoReceipt(f"agent {self.agent} in session {self.session} holds {what}", hint)
 
 
 def sessions_with_receipts(home: Home, environ: Mapping[str, str]) -> list[str]:
-    """The names of folders that sessions keep their receipts in, from before and now."""
+    """The names of the receipt folders of all sessions, former and current."""
     places = [os.path.join(home.folder, "receipts")]
     states = user_state.store_states(environ, home.url)
     places += [os.path.join(state, "receipts") for state in states if user_state.is_own(state)]
@@ -315,17 +313,17 @@ def sessions_with_receipts(home: Home, environ: Mapping[str, str]) -> list[str]:
 
 
 def is_last_refusal(outcome: Outcome) -> bool:
-    """The output was refused, and with it the attempt: there is nothing left to mend."""
+    """The output was refused and the attempt failed: nothing is left to fix."""
     return outcome.outcome == "INVALID_OUTPUT" and outcome.directive != "continue"
 
 
 def ref_of(receipt: str) -> str:
-    """The short key that a receipt begins with."""
+    """The short key at the start of a receipt."""
     return receipt.partition("@")[0]
 
 
 def claim_name(receipt: str) -> str:
-    """`B-003@7`: the claim that a receipt is of."""
+    """`B-003@7`: the claim of a receipt."""
     return receipt.rpartition(":")[0] or receipt
 
 
@@ -366,7 +364,7 @@ def _age(path: str) -> float:
 
 
 def _prune(folder: str) -> None:
-    """Drop what ended more than a day ago, once there is much of it."""
+    """Remove claims that ended more than a day ago, once there are many."""
     names = _listed(folder)
     if len(names) > _MANY:
         for name in names:

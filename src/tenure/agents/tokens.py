@@ -1,8 +1,8 @@
-"""How many tokens a text costs, near enough, and texts made to fit.
+"""Estimate how many tokens a text takes, and cut texts to a budget.
 
-No model's own tokenizer is at hand, and they differ. The estimate counts pieces as they all cut them: a word counts
-one for each six letters begun, a number one for each three digits, any other character one, a line end one; single
-spaces are free. On English prose and code that is above what the tokenizers in use say, never far below.
+Tokenizers differ between models and are not available here. The estimate counts one token per started six letters of a
+word, per started three digits of a number, per other character and per line end; single spaces are free. On English
+prose and code it is higher than the tokenizers in use, and never far below.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def estimate(text: str) -> int:
 def one_line(text: str, most: int) -> str:
     """The text on one line, within `most` tokens; what was cut off shows as `…`.
 
-    Without control characters and invisible ones: what other agents wrote must not look like anything but text.
+    Control characters and invisible ones are removed: text of other agents must look like text.
     """
     plain = _UNPRINTABLE.sub(" ", text).strip()
     if len(plain) <= most or estimate(plain) <= most:

@@ -1,13 +1,13 @@
-"""Worktrees: a checkout of its own for one claim, on a branch that carries the generation.
+"""Worktrees: one checkout per claim, on a branch that names the generation.
 
-`.tenure/worktrees/B-003-gen2` on `tenure/B-003-implement-repositories/gen2`. What the worktree is for stands in its
-private git folder (`tenure.json`, readable by the user alone) and goes when the worktree goes: the task, the claim,
-the commit it began from, the branch it will land on, and that claim's receipt.
+`.tenure/worktrees/B-003-gen2` on `tenure/B-003-implement-repositories/gen2`. Its private git folder has a
+record (`tenure.json`, readable by the user alone) that is removed with it: the task, the claim, the base commit, the
+branch it will land on, and the claim's receipt.
 
-A worktree begins from its target branch *after* the claim has taken the fence (`fences.py`): either an earlier
-generation's landing is in its base already, or that landing will never come.
+A worktree starts from its target branch *after* the claim has taken the fence (`fences.py`): either the base contains
+the landing of an earlier generation, or that landing can no longer happen.
 
-Nothing is removed that is not elsewhere too: no tree with changes, no commit that is on no other branch.
+Nothing is removed that exists nowhere else: no tree with changes, no commit that is on no other branch.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tenure.core.ids import parse_key
 from tenure.core.receipts import parse_receipt
 
 FOLDER = "worktrees"
-BRANCHES = "tenure/"  # every branch made here begins so
+BRANCHES = "tenure/"  # prefix of every branch that is created here
 RECORD = "tenure.json"
 
 
@@ -42,7 +42,7 @@ class CommitRefused(TenureError):
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a worktree is for. `claim` tells claims apart without being a receipt."""
+    """The claim of a worktree. `claim` is a digest that identifies the claim without revealing its receipt."""
 
     project: str
     task: str  # its id
@@ -57,16 +57,16 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Worktree(NamedTuple):
     path: str
     branch: str
-    base: str  # the commit it began from
-    onto: str | None = None  # the branch it will land on; None: to be named when it lands
-    note: str | None = None  # what went wrong without being in the way
+    base: str  # the base commit
+    onto: str | None = None  # the branch it will land on; None: named when it lands
+    note: str | None = None  # a warning
 
 
 class Found(NamedTuple):
-    """A worktree of ours, as it now is."""
+    """A worktree of a claim, in its current state."""
 
     tree: git.Tree
-    record: Record | None  # None: made by hand, or its making was cut short
+    record: Record | None  # None: created by hand, or its creation was interrupted
 
 
 # --- names --------------------------------------------------------------------------------------------------
@@ -89,7 +89,7 @@ def _folder_name(key: str, generation: int, mark: str) -> str:
     return f"{_plain(parsed.ref if parsed else key)}-gen{generation}{mark}"
 
 
-# --- what a worktree is for ---------------------------------------------------------------------------------
+# --- records ---------------------------------------------------------------------------------
 
 
 def _record_in(git_folder: str) -> Record | None:
@@ -101,13 +101,13 @@ def _record_in(git_folder: str) -> Record | None:
 
 
 def record_here(folder: str) -> Record | None:
-    """What the worktree that `folder` lies in was made for. Starts no process."""
+    """The record of the worktree that contains `folder`. Starts no process."""
     for place in upward(folder):
         if os.path.lexists(os.path.join(place, ".git")):
             private = git.private_folder(place)
             if private is None or os.path.exists(os.path.join(private, "commondir")):
                 return _record_in(private) if private else None
-            # a submodule: the worktree it is part of lies above
+            # a submodule: its worktree is above
     return None
 
 
@@ -119,7 +119,7 @@ def _write(path: str, record: Record) -> None:
 
 
 def ours(folder: str) -> Iterator[Found]:
-    """The worktrees of the repository that were made for claims."""
+    """The worktrees of the repository that were created for claims."""
     for tree in git.trees(folder):
         record = _record_in(tree.git_folder)
         if record or (tree.branch or "").startswith(BRANCHES):
@@ -127,12 +127,12 @@ def ours(folder: str) -> Iterator[Found]:
 
 
 def of_claim(folder: str, receipt: str) -> Found | None:
-    """The worktree that was made for this very claim."""
+    """The worktree of this claim."""
     mark = fences.claim_mark(receipt)
     return next((found for found in ours(folder) if found.record and found.record.claim == mark), None)
 
 
-# --- making -------------------------------------------------------------------------------------------------
+# --- creation -------------------------------------------------------------------------------------------------
 
 
 def make(
@@ -168,9 +168,15 @@ def make(
         raise InvalidInput(f"--base {base!r}: no such commit here") if base else _no_start(root, target)
     path, branch, note = _add(repository, home_folder, task["key"], generation, receipt, began)
     record = Record(
-        project=client.project, task=task["id"], key=task["key"], generation=generation, branch=branch, base=began,
-        onto=target, claim=fences.claim_mark(receipt),
-    )  # fmt: skip
+        project=client.project,
+        task=task["id"],
+        key=task["key"],
+        generation=generation,
+        branch=branch,
+        base=began,
+        onto=target,
+        claim=fences.claim_mark(receipt),
+    )
     _write(path, record)
     return Worktree(path, branch, began, target, note)
 
@@ -178,16 +184,16 @@ def make(
 def _no_start(root: str, target: str | None) -> InvalidInput:
     if git.commit_id(root, "HEAD") is None:
         return InvalidInput(
-            "this repository has no commit yet, and a worktree begins from one", "make the first commit, then try again"
+            "this repository has no commit yet, and a worktree needs one", "create the first commit, then try again"
         )
-    return InvalidInput(f"there is no branch {target!r} here", "name one that there is with --onto")
+    return InvalidInput(f"there is no branch {target!r} here", "name an existing branch with --onto")
 
 
 def _target(root: str, base: str | None) -> str | None:
-    """The branch that work begun here is for."""
+    """The target branch of work that starts here."""
     if base is not None and not base.startswith(BRANCHES) and git.is_branch(root, base):
         return base
-    # Work begun inside a worktree is for that worktree's target, not for its unlanded branch.
+    # Work that starts inside a worktree is for that worktree's target, not for its unlanded branch.
     record = record_here(root)
     return record.onto if record else git.branch_here(root)
 
@@ -195,7 +201,7 @@ def _target(root: str, base: str | None) -> str | None:
 def _add(
     repository: git.Repository, home_folder: str, key: str, generation: int, receipt: str, base: str
 ) -> tuple[str, str, str | None]:
-    """Path and branch of a new worktree. Names that another store or project has taken get the claim's mark."""
+    """Path and branch of a new worktree. Where another store or project uses the name, the claim's digest is added."""
     os.makedirs(os.path.join(home_folder, FOLDER), mode=0o700, exist_ok=True)
     marked = f"-{fences.claim_mark(receipt)[:6]}"
     said = git.Said(0, "", "")
@@ -203,7 +209,7 @@ def _add(
         branch = branch_of(key, generation, mark)
         path = os.path.join(os.path.realpath(home_folder), FOLDER, _folder_name(key, generation, mark))
         is_there = git.is_branch(repository.top, branch)
-        if mark == marked and os.path.exists(path):  # of this claim alone: its making was cut short
+        if mark == marked and os.path.exists(path):  # of this claim: its creation was interrupted
             trees = [tree for tree in git.trees(repository.top) if (tree.path, tree.branch) == (path, branch)]
             if trees and trees[0].locked is None:
                 return path, branch, None
@@ -214,18 +220,18 @@ def _add(
         if said.code == 0:
             return path, branch, None
         if said.code < 128 and "fatal:" not in said.err and os.path.exists(os.path.join(path, ".git")):
-            # A post-checkout hook that fails does not unmake the worktree, but nobody must overlook it.
+            # A failed post-checkout hook does not remove the worktree, but must be reported.
             return path, branch, f"the post-checkout hook failed: {said.line}"
         if not git.is_branch(repository.top, branch) and not os.path.exists(path):
             break
     raise git.GitFailed(
-        f"{key}: no worktree could be made for generation {generation}: {said.line}",
-        "another command may be making it just now; `tenure worktree list` shows what there is",
+        f"{key}: no worktree could be created for generation {generation}: {said.line}",
+        "another command may be creating it; `tenure worktree list` shows the worktrees",
     )
 
 
 def left_behind(folder: str, key: str, branch: str, onto: str | None) -> list[tuple[str, int]]:
-    """Branches of other generations of the task with commits that the target has not, and how many."""
+    """Branches of other generations of the task with commits that are not on the target, and how many."""
     listed = git.ask(folder, "for-each-ref", "--format=%(refname)", f"refs/heads/{BRANCHES}{_plain(key)}/")
     left = []
     for ref in listed.splitlines():
@@ -238,7 +244,7 @@ def left_behind(folder: str, key: str, branch: str, onto: str | None) -> list[tu
 
 
 def left_unsaved(folder: str, key: str, path: str) -> list[str]:
-    """Worktrees of other claims of the task that have changes which no commit has: their agents were killed."""
+    """Worktrees of other claims of the task with uncommitted changes: their agents were killed."""
     found = []
     for other in ours(folder):
         is_of_task = other.record is not None and other.record.key == key
@@ -247,13 +253,13 @@ def left_unsaved(folder: str, key: str, path: str) -> list[str]:
     return found
 
 
-# --- what a claim leaves in it ------------------------------------------------------------------------------
+# --- changes ------------------------------------------------------------------------------
 
 
 def commit_all(worktree: Worktree | str, message: str) -> str | None:
-    """Commit whatever is changed in the worktree; the commit's id, or None if nothing was.
+    """Commit all changes of the worktree; returns the commit's id, or None if there are none.
 
-    The user's hooks run. If one refuses, CommitRefused: the changes stay where they are, staged.
+    The user's hooks run. If one refuses, CommitRefused: the changes stay staged.
     """
     path = worktree if isinstance(worktree, str) else worktree.path
     if not git.changes(path):
@@ -267,7 +273,7 @@ def commit_all(worktree: Worktree | str, message: str) -> str | None:
         last = [line.strip() for line in (said.err or said.out).splitlines() if line.strip()][-3:]
         raise CommitRefused(
             f"git commit in {git.shown(path)} was refused: {' / '.join(last) or f'exit {said.code}'}",
-            "the changes are still there, staged; mend what a hook complains of, then commit",
+            "the changes are still staged; fix what the hook reports, then commit",
         )
     return git.commit_id(path, "HEAD")
 
@@ -277,17 +283,17 @@ def trailers(key: str, generation: int) -> dict[str, str]:
 
 
 def check_clean(folder: str) -> None:
-    """NotClean while something in the tree around `folder` is not committed."""
+    """NotClean if the tree around `folder` has uncommitted changes."""
     changed = git.changes(folder)
     if changed:
         raise NotClean(
-            f"{git.shown(git.find(folder).top)} has changes that are not committed: {named(changed)}",
+            f"{git.shown(git.find(folder).top)} has uncommitted changes: {named(changed)}",
             "commit them (or have git ignore them), then try again",
         )
 
 
 def check_done(folder: str, clean_tree: bool, commit: str | None) -> str | None:
-    """The full id of `commit`, after the checks that a project may want before a result is handed in."""
+    """The full id of `commit`, after the checks that a project may require before a submit."""
     git.find(folder)
     found = None
     if commit is not None:
@@ -299,7 +305,7 @@ def check_done(folder: str, clean_tree: bool, commit: str | None) -> str | None:
     return found
 
 
-# --- taking away --------------------------------------------------------------------------------------------
+# --- removal --------------------------------------------------------------------------------------------
 
 
 def in_the_way(folder: str, tree: git.Tree, branch: str | None) -> list[str]:
@@ -310,7 +316,7 @@ def in_the_way(folder: str, tree: git.Tree, branch: str | None) -> list[str]:
     if not tree.is_missing:
         changed = git.changes(tree.path)
         if changed:
-            reasons.append(f"changes that are not committed: {named(changed)}")
+            reasons.append(f"uncommitted changes: {named(changed)}")
     count = unlanded(folder, tree, branch)
     if count:
         reasons.append(f"commits that are on no other branch: {count}, up to {(tree.head or '')[:12]}")
@@ -325,7 +331,7 @@ def unlanded(folder: str, tree: git.Tree, branch: str | None) -> int:
 
 
 def _holder(folder: str, commit: str, branch: str | None) -> str | None:
-    """A branch other than this one that has the commit."""
+    """Another branch that contains the commit."""
     listed = git.ask(
         folder, "for-each-ref", f"--contains={commit}", "--format=%(refname)", "refs/heads", "refs/remotes"
     )
@@ -333,7 +339,7 @@ def _holder(folder: str, commit: str, branch: str | None) -> str | None:
 
 
 def remove(folder: str, found: Found) -> list[str]:
-    """Take the worktree away, and its branch; or leave both and say what is in the way."""
+    """Remove the worktree and its branch; or keep both and return the reasons."""
     tree, branch = found.tree, found.record.branch if found.record else found.tree.branch
     reasons = in_the_way(folder, tree, branch)
     if reasons:
@@ -348,7 +354,7 @@ def remove(folder: str, found: Found) -> list[str]:
 
 
 def _drop_branch(folder: str, branch: str) -> None:
-    """Remove a branch whose commits another one has, and still has at that instant."""
+    """Remove a branch whose commits another branch contains, checked in the same transaction."""
     ref = f"refs/heads/{branch}"
     tip = git.ref_value(folder, ref)
     holder = _holder(folder, tip, branch) if tip else None
@@ -357,13 +363,13 @@ def _drop_branch(folder: str, branch: str) -> None:
         try:
             git.change_refs(folder, [f"verify {holder} {value}", f"delete {ref} {tip}"], "tenure: landed")
         except git.RefsMoved:
-            return  # one of them has moved: the branch stays
+            return  # one of them moved: the branch stays
 
 
 def release(worktree: Worktree | str) -> tuple[str, ...]:
-    """Remove a worktree that is clean and landed: empty then, else what is in the way, and it stays."""
+    """Remove a worktree that is clean and landed; returns the reasons why it stays, if it does."""
     path = os.path.realpath(worktree if isinstance(worktree, str) else worktree.path)
     found = next((each for each in ours(path) if os.path.realpath(each.tree.path) == path), None)
     if found is None:
-        return (f"{git.shown(path)} is not a worktree that was made for a claim",)
+        return (f"{git.shown(path)} is not a worktree of a claim",)
     return tuple(remove(path, found))

@@ -13,7 +13,7 @@ from tenure.core.errors import RequestIdReused, TenureError
 from tenure.core.lifecycle import HELD
 
 if TYPE_CHECKING:
-    from tenure.agents.pending import Request
+    from tenure.agents.pending_claims import Request
     from tenure.agents.receipts import Kept
     from tenure.client import Client
     from tenure.core.outcomes import Outcome
@@ -99,7 +99,7 @@ def _asked(run: Run, given: Namespace) -> dict[str, Any]:
 def _claimed(run: Run, given: Namespace, asked: dict[str, Any]) -> tuple[Outcome, Request | None]:
     if given.request_id:
         return _ask(run, given, asked, given.request_id), None
-    from tenure.agents.pending import request
+    from tenure.agents.pending_claims import request
 
     words = str((run.project, run.who.session, run.who.agent, run.who.user, sorted(asked.items())))
     while True:
@@ -145,9 +145,9 @@ def _ask(run: Run, given: Namespace, asked: dict[str, Any], request_id: str) -> 
 
 def _is_freed(run: Run) -> bool:
     """Whether something can be taken over from a process that has ended; looked for only where nothing else is left."""
-    from tenure.agents.gone import tell_of_gone
+    from tenure.agents.ended_processes import release_ended
 
-    return bool(tell_of_gone(run.client))
+    return bool(release_ended(run.client))
 
 
 def _process(run: Run) -> Process | None:
@@ -155,14 +155,14 @@ def _process(run: Run) -> Process | None:
     found = run.who.process
     if found is None:
         return None
-    from tenure.agents import processes
+    from tenure.agents import process_table
 
-    return Process(host=processes.host(), boot=processes.boot_id(), pid=found.pid, start=found.start)
+    return Process(host=process_table.host(), boot=process_table.boot_id(), pid=found.pid, start=found.start)
 
 
 def claimed(client: Client, outcome: Outcome) -> str:
     """The text that an agent reads after a claim."""
-    from tenure.agents.quoting import editor_of
+    from tenure.agents.quotations import editor_of
     from tenure.cli.claim_brief import briefing, nothing
 
     if outcome.claims or outcome.receipt:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tenure.agents.quoting import QUOTED, as_json, quoted, written_by
+from tenure.agents.quotations import QUOTED, as_json, quoted, written_by
 from tenure.cli.text_format import plain
 from tenure.core import limits
 from tenure.core.outcomes import Outcome

@@ -19,7 +19,7 @@ from tenure.cli.option_kinds import contents, seconds
 from tenure.core import limits
 
 if TYPE_CHECKING:
-    from tenure.agents.running.ground import Ground, Options
+    from tenure.agents.runner.shared import Options, Shared
 
 AT_MOST = limits.RUN_AGENTS
 
@@ -50,7 +50,7 @@ def run(run: Run, given: Namespace) -> Answer | int:
     task as a prompt on stdin; its last message is the result. A command submits what it prints and fails by its exit
     code; docs/how-to/run-agents.md has the details.
     """
-    from tenure.agents.running.runner import Runner
+    from tenure.agents.runner.runner import Runner
 
     began = time.monotonic()
     chosen = _options(run, given)
@@ -61,17 +61,17 @@ def run(run: Run, given: Namespace) -> Answer | int:
         signal.SIGHUP: signal.signal(signal.SIGHUP, runner.terminate),
     }
     try:
-        ground = runner.run()
+        shared = runner.run()
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
         runner.client.close()
-    return _answer(ground, chosen, time.monotonic() - began)
+    return _answer(shared, chosen, time.monotonic() - began)
 
 
 def _options(run: Run, given: Namespace) -> Options:
-    from tenure.agents.running.clis import cli_for
-    from tenure.agents.running.ground import FOREVER, ONCE, UNTIL_EMPTY, Options
+    from tenure.agents.runner.clis import cli_for
+    from tenure.agents.runner.shared import FOREVER, ONCE, UNTIL_EMPTY, Options
 
     if not 1 <= given.n <= AT_MOST:
         raise Usage(f"-n must be from 1 to {AT_MOST} (got {given.n})")
@@ -87,7 +87,7 @@ def _options(run: Run, given: Namespace) -> Options:
     if given.onto and not (given.worktree or given.land):
         raise Usage("--onto needs a worktree", "give --worktree or --land with it")
     if given.worktree or given.land:
-        from tenure.agents.running.trees import check
+        from tenure.agents.runner.claim_worktree import check
 
         check(run.folder)
     most = given.max_tasks if not given.once else min(given.n, given.max_tasks or given.n)
@@ -102,7 +102,7 @@ def _options(run: Run, given: Namespace) -> Options:
 
 
 def _agent(run: Run, given: Namespace) -> str:
-    from tenure.agents.running.clis import KNOWN
+    from tenure.agents.runner.clis import KNOWN
 
     if given.agent:
         return str(given.agent)
@@ -119,8 +119,8 @@ def _name(program: str) -> str:
 
 def _bwrap(run: Run) -> str:
     """The path of bwrap, after a trial run: many containers forbid what it needs."""
-    from tenure.agents.running.clis.cli import NoProgram
-    from tenure.agents.running.work import BWRAP
+    from tenure.agents.runner.attempt import BWRAP
+    from tenure.agents.runner.clis.cli import NoProgram
 
     path = shutil.which("bwrap", path=run.environ.get("PATH"))
     if path is None:
@@ -144,26 +144,26 @@ def _teller(is_json: bool) -> Callable[[str], None]:
     return say
 
 
-def _answer(ground: Ground, chosen: Options, took: float) -> Answer:
-    from tenure.agents.running.ground import ONCE
-    from tenure.agents.running.runner import summary_of
+def _answer(shared: Shared, chosen: Options, took: float) -> Answer:
+    from tenure.agents.runner.runner import summary_of
+    from tenure.agents.runner.shared import ONCE
 
-    value = summary_of(ground, took)
-    told = ", ".join(f"{count} {what}" for what, count in sorted(ground.counts.items())) or "no task"
+    value = summary_of(shared, took)
+    told = ", ".join(f"{count} {what}" for what, count in sorted(shared.counts.items())) or "no task"
     text = f"{told} in {took:.1f} s"
     code = 0
-    if ground.fatal is not None:
-        is_auth = ground.fatal.error_class == "auth_failure"
-        value["error"] = {"code": (ground.fatal.error_class or "").upper(), "message": ground.fatal.message}
-        text += f"\n{chosen.cli.program} cannot {'sign in' if is_auth else 'run here'}: {ground.fatal.message}"
-        text += "\n  sign it in, then start again" if is_auth else f"\n  see {ground.fatal.transcript}"
+    if shared.fatal is not None:
+        is_auth = shared.fatal.error_class == "auth_failure"
+        value["error"] = {"code": (shared.fatal.error_class or "").upper(), "message": shared.fatal.message}
+        text += f"\n{chosen.cli.program} cannot {'sign in' if is_auth else 'run here'}: {shared.fatal.message}"
+        text += "\n  sign it in, then start again" if is_auth else f"\n  see {shared.fatal.transcript}"
         code = 12 if is_auth else 11
-    elif ground.terminated:
-        value["terminated"] = list(ground.terminated)
-        text += f"\nterminated by an operator: {', '.join(ground.terminated)}"
+    elif shared.terminated:
+        value["terminated"] = list(shared.terminated)
+        text += f"\nterminated by an operator: {', '.join(shared.terminated)}"
         code = 9
-    elif ground.stopping.is_set():
+    elif shared.stopping.is_set():
         code = 130
-    elif chosen.mode == ONCE and not ground.counts:
+    elif chosen.mode == ONCE and not shared.counts:
         code = 3
     return Answer(value, text, code)

@@ -12,8 +12,8 @@ from tenure.core import limits
 from tenure.core.errors import NotFound, StoreUnavailable
 
 if TYPE_CHECKING:
-    from tenure.agents.recipes.applying import Change, Standing
-    from tenure.agents.recipes.recipe import Place
+    from tenure.agents.recipes.installation import Change, Standing
+    from tenure.agents.recipes.recipe import SetupTarget
     from tenure.client import Client
 
 LOG = "hook.log"
@@ -31,20 +31,20 @@ def init(run: Run, given: Namespace) -> Answer:
 
     A second run reports what exists and changes nothing. Without --agents only `.tenure` is written.
     """
-    from tenure.agents import founding
+    from tenure.agents import new_store
     from tenure.config import DATABASE, without_password
 
     asked = _named(run, given.agents) if given.agents is not None else None
     url = run.setting("url")
     folder = None
     if url is None:
-        folder = founding.make_folder(founding.place_for(run.folder))
+        folder = new_store.make_folder(new_store.place_for(run.folder))
         url = os.path.join(folder, DATABASE)
     is_new = not _is_there(run, url)
     if is_new and folder is not None:
         if run.settings["project"].origin == "default":
-            run.name_project(founding.named_after(os.path.dirname(folder)))
-        founding.keep_project(folder, run.project)
+            run.name_project(new_store.named_after(os.path.dirname(folder)))
+        new_store.keep_project(folder, run.project)
     # The creator of a store owns it; in an existing one an agent stays an agent.
     with run.client_at(url, role="owner" if is_new else None, create=is_new) as client:
         is_new_project = _lacks_project(client) and client.init().outcome == "CREATED"
@@ -79,7 +79,7 @@ def _lacks_project(client: Client) -> bool:
 
 
 def _found(run: Run) -> dict[str, str]:
-    from tenure.agents.recipes.finding import found_agents
+    from tenure.agents.recipes.agents_in_use import found_agents
 
     return found_agents(_root(run), run.environ)
 
@@ -136,7 +136,7 @@ def _named(run: Run, names: str) -> list[str]:
 
 def _root(run: Run) -> str:
     """The worktree that is set up; the store may be that of another."""
-    from tenure.agents.founding import worktree_of
+    from tenure.agents.new_store import worktree_of
 
     return worktree_of(run.folder) or _store_folder(run) or os.path.realpath(run.folder)
 
@@ -148,17 +148,17 @@ def _store_folder(run: Run) -> str | None:
     return os.path.dirname(folder) if folder else None
 
 
-def _place(run: Run, is_global: bool) -> Place:
-    from tenure.agents.recipes.finding import start_command
-    from tenure.agents.recipes.recipe import Place
+def _place(run: Run, is_global: bool) -> SetupTarget:
+    from tenure.agents.recipes.agents_in_use import start_command
+    from tenure.agents.recipes.recipe import SetupTarget
 
     home = run.environ.get("HOME") or os.path.expanduser("~")
-    return Place(home if is_global else _root(run), home, is_global, start_command(run.environ), run.environ)
+    return SetupTarget(home if is_global else _root(run), home, is_global, start_command(run.environ), run.environ)
 
 
 def _memory_file(run: Run, is_global: bool) -> str:
     """Beside the store; for the user's own settings, and where there is no store, in the user's state folder."""
-    from tenure.agents.recipes.remembering import NAME
+    from tenure.agents.recipes.setup_record import NAME
     from tenure.config import find_folder
     from tenure.user_state import user_state
 
@@ -167,13 +167,13 @@ def _memory_file(run: Run, is_global: bool) -> str:
 
 
 def _check(run: Run, asked: list[str] | None, is_global: bool) -> Answer:
-    from tenure.agents.recipes import applying, by_name, remembering
+    from tenure.agents.recipes import by_name, installation, setup_record
     from tenure.agents.recipes.pieces import ACTIVE
 
     place = _place(run, is_global)
-    there = applying.set_up(place, remembering.load(_memory_file(run, is_global), place.root))
+    there = installation.set_up(place, setup_record.load(_memory_file(run, is_global), place.root))
     names = asked or there
-    standings = applying.standings(place, names, among={*there, *names})
+    standings = installation.standings(place, names, among={*there, *names})
     gates = [(name, gate) for name in names for gate in by_name(name).gates(place)]
     value = {
         "agents": names, "pieces": [s._asdict() for s in standings],
@@ -209,13 +209,13 @@ def _set_up(
     shows: bool = False,
     force: bool = False,
 ) -> Answer:
-    from tenure.agents.recipes import NAMES, applying, by_name, remembering
-    from tenure.agents.recipes.finding import found_agents
+    from tenure.agents.recipes import NAMES, by_name, installation, setup_record
+    from tenure.agents.recipes.agents_in_use import found_agents
 
     place = _place(run, is_global)
     file = _memory_file(run, is_global)
-    memory = remembering.load(file, place.root)
-    there = applying.set_up(place, memory)
+    memory = setup_record.load(file, place.root)
+    there = installation.set_up(place, memory)
     if not (remove or shows or is_global):
         _ = run.home  # without a store here the agents would be told of something that is not there
     if asked is None:
@@ -225,13 +225,13 @@ def _set_up(
             return Answer({"agents": [], "files": []}, "No agent is set up here; nothing to remove.")
         raise Usage("setup: no agent found here", f"name one: {', '.join(NAMES)}")
     agents = [name for name in NAMES if (name in there or name in asked) and not (remove and name in asked)]
-    changes = applying.prepare(place, asked, agents, memory, force=force)
+    changes = installation.prepare(place, asked, agents, memory, force=force)
     if shows:
         return _shown(changes, place.root)
-    remembered = applying.carry_out(place, changes, agents, memory)
-    remembering.save(file, place.root, remembered)
+    remembered = installation.carry_out(place, changes, agents, memory)
+    setup_record.save(file, place.root, remembered)
     gates = [] if remove else [(name, g) for name in asked for g in by_name(name).gates(place)]
-    standings = [] if remove else applying.standings(place, asked, among=agents)
+    standings = [] if remove else installation.standings(place, asked, among=agents)
     value = {
         "agents": agents, "command": place.command, "files": [_file_value(c, place.root) for c in changes],
         "gates": [{"agent": name, "text": g.text, "is_open": g.is_open} for name, g in gates],
@@ -303,7 +303,7 @@ def _shown(changes: list[Change], root: str) -> Answer:
 @options()
 def prime(run: Run, given: Namespace) -> Answer:
     """Print your identity, claims, mail and ready tasks, in at most 600 tokens."""
-    from tenure.agents.priming import prime as text_of
+    from tenure.agents.session_brief import prime as text_of
     from tenure.agents.tokens import estimate
     from tenure.config import NoStore
 
@@ -333,10 +333,10 @@ def hook(run: Run, given: Namespace) -> int:
         source = getattr(sys.stdin, "buffer", sys.stdin)
         given_in = "" if sys.stdin.isatty() else source.read()
         payload = given_in.encode() if isinstance(given_in, str) else given_in
-        from tenure.agents.hooks import Told, answer
+        from tenure.agents.hooks import HookOptions, answer
 
         folder = run.folder if given.dir else None
-        told = Told(given.event, given.caller, folder, given.project, given.agent, given.session)
+        told = HookOptions(given.event, given.caller, folder, given.project, given.agent, given.session)
         said = answer(payload, told, run.environ, run.folder, time.time)
     except Exception as error:  # noqa: BLE001 an agent must not fail because of its hook
         _note(run, given.event, error)

@@ -6,7 +6,7 @@ from argparse import Namespace
 from collections.abc import Iterable
 from typing import Any
 
-from tenure.agents.quoting import QUOTED, as_json, editor_of, fenced, quoted, written_by
+from tenure.agents.quotations import QUOTED, as_json, editor_of, fenced, quoted, written_by
 from tenure.cli.main import Answer, Run, arg, options
 from tenure.cli.state_marks import MARKS
 from tenure.cli.status import paid

@@ -13,31 +13,31 @@ from tenure.cli.terminal_output import asked
 from tenure.core.outcomes import Outcome
 
 if TYPE_CHECKING:
-    from tenure.agents.validating import Validating
+    from tenure.agents.validation_thread import ValidationThread
 
 TASK = arg("task", help="id, key, short key or an unambiguous prefix")
 
 
 def verdict_here(run: Run, submitted: Outcome) -> Outcome:
     """The verdict on the submission, if its check can run here; else what it waits for."""
-    from tenure.agents.examining import Examiner, tools_for, verdict_outcome
+    from tenure.agents.result_checker import ResultChecker, tools_for, verdict_outcome
     from tenure.core.records import replace
 
     assert submitted.validation is not None
-    examiner = Examiner(run.client, tools_for(run.folder, run.environ))
-    examined = examiner.examine_task(submitted.validation["key"])
-    if isinstance(examined, str):
-        return replace(submitted, hint=examined)
-    return verdict_outcome(submitted, examined)
+    checker = ResultChecker(run.client, tools_for(run.folder, run.environ))
+    checked = checker.check_task(submitted.validation["key"])
+    if isinstance(checked, str):
+        return replace(submitted, hint=checked)
+    return verdict_outcome(submitted, checked)
 
 
-def validating_of(run: Run, say: Callable[[str], object]) -> Validating:
+def validating_of(run: Run, say: Callable[[str], object]) -> ValidationThread:
     """A thread that checks what waits in the store's projects; the folder here is that of this run's own."""
-    from tenure.agents.examining import tools_for
-    from tenure.agents.validating import Validating
+    from tenure.agents.result_checker import tools_for
+    from tenure.agents.validation_thread import ValidationThread
 
     client = run.client
-    return Validating(client, lambda: tools_for(run.folder, run.environ), client.projects, say=say)
+    return ValidationThread(client, lambda: tools_for(run.folder, run.environ), client.projects, say=say)
 
 
 @options(TASK, arg("-m", "--note", type=contents, default="", metavar="TEXT", help="your note"))

@@ -15,7 +15,7 @@ from tenure.cli.option_kinds import contents, json_value
 from tenure.core.lifecycle import CLAIMED, RUNNING
 
 if TYPE_CHECKING:
-    from tenure.agents.landing import Landing
+    from tenure.agents.land import Landing
     from tenure.agents.worktrees import Found, Record, Worktree
 
 _OVER = ("ended", "stale")
@@ -216,11 +216,11 @@ def land(run: Run, given: Namespace) -> Answer:
     checked out somewhere, that tree is brought forward too, and changes in it are kept; where they overlap, nothing is
     moved. Cut short, it can be repeated: what has landed is not landed twice.
     """
-    from tenure.agents import landing
+    from tenure.agents import land
     from tenure.agents.git import shown
 
     receipt = _receipt(run, given)
-    landed = landing.land(
+    landed = land.land(
         run.client, receipt, run.folder, source=given.source, onto=given.onto, summary=given.summary,
         result=given.result, message=given.message, seen=given.seen,
     )  # fmt: skip

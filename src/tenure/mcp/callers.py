@@ -12,7 +12,7 @@ from collections.abc import Mapping, MutableSet, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from tenure.agents import processes
+from tenure.agents import process_table
 from tenure.agents.identity import Who
 from tenure.agents.receipts import Kept, Receipts
 from tenure.client import Client
@@ -62,7 +62,7 @@ class Caller(NamedTuple):
         found = self.who.process
         if found is None:
             return None
-        return Process(host=processes.host(), boot=processes.boot_id(), pid=found.pid, start=found.start)
+        return Process(host=process_table.host(), boot=process_table.boot_id(), pid=found.pid, start=found.start)
 
     def introduce(self) -> None:
         """Register this agent, unless it is known: an agent that joined has given more details."""

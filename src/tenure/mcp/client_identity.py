@@ -11,9 +11,9 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from tenure.agents import processes
+from tenure.agents import process_table
 from tenure.agents.identity import Who, recognise
-from tenure.agents.known import KNOWN, Known, marked
+from tenure.agents.known_agents import KNOWN, Known, marked
 
 _SESSION_OF_CALL = {"codex": "sessionId"}  # the field in which a client sends its session with each call
 
@@ -69,7 +69,7 @@ def _unknown_client(
 ) -> Who:
     """An unknown client: its process is the session, since it started this server for itself."""
     kind = kind_of(client_info.client)
-    parent = processes.look_up(os.getppid())
+    parent = process_table.look_up(os.getppid())
     if not (session or environ.get("TENURE_SESSION")) and parent is not None:
         who = who._replace(session=f"{kind}-{parent.pid}-{parent.start}", source="the client's process", process=parent)
     if not (agent or environ.get("TENURE_AGENT")):

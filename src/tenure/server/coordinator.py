@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tenure.agents import processes
+from tenure.agents import process_table
 from tenure.engine import Engine
 from tenure.engine.duties.coordinator import Coordinator, Note
 
@@ -22,5 +22,5 @@ def coordinator_of(engine: Engine, *, tell: Callable[[Note], None] = lambda _: N
 
 def _instance(engine: Engine) -> str:
     """Host and pid for people, and a random part, since pids are reused."""
-    host = re.sub(r"[^\w.-]", "-", processes.host())[:80]
+    host = re.sub(r"[^\w.-]", "-", process_table.host())[:80]
     return f"{host}:{os.getpid()}:{engine.chance.token(4).hex()}"

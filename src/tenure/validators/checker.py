@@ -1,18 +1,16 @@
-"""Checks outputs in a process of its own; whoever started it may kill it at any time. See `workers`.
+"""Checks outputs in a separate process, which its parent may kill at any time. See `workers`.
 
 Stdin brings orders: a line of JSON (`do`, the `sizes` of what follows, `seconds`), then that many bytes for each size.
-Stdout answers each with lines of JSON: first what is known early, the last one with `done`. The end of stdin ends it,
-and so does an alarm of its own, where the one who should kill it is gone.
+Stdout answers each with lines of JSON: early results first, the last line with `done`. The end of stdin ends the
+process, and so does its own alarm, if the parent does not kill it in time.
 """
 
 from __future__ import annotations
 
 import gc
-import resource
 import signal
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 import jsonschema_rs
@@ -38,7 +36,7 @@ _compiled: dict[tuple[bytes, str], jsonschema_rs.Validator] = {}
 
 
 def refuse(uri: str) -> Any:
-    """The library would fetch it: from the network, or from a file of this machine."""
+    """The library would fetch it from the network or from a file."""
     raise ValueError(f"{uri[:200]} is not part of the schema, and nothing is fetched")
 
 
@@ -49,7 +47,7 @@ def compiled(schema: bytes, draft: str) -> jsonschema_rs.Validator:
         found = make(
             msgspec.json.decode(schema),
             retriever=refuse,
-            validate_formats=True,  # who writes `format` into a contract means it
+            validate_formats=True,  # a `format` in a contract must hold
             pattern_options=jsonschema_rs.RegexOptions(size_limit=COMPILED_REGEX, dfa_size_limit=COMPILED_REGEX),
         )
         while len(_compiled) >= REMEMBERED:
@@ -59,7 +57,7 @@ def compiled(schema: bytes, draft: str) -> jsonschema_rs.Validator:
 
 
 def check_schema(schema: bytes, draft: bytes) -> None:
-    """Can outputs be judged by it? Tried on the smallest ones too, since some schemas only fail when they are used."""
+    """Is the schema usable? Also tried on small values, since some schemas fail only when they are used."""
     try:
         validator = compiled(schema, draft.decode())
         samples: tuple[Any, ...] = (None, {}, [])
@@ -81,8 +79,8 @@ def judge_schema(schema: bytes, draft: bytes, output: bytes) -> None:
     try:
         validator.validate(value)
     except (ValueError, RecursionError) as error:
-        # The first error is found at once. All of them are collected before one is shown, and 312 bytes of schema can
-        # make 262,144: so the first goes out before that is tried.
+        # The first error is found at once. The library collects all errors before it returns one, and 312 bytes of
+        # schema can cause 262,144: so the first is reported before that.
         say(ok=False, reasons=[spelled(error)])
     else:
         say(ok=True, done=True)
@@ -91,7 +89,7 @@ def judge_schema(schema: bytes, draft: bytes, output: bytes) -> None:
         errors = validator.iter_errors(value)
         reasons = [spelled(error) for _, error in zip(range(MOST), errors, strict=False)]
     except (ValueError, RecursionError):
-        reasons = []  # the first stands
+        reasons = []  # the first error was reported
     say(ok=False, reasons=reasons, done=True)
 
 
@@ -106,12 +104,12 @@ def judge_regex(pattern: bytes, text: bytes) -> None:
 
 
 def spelled(error: Exception) -> str:
-    """An error in a line: where, and what."""
+    """An error in one line: its path and message."""
     if not isinstance(error, jsonschema_rs.ValidationError):
         return str(error)[:LONGEST]
     where = "".join(f"/{str(part)[:60]}" for part in error.instance_path[:20])
     what = error.message.partition("\n")[0]
-    if len(what) > LONGEST:  # it quotes the value before it says what is wrong with it
+    if len(what) > LONGEST:  # the library quotes the value before the error
         what = what[: LONGEST // 2] + " … " + what[-LONGEST // 3 :]
     return f"{where}: {what}" if where else what
 
@@ -128,16 +126,13 @@ ORDERS: dict[str, Callable[..., None]] = {
 }
 
 
-def main(memory: int) -> None:
-    with suppress(ValueError, OSError):  # macOS has no such limit; the time's holds everywhere
-        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    gc.disable()  # JSON has no cycles, and looking for them takes longer than checking
+def main() -> None:
+    gc.disable()  # JSON has no cycles, and the search for them takes longer than the check
     say(ready=True)
     while line := sys.stdin.buffer.readline():
         order = msgspec.json.decode(line)
         given = [sys.stdin.buffer.read(size) for size in order["sizes"]]
-        signal.setitimer(signal.ITIMER_REAL, order["seconds"])  # nothing is done about it, so it ends the process
+        signal.setitimer(signal.ITIMER_REAL, order["seconds"])  # SIGALRM is not handled, so it ends the process
         try:
             ORDERS[order["do"]](*given)
         except MemoryError:
@@ -146,4 +141,4 @@ def main(memory: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main()

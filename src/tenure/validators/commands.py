@@ -1,8 +1,8 @@
-"""`test-pass`: a command of the configuration ends with 0 in the folder of the work. Setting: `command`, its name.
+"""`test-pass`: a configured command exits with 0 in the folder of the work. Setting: `command`, its name.
 
-A contract only names a command. What it runs stands in trusted configuration (see `trust`), as a list of words that no
-shell looks at. It gets the output as JSON on stdin, a short environment, and a sandbox where there is one; at its limit
-it is ended with everything it has started.
+A contract only names a command. Its arguments are in trusted configuration (see `trust`), as a list that no shell
+interprets. It gets the output as JSON on stdin, a short environment, and a sandbox where one is available; at its time
+limit it is killed with everything that it started.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from tenure.core import limits
 from tenure.core.errors import InvalidInput
 from tenure.core.inputs import suggestion
 from tenure.validators import sandbox
+from tenure.validators.command_run import CommandRun, run
 from tenure.validators.port import Output, Undecided, Verdict, refused, setting
-from tenure.validators.running import Ran, run
 
 SETTINGS = ("command",)
-# A command is given these and what it names, and nothing else: there are keys in an environment.
+# The variables that a command gets besides those it names: an environment may contain keys.
 PASSED = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "USER", "LOGNAME")
 LONGEST = limits.COMMAND_TIMEOUT_MAX
 LAST_LINES = 4
@@ -33,16 +33,16 @@ class Command(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One command of the configuration: `[commands.unit]`, `argv = ["pytest", "-q"]`."""
 
     argv: tuple[str, ...]
-    folder: str = "."  # below that of the work
+    folder: str = "."  # relative to that of the work
     timeout: float = limits.COMMAND_TIMEOUT  # seconds
-    env: tuple[str, ...] = ()  # names of variables that it gets besides
+    env: tuple[str, ...] = ()  # names of further variables that it gets
     set: dict[str, str] = {}  # variables with their values
     network: bool = False
     sandbox: Literal["auto", "always", "never"] = "auto"
 
 
 def read_commands(section: Mapping[str, Any]) -> dict[str, Command]:
-    """The commands of a `[commands]` section; raises InvalidInput with the place of what is wrong."""
+    """The commands of a `[commands]` section; raises InvalidInput with the path of an error."""
     commands = {}
     for name, given in section.items():
         try:
@@ -63,9 +63,9 @@ class TestPass:
     is_quick = False
 
     def __init__(self, commands: Mapping[str, Command] | None, is_wanted: Callable[[], bool] = lambda: True) -> None:
-        """`commands`: trusted ones only; None where nobody knows them, as where a contract is written for others.
+        """`commands`: trusted ones only; None where they are unknown, as in a contract for other machines.
 
-        `is_wanted`: asked while one runs; False ends it.
+        `is_wanted` is asked while a command runs; False ends it.
         """
         self._commands = commands
         self._is_wanted = is_wanted
@@ -85,21 +85,19 @@ class TestPass:
         if command is None:
             raise Undecided(f"no command {name[:60]!r} is configured and trusted here")
         if output.folder is None:
-            raise Undecided(f"{name}: there is no folder to run it in")
+            raise Undecided(f"{name}: it has no folder to run in")
         folder = Path(output.folder).resolve()
         at = (folder / command.folder).resolve()
         if not at.is_relative_to(folder) or not at.is_dir():
-            raise Undecided(f"{name}: {command.folder!r} is no folder below {folder}")
+            raise Undecided(f"{name}: {command.folder!r} is not a folder below {folder}")
         env = _environment(command, output)
         program = shutil.which(command.argv[0], path=env.get("PATH")) if "/" not in command.argv[0] else ""
         if program is None:
-            raise Undecided(f"{name}: there is no program {command.argv[0]!r}")
+            raise Undecided(f"{name}: program {command.argv[0]!r} not found")
         argv, around = _wrapped(name, command, folder, at)
-        ran = run(
-            argv, cwd=at, env=env, seconds=command.timeout, stdin=output.encoded, is_wanted=self._is_wanted
-        )  # fmt: skip
+        ran = run(argv, cwd=at, env=env, seconds=command.timeout, stdin=output.encoded, is_wanted=self._is_wanted)
         if ran.limit == "unwanted":
-            raise Undecided(f"{name}: ended, since its verdict is not wanted any more", again=True)
+            raise Undecided(f"{name}: ended, since its verdict is not needed any more", again=True)
         return _verdict(name, command, ran, around)
 
 
@@ -110,25 +108,30 @@ def _environment(command: Command, output: Output) -> dict[str, str]:
 
 
 def _wrapped(name: str, command: Command, folder: Path, at: Path) -> tuple[list[str], str]:
-    """What to start, and what is around it."""
+    """The arguments to start, and a description of the sandbox."""
     if command.sandbox == "never":
         return list(command.argv), "none: not wanted"
     trouble = sandbox.trouble()
     if trouble is None:
         return sandbox.wrapped(command.argv, folder, at, network=command.network), "bwrap"
     if command.sandbox == "always":
-        raise Undecided(f"{name}: it may only run in a sandbox, and {trouble}")
+        raise Undecided(f"{name}: it may run only in a sandbox, and {trouble}")
     return list(command.argv), f"none: {trouble}"
 
 
-def _verdict(name: str, command: Command, ran: Ran, around: str) -> Verdict:
+def _verdict(name: str, command: Command, ran: CommandRun, around: str) -> Verdict:
     text = ran.output.decode(errors="replace")
     details = {
-        "command": name, "exit": ran.exit, "seconds": ran.seconds, "sandbox": around, "output": text,
-        "left_out": ran.left_out, "left_behind": ran.left_behind,
-    }  # fmt: skip
+        "command": name,
+        "exit": ran.exit,
+        "seconds": ran.seconds,
+        "sandbox": around,
+        "output": text,
+        "left_out": ran.left_out,
+        "left_behind": ran.left_behind,
+    }
     if ran.limit == "time":
-        why = f"{name} did not end within {command.timeout:g} s, and was ended with everything it had started"
+        why = f"{name} did not end within {command.timeout:g} s, and was killed with everything that it started"
         return refused([why, *_last(text)], **details, limit="time")
     if ran.exit == 0:
         return Verdict(True, (), details)
@@ -136,7 +139,7 @@ def _verdict(name: str, command: Command, ran: Ran, around: str) -> Verdict:
         return refused([f"{name} was ended by signal {-ran.exit}", *_last(text)], **details)
     if around == "bwrap" and text.startswith("bwrap: ") and text.count("\n") <= 1:
         raise Undecided(
-            f"{name}: {text.strip()}", "It never began; `sandbox` in its configuration says how it may run."
+            f"{name}: {text.strip()}", "It did not start; `sandbox` in its configuration sets how it may run."
         )
     return refused([f"{name} ended with {ran.exit}", *_last(text)], **details)
 

@@ -1,8 +1,8 @@
-"""The validators by name: what the word in an output contract's `validation` means.
+"""The validators by the name in an output contract's `validation`.
 
 Third parties add one with an entry point in the group `tenure.validators`: a callable () → Validator, under its name.
-The group is looked up only for a name that is not known here. `none` and `review` need no validator: the first asks for
-nothing, the second for a person.
+The group is looked up only for other names. `none` and `review` need no validator: the first checks nothing, the
+second waits for a person.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tenure.core.inputs import suggestion
 
 if TYPE_CHECKING:
     from tenure.validators.commands import Command
-    from tenure.validators.judges.configured import Judge
+    from tenure.validators.judges.judge_config import Judge
     from tenure.validators.port import Validator
 
 GROUP = "tenure.validators"
@@ -32,8 +32,8 @@ def validator(
 ) -> Validator:
     """The validator of that name. `commands` and `judges`: trusted ones only; see `trust`.
 
-    Without them contracts are checked for their shape alone: whoever will run the command knows it. `is_wanted` is
-    asked while one runs that takes long.
+    Without them only the form of contracts is checked: the machine that runs the command knows it. `is_wanted` is
+    asked during long checks.
     """
     if name == "json-schema":
         from tenure.validators.schemas import JsonSchema
@@ -48,14 +48,14 @@ def validator(
 
         return TestPass(commands, is_wanted)
     if name == "llm-judge":
-        from tenure.validators.judging import LlmJudge
+        from tenure.validators.llm_judge import LlmJudge
 
         return LlmJudge(judges)
     return _of_third_party(name)
 
 
 def names() -> tuple[str, ...]:
-    """All that are known, those of plug-ins last."""
+    """All known names, those of plug-ins last."""
     from importlib.metadata import entry_points
 
     return tuple(dict.fromkeys((*NAMES, *sorted(entry.name for entry in entry_points(group=GROUP)))))

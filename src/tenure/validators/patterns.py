@@ -1,7 +1,7 @@
-"""`regex`: the output matches a regular expression somewhere; anchor it with `^` and `$` where all of it shall match.
+"""`regex`: the output matches a regular expression somewhere; anchor it with `^` and `$` to match the whole.
 
 Settings: `pattern`, and `of`: `data` (a text, or else its JSON) or `summary`. The syntax is that of JSON Schema,
-without look-around and back references: so the time grows with the text's length, and no text makes it explode.
+without look-around and back references: so the time is linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Regex:
         if reply.said is None or not reply.said["ok"]:
             raise InvalidInput(
                 f"output.settings.pattern: {cut(pattern, 80)!r} is not a regular expression that can be matched here",
-                "There is no look-around and no back reference, and a repetition is at most some thousands.",
+                "Look-around and back references are not supported, and a repetition is at most some thousands.",
             )
 
     def judge(self, settings: Mapping[str, Any], output: Output) -> Verdict:
@@ -44,7 +44,7 @@ class Regex:
         if of == "data" and output.is_over(LARGEST_OUTPUT):
             return too_large(LARGEST_OUTPUT)
         text = output.text if of == "data" else output.summary
-        # A lone half of a pair is no UTF-8, and no JSON either
+        # a lone surrogate is neither valid UTF-8 nor valid JSON
         reply = self._workers().ask("judge_regex", pattern.encode(), text.encode(errors="replace"))
         if reply.limit is not None or reply.said is None:
             limit = reply.limit or "time"

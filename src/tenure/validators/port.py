@@ -1,7 +1,7 @@
 """The contract of a validator: settings and an output in, a verdict out.
 
-A verdict is about the output. Whatever is about something else (no such command, a judge that is away, an answer that
-nobody can read) is `Undecided`: it is no reason to send an agent's work back. The suite in
+A verdict is about the output. Every other problem (an unknown command, an unavailable judge, an unreadable answer) is
+`Undecided`, and does not send an agent's work back. The suite in
 `tenure.testing.suites.validators` proves every sentence.
 """
 
@@ -23,7 +23,7 @@ LARGEST_DETAILS = limits.DETAILS_BYTES
 
 
 class Undecided(TenureError):
-    """Nothing can be said of the output. `again`: later it may, in `retry_after` seconds at the soonest."""
+    """No verdict is possible. `again`: it may be possible later, in `retry_after` seconds at the earliest."""
 
     code = "UNDECIDED"
 
@@ -36,9 +36,9 @@ class Undecided(TenureError):
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """Whether the output is good; if not, why: for the one who made it, so that it can be mended.
+    """Whether the output is valid; if not, the reasons, so that its author can fix it.
 
-    `details` is for the record: small JSON. What is too much is cut, never refused: a verdict must count.
+    `details` is small JSON for the record. Too much is cut, never refused: a verdict must count.
     """
 
     ok: bool
@@ -62,7 +62,7 @@ def cut(text: str, most: int = LONGEST_REASON) -> str:
 
 
 class About(NamedTuple):
-    """What the output is of, in words: for validators that read it."""
+    """The task of the output, for validators that read it."""
 
     key: str = ""
     title: str = ""
@@ -71,7 +71,7 @@ class About(NamedTuple):
 
 
 class Output:
-    """What was handed in. `folder`: where the work was done, for validators that look at files."""
+    """A submitted result. `folder`: the folder of the work, for validators that check files."""
 
     def __init__(self, data: Any, summary: str = "", *, about: About | None = None, folder: str | None = None) -> None:
         self.data = data
@@ -85,7 +85,7 @@ class Output:
         return msgspec.json.encode(self.data)
 
     def is_over(self, most: int) -> bool:
-        """Has its JSON more bytes than that? A text that is longer is not encoded to find out: that takes its time."""
+        """Has its JSON more bytes than that? A longer text is not encoded, which would take long."""
         return (isinstance(self.data, str) and len(self.data) > most) or len(self.encoded) > most
 
     @property
@@ -98,22 +98,22 @@ class Validator(Protocol):
     """Safe to use from several threads at once."""
 
     name: str
-    is_quick: bool  # ends within a second or so. Ours run before the submission's transaction; a plug-in after it
+    is_quick: bool  # ends within about a second. Ours run before the submit's transaction, a plug-in after it
 
     def check_settings(self, settings: Mapping[str, Any]) -> None:
-        """Raise InvalidInput, saying what to mend, for settings that no output could be judged by.
+        """Raise InvalidInput, with the fix, for settings that are not valid.
 
-        Asked once, when a task gets its contract, so that no agent works for a contract that cannot be met.
+        Called once, when a task gets its contract, so that no agent works for a contract that cannot be met.
         """
 
     def judge(self, settings: Mapping[str, Any], output: Output) -> Verdict:
-        """The verdict; raises Undecided where there can be none. `settings` are those that passed `check_settings`."""
+        """The verdict; raises Undecided where there is none. `settings` have passed `check_settings`."""
 
 
 def setting(
     settings: Mapping[str, Any], name: str, wanted: tuple[type, ...], known: Iterable[str], default: Any = ...
 ) -> Any:
-    """One of a contract's settings, after a look at whether all of them are known."""
+    """One of a contract's settings; raises InvalidInput where any of them is unknown."""
     known = tuple(known)
     for given in settings:
         if given not in known:

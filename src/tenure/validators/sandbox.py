@@ -1,7 +1,7 @@
-"""bwrap around a command: the system read-only, `/tmp` and `/run` its own, no network unless allowed, keys not seen.
+"""bwrap around a command: a read-only system, private `/tmp` and `/run`, no network unless allowed, keys hidden.
 
-Only the folder of the work can be written to, and in it not what steers other tools. All processes are in a namespace
-that ends with its first, so that even a keeper that is killed leaves nothing.
+Only the folder of the work is writable, except for the settings of other tools in it. All processes are in a pid
+namespace that ends with its first process.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-# What a home holds that no test needs; hidden where it is there.
+# Files of a home that no test needs; hidden where they exist.
 SECRETS = (
     ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".netrc", ".npmrc", ".pypirc", ".git-credentials",
     ".claude", ".codex", ".gemini", ".config/gh", ".config/gcloud", ".config/github-copilot", ".local/state/tenure",
 )  # fmt: skip
-ITS_OWN = ("/tmp", "/var/tmp", "/run", "/dev/shm")  # noqa: S108 sockets and files of others are not seen
-STEERING = (".git", ".tenure")  # in the folder itself: hooks, config and the store
+PRIVATE = ("/tmp", "/var/tmp", "/run", "/dev/shm")  # noqa: S108 hides sockets and files of others
+READ_ONLY = (".git", ".tenure")  # in the folder itself: hooks, config and the store
 
 
 @cache
 def trouble() -> str | None:
-    """Why bwrap cannot be used here; None where it can. Found out once."""
+    """Why bwrap cannot be used here; None where it can. Tried once."""
     program = shutil.which("bwrap")
     if program is None:
         return "bwrap is not installed"
@@ -50,21 +50,21 @@ def trouble() -> str | None:
 
 
 def wrapped(argv: Sequence[str], folder: Path, at: Path, *, network: bool) -> list[str]:
-    """The command in its sandbox; `folder` can be written to, and it is started `at` that place in it."""
+    """The command in its sandbox; `folder` is writable, and the command starts in the folder `at`."""
     bwrap = [
         "bwrap", "--die-with-parent", "--unshare-all", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc",
     ]  # fmt: skip
-    for its_own in ITS_OWN:
-        if Path(its_own).is_dir():
-            bwrap += ["--tmpfs", its_own]
+    for private in PRIVATE:
+        if Path(private).is_dir():
+            bwrap += ["--tmpfs", private]
     if network:
         bwrap += ["--share-net"]
         resolver = Path("/etc/resolv.conf").resolve()
-        if resolver.is_relative_to("/run") and resolver.is_file():  # names are found through it
+        if resolver.is_relative_to("/run") and resolver.is_file():  # needed to resolve names
             bwrap += ["--ro-bind", str(resolver), str(resolver)]
     bwrap += _hidden(Path.home())
     bwrap += ["--bind", str(folder), str(folder)]
-    for name in STEERING:
+    for name in READ_ONLY:
         if (folder / name).exists():
             bwrap += ["--ro-bind", str(folder / name), str(folder / name)]
     return [*bwrap, "--chdir", str(at), "--", *argv]

@@ -1,6 +1,6 @@
 """`json-schema`: the output's data fits a JSON Schema. Settings: `schema`, and `draft` where `$schema` does not say it.
 
-Drafts 4, 6, 7, 2019-09 and 2020-12 (if nothing is said). Nothing is fetched: a schema is whole in itself. Patterns are
+Drafts 4, 6, 7, 2019-09 and 2020-12 (the default). Nothing is fetched: a schema must be self-contained. Patterns are
 matched in linear time, so look-around and back references are refused. `format` is checked.
 """
 
@@ -58,11 +58,11 @@ class JsonSchema:
 
 
 def too_large(most: int) -> Verdict:
-    return refused([f"the output has more than {most:,} bytes; hand it in as an artifact"], limit="size")
+    return refused([f"the output has more than {most:,} bytes; submit it as an artifact"], limit="size")
 
 
 def _read(settings: Mapping[str, Any]) -> tuple[bytes, bytes]:
-    """Schema and draft, bounded before anything looks into them."""
+    """Schema and draft, with their size checked first."""
     schema = setting(settings, "schema", (dict, bool), SETTINGS)
     draft = setting(settings, "draft", (str,), SETTINGS, "")
     if draft and draft not in DRAFTS:

@@ -1,7 +1,7 @@
-"""A few processes that run `checker.py`: begun when they are first needed, kept, replaced when one had to be killed.
+"""A pool of processes that run `checker.py`: started on first use, kept, and replaced when one had to be killed.
 
-A thread that asks waits for a worker and then at most `seconds` for its answer; neither holds up any other thread.
-Threads of the same process cannot be stopped, and a library that computes does not listen: only a process can be ended.
+A thread waits for a free worker and then at most `seconds` for its answer; it blocks no other thread. Only a process
+can be killed in the middle of a computation; a thread cannot.
 """
 
 from __future__ import annotations
@@ -22,18 +22,19 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tenure.core import limits
+from tenure.processes.supervisor import Supervisor
 from tenure.validators.port import Undecided
 
 CHECKER = Path(__file__).with_name("checker.py")
-STARTING = 30.0  # seconds: far more than a start takes on a busy machine
+STARTING = 30.0  # seconds for a start, far more than needed on a busy machine
 PATIENCE = limits.CHECK_WAIT
-ITS_OWN = 1.0  # seconds after its limit that a worker has before it ends itself
+ITS_OWN = 1.0  # seconds after its limit until a worker ends itself
 LARGEST_REPLY = limits.CHECK_REPLY_BYTES
 PART = 1 << 16
 
 
 class Reply(NamedTuple):
-    """The last that was said. `limit`: why there is no more, if there is none: `time`, or `memory` in a wide sense."""
+    """The last answer. `limit`: why it is incomplete: `time`, or `memory` for any other crash."""
 
     said: dict[str, Any] | None
     limit: str | None = None
@@ -49,7 +50,7 @@ class Workers:
         self._changed = threading.Condition()
 
     def ask(self, do: str, *given: bytes) -> Reply:
-        """What a worker says to this order; raises Undecided where none is to be had."""
+        """A worker's answer to this order; raises Undecided where no worker is available."""
         for _ in range(2):
             worker = self._take()
             try:
@@ -58,15 +59,15 @@ class Workers:
                 self._give_back(worker)
             if reply is not None:
                 return reply
-        raise Undecided("the process that checks outputs was killed twice by somebody else", again=True)
+        raise Undecided("the process that checks outputs was killed twice from outside", again=True)
 
     def pids(self) -> list[int]:
-        """Of those that wait for work."""
+        """The supervisors of idle workers."""
         with self._changed:
-            return [worker.process.pid for worker in self._idle]
+            return [worker.supervisor.pid for worker in self._idle]
 
     def close(self) -> None:
-        """End those that wait; who is busy ends with its order."""
+        """End idle workers; a busy one ends after its order."""
         with self._changed:
             idle, self._idle, self._most = self._idle, [], 0
             self._changed.notify_all()
@@ -84,7 +85,7 @@ class Workers:
             self._busy += 1
             if self._idle:
                 return self._idle.pop()
-        try:  # begun outside of the lock: it takes a tenth of a second
+        try:  # outside of the lock: it takes a tenth of a second
             return _Worker(self._memory)
         except BaseException:
             with self._changed:
@@ -105,41 +106,53 @@ class Workers:
 
 class _Worker:
     def __init__(self, memory: int) -> None:
-        # Its own group: Ctrl-C is not for it. Of the environment only where we find packages: there are keys in it.
+        theirs, self._stdin = os.pipe()
+        try:
+            self.supervisor = Supervisor(stdin=theirs, stderr=subprocess.DEVNULL)
+        except BaseException:
+            os.close(self._stdin)
+            raise
+        finally:
+            os.close(theirs)
+        # Of the environment only where packages are found: it may hold keys.
         folders = [folder for folder in sys.path if os.path.isabs(folder)]  # noqa: PTH117 they are texts
-        self.process = subprocess.Popen(
-            [sys.executable, "-P", "-s", str(CHECKER), str(memory)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd="/", process_group=0,
+        self.supervisor.start(
+            [sys.executable, "-P", "-s", str(CHECKER)],
+            cwd="/",
             env={"PYTHONPATH": os.pathsep.join(folders)},
-        )  # fmt: skip
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self._stdin, self._stdout = self.process.stdin.fileno(), self.process.stdout.fileno()
+            stdin=theirs,
+            grace=0.0,
+            leftover_grace=0.0,
+            memory=memory,
+        )
+        assert self.supervisor.popen.stdout is not None
+        self._stdout = self.supervisor.popen.stdout.fileno()
+        self._has_ended = False
         os.set_blocking(self._stdin, False)
         os.set_blocking(self._stdout, False)
         self._heard = b""
         if not self._talk((), STARTING).get("ready"):
             self.end()
             raise Undecided("the process that checks outputs does not start", again=True)
-        self.is_ready = True  # False from an order to its last answer
+        self.is_ready = True  # False while it handles an order
 
     def ask(self, do: str, given: Sequence[bytes], seconds: float) -> Reply | None:
-        """None where somebody else killed it."""
+        """None where it was killed from outside."""
         self.is_ready = False
         head = {"do": do, "sizes": [len(part) for part in given], "seconds": seconds + ITS_OWN}
         said = self._talk((msgspec.json.encode(head) + b"\n", *given), seconds)
         if said.get("done"):
             self.is_ready = True
             return Reply(said)
-        code = self.process.poll()
-        if code is None and self._is_ending():
-            code = self.process.wait()
-        if code == -signal.SIGKILL and not said:
+        if not self._has_ended:
+            return Reply(said or None, "time")
+        ended = self.supervisor.follow(lambda *_: None)
+        if (ended.is_lost or ended.code == -signal.SIGKILL) and not said:
             return None
-        return Reply(said or None, "time" if code in (None, -signal.SIGALRM) else "memory")
+        return Reply(said or None, "time" if ended.code == -signal.SIGALRM else "memory")
 
     def _talk(self, parts: Sequence[bytes], seconds: float) -> dict[str, Any]:
-        """Send all of it and hear the last line that is said until `done`, `ready`, the end or the limit."""
+        """Send the parts; returns the merged answers up to `done`, `ready`, the end of output or the limit."""
         until = time.monotonic() + seconds
         rest = [memoryview(part) for part in parts if part]
         poll = select.poll()
@@ -155,6 +168,7 @@ class _Worker:
                 if handle == self._stdout:
                     lines = self._lines()
                     if lines is None:
+                        self._has_ended = True
                         return said
                     for line in lines:
                         said = {**said, **{k: v for k, v in line.items() if v or k != "reasons"}}
@@ -163,18 +177,18 @@ class _Worker:
         return said
 
     def _sent(self, rest: list[memoryview]) -> bool:
-        """Send some; is there more to send?"""
+        """Send a chunk; is there more to send?"""
         try:
             with suppress(BlockingIOError):
                 rest[0] = rest[0][os.write(self._stdin, rest[0][:PART]) :]
-        except BrokenPipeError:  # it has ended, as its output will tell
+        except BrokenPipeError:  # it has ended; its output ends too
             rest.clear()
         if rest and not rest[0]:
             del rest[0]
         return bool(rest)
 
     def _lines(self) -> list[dict[str, Any]] | None:
-        """What it says, line by line; None at its end."""
+        """The next lines of its output; None at its end."""
         try:
             part = os.read(self._stdout, PART)
         except BlockingIOError:
@@ -185,20 +199,10 @@ class _Worker:
         *lines, self._heard = self._heard.split(b"\n")
         return [msgspec.json.decode(line) for line in lines]
 
-    def _is_ending(self) -> bool:
-        """Its output has ended: then it ends too, in a moment."""
-        poll = select.poll()
-        poll.register(self._stdout, select.POLLIN)
-        return any(event & select.POLLHUP for _, event in poll.poll(0))
-
     def end(self) -> None:
         self.is_ready = False
-        self.process.kill()
-        for pipe in (self.process.stdin, self.process.stdout):
-            if pipe is not None:
-                with suppress(OSError):
-                    pipe.close()
-        self.process.wait()
+        os.close(self._stdin)
+        self.supervisor.close()
 
 
 _shared: Workers | None = None
@@ -206,8 +210,8 @@ _making = threading.Lock()
 
 
 def shared() -> Workers:
-    """Those of this process, for all who check."""
-    global _shared  # noqa: PLW0603 processes belong to the process, not to whoever asks first
+    """The pool of this process."""
+    global _shared  # noqa: PLW0603 one pool per process
     with _making:
         if _shared is None:
             _shared = Workers()
@@ -220,4 +224,4 @@ def _forget() -> None:
     _shared, _making = None, threading.Lock()
 
 
-os.register_at_fork(after_in_child=_forget)  # the parent's workers answer the parent
+os.register_at_fork(after_in_child=_forget)  # the workers belong to the parent

@@ -1,10 +1,10 @@
-"""Recipes: how each CLI agent learns of tenure, by files that it reads anyway.
+"""Recipes: how each CLI agent is set up to use tenure, by files that it reads anyway.
 
-A recipe is data: pieces (`pieces.py`), each of which knows how to get into one file and out again. `applying.py`
-carries recipes out, and remembers what it put where, so that taking them out gives every file back as it was.
+A recipe is data: pieces (`pieces.py`), each of which knows how to get into one file and out again. `installation.py`
+applies recipes; `setup_record.py` records each insertion, so that removal restores every file to the byte.
 
-To add an agent: a line in `agents/known.py`, a module here with `RECIPE`, its name in `NAMES`; what its hooks say and
-expect goes into `agents/dialects.py`. May import client and below.
+To add an agent: a line in `agents/known_agents.py`, a module here with `RECIPE`, its name in `NAMES`; the dialect of
+its hooks goes into `agents/dialects.py`. May import client and below.
 """
 
 from __future__ import annotations

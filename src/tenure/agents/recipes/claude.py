@@ -8,39 +8,39 @@ from typing import Any
 
 from tenure.agents.recipes.json_pieces import HookGroups, McpEntry
 from tenure.agents.recipes.pieces import Piece
-from tenure.agents.recipes.recipe import TIMEOUT, Gate, Place, Recipe, own_instructions, settings_of, skill
+from tenure.agents.recipes.recipe import TIMEOUT, Gate, Recipe, SetupTarget, own_instructions, settings_of, skill
 
 _IMPORT = re.compile(r"^[ \t]*(?:[-*] )?@(?:\./)?AGENTS\.md\b", re.MULTILINE)
 EDITS = "Edit|MultiEdit|Write|NotebookEdit"
 
 
-def pieces(place: Place, chosen: frozenset[str]) -> list[Piece]:
-    if place.is_global:
-        # The user's MCP servers stand in a file that Claude Code rewrites while it runs: that is left to its own verb.
-        return [skill(place, _folder(place)), hooks(place)]
+def pieces(target: SetupTarget, chosen: frozenset[str]) -> list[Piece]:
+    if target.is_global:
+        # The user's MCP servers are in a file that Claude Code rewrites while it runs: `claude mcp add` changes it.
+        return [skill(target, _folder(target)), hooks(target)]
     return [
-        *own_instructions(place, "CLAUDE.md", "@AGENTS.md", lambda text: _IMPORT.search(text) is not None),
-        skill(place, ".claude"),
-        mcp(place),
-        hooks(place),
+        *own_instructions(target, "CLAUDE.md", "@AGENTS.md", lambda text: _IMPORT.search(text) is not None),
+        skill(target, ".claude"),
+        mcp(target),
+        hooks(target),
     ]
 
 
-def _folder(place: Place) -> str:
-    return (place.environ.get("CLAUDE_CONFIG_DIR") or place.user(".claude")) if place.is_global else ".claude"
+def _folder(target: SetupTarget) -> str:
+    return (target.environ.get("CLAUDE_CONFIG_DIR") or target.user(".claude")) if target.is_global else ".claude"
 
 
-def mcp(place: Place) -> McpEntry:
+def mcp(target: SetupTarget) -> McpEntry:
     """Copilot CLI reads it, too."""
-    command, *words = place.command
-    # Without alwaysLoad the first request goes out before the server has answered, with no word of its tools.
+    command, *words = target.command
+    # Without alwaysLoad the first request is sent before the server has answered, without its tools.
     value = {"type": "stdio", "command": command, "args": [*words, "mcp"], "alwaysLoad": True}
-    return McpEntry(place.path(".mcp.json"), ("mcpServers", "tenure"), value)
+    return McpEntry(target.path(".mcp.json"), ("mcpServers", "tenure"), value)
 
 
-def hooks(place: Place) -> HookGroups:
-    """Copilot CLI fires them, too: so they do not say whose they are, and the hook finds out by its environment."""
-    run: dict[str, Any] = {"type": "command", "command": place.hook(), "timeout": TIMEOUT}
+def hooks(target: SetupTarget) -> HookGroups:
+    """Copilot CLI runs them too: so they do not name the agent, and the hook recognises it by its environment."""
+    run: dict[str, Any] = {"type": "command", "command": target.hook(), "timeout": TIMEOUT}
     groups: dict[str, dict[str, Any]] = {
         "SessionStart": {"hooks": [run]},
         "PreToolUse": {"matcher": EDITS, "hooks": [run]},
@@ -48,18 +48,18 @@ def hooks(place: Place) -> HookGroups:
         "Stop": {"hooks": [run]},
         "SessionEnd": {"hooks": [run]},
     }
-    return HookGroups(place.path(_folder(place), "settings.json"), groups)
+    return HookGroups(target.path(_folder(target), "settings.json"), groups)
 
 
-def gates(place: Place) -> list[Gate]:
-    if place.is_global:
-        told = " ".join([*place.command, "mcp"])
+def gates(target: SetupTarget) -> list[Gate]:
+    if target.is_global:
+        told = " ".join([*target.command, "mcp"])
         return [Gate(f"for the MCP tools in every project: `claude mcp add --scope user tenure -- {told}`", None)]
-    folder = place.environ.get("CLAUDE_CONFIG_DIR")
-    user = settings_of(os.path.join(folder, ".claude.json") if folder else place.user(".claude.json"))
+    folder = target.environ.get("CLAUDE_CONFIG_DIR")
+    user = settings_of(os.path.join(folder, ".claude.json") if folder else target.user(".claude.json"))
     projects = user.get("projects")
-    project = projects.get(os.path.realpath(place.root), {}) if isinstance(projects, dict) else {}
-    local = settings_of(place.path(".claude", "settings.local.json"))
+    project = projects.get(os.path.realpath(target.root), {}) if isinstance(projects, dict) else {}
+    local = settings_of(target.path(".claude", "settings.local.json"))
     is_used = any(
         "tenure" in (said.get("enabledMcpjsonServers") or ()) or said.get("enableAllProjectMcpServers")
         for said in (project, local)

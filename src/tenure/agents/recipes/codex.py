@@ -9,33 +9,34 @@ from typing import Any
 
 from tenure.agents.recipes.json_pieces import HookGroups
 from tenure.agents.recipes.pieces import Piece
-from tenure.agents.recipes.recipe import TIMEOUT, Gate, Place, Recipe, instructions, skill
+from tenure.agents.recipes.recipe import TIMEOUT, Gate, Recipe, SetupTarget, instructions, skill
 from tenure.agents.recipes.toml_pieces import TomlEntry
 
 
-def pieces(place: Place, chosen: frozenset[str]) -> list[Piece]:
-    own: list[Piece] = [skill(place, ".agents"), _mcp(place), _hooks(place)]
-    return own if place.is_global else [instructions(place), *own]
+def pieces(target: SetupTarget, chosen: frozenset[str]) -> list[Piece]:
+    own: list[Piece] = [skill(target, ".agents"), _mcp(target), _hooks(target)]
+    return own if target.is_global else [instructions(target), *own]
 
 
-def _folder(place: Place) -> str:
-    return _user_folder(place) if place.is_global else place.path(".codex")
+def _folder(target: SetupTarget) -> str:
+    return _user_folder(target) if target.is_global else target.path(".codex")
 
 
-def _user_folder(place: Place) -> str:
-    return place.environ.get("CODEX_HOME") or place.user(".codex")
+def _user_folder(target: SetupTarget) -> str:
+    return target.environ.get("CODEX_HOME") or target.user(".codex")
 
 
-def _mcp(place: Place) -> TomlEntry:
-    command, *words = place.command
+def _mcp(target: SetupTarget) -> TomlEntry:
+    command, *words = target.command
     return TomlEntry(
-        os.path.join(_folder(place), "config.toml"), ("mcp_servers", "tenure"),
+        os.path.join(_folder(target), "config.toml"),
+        ("mcp_servers", "tenure"),
         {"command": command, "args": [*words, "mcp"]},
-    )  # fmt: skip
+    )
 
 
-def _hooks(place: Place) -> HookGroups:
-    run: dict[str, Any] = {"type": "command", "command": place.hook("--from", "codex"), "timeout": TIMEOUT}
+def _hooks(target: SetupTarget) -> HookGroups:
+    run: dict[str, Any] = {"type": "command", "command": target.hook("--from", "codex"), "timeout": TIMEOUT}
     # Models without the tool apply_patch call it in the shell.
     groups: dict[str, dict[str, Any]] = {
         "SessionStart": {"hooks": [run]},
@@ -44,12 +45,12 @@ def _hooks(place: Place) -> HookGroups:
         "Stop": {"hooks": [run]},
         "SessionEnd": {"hooks": [run]},
     }
-    return HookGroups(os.path.join(_folder(place), "hooks.json"), groups)
+    return HookGroups(os.path.join(_folder(target), "hooks.json"), groups)
 
 
-def gates(place: Place) -> list[Gate]:
-    user = _user_settings(place)
-    file = os.path.join(_folder(place), "hooks.json")
+def gates(target: SetupTarget) -> list[Gate]:
+    user = _user_settings(target)
+    file = os.path.join(_folder(target), "hooks.json")
     state = user.get("hooks", {}).get("state", {}) if isinstance(user.get("hooks"), dict) else {}
     events = ("session_start", "pre_tool_use", "post_tool_use", "stop", "session_end")
     trusted = all(any(str(key).startswith(f"{file}:{event}:") for key in state) for event in events)
@@ -60,16 +61,16 @@ def gates(place: Place) -> list[Gate]:
             _in_login_shell(),
         ),
     ]
-    if place.is_global:
+    if target.is_global:
         return found
     projects = user.get("projects", {})
-    project = projects.get(os.path.realpath(place.root), {}) if isinstance(projects, dict) else {}
+    project = projects.get(os.path.realpath(target.root), {}) if isinstance(projects, dict) else {}
     return [Gate("start `codex` here and trust the folder", project.get("trust_level") == "trusted"), *found]
 
 
-def _user_settings(place: Place) -> dict[str, Any]:
+def _user_settings(target: SetupTarget) -> dict[str, Any]:
     try:
-        with open(os.path.join(_user_folder(place), "config.toml"), "rb") as file:
+        with open(os.path.join(_user_folder(target), "config.toml"), "rb") as file:
             return tomllib.load(file)
     except (OSError, tomllib.TOMLDecodeError):
         return {}

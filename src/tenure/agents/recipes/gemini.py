@@ -11,37 +11,37 @@ from tenure.agents.recipes.pieces import Piece
 from tenure.agents.recipes.recipe import (
     TIMEOUT,
     Gate,
-    Place,
     Recipe,
+    SetupTarget,
     instructions,
     is_below,
     own_instructions,
     settings_of,
     skill,
-)  # fmt: skip
+)
 from tenure.agents.recipes.sections import Section
 
 DEFAULT = "GEMINI.md"
 _IMPORT = re.compile(r"^[ \t]*@(?:\./)?AGENTS\.md\b", re.MULTILINE)
 
 
-def pieces(place: Place, chosen: frozenset[str]) -> list[Piece]:
-    own: list[Piece] = [skill(place, ".agents"), _mcp(place), _hooks(place)]
-    return own if place.is_global else [*_instructions(place), *own]
+def pieces(target: SetupTarget, chosen: frozenset[str]) -> list[Piece]:
+    own: list[Piece] = [skill(target, ".agents"), _mcp(target), _hooks(target)]
+    return own if target.is_global else [*_instructions(target), *own]
 
 
-def _instructions(place: Place) -> list[Piece]:
-    names = context_files(place)
-    earlier: list[Piece] = [] if DEFAULT in names else [Section(place.path(DEFAULT), None)]
+def _instructions(target: SetupTarget) -> list[Piece]:
+    names = context_files(target)
+    earlier: list[Piece] = [] if DEFAULT in names else [Section(target.path(DEFAULT), None)]
     if "AGENTS.md" in names:
-        return [*earlier, instructions(place)]
-    own = own_instructions(place, names[0], "@./AGENTS.md", lambda text: _IMPORT.search(text) is not None)
+        return [*earlier, instructions(target)]
+    own = own_instructions(target, names[0], "@./AGENTS.md", lambda text: _IMPORT.search(text) is not None)
     return [*earlier, *own]
 
 
-def context_files(place: Place) -> list[str]:
-    """What Gemini CLI reads as context: the project's word, else the user's, else GEMINI.md."""
-    for path in (place.path(".gemini", "settings.json"), place.user(".gemini", "settings.json")):
+def context_files(target: SetupTarget) -> list[str]:
+    """The context files of Gemini CLI: of the project's settings, else of the user's, else GEMINI.md."""
+    for path in (target.path(".gemini", "settings.json"), target.user(".gemini", "settings.json")):
         context = settings_of(path).get("context")
         named = context.get("fileName") if isinstance(context, dict) else None
         names = [named] if isinstance(named, str) else named if isinstance(named, list) else []
@@ -51,17 +51,17 @@ def context_files(place: Place) -> list[str]:
     return [DEFAULT]
 
 
-def _mcp(place: Place) -> McpEntry:
-    command, *words = place.command
+def _mcp(target: SetupTarget) -> McpEntry:
+    command, *words = target.command
     value = {"command": command, "args": [*words, "mcp"]}
-    return McpEntry(place.path(".gemini", "settings.json"), ("mcpServers", "tenure"), value)
+    return McpEntry(target.path(".gemini", "settings.json"), ("mcpServers", "tenure"), value)
 
 
-def _hooks(place: Place) -> HookGroups:
+def _hooks(target: SetupTarget) -> HookGroups:
     run: dict[str, Any] = {
         "name": "tenure",
         "type": "command",
-        "command": place.hook("--from", "gemini"),
+        "command": target.hook("--from", "gemini"),
         "timeout": TIMEOUT * 1000,
     }
     groups: dict[str, dict[str, Any]] = {
@@ -71,17 +71,17 @@ def _hooks(place: Place) -> HookGroups:
         "AfterAgent": {"hooks": [run]},
         "SessionEnd": {"hooks": [run]},
     }
-    return HookGroups(place.path(".gemini", "settings.json"), groups)
+    return HookGroups(target.path(".gemini", "settings.json"), groups)
 
 
-def gates(place: Place) -> list[Gate]:
-    if place.is_global:
+def gates(target: SetupTarget) -> list[Gate]:
+    if target.is_global:
         return []
-    trusted = settings_of(place.user(".gemini", "trustedFolders.json"))
+    trusted = settings_of(target.user(".gemini", "trustedFolders.json"))
     folders = [f for f, word in trusted.items() if word == "TRUST_FOLDER"]
     folders += [os.path.dirname(f) for f, word in trusted.items() if word == "TRUST_PARENT"]
     text = "start `gemini` here and trust the folder: until then MCP and hooks are off"
-    return [Gate(text, is_below(place.root, folders))]
+    return [Gate(text, is_below(target.root, folders))]
 
 
 RECIPE = Recipe("gemini", pieces, gates, (".gemini", "GEMINI.md"), (".gemini",))

@@ -10,13 +10,13 @@ from typing import Any
 from tenure.agents.recipes import json_text
 from tenure.agents.recipes.pieces import ACTIVE, EDITED, HOOKS, MCP, MISSING, OUTDATED, UNREADABLE, standing
 
-# However tenure is started: by name, by path, or as a module of some interpreter.
+# tenure by name, by path, or as a module of an interpreter.
 _STARTED = re.compile(r"""^(?:'[^']*'|"[^"]*"|[^\s'"]+)(?:\s+-m\s+tenure)?\s+(hook\b.*)$""")
 _NAMED = re.compile(r"""(?:^|[/'"\s])tenure(?:['"]|\s)""")
 
 
 def hook_words(command: Any) -> str | None:
-    """What `tenure hook` is told in this command of some settings; None where it is another program's."""
+    """The arguments of `tenure hook` in this command; None where it is another program."""
     if not isinstance(command, str):
         return None
     found = _STARTED.match(command)
@@ -66,7 +66,7 @@ def _left(text: str) -> str | None:
 
 @dataclass(frozen=True)
 class HookGroups:
-    """Groups of hooks by event: each event's array gets one item more. `frame` is what a new file has besides."""
+    """Groups of hooks by event: the array of each event gets one more item. `frame`: other content of a new file."""
 
     path: str
     groups: Mapping[str, Mapping[str, Any]]
@@ -106,13 +106,15 @@ class HookGroups:
 
 
 def is_ours(group: Any) -> bool:
-    """A group, or a hook that stands alone, that starts nothing but `tenure hook`."""
+    """Is it a group, or a single hook, that only runs `tenure hook`?"""
     if not isinstance(group, dict):
         return False
     hooks = group.get("hooks", [group])
-    return bool(hooks) and isinstance(hooks, list) and all(
-        isinstance(h, dict) and hook_words(h.get("command", h.get("bash"))) is not None for h in hooks
-    )  # fmt: skip
+    return (
+        bool(hooks)
+        and isinstance(hooks, list)
+        and all(isinstance(h, dict) and hook_words(h.get("command", h.get("bash"))) is not None for h in hooks)
+    )
 
 
 def _ours(settings: Any) -> list[tuple[str, dict[str, Any]]]:
@@ -123,7 +125,7 @@ def _ours(settings: Any) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _neutral(value: Any) -> Any:
-    """A group with the way that tenure is started left out."""
+    """A group without the command that starts tenure."""
     if isinstance(value, dict):
         return {
             key: hook_words(part) if key in ("command", "bash") and hook_words(part) else _neutral(part)

@@ -1,7 +1,7 @@
-"""JSON as text: something put in, or taken out, and every other byte as it was.
+"""Edits JSON as text: inserts or removes a value, and keeps every other byte.
 
-Other tools' settings are people's files: their order, indentation and blank lines are theirs. So nothing is parsed and
-written anew; a member is one insertion, at the end of its object, and taking it out is the same cut.
+Other tools' settings are the user's files, with their own order, indentation and blank lines. So they are not parsed
+and rewritten; a new member is one insertion at the end of its object, and its removal is the same cut.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LOOSE = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/|,(?=(?:\s|//[^\n]*|
 
 
 class Node(NamedTuple):
-    """A value and where it stands. `parts` are an object's members or an array's items, with where each begins."""
+    """A value and its position. `parts`: an object's members or an array's items, with the start of each."""
 
     start: int
     end: int
@@ -36,22 +36,22 @@ class Node(NamedTuple):
         return next((node for key, _, node in reversed(self.parts) if key == name), None)
 
 
-# --- reading ------------------------------------------------------------------------------------------------
+# --- reads ------------------------------------------------------------------------------------------------
 
 
 def read(text: str) -> Any:
-    """The value that strict JSON spells; CannotMerge otherwise."""
+    """The value of strict JSON; CannotMerge otherwise."""
     try:
         return json.loads(text.removeprefix("\ufeff"))
     except RecursionError:
         raise CannotMerge(_TOO_DEEP) from None
     except json.JSONDecodeError as error:
-        why = "is no JSON" if read_loosely(text) is None else "has comments or trailing commas"
+        why = "is not valid JSON" if read_loosely(text) is None else "has comments or trailing commas"
         raise CannotMerge(f"{why} (line {error.lineno}, column {error.colno}), so it cannot be edited safely") from None
 
 
 def read_loosely(text: str) -> Any:
-    """The value behind comments and trailing commas, to look at; None where it is no JSON even so."""
+    """The value of JSON with comments and trailing commas, for reading only; None where it is not valid."""
     try:
         return json.loads(_LOOSE.sub(lambda found: found[1] or "", text.removeprefix("\ufeff")))
     except (json.JSONDecodeError, RecursionError):
@@ -60,7 +60,7 @@ def read_loosely(text: str) -> Any:
 
 def _tree(text: str) -> Node:
     if not isinstance(read(text), dict):
-        raise CannotMerge("is no JSON object, so it cannot be edited safely")
+        raise CannotMerge("is not a JSON object, so it cannot be edited safely")
     try:
         return _node(text, _skip(text, 1 if text.startswith("\ufeff") else 0))
     except RecursionError:
@@ -69,12 +69,12 @@ def _tree(text: str) -> Node:
 
 def _skip(text: str, at: int) -> int:
     found = _SPACE.match(text, at)
-    assert found is not None  # it matches nothing, too
+    assert found is not None  # it also matches the empty text
     return found.end()
 
 
 def _node(text: str, at: int) -> Node:
-    """The value that begins at `at`; the text is known to be JSON."""
+    """The value that starts at `at`; the text must be JSON."""
     if text[at] not in "{[":
         found = _STRING.match(text, at) or _ATOM.match(text, at)
         assert found is not None
@@ -97,16 +97,16 @@ def _node(text: str, at: int) -> Node:
     return Node(at, here + 1, "object" if is_object else "array", tuple(parts))
 
 
-# --- putting in ---------------------------------------------------------------------------------------------
+# --- insertions ---------------------------------------------------------------------------------------------
 
 
 def new(value: Any) -> str:
-    """A document of our own."""
+    """A new document."""
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
 def put_member(text: str, path: Sequence[str], value: Any) -> str:
-    """The text with `value` at `path`, where nothing is yet; objects that are missing on the way are made."""
+    """The text with `value` at `path`, where nothing is yet; missing objects on the path are created."""
     node = _tree(text)
     for depth, name in enumerate(path):
         below = node.member(name)
@@ -115,25 +115,25 @@ def put_member(text: str, path: Sequence[str], value: Any) -> str:
                 value = {missing: value}
             return _insert(text, node, name, value)
         if below.kind != "object":
-            raise CannotMerge(f"has {'.'.join(path[: depth + 1])}, which is no object", path)
+            raise CannotMerge(f"has {'.'.join(path[: depth + 1])}, which is not an object", path)
         node = below
     raise CannotMerge(f"has {'.'.join(path)} already", path)
 
 
 def put_item(text: str, path: Sequence[str], value: Any) -> str:
-    """The text with `value` at the end of the array at `path`, which is made where it is missing."""
+    """The text with `value` at the end of the array at `path`, which is created if missing."""
     node: Node | None = _tree(text)
     for name in path:
         node = node.member(name) if node is not None else None
     if node is None:
         return put_member(text, path, [value])
     if node.kind != "array":
-        raise CannotMerge(f"has {'.'.join(path)}, which is no array", path)
+        raise CannotMerge(f"has {'.'.join(path)}, which is not an array", path)
     return _insert(text, node, None, value)
 
 
 def _insert(text: str, container: Node, name: str | None, value: Any) -> str:
-    """One insertion: after the last part, laid out as the parts before it are."""
+    """One insertion after the last part, with the layout of the parts before it."""
     line = "\r\n" if "\r\n" in text else "\n"
     label = "" if name is None else json.dumps(name, ensure_ascii=False) + ": "
     if container.parts:
@@ -157,23 +157,23 @@ def _laid_out(text: str, value: Any, indent: str) -> str:
 
 
 def _indent_at(text: str, at: int) -> str:
-    """What the line that `at` stands on begins with."""
+    """The indentation of the line at `at`."""
     begin = text.rfind("\n", 0, at) + 1
     found = re.compile(r"[ \t]*").match(text, begin)
     return found[0] if found else ""
 
 
 def _unit(text: str) -> str:
-    """What one level is indented by: as the first indented line is."""
+    """The indentation of one level, from the first indented line."""
     found = re.search(r"\n([ \t]+)\S", text)
     return found[1] if found else "  "
 
 
-# --- taking out ---------------------------------------------------------------------------------------------
+# --- removals ---------------------------------------------------------------------------------------------
 
 
 def take_member(text: str, path: Sequence[str]) -> str:
-    """The text without what is at `path`, and without the objects around it that hold nothing else."""
+    """The text without the value at `path`, and without objects around it that become empty."""
     trail = [_tree(text)]
     for name in path:
         below = trail[-1].member(name)
@@ -189,7 +189,7 @@ def take_member(text: str, path: Sequence[str]) -> str:
 
 
 def take_items(text: str, path: Sequence[str], is_ours: Callable[[Any], bool]) -> str:
-    """The text without those items of the array at `path`; where no other is left, without the array."""
+    """The text without those items of the array at `path`; without the array if it becomes empty."""
     while True:
         node: Node | None = _tree(text)
         for name in path:

@@ -1,4 +1,4 @@
-"""OpenCode: AGENTS.md, a skill, an MCP entry in `opencode.json`, and a plugin, which is what it has for hooks."""
+"""OpenCode: AGENTS.md, a skill, an MCP entry in `opencode.json`, and a plugin in place of hooks."""
 
 from __future__ import annotations
 
@@ -7,35 +7,35 @@ import os
 
 from tenure.agents.recipes.json_pieces import McpEntry
 from tenure.agents.recipes.pieces import HOOKS, Piece
-from tenure.agents.recipes.recipe import Gate, Place, Recipe, instructions, skill, text
+from tenure.agents.recipes.recipe import Gate, Recipe, SetupTarget, instructions, skill, text
 from tenure.agents.recipes.sections import WholeFile
 
 
-def pieces(place: Place, chosen: frozenset[str]) -> list[Piece]:
-    own: list[Piece] = [skill(place, ".agents"), _mcp(place), _plugin(place)]
-    return own if place.is_global else [instructions(place), *own]
+def pieces(target: SetupTarget, chosen: frozenset[str]) -> list[Piece]:
+    own: list[Piece] = [skill(target, ".agents"), _mcp(target), _plugin(target)]
+    return own if target.is_global else [instructions(target), *own]
 
 
-def _user_folder(place: Place) -> str:
-    return os.path.join(place.environ.get("XDG_CONFIG_HOME") or place.user(".config"), "opencode")
+def _user_folder(target: SetupTarget) -> str:
+    return os.path.join(target.environ.get("XDG_CONFIG_HOME") or target.user(".config"), "opencode")
 
 
-def _mcp(place: Place) -> McpEntry:
-    folder = _user_folder(place) if place.is_global else place.root
+def _mcp(target: SetupTarget) -> McpEntry:
+    folder = _user_folder(target) if target.is_global else target.root
     names = [os.path.join(folder, name) for name in ("opencode.json", "opencode.jsonc")]
     path = next((p for p in names if os.path.lexists(p)), names[0])
-    value = {"type": "local", "command": [*place.command, "mcp"], "enabled": True}
+    value = {"type": "local", "command": [*target.command, "mcp"], "enabled": True}
     return McpEntry(path, ("mcp", "tenure"), value)
 
 
-def _plugin(place: Place) -> WholeFile:
-    folder = _user_folder(place) if place.is_global else place.path(".opencode")
-    command = json.dumps([*place.command, "hook", "--from", "opencode"])
+def _plugin(target: SetupTarget) -> WholeFile:
+    folder = _user_folder(target) if target.is_global else target.path(".opencode")
+    command = json.dumps([*target.command, "hook", "--from", "opencode"])
     body = text("plugin.ts").replace('["tenure", "hook", "--from", "opencode"]', command)
     return WholeFile(os.path.join(folder, "plugin", "tenure.ts"), body, HOOKS, "// {}")
 
 
-def gates(place: Place) -> list[Gate]:
+def gates(target: SetupTarget) -> list[Gate]:
     return []
 
 

@@ -1,7 +1,7 @@
-"""What a recipe is made of: pieces, each a pure function over the text of one file.
+"""Pieces of a recipe, each a pure function over the text of one file.
 
-A piece can tell how it stands in a text (`state`), put itself into a text that does not have it (`steps`), and take
-itself out again (`take`). It never touches a file, and no byte that is not its own.
+A piece reports its state in a text (`state`), inserts itself into a text that lacks it (`steps`), and removes itself
+(`take`). It never touches a file, and changes no byte outside of itself.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ VERSION = "v1"
 
 MISSING = "missing"
 ACTIVE = "active"
-OUTDATED = "outdated"  # ours, as another version or another way to start tenure wrote it
-EDITED = "edited"  # ours once; somebody has changed it since, or it is somebody else's
+OUTDATED = "outdated"  # ours, written by another version or with another command to start tenure
+EDITED = "edited"  # changed by a user, or not ours
 UNREADABLE = "unreadable"
 
 INSTRUCTIONS, SKILL, MCP, HOOKS = "instructions", "skill", "mcp", "hooks"
 
 
 class CannotMerge(Exception):
-    """The file is not such that something could be put in without risk to the rest."""
+    """The file cannot be edited without risk to its other content."""
 
     def __init__(self, why: str, path: Sequence[str] = ()) -> None:
         super().__init__(why)
@@ -41,28 +41,28 @@ class Piece(Protocol):
 
     @property
     def is_wanted(self) -> bool:
-        """False: it must not be there; it is only listed so that an old one is found and taken out."""
+        """False: the piece must not be there, and is listed only so that an old one is removed."""
 
     def state(self, text: str | None) -> str:
-        """How the piece stands in the file's text; None: there is no file."""
+        """The state of the piece in the file's text; None: there is no file."""
 
     def steps(self, text: str | None) -> list[str]:
-        """The text, which has not the piece yet, after each single insertion; the last one has it all.
+        """The text, which lacks the piece, after each single insertion; the last one has the whole piece.
 
-        CannotMerge where it cannot be put in without risk.
+        CannotMerge where it cannot be inserted without risk.
         """
 
     def take(self, text: str) -> str | None:
-        """The text without the piece; None where nothing of worth is left, and the file can go."""
+        """The text without the piece; None where the file becomes empty and can be removed."""
 
 
 def digest(text: str) -> str:
-    """Tells a text that was edited by hand; line ends do not count, since git may change them."""
+    """A digest that detects manual edits; line ends do not count, since git may change them."""
     return hashlib.sha256(text.replace("\r\n", "\n").encode()).hexdigest()[:16]
 
 
 def standing(here: Any, keys: Sequence[str], wanted: Mapping[str, Any]) -> str:
-    """How an entry stands at `keys` in what a file says."""
+    """The state of the entry at `keys` in a file's value."""
     for key in keys:
         here = here.get(key) if isinstance(here, dict) else None
     if here is None:
@@ -73,7 +73,7 @@ def standing(here: Any, keys: Sequence[str], wanted: Mapping[str, Any]) -> str:
 
 
 def _differs_by_start(here: Any, wanted: Mapping[str, Any]) -> bool:
-    """Is this the entry of an MCP server that we want, but for the way that tenure is started?"""
+    """Is this our entry of the MCP server, except for the command that starts tenure?"""
     if not isinstance(here, dict) or set(here) != set(wanted):
         return False
     same = all(here[key] == wanted[key] for key in wanted if key not in ("command", "args"))

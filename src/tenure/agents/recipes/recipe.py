@@ -1,4 +1,4 @@
-"""The shape of a recipe: what goes into which file for one agent, and which gates its user has to open."""
+"""The type of a recipe: the pieces of one agent, and the confirmations that its user must give."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ TEXTS = Path(__file__).with_name("texts")
 TIMEOUT = limits.HOOK_TIMEOUT
 
 
-class Place(NamedTuple):
-    """What is set up: a repository, or (`is_global`) the user's own settings."""
+class SetupTarget(NamedTuple):
+    """What is set up: a repository, or (`is_global`) the user's settings."""
 
     root: str
     home: str
     is_global: bool
-    command: tuple[str, ...]  # how tenure is started: ("tenure",) or (interpreter, "-m", "tenure")
+    command: tuple[str, ...]  # that starts tenure: ("tenure",) or (interpreter, "-m", "tenure")
     environ: Mapping[str, str]
 
     def path(self, *parts: str) -> str:
@@ -32,12 +32,12 @@ class Place(NamedTuple):
         return os.path.join(self.home, *parts)
 
     def hook(self, *words: str) -> str:
-        """The hook's command line for a shell. It ends well even where tenure is missing or older than its settings."""
+        """The hook's command line for a shell. It succeeds even where tenure is missing or older than its settings."""
         return shlex.join([*self.command, "hook", *words]) + " || true"
 
 
 class Gate(NamedTuple):
-    """What a user has to say yes to before a file takes effect; `is_open` is None where that cannot be seen."""
+    """What a user must confirm before a file takes effect; `is_open` is None where that is unknown."""
 
     text: str
     is_open: bool | None
@@ -45,9 +45,9 @@ class Gate(NamedTuple):
 
 class Recipe(NamedTuple):
     name: str
-    pieces: Callable[[Place, frozenset[str]], list[Piece]]  # for the place and all agents that are set up there
-    gates: Callable[[Place], list[Gate]]
-    signs: tuple[str, ...]  # files or folders in a repository that tell of the agent's use
+    pieces: Callable[[SetupTarget, frozenset[str]], list[Piece]]  # for the target and all agents that are set up there
+    gates: Callable[[SetupTarget], list[Gate]]
+    signs: tuple[str, ...]  # files or folders in a repository that show the agent's use
     user_signs: tuple[str, ...]  # the same in the user's home
     linked: tuple[str, ...] = ()  # agents whose files depend on whether this one is set up
 
@@ -59,32 +59,32 @@ def text(name: str) -> str:
     return (TEXTS / name).read_text(encoding="utf-8")
 
 
-def instructions(place: Place) -> Section:
-    return Section(place.path("AGENTS.md"), text("section.md"))
+def instructions(target: SetupTarget) -> Section:
+    return Section(target.path("AGENTS.md"), text("section.md"))
 
 
-def skill(place: Place, *folder: str) -> WholeFile:
-    return WholeFile(place.path(*folder, "skills", "tenure", "SKILL.md"), text("skill.md"))
+def skill(target: SetupTarget, *folder: str) -> WholeFile:
+    return WholeFile(target.path(*folder, "skills", "tenure", "SKILL.md"), text("skill.md"))
 
 
-def own_instructions(place: Place, name: str, import_line: str, imports: Callable[[str], bool]) -> list[Piece]:
-    """For an agent with an instructions file of its own: that file imports AGENTS.md, or has the section itself.
+def own_instructions(target: SetupTarget, name: str, import_line: str, imports: Callable[[str], bool]) -> list[Piece]:
+    """For an agent with its own instructions file: that file imports AGENTS.md, or has the section itself.
 
-    A file of the user's that does not import AGENTS.md gets the section, since an import would bring more than ours.
+    A user's file that does not import AGENTS.md gets the section, since an import would add more than that.
     """
-    path = place.path(name)
-    if os.path.realpath(path) == os.path.realpath(place.path("AGENTS.md")):
-        return [instructions(place)]
+    path = target.path(name)
+    if os.path.realpath(path) == os.path.realpath(target.path("AGENTS.md")):
+        return [instructions(target)]
     theirs = _readable(path)
     if not theirs.strip():
-        return [Section(path, import_line + "\n"), instructions(place)]
+        return [Section(path, import_line + "\n"), instructions(target)]
     if imports(theirs):
-        return [Section(path, None), instructions(place)]
-    return [Section(path, text("section.md")), Section(place.path("AGENTS.md"), None)]
+        return [Section(path, None), instructions(target)]
+    return [Section(path, text("section.md")), Section(target.path("AGENTS.md"), None)]
 
 
 def _readable(path: str) -> str:
-    """The user's own part of a file; nothing where it cannot be read, which putting in will say."""
+    """The user's part of a file; empty where it cannot be read, which the insertion reports."""
     try:
         with open(path, encoding="utf-8") as file:
             return without(file.read())
@@ -93,7 +93,7 @@ def _readable(path: str) -> str:
 
 
 def settings_of(path: str) -> dict[str, Any]:
-    """JSON settings of a user, to look at; empty where there are none."""
+    """JSON settings of a user, for reading only; empty where there are none."""
     from tenure.agents.recipes.json_text import read_loosely
 
     try:
@@ -105,6 +105,6 @@ def settings_of(path: str) -> dict[str, Any]:
 
 
 def is_below(root: str, folders: Any) -> bool:
-    """Is the place one of these folders, or below one?"""
+    """Is the target one of these folders, or below one?"""
     real = os.path.realpath(root) + os.sep
     return any(isinstance(f, str) and real.startswith(os.path.realpath(f).rstrip(os.sep) + os.sep) for f in folders)

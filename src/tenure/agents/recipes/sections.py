@@ -1,10 +1,10 @@
-"""A managed section in a Markdown file that belongs to people, and whole files that are ours.
+"""A managed section in a user's Markdown file, and whole files that are ours.
 
     <!-- tenure:begin v1 sha256=0123456789abcdef -->
     …
     <!-- tenure:end -->
 
-The hash is that of the text between: where it does not fit, somebody has edited the section, and it is kept.
+The hash is of the text in between: where it differs, a user has edited the section, and it is kept.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ANY_BEGIN = re.compile(r"<!-- tenure:begin\b")
 _END = "<!-- tenure:end -->"
 
 
-class Found(NamedTuple):
+class MarkedSection(NamedTuple):
     start: int
     end: int  # past the line's end
     body: str
@@ -28,29 +28,29 @@ class Found(NamedTuple):
     hash: str
 
 
-def find(text: str) -> Found | None:
-    """The section in the text; CannotMerge where its marks do not fit together."""
+def find(text: str) -> MarkedSection | None:
+    """The section in the text; CannotMerge where its marks are unbalanced."""
     marks = len(_ANY_BEGIN.findall(text)), text.count(_END)
     if marks == (0, 0):
         return None
     begin = _BEGIN.search(text)
     end = text.find(_END, begin.end()) if begin else -1
     if begin is None or end < 0 or marks != (1, 1):
-        raise CannotMerge("has marks of a tenure section that do not fit together; mend or delete them by hand")
+        raise CannotMerge("has unbalanced marks of a tenure section; fix or delete them by hand")
     after = end + len(_END)
     after += 2 if text.startswith("\r\n", after) else text.startswith("\n", after)
-    return Found(begin.start(), after, text[begin.end() : end].replace("\r\n", "\n"), begin[1], begin[2])
+    return MarkedSection(begin.start(), after, text[begin.end() : end].replace("\r\n", "\n"), begin[1], begin[2])
 
 
 def without(text: str) -> str:
-    """The text without the section, whoever has edited it."""
+    """The text without the section, also where it was edited."""
     found = find(text)
     return text if found is None else _cut(text, found)
 
 
-def _cut(text: str, found: Found) -> str:
+def _cut(text: str, found: MarkedSection) -> str:
     before, after = text[: found.start], text[found.end :]
-    # The blank line that set it apart was put in with it.
+    # The blank line before it was inserted with it.
     for line in ("\r\n", "\n"):
         if before.endswith(line * 2) and not after:
             before = before[: -len(line)]
@@ -96,7 +96,7 @@ _SIGNED = re.compile(r"(?:<!--|//) tenure:file (v\d+) sha256=([0-9a-f]+)(?: -->)
 
 @dataclass(frozen=True)
 class WholeFile:
-    """A file of ours. Its last line signs what stands above it."""
+    """A file of ours. Its last line has a digest of the text above."""
 
     path: str
     body: str
@@ -114,7 +114,7 @@ class WholeFile:
 
     def steps(self, text: str | None) -> list[str]:
         if text is not None:
-            raise CannotMerge("is there already, and is not ours")
+            raise CannotMerge("exists already, and is not of tenure")
         return [self._content()]
 
     def take(self, text: str) -> str | None:

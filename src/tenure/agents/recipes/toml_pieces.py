@@ -1,4 +1,4 @@
-"""A table in a TOML file that belongs to another tool, comments and all."""
+"""A table in a TOML file of another tool, whose comments are kept."""
 
 from __future__ import annotations
 
@@ -7,20 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tenure.agents.recipes.pieces import (
-    MCP,
-    MISSING,
-    UNREADABLE,
-    CannotMerge,
-    standing,
-)
+from tenure.agents.recipes.pieces import MCP, MISSING, UNREADABLE, CannotMerge, standing
 
 
 def _read(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text.removeprefix("\ufeff"))
     except tomllib.TOMLDecodeError as error:
-        raise CannotMerge(f"is no TOML ({error}), so it cannot be edited safely") from None
+        raise CannotMerge(f"is not valid TOML ({error}), so it cannot be edited safely") from None
 
 
 @dataclass(frozen=True)
@@ -47,11 +41,11 @@ class TomlEntry:
             return [self._block("\n")]
         before = _read(text)
         if not isinstance(before.get(self.keys[0], {}), dict):
-            raise CannotMerge(f"has {self.keys[0]}, which is no table", self.keys)
+            raise CannotMerge(f"has {self.keys[0]}, which is not a table", self.keys)
         line = "\r\n" if "\r\n" in text else "\n"
         apart = line if text.endswith("\n") else line * 2
         appended = text + apart + self._block(line)
-        # A table may come last in every file but one that has its parent written inline.
+        # A table may be last in every file, unless its parent is an inline table.
         after = appended if _is_toml(appended) else self._inline(text)
         wanted = {**before, self.keys[0]: {**before.get(self.keys[0], {}), self.keys[1]: dict(self.value)}}
         if _read(after) != wanted:

@@ -20,7 +20,7 @@ MOST_SESSIONS = limits.DOCTOR_SESSIONS
 
 
 def outbox(patient: Patient) -> Iterator[Finding]:
-    from tenure.agents.running.outbox import Outbox
+    from tenure.agents.runner.outbox import Outbox
 
     box = Outbox(patient.home.folder, patient.home.url, patient.run.environ)
     found = list(box.waiting())
@@ -69,7 +69,7 @@ def receipts(patient: Patient) -> Iterator[Finding]:
 
 def integrations(patient: Patient) -> Iterator[Finding]:
     """What `tenure setup --check` sees: pieces of tenure in agents' files, and gates that only a person can open."""
-    from tenure.agents.recipes.finding import found_agents
+    from tenure.agents.recipes.agents_in_use import found_agents
     from tenure.cli.setup import setup
 
     options = Namespace(agents=[], check=True, shows=False, remove=False, is_global=False, force=False)

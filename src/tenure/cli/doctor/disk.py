@@ -89,7 +89,7 @@ def _within(folder: str) -> Iterator[str]:
 def git(patient: Patient) -> Iterator[Finding]:
     """git must never take the store into a commit: it would hand out receipts, and a checkout would swap the file."""
     from tenure.agents import git as program
-    from tenure.agents.founding import worktree_of
+    from tenure.agents.new_store import worktree_of
 
     folder = patient.home.folder
     if not os.path.isdir(folder) or worktree_of(folder) is None:

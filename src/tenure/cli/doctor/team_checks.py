@@ -248,10 +248,10 @@ def _left_over(rows: UnitOfWork, project: str) -> Iterator[Finding]:
 
 def _orphans(patient: Patient) -> Iterator[Finding]:
     """Claims whose process has ended, as this host's own process table proves."""
-    from tenure.agents import gone
+    from tenure.agents import ended_processes
 
     assert patient.client is not None
-    ended = [process for process in gone.of_this_host(patient.client) if gone.has_ended(process)]
+    ended = [process for process in ended_processes.of_this_host(patient.client) if ended_processes.has_ended(process)]
     for process in ended:
         yield warning(
             "orphans", f"{first_of(process['tasks'])} {'is' if len(process['tasks']) == 1 else 'are'} held by process "

@@ -1,5 +1,5 @@
-"""Ways to ask a model for its opinion: `anthropic`, `openai` (and all that speak like it), or a `command`.
+"""Transports to a judging model: `anthropic`, `openai` (and compatible endpoints), or a `command`.
 
-A judge stands in trusted configuration, as `[judges.NAME]`; a contract only names it. To add a way: a module here with
-a class that has `ask`, and its line in `configured.WAYS`.
+A judge is in trusted configuration, as `[judges.NAME]`; a contract only names it. To add a transport: a module here
+with a class that has `ask`, and its line in `judge_config.transport_for`.
 """

@@ -1,10 +1,10 @@
-"""A judge behind Anthropic's endpoint, or one that speaks like it: POST {url}/v1/messages."""
+"""A judge behind Anthropic's endpoint, or a compatible one: POST {url}/v1/messages."""
 
 from __future__ import annotations
 
 from tenure.core import limits
 from tenure.validators.judges import http
-from tenure.validators.judges.configured import Answer, Judge
+from tenure.validators.judges.judge_config import Answer, Judge
 from tenure.validators.port import Undecided
 
 URL = "https://api.anthropic.com"
@@ -13,7 +13,7 @@ VERSION = "2023-06-01"
 MOST_TOKENS = limits.JUDGE_TOKENS
 
 
-class AnthropicWay:
+class AnthropicJudge:
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
         self._url = http.checked_url(judge.url or URL, "judges.url") + "/v1/messages"

@@ -1,6 +1,6 @@
 """A judge that is a command: the question on its stdin, the answer on its stdout. For the CLI of an agent, or a script.
 
-It runs in an empty folder of its own: what the agent sees of the work is what the question quotes.
+It runs in an empty folder: the agent sees only the work that the question quotes.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import tempfile
 
 import msgspec
 
+from tenure.validators.command_run import run
 from tenure.validators.commands import PASSED
-from tenure.validators.judges.configured import Answer, Judge
+from tenure.validators.judges.judge_config import Answer, Judge
 from tenure.validators.port import Undecided, cut
-from tenure.validators.running import run
 
 
-class CommandWay:
+class CommandJudge:
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
 
@@ -25,9 +25,13 @@ class CommandWay:
         env = {name: os.environ[name] for name in (*PASSED, *judge.env) if name in os.environ}
         with tempfile.TemporaryDirectory(prefix="tenure-judge-") as folder:
             ran = run(
-                judge.argv, cwd=folder, env=env, seconds=judge.timeout, stdin=f"{system}\n\n{prompt}".encode(),
-                errors_apart=True,
-            )  # fmt: skip
+                judge.argv,
+                cwd=folder,
+                env=env,
+                seconds=judge.timeout,
+                stdin=f"{system}\n\n{prompt}".encode(),
+                keep_stderr=False,
+            )
         if ran.limit is not None:
             raise Undecided(f"the judge {program} did not answer within {judge.timeout:g} s", again=True)
         text = ran.output.decode(errors="replace")

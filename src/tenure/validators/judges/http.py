@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 LARGEST = limits.JUDGE_REPLY_BYTES
 LONGEST_WAIT = limits.JUDGE_RETRY_MAX
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
-PASSING = (408, 409, 425, 429, 500, 502, 503, 504, 529)  # statuses that may be otherwise in a while
+PASSING = (408, 409, 425, 429, 500, 502, 503, 504, 529)  # temporary statuses
 
 
 def checked_url(url: str, what: str) -> str:
-    """https://, or http:// on this machine: a key goes nowhere in the clear."""
+    """https://, or http:// on this machine: a key is never sent unencrypted."""
     try:
         parts = urlsplit(url)
         host = parts.hostname
@@ -32,14 +32,16 @@ def checked_url(url: str, what: str) -> str:
         parts, host = urlsplit(""), None
     is_safe = parts.scheme == "https" or (parts.scheme == "http" and host in LOOPBACK)
     if not host or not is_safe or parts.username is not None or parts.query or parts.fragment:
-        raise InvalidInput(f"{what}: {cut(url, 80)!r} is no address of an endpoint", "Write it as https://host/path.")
+        raise InvalidInput(
+            f"{what}: {cut(url, 80)!r} is not a valid address of an endpoint", "Write it as https://host/path."
+        )
     return url.rstrip("/")
 
 
 def key_of(name: str) -> str:
     key = os.environ.get(name, "")
     if not key:
-        raise Undecided(f"the judge's key is not there: {name} is not set")
+        raise Undecided(f"the judge's key is missing: {name} is not set")
     return key
 
 
@@ -52,14 +54,14 @@ def asked(url: str, headers: Mapping[str, str], body: Any, seconds: float, key: 
         with (
             httpx2.Client(
                 timeout=httpx2.Timeout(seconds, connect=min(seconds, 10.0)),
-                follow_redirects=False,  # the key is for this address
+                follow_redirects=False,  # the key is for this address only
                 trust_env=urlsplit(url).hostname not in LOOPBACK,
             ) as client,
             client.stream("POST", url, headers=headers, json=body) as response,
         ):
             content = _content(response, until)
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-        raise Undecided(f"the judge at {url} cannot be asked: {type(error).__name__}", again=True) from error
+        raise Undecided(f"the judge at {url} cannot be reached: {type(error).__name__}", again=True) from error
     if response.status_code != 200:
         raise _trouble(url, response, content, key)
     try:
@@ -77,7 +79,7 @@ def _content(response: httpx2.Response, until: float) -> bytes:
         content += part
         if len(content) > LARGEST:
             raise Undecided(f"the judge at {response.url} answers with more than {LARGEST:,} bytes", again=True)
-        if time.monotonic() > until:  # one that sends a byte now and then keeps every other limit
+        if time.monotonic() > until:  # a slow trickle of bytes stays within every other limit
             raise Undecided(f"the judge at {response.url} takes too long to answer", again=True)
     return bytes(content)
 
@@ -85,7 +87,7 @@ def _content(response: httpx2.Response, until: float) -> bytes:
 def _trouble(url: str, response: httpx2.Response, content: bytes, key: str) -> Undecided:
     again = response.status_code in PASSING
     why = ""
-    if response.status_code not in (401, 403):  # some repeat a part of the key
+    if response.status_code not in (401, 403):  # some answers repeat a part of the key
         text = (
             content[:2000].decode(errors="replace").replace(key, "…")
             if key
@@ -103,7 +105,7 @@ def _retry_after(response: httpx2.Response) -> float | None:
 
 
 def text_at(answer: Any, *path: str | int) -> str | None:
-    """The text that lies there, if one does."""
+    """The text at this path, if there is one."""
     for step in path:
         try:
             answer = answer[step]

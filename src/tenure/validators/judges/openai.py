@@ -1,23 +1,23 @@
-"""A judge behind an endpoint that speaks as OpenAI's does: POST {url}/chat/completions. Many do."""
+"""A judge behind an endpoint that is compatible with OpenAI's: POST {url}/chat/completions."""
 
 from __future__ import annotations
 
 from tenure.validators.judges import http
-from tenure.validators.judges.configured import Answer, Judge
+from tenure.validators.judges.judge_config import Answer, Judge
 from tenure.validators.port import Undecided
 
 URL = "https://api.openai.com/v1"
 KEY = "OPENAI_API_KEY"
 
 
-class OpenAIWay:
+class OpenAIJudge:
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
         self._url = http.checked_url(judge.url or URL, "judges.url") + "/chat/completions"
 
     def ask(self, system: str, prompt: str) -> Answer:
         key = http.key_of(self._judge.key or KEY)
-        # No more than this: what one such endpoint wants (`max_tokens`, `temperature`) another refuses.
+        # Nothing else: some endpoints require `max_tokens` or `temperature`, others refuse them.
         body = {
             "model": self._judge.model,
             "messages": [{"role": "system", "content": system}, {"role": "user", "content": prompt}],

@@ -1,0 +1,363 @@
+"""Landing: merges the holder's commits into a branch and submits the result. Only the holder can land.
+
+    1. take the fence            fences.py: the store confirms that the receipt is live, git records the claim
+    2. merge                     a commit that no ref points at; no checkout is touched. Conflicts end the landing
+    3. record                    the store checks the receipt and records (branch, old, new), in one transaction
+    4. swap                      one git transaction: fence still this claim's, branch still `old` → branch is `new`.
+                                 A checkout of the branch is updated inside it, see checkouts.py
+    5. submit                    with branch, commit and base
+
+If the branch moved between 2 and 4, the merge is repeated from its current tip, recorded and swapped again.
+
+Interleavings of generations M and N, N the later one:
+
+* M recorded, N is claimed and creates its worktree (takes the fence), M swaps: refused by the fence. M asks the store
+  again and is stale.
+* M recorded, N is claimed and has done nothing in git yet, M swaps: it lands, as if a moment earlier. M's result is
+  refused if it comes after N's claim. N's worktree or landing takes the fence first and looks at the branch after:
+  so N either starts from M's landing, or that landing never happens. N sees it (`earlier`).
+* M swapped and died before submit: a repeat with M's receipt finds the commit on the branch and submits it (a late
+  submit, if the lease has expired and nobody claimed since). If N was claimed meanwhile, N finds it as above.
+* M asked the store, N is claimed and takes the fence, M tries to take it: git refuses, M asks again: stale.
+* M asked the store, N is claimed, M takes the fence, N takes it from M: M's swap is refused. Had M swapped before N
+  took it, that is the second case.
+* M died between record and swap: nothing has moved. With the same receipt the record is found; if the branch is still
+  at `old` and the work the same, its commit is used, else the merge is repeated.
+* M died inside the swap, after the checkout was updated: the branch is at `old`, the checkout has the new files
+  staged. A repeat finds them as it would write them, and continues.
+* Two processes land with one receipt: one swaps; the other finds its work on the branch and submits the same result.
+* A user commits to the branch: `old` is no longer its tip, see above. A user edits a file in the checkout: the two-tree
+  merge refuses before any ref has moved. A user checks out the branch, or another instead: the landing notices it while
+  the refs are locked, and starts over.
+* The store is restored from a backup: all older receipts are of an earlier epoch, and the fence identifies claims
+  by their receipts, not by generations, which repeat.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from tenure.agents import checkouts, fences, git, worktrees
+from tenure.client import Client
+from tenure.core import limits
+from tenure.core.errors import InvalidInput, NotFound, TenureError
+from tenure.core.landings import check_branch
+from tenure.core.outcomes import Outcome
+from tenure.core.receipts import parse_receipt
+
+MOST_TRIES = limits.LAND_TRIES
+MOST_BUSY = limits.LAND_BUSY
+PAUSE = 0.05
+
+# Refusals after which submit refuses too: it keeps the result, so that a person can find the commits. An expired claim
+# is not among them: its result could be accepted although the work is not on the branch.
+_FOR_GOOD = ("STALE_GENERATION", "STALE_EPOCH")
+_NOT_RUN = ("pre-merge-commit", "post-merge")  # hooks that need a checkout of the merge
+
+
+class MergeConflict(TenureError):
+    code = "MERGE_CONFLICT"
+
+    def __init__(self, message: str, hint: str, files: tuple[str, ...]) -> None:
+        super().__init__(message, hint)
+        self.files = files
+
+
+class NothingToLand(TenureError):
+    code = "NOTHING_TO_LAND"
+
+
+class BranchMoves(TenureError):
+    code = "BRANCH_MOVES"
+
+
+class HookRefused(TenureError):
+    code = "HOOK_REFUSED"
+
+
+class Landing(NamedTuple):
+    """The landing: `outcome` is the store's last answer, `commit` is on `branch` unless it is None."""
+
+    outcome: Outcome
+    branch: str
+    commit: str | None = None
+    base: str | None = None  # the previous tip of the branch
+    checkout: str | None = None  # the tree that was updated with it
+    earlier: tuple[Mapping[str, Any], ...] = ()  # landings of earlier generations of this run that are on the branch
+    not_run: tuple[str, ...] = ()  # hooks that a merge in a checkout would have run
+
+
+class _Work(NamedTuple):
+    """The commits to land."""
+
+    folder: str  # a working tree of the repository
+    commit: str
+    began: str | None  # the base of the work, if a worktree has recorded it
+
+
+def land(
+    client: Client,
+    receipt: str,
+    folder: str,
+    *,
+    source: str | None = None,
+    onto: str | None = None,
+    summary: str = "",
+    result: Any = None,
+    message: str | None = None,
+    seen: int | None = None,
+    pause: Callable[[float], None] = time.sleep,
+) -> Landing:
+    """Merge a holder's commits into a branch and submit the result. May be repeated after any interruption.
+
+    Lands `source` (a branch or commit), else what the worktree around `folder` has, else that of this claim's own
+    worktree or branch, else what `folder` has checked out. The target is `onto`, else the branch that the worktree was
+    made for. A receipt that is not live is returned as the outcome (for a superseded one the store records its
+    commits); every other obstacle is raised, and nothing has moved then.
+    """
+    git.find(folder)
+    task = client.show(parse_receipt(receipt).name)
+    work, meant = _source(folder, task, receipt, source)
+    branch = check_branch(onto or meant or _recorded_branch(task, receipt) or _no_target())
+    if not git.is_branch(folder, branch):
+        raise NotFound(f"there is no branch {branch!r} here", "name another with --onto, or create it: git branch NAME")
+    attempt = _Attempt(client, receipt, task, work, branch, message or _message(task, summary), seen, pause)
+    landed: Landing | None
+    try:
+        landed = attempt.run()
+    except fences.NotHeld as error:
+        try:
+            landed = attempt.landed_before()  # only the answer may have been lost: submit returns it
+        except NothingToLand:
+            return Landing(error.outcome, branch)
+        if landed is None:
+            if error.outcome.outcome not in _FOR_GOOD:
+                return Landing(error.outcome, branch)
+            kept = {"onto": branch, "commit": work.commit, "base": work.began, "landed": False}
+            return Landing(client.submit(receipt, _with_result(kept, result), summary), branch)
+    data = {"branch": branch, "commit": landed.commit, "base": landed.base}
+    return landed._replace(outcome=client.submit(receipt, _with_result(data, result), summary, seen=seen))
+
+
+def _no_target() -> str:
+    raise InvalidInput(
+        "unknown target branch: no worktree of this claim names one", "name it with --onto, as in --onto main"
+    )
+
+
+def _recorded_branch(task: dict[str, Any], receipt: str) -> str | None:
+    generation = parse_receipt(receipt).generation
+    return next((said["branch"] for said in task.get("landings", ()) if said["generation"] == generation), None)
+
+
+def _source(folder: str, task: dict[str, Any], receipt: str, source: str | None) -> tuple[_Work, str | None]:
+    """What to land, and the target branch of its worktree. NotClean if that tree has uncommitted changes."""
+    here = worktrees.record_here(folder)
+    own = worktrees.of_claim(folder, receipt)
+    record = here if here and here.task == task["id"] else own.record if own else None
+    meant = record.onto if record else None
+    if source is not None:
+        commit = git.commit_id(folder, source)
+        if commit is None:
+            raise InvalidInput(f"--from {source[:80]!r}: no such branch or commit here", "`git branch` lists branches")
+        for tree in git.trees(folder):
+            if tree.branch == source and not tree.is_missing:
+                worktrees.check_clean(tree.path)
+        return _Work(git.find(folder).top, commit, record.base if record and record.branch == source else None), meant
+    if here and here is not record and own is None:
+        raise InvalidInput(
+            f"this worktree is for {here.key}, not for {task['key']}", "name the branch with the work with --from"
+        )
+    if own is not None and here is not record:
+        if own.tree.is_missing and own.tree.head and own.record:
+            return _Work(git.find(folder).top, own.tree.head, own.record.base), meant
+        folder = own.tree.path
+    worktrees.check_clean(folder)
+    commit = git.commit_id(folder, "HEAD")
+    if commit is None:
+        raise NothingToLand("there is no commit yet", "commit the work, then land it")
+    return _Work(git.find(folder).top, commit, record.base if record else None), meant
+
+
+def _message(task: dict[str, Any], summary: str) -> str:
+    title = " ".join(task["title"].split())
+    return f"{task['ref']}: {title}\n" + (f"\n{summary.strip()}\n" if summary.strip() else "")
+
+
+def _with_result(data: dict[str, Any], result: Any) -> dict[str, Any]:
+    if isinstance(result, dict):
+        return {**result, **data}
+    return data if result is None else {**data, "result": result}
+
+
+class _Attempt:
+    """One call of `land`."""
+
+    def __init__(
+        self,
+        client: Client,
+        receipt: str,
+        task: dict[str, Any],
+        work: _Work,
+        branch: str,
+        message: str,
+        seen: int | None,
+        pause: Callable[[float], None],
+    ) -> None:
+        self.client, self.receipt, self.task, self.work, self.branch = client, receipt, task, work, branch
+        self.generation = parse_receipt(receipt).generation
+        self.message, self.seen, self.pause = message, seen, pause
+        self.folder, self.ref = work.folder, f"refs/heads/{branch}"
+        self.fence = fences.fence_of(self.folder, task["id"], task["key"], receipt)
+
+    def run(self) -> Landing:
+        """The work is on the branch when this returns. NotHeld where the store refuses the receipt."""
+        busy = 0
+        for _ in range(MOST_TRIES + MOST_BUSY):
+            fences.take(self.folder, self.fence, lambda: self.client.renew(self.receipt))
+            landed = self.landed_before()
+            if landed is not None:
+                return landed
+            old = self._tip()
+            checkout = checkouts.of_branch(self.folder, self.branch)
+            new = self._recorded(old) or self._merged(old)
+            if checkout is not None:
+                checkouts.check(checkout, old, new)
+            said = self.client.land(self.receipt, self.branch, old, new, seen=self.seen)
+            if not said.ok:
+                raise fences.NotHeld(said)
+            try:
+                self._swap(old, new, checkout)
+            except checkouts.Busy:
+                busy += 1
+                if busy >= MOST_BUSY:
+                    raise
+                self.pause(PAUSE)
+            except git.RefsMoved as error:
+                if self._tip() == old and git.ref_value(self.folder, self.fence.ref) == self.fence.value:
+                    raise git.GitFailed(f"git will not move {self.branch}: {error.message}") from None
+            else:
+                return self._landing(new, old, said.landings or (), checkout)
+        raise BranchMoves(
+            f"{self.branch} moved {MOST_TRIES} times while this was landing", "nothing of yours was moved; land again"
+        )
+
+    def _tip(self) -> str:
+        tip = git.ref_value(self.folder, self.ref)
+        if tip is None:
+            raise NotFound(f"branch {self.branch} is gone")
+        return tip
+
+    def _swap(self, old: str, new: str, checkout: checkouts.Checkout | None) -> None:
+        # From the checkout: the log of its HEAD then has the move as well.
+        place = checkout.path if checkout else self.folder
+        changes = [self.fence.verified, f"update {self.ref} {new} {old}"]
+        with git.prepared(place, changes, f"tenure land {self.task['ref']} generation {self.generation}"):
+            # Checked again: the tree may have been switched to another branch meanwhile.
+            if checkouts.of_branch(self.folder, self.branch) != checkout:
+                raise checkouts.Busy(f"{self.branch} is being checked out just now", "land again")
+            if checkout is not None:
+                checkouts.forward(checkout, old, new)
+
+    def landed_before(self) -> Landing | None:
+        """The landing, if the work is on the branch already; NothingToLand if there is no work."""
+        tip = self._tip()
+        if not git.is_ancestor(self.folder, self.work.commit, tip):
+            return None
+        if self.work.commit != self.work.began:
+            merge = self._brought_in_by(tip)
+            if merge is not None:
+                return self._landing(*merge, self.task.get("landings", ()), None)
+        if self.work.began is None:
+            for said in self._own_records():  # its worktree was removed
+                if git.commit_id(self.folder, said["new"]) and git.is_ancestor(self.folder, said["new"], tip):
+                    return self._landing(said["new"], said["old"], self.task.get("landings", ()), None)
+        # Either the work was merged by hand or there is none: the graph does not show which.
+        raise NothingToLand(
+            f"{self.work.commit[:12]} is on {self.branch} already, so there is nothing to land",
+            "commit the work, or name its branch with --from; `tenure done --commit ID` submits what is there already",
+        )
+
+    def _brought_in_by(self, tip: str) -> tuple[str, str] | None:
+        """The merge on the branch's first-parent line with the work as its other parent, and the commit before it."""
+        trailer = "%(trailers:key=Tenure-Task,valueonly,separator=%x2C)"
+        line = git.ask(self.folder, "log", "--first-parent", f"--format=%H %P\t{trailer}", tip, f"^{self.work.commit}")
+        for entry in line.splitlines():
+            ids, _, task = entry.partition("\t")
+            commit, *parents = ids.split()
+            # Without a worktree only the trailer shows that this was work for this task.
+            if self.work.commit in parents[1:] and (self.work.began is not None or task == self.task["key"]):
+                return commit, parents[0]
+        return None
+
+    def _own_records(self) -> list[dict[str, Any]]:
+        landings = self.client.show(self.task["id"]).get("landings", ())
+        return [said for said in landings if (said["generation"], said["branch"]) == (self.generation, self.branch)]
+
+    def _recorded(self, old: str) -> str | None:
+        """The merge that this claim recorded earlier, if it is still the right one."""
+        for said in self._own_records():
+            shape = git.call(self.folder, "show", "-s", "--format=%P%n%B", said["new"])
+            parents, _, message = shape.out.partition("\n")
+            is_same = parents == f"{old} {self.work.commit}" and message.strip() == self._signed().strip()
+            if shape.code == 0 and is_same:
+                return str(said["new"])
+        return None
+
+    def _signed(self) -> str:
+        said = worktrees.trailers(self.task["key"], self.generation)
+        return git.with_trailers(self.folder, self.message, said)
+
+    def _merged(self, old: str) -> str:
+        merge = git.merge(self.folder, old, self.work.commit)
+        if merge.conflicts:
+            raise MergeConflict(
+                f"{self.task['key']} conflicts with {self.branch} in {checkouts.named(list(merge.conflicts))}",
+                f"nothing was moved; merge {self.branch} into your branch, settle it there, commit, and land again",
+                merge.conflicts,
+            )
+        return git.commit_tree(self.folder, merge.tree, [old, self.work.commit], self._hooked(self._signed()))
+
+    def _hooked(self, message: str) -> str:
+        """The message after the user's commit-msg hook; HookRefused where the hook refuses it."""
+        if not git.hooks(self.folder, "commit-msg"):
+            return message
+        with tempfile.TemporaryDirectory(prefix="tenure-") as place:
+            path = os.path.join(place, "MESSAGE")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(message)
+            said = git.call(self.folder, "hook", "run", "commit-msg", "--", path)
+            if said.code != 0:
+                words = " / ".join(line.strip() for line in said.err.splitlines() if line.strip())
+                raise HookRefused(
+                    f"the commit-msg hook refused the merge's message: {words[:300] or f'exit {said.code}'}",
+                    "nothing was moved; give another message with -m",
+                )
+            with open(path, encoding="utf-8") as file:
+                return file.read()
+
+    def _landing(
+        self, new: str, old: str, landings: tuple[Mapping[str, Any], ...], checkout: checkouts.Checkout | None
+    ) -> Landing:
+        earlier = tuple(
+            said
+            for said in landings
+            if said["generation"] < self.generation
+            and said["run"] == self.task["run"]
+            and said["branch"] == self.branch
+            and git.commit_id(self.folder, said["new"])
+            and git.is_ancestor(self.folder, said["new"], new)
+        )
+        return Landing(
+            Outcome(outcome="OK"),
+            self.branch,
+            new,
+            old,
+            checkout.path if checkout else None,
+            earlier,
+            tuple(git.hooks(self.folder, *_NOT_RUN)),
+        )

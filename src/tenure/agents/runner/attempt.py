@@ -1,0 +1,293 @@
+"""One attempt: the prompt, the agent, the lease. `conclusion.py` reports its end."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from msgspec import structs
+
+from tenure.agents.known_agents import KNOWN
+from tenure.agents.process_table import described
+from tenure.agents.quotations import editor_of
+from tenure.agents.receipts import Receipts
+from tenure.agents.runner.agent_output import TAIL, AgentOutput, Exit, Reader
+from tenure.agents.runner.claim_usage import ClaimUsage
+from tenure.agents.runner.clis.cli import Start
+from tenure.agents.runner.conclusion import conclude
+from tenure.agents.runner.held_claim import HeldClaim, OwnEnding, Stop
+from tenure.agents.runner.input_files import InputFiles, keep_transcript
+from tenure.agents.runner.prompt import prompt_for
+from tenure.agents.runner.shared import AttemptEnd, Shared
+from tenure.agents.runner.transcripts import Transcript
+from tenure.client import Client
+from tenure.core.commands import ReportUsage, Totals
+from tenure.core.errors import InvalidInput, TenureError
+from tenure.core.outcomes import Outcome
+from tenure.processes.output import Lines
+from tenure.processes.supervisor import Ended, Supervisor
+
+if TYPE_CHECKING:
+    from tenure.agents.runner.claim_worktree import ClaimWorktree
+
+EARLIER = 3  # transcripts of earlier attempts that the prompt lists
+LEFTOVERS = 2.0  # seconds for processes that the agent left behind
+LINGER = 60.0  # seconds that an agent may run on after it has ended its claim itself
+# All files as outside, but a pid namespace: when bwrap ends, the kernel kills every process in it.
+BWRAP = ("--dev-bind", "/", "/", "--proc", "/proc", "--unshare-pid", "--die-with-parent")
+
+# Variables that agents set for their children; an agent below must not take itself for the one above.
+_THEIRS = {name for agent in KNOWN.values() for name in (*agent.markers, agent.session or "")} | {
+    "AI_AGENT", "CLAUDE_PID", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_CHILD_SESSION", "CLAUDE_CODE_SESSION_ATTENDED",
+    "CODEX_THREAD_ID", "CODEX_TOOL_CALL_ID", "CODEX_CI", "CODEX_SANDBOX_NETWORK_DISABLED", "OPENCODE_PID",
+    "COPILOT_CLI", "GEMINI_CLI_NO_RELAUNCH",
+}  # fmt: skip
+
+
+class Attempt:
+    def __init__(
+        self, shared: Shared, client: Client, granted: Outcome, supervisor: Supervisor, checker: Client
+    ) -> None:
+        """`checker` acts for the user who started the runner: an agent gives no verdicts."""
+        assert granted.task is not None
+        self.shared, self.options = shared, shared.options
+        self.client, self.checker = client, checker
+        self.granted = granted
+        self.task: Mapping[str, Any] = granted.task
+        self.supervisor = supervisor
+        self.agent = client.agent
+        self.key: str = self.task["key"]
+        self.began = time.monotonic()
+        self.reader: Reader | None = None
+        self.errors: deque[bytes] = deque(maxlen=100)
+        self.claim_usage = ClaimUsage()
+        self.folder = self.options.folder
+        self.tree: ClaimWorktree | None = None
+        self.chosen: str | None = None  # the model of the claim, where the user named none
+        self.transcript = Transcript(self.options.home.folder, self.key, granted.generation or 0)
+        self._is_transcript_kept = False
+        self.files = InputFiles(self.transcript.beside + "inputs")
+        self.receipts = Receipts(
+            self.options.home, client.project, client.session, client.agent, shared.options.environ
+        )
+        self.claim = HeldClaim(
+            client,
+            granted,
+            lease=self.options.lease,
+            process=lambda: described(supervisor.pid),
+            receipts=self.receipts,
+            stopped=self._stopped,
+            settled=self._settled,
+            moved=self._moved,
+            renewed=self.report_usage,
+            say=self.say,
+        )
+
+    def say(self, text: str) -> None:
+        self.shared.say(f"{self.agent}: {text}")
+        self.transcript.write("runner", text.encode())
+
+    def run(self) -> AttemptEnd:
+        """Run the agent and submit its result. Does not raise for errors of the agent or the store."""
+        self.say(f"{self.key}, generation {self.granted.generation}: {self.task['title']}")
+        self.claim.start()
+        try:
+            try:
+                ended, output = self._run_agent(self._prepare())
+            except (OSError, TenureError) as error:
+                ended = Ended(None, failed=f"could not be started: {error}")
+                output = AgentOutput()
+            return conclude(self, ended, output)
+        finally:
+            self.claim.close()
+            self.receipts.forget()
+            self.supervisor.close()
+            if self.tree is not None and (left := self.tree.release()):
+                self.say(f"{self.key}: {self.tree.made.path} stays: {'; '.join(left)}")
+            self.transcript.close()
+            self.files.remove()
+
+    # --- preparation ---
+
+    def _prepare(self) -> Start:
+        options = self.options
+        if options.worktree:
+            self._make_tree()
+        mail = self.client.inbox()
+        granted = self.files.fetch(self.client, self.granted, lambda text: self.say(f"{self.key}: {text}"))
+        text = prompt_for(
+            granted,
+            mail=mail,
+            folder=self.folder,
+            tree=self.tree,
+            extra=options.prompt,
+            transcripts=self.transcript.earlier()[:EARLIER],
+            editor=editor_of(self.client, granted.task or {}),
+        )
+        prompt = self.transcript.keep_prompt(text)
+        start = Start(
+            prompt=prompt,
+            folder=self.folder,
+            beside=self.transcript.beside,
+            model=self._model(),
+            extra=options.extra,
+            budget=self._budget(),
+            writable=(options.home.folder,),
+        )
+        self.reader = options.cli.reader(start)
+        where = os.path.relpath(self.transcript.path, options.home.root)
+        step = f"{options.name} works; transcript: {where}"
+        self.try_to(lambda: self.client.progress(self.claim.receipt, step=step))
+        if mail:
+            self.try_to(lambda: self.client.read([m["id"] for m in mail]))
+        return start
+
+    def _make_tree(self) -> None:
+        from tenure.agents.runner.claim_worktree import ClaimWorktree
+
+        options, claim = self.options, self.claim
+        with claim.mutex:
+            self.tree = ClaimWorktree(
+                options.folder,
+                options.home.folder,
+                self.key,
+                claim.generation,
+                client=self.client,
+                receipt=claim.receipt,
+                onto=options.onto,
+            )
+        self.folder = self.tree.folder
+        if self.tree.made.note:
+            self.say(f"{self.key}: {self.tree.made.note}")
+
+    def _model(self) -> str | None:
+        """The model that the user named, else one of the claim that this agent knows; None: the agent's default."""
+        options = self.options
+        if options.model is not None or options.names_model:
+            return options.model
+        wanted = (self.granted.model, *(self.granted.models or ()))
+        self.chosen = next((m for m in wanted if m and options.cli.takes(m) and m not in self.shared.unknown), None)
+        if self.chosen is not None and self.chosen == self.granted.model:
+            self.say(f"{self.key}: model {self.chosen} ({self.granted.why})")
+        return self.chosen
+
+    def _budget(self) -> str | None:
+        most = (self.task.get("constraints") or {}).get("max_cost_usd")
+        return None if most is None else str(most)
+
+    def _environment(self, start: Start) -> dict[str, str]:
+        options = self.options
+        env = {name: value for name, value in options.environ.items() if name not in _THEIRS}
+        env |= options.cli.environment(start)
+        env |= {
+            "TENURE_SESSION": self.client.session,
+            "TENURE_AGENT": self.agent,
+            "TENURE_ROLE": "agent",
+            "TENURE_TASK": self.key,
+            "TENURE_GENERATION": str(self.granted.generation),
+            "TENURE_PROJECT": options.project,
+            "TENURE_PROMPT_FILE": start.prompt,
+        }
+        if start.model or self.granted.model:
+            env["TENURE_MODEL"] = start.model or self.granted.model or ""
+        if self.granted.tier:
+            env["TENURE_TIER"] = self.granted.tier
+        url = options.home.url
+        if os.path.dirname(url) != options.home.folder:
+            env["TENURE_URL"] = url if "://" in url else os.path.abspath(url)
+        return env
+
+    def _timeout(self) -> float:
+        longest = (self.task.get("constraints") or {}).get("max_duration")
+        return min(self.options.timeout, float(longest)) if longest else self.options.timeout
+
+    # --- the run ---
+
+    def _run_agent(self, start: Start) -> tuple[Ended, AgentOutput]:
+        options = self.options
+        assert self.reader is not None
+        argv = options.cli.command(options.program, start)
+        if options.bwrap:
+            argv = [options.bwrap, *BWRAP, "--", *argv]
+        self.supervisor.start(
+            argv,
+            cwd=self.folder,
+            env=self._environment(start),
+            stdin=start.prompt,
+            grace=options.grace,
+            leftover_grace=LEFTOVERS,
+        )
+        self.supervisor.end("timeout", options.grace, after=self._timeout())
+        if self.shared.stopping.is_set() or not self.claim.is_live:
+            self.supervisor.end("stopped", options.grace)
+        lines = {"stdout": Lines(), "stderr": Lines()}
+
+        def received(stream: str, chunk: bytes) -> None:
+            for line in lines[stream].add(chunk):
+                self._heard(stream, line)
+
+        ended = self.supervisor.follow(received)
+        for stream, cut in lines.items():
+            for line in cut.rest():
+                self._heard(stream, line)
+        errors = b"\n".join(self.errors).decode(errors="replace")[-TAIL:]
+        return ended, self.reader.finish(Exit(ended.code or 0, errors))
+
+    def _heard(self, stream: str, line: bytes) -> None:
+        self.transcript.write(stream, line)
+        if stream == "stdout" and self.reader is not None:
+            self.reader.feed(line.decode(errors="replace"))
+        else:
+            self.errors.append(line[:TAIL])
+
+    def _stopped(self, stop: Stop) -> None:
+        self.say(f"{self.key}: {stop.directive}: {stop.why}")
+        self.supervisor.end(stop.directive, self.options.grace)
+
+    def _settled(self, how: OwnEnding) -> None:
+        self.say(f"{self.key}: {how.sentence}")
+        self.supervisor.end("settled", self.options.grace, after=LINGER)
+
+    def _moved(self, generation: int) -> None:
+        self.claim_usage.moved()
+        self.transcript.goes_on_as(generation)
+
+    def interrupt(self) -> None:
+        """The runner stops: end the agent, release the task."""
+        self.supervisor.end("interrupted", self.options.grace)
+
+    def keep_transcript(self) -> None:
+        """Store the transcript as an artifact of the generation, once; the file stays."""
+        if self._is_transcript_kept or not self.shared.keeps_transcripts:
+            return
+        self._is_transcript_kept = True
+        self.transcript.flush()
+        try:
+            with self.claim.mutex:
+                keep_transcript(self.client, self.claim.receipt, self.transcript.path)
+        except InvalidInput as error:  # no artifact store: the next transcript would fail too
+            self.shared.keeps_transcripts = False
+            self.say(f"transcripts are kept as files only: {error.message}; {error.hint}")
+        except TenureError as error:
+            self.say(f"{self.key}: the transcript is kept as a file only: {error.message}")
+
+    def report_usage(self) -> None:
+        """Report usage so far, so that budgets see it while the agent works. The caller has the claim's mutex."""
+        totals = self.usage()
+        for due in self.claim_usage.due(totals):
+            self.client.do(ReportUsage(project=self.client.project, receipt=self.claim.receipt, **structs.asdict(due)))
+        self.claim_usage.reported(totals)
+
+    def usage(self) -> tuple[Totals, ...]:
+        return self.reader.usage() if self.reader is not None else ()
+
+    def try_to(self, what: Callable[[], object]) -> None:
+        """Run a command that the work does not depend on; an error is only logged."""
+        try:
+            with self.claim.mutex:
+                what()
+        except TenureError as error:
+            self.say(f"{self.key}: {error.message}")

@@ -1,0 +1,74 @@
+"""The worktree of one claim of the runner: created before the agent starts, committed when it has ended."""
+
+from __future__ import annotations
+
+import os
+from copy import copy
+from typing import Any
+
+from tenure.agents import git, worktrees
+from tenure.agents.runner.outbox import Finished
+from tenure.client import Client
+from tenure.core.errors import InvalidInput, TenureError
+from tenure.core.outcomes import Outcome
+
+
+class ClaimWorktree:
+    """`folder` is where the agent works: the runner's own folder, inside the worktree."""
+
+    def __init__(
+        self, folder: str, home: str, key: str, generation: int, *, client: Client, receipt: str, onto: str | None
+    ) -> None:
+        self.made = worktrees.make(folder, home, key, generation, client=client, receipt=receipt, onto=onto)
+        below = os.path.relpath(os.path.realpath(folder), git.find(folder).top)
+        same = os.path.normpath(os.path.join(self.made.path, below))
+        self.folder = same if os.path.isdir(same) else self.made.path
+        self.branch = self.made.branch
+        self.earlier = worktrees.left_behind(folder, key, self.made.branch, self.made.onto)
+        self.unsaved = worktrees.left_unsaved(folder, key, self.made.path)
+
+    def commit(self, message: str) -> dict[str, Any]:
+        """Commit what the agent did not; returns branch and commits. CommitRefused where a git hook refuses."""
+        worktrees.commit_all(self.made, message)
+        return {"branch": self.branch, "commit": git.commit_id(self.made.path, "HEAD"), "base": self.made.base}
+
+    def changed(self) -> git.Counted:
+        """What was committed since the agent started."""
+        return git.counted_between(self.made.path, self.made.base, "HEAD")
+
+    def release(self) -> tuple[str, ...]:
+        """Remove the worktree unless it holds something that is nowhere else; returns what that is."""
+        try:
+            return worktrees.release(self.made)
+        except TenureError as error:
+            return (error.message,)
+
+
+def check(folder: str) -> None:
+    """TenureError where no worktree can be created here."""
+    git.find(folder)
+    if git.commit_id(folder, "HEAD") is None:
+        raise InvalidInput(
+            "this repository has no commit yet, and a worktree needs one", "create the first commit, then try again"
+        )
+
+
+def land(client: Client, finished: Finished) -> Outcome:
+    """Merge the claim's branch into its target and submit; without commits only submit."""
+    from tenure.agents import land
+
+    assert finished.folder is not None
+    client = copy(client)
+    client.project = finished.project
+    try:
+        return land.land(
+            client,
+            finished.receipt,
+            finished.folder,
+            source=finished.branch,
+            onto=finished.onto,
+            summary=finished.summary,
+            result=finished.data,
+        ).outcome
+    except land.NothingToLand:
+        return client.submit(finished.receipt, finished.data, finished.summary, finished.request_id)

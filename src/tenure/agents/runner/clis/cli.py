@@ -1,0 +1,70 @@
+"""The interface of a CLI agent: its program, the arguments to run it without a terminal, a reader of its output."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from tenure.agents.runner.agent_output import Reader
+from tenure.core.errors import TenureError
+
+
+class NoProgram(TenureError):
+    code = "NO_PROGRAM"
+
+
+class Start(NamedTuple):
+    """One start of an agent."""
+
+    prompt: str  # path of the file with the prompt, which is also its stdin
+    folder: str  # where it works
+    beside: str  # prefix of the paths of files that it writes, beside its transcript
+    model: str | None = None
+    budget: str | None = None  # dollars that it may spend
+    extra: tuple[str, ...] = ()  # arguments that the user added
+    writable: tuple[str, ...] = ()  # folders outside of `folder` that it must be able to write
+
+    def has(self, *options: str) -> bool:
+        """Has the user set one of these options?"""
+        return any(word.partition("=")[0] in options for word in self.extra)
+
+
+class Cli:
+    """Subclassed once for each agent."""
+
+    type: str
+    program: str
+    families: tuple[str, ...] = ()  # how the names of its models begin
+    model_variable: str = ""  # environment variable that selects its model; empty where there is none
+
+    def arguments(self, start: Start) -> list[str]:
+        """The arguments before the user's."""
+        raise NotImplementedError
+
+    def last_words(self) -> list[str]:
+        """The arguments after the user's."""
+        return []
+
+    def takes(self, model: str) -> bool:
+        """Can this agent use that model? Tasks name models of any vendor."""
+        return model.lower().startswith(self.families)
+
+    def environment(self, start: Start) -> dict[str, str]:
+        """Environment variables beside those that every agent gets."""
+        return {}
+
+    def reader(self, start: Start) -> Reader:
+        raise NotImplementedError
+
+    def command(self, path: str, start: Start) -> list[str]:
+        return [path, *self.arguments(start), *start.extra, *self.last_words()]
+
+    def found(self, environ: Mapping[str, str]) -> str:
+        """The program's path; NoProgram where it is not installed."""
+        path = shutil.which(self.program, path=environ.get("PATH"))
+        if path is None:
+            raise NoProgram(
+                f"{self.program} is not installed, or not on the PATH", "install it, or name another with --agent"
+            )
+        return path

@@ -1,0 +1,54 @@
+"""The outbox of the runners: a file is written before the first try, and its runner handles it as long as it runs.
+
+Files that an earlier version left in `.tenure/outbox` are found and sent too. Work that is to be landed is landed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+
+from tenure.agents import process_table
+from tenure.client import Client, outbox
+from tenure.client.outbox import Finished, Sent, is_unknown
+from tenure.core.commands import Process
+from tenure.core.outcomes import Outcome
+
+__all__ = ["Finished", "Outbox", "Sent", "is_unknown", "send"]
+
+
+def send(client: Client, finished: Finished) -> Outcome:
+    """As for any finished work; what is to be landed is landed first."""
+    if finished.what != "land":
+        return outbox.send(client, finished)
+    from tenure.agents.runner.claim_worktree import land
+
+    outbox.send_usage(client, finished)
+    return land(client, finished)
+
+
+class Outbox(outbox.Outbox):
+    def __init__(self, home: str, url: str, environ: Mapping[str, str]) -> None:
+        """`home` is the store's `.tenure`, `url` its URL."""
+        super().__init__(url, environ, home)
+
+    def _sweep(self) -> None:
+        """Remove partial files of killed writers."""
+        for path in self.paths():
+            writer = path.removesuffix(".new").rpartition(".")[2]
+            if path.endswith(".new") and writer.isdigit() and process_table.look_up(int(writer)) is None:
+                with suppress(FileNotFoundError):
+                    os.unlink(path)
+
+    def flush(self, client: Client) -> list[Sent]:
+        """Send the reports whose runner has ended. Stops, and keeps the rest, where the store does not answer."""
+        self._sweep()
+        return self.sent(client, send, lambda finished: not _is_handled(finished.process))
+
+
+def _is_handled(process: Process | None) -> bool:
+    """Does the runner that wrote it still run? False where that cannot be known: a repeat is harmless."""
+    if process is None or (process.host, process.boot) != (process_table.host(), process_table.boot_id()):
+        return False
+    return not process_table.has_ended(process.pid, process.start)

@@ -1,0 +1,136 @@
+"""State that the slots of one runner share: options, whether new work may start, and how attempts ended."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from tenure.agents.process_table import described
+from tenure.agents.runner.clis.cli import Cli
+from tenure.agents.runner.outbox import Outbox
+from tenure.config import Home
+from tenure.core import limits
+from tenure.core.commands import Totals
+from tenure.core.retry import TROUBLES_IN_A_ROW
+
+FOREVER, UNTIL_EMPTY, ONCE = "forever", "until empty", "once"
+MOST_REMEMBERED = limits.RUN_SUMMARY
+
+
+class Options(NamedTuple):
+    """The options of `tenure run`."""
+
+    cli: Cli
+    program: str  # path of the agent's program
+    name: str  # agents are named NAME-1, NAME-2, …
+    home: Home
+    project: str
+    folder: str  # where agents work
+    environ: Mapping[str, str]
+    slots: int = 1
+    extra: tuple[str, ...] = ()
+    model: str | None = None
+    filters: Mapping[str, Any] = {}
+    mode: str = FOREVER
+    most_tasks: int | None = None
+    timeout: float = limits.RUN_TIMEOUT
+    lease: float = limits.LEASE
+    grace: float = 5.0
+    worktree: bool = False
+    land: bool = False
+    onto: str | None = None
+    bwrap: str | None = None  # its path, where each agent runs in its own pid namespace
+    prompt: str = ""  # added to every prompt
+
+    @property
+    def names_model(self) -> bool:
+        """Has the user named a model, by an option of the agent or by its environment variable?"""
+        in_words = any(word.partition("=")[0] in ("--model", "-m") for word in self.extra)
+        return in_words or bool(self.environ.get(self.cli.model_variable))
+
+
+class AttemptEnd(NamedTuple):
+    """How one attempt ended."""
+
+    agent: str
+    key: str
+    generation: int
+    what: str  # completed, failed, released, waiting, validating, stopped, refused, or kept (in the outbox)
+    message: str = ""
+    error_class: str | None = None
+    retry_after: float | None = None
+    transcript: str = ""
+    seconds: float = 0.0
+    usage: tuple[Totals, ...] = ()
+    unknown_model: str | None = None  # the model of the claim, where the agent failed because it does not know it
+
+
+class Shared:
+    def __init__(self, options: Options, say: Callable[[str], None]) -> None:
+        self.options = options
+        self.outbox = Outbox(options.home.folder, options.home.url, options.environ)
+        self.process = described(os.getpid())
+        self.draining = threading.Event()  # no new claims
+        self.stopping = threading.Event()  # agents are ended too
+        self.counts: Counter[str] = Counter()
+        self.done: list[AttemptEnd] = []
+        self.fatal: AttemptEnd | None = None  # the failure that keeps every agent of this kind from working here
+        self.terminated: list[str] = []  # agents that an operator terminated
+        self.keeps_transcripts = True  # as artifacts; False where there is no artifact store
+        self.unknown: set[str] = set()  # models of claims that the agent does not know; not used again
+        self._say = say
+        self._mutex = threading.Lock()
+        self._tickets = options.most_tasks
+        self._troubled: str | None = None
+        self._troubles = 0  # in a row, of all agents
+        self._cool_until = 0.0
+        self._limits = 0  # rate limits in a row
+
+    def say(self, text: str) -> None:
+        with self._mutex:
+            self._say(text)
+
+    def take_ticket(self) -> bool:
+        """May one more task be started?"""
+        with self._mutex:
+            if self._tickets is None:
+                return True
+            self._tickets -= 1
+            return self._tickets >= 0
+
+    # --- failures ---
+    # The slots of a runner share its account and its machine. After a failure of those only one agent tries again:
+    # the store would otherwise count the failures against one task after another.
+
+    def may_claim(self, agent: str) -> bool:
+        with self._mutex:
+            return self._troubled in (None, agent) and time.monotonic() >= self._cool_until
+
+    def ended(self, done: AttemptEnd) -> None:
+        with self._mutex:
+            self.counts[done.what] += 1
+            if len(self.done) < MOST_REMEMBERED:
+                self.done.append(done)
+            if done.what == "completed":
+                self._troubled, self._troubles, self._limits = None, 0, 0
+            elif done.unknown_model is not None:
+                self.unknown.add(done.unknown_model)  # the next attempts use the agent's default
+            elif done.error_class == "rate_limit":
+                self._limits += 1
+                wait = 60.0 * 2 ** min(self._limits - 1, 5) if done.retry_after is None else done.retry_after
+                self._cool_until = max(self._cool_until, time.monotonic() + wait)
+            elif done.error_class == "auth_failure":
+                self._give_up(done)
+            elif done.error_class in ("environment", "upstream_timeout"):
+                self._troubled = self._troubled or done.agent
+                self._troubles += 1
+                if self.options.mode != FOREVER and self._troubles >= TROUBLES_IN_A_ROW:
+                    self._give_up(done)
+
+    def _give_up(self, done: AttemptEnd) -> None:
+        self.fatal = done
+        self.draining.set()

@@ -1,0 +1,219 @@
+"""A slot: one agent at a time, one task after another, until the runner drains or there is nothing left."""
+
+from __future__ import annotations
+
+import copy
+import threading
+from contextlib import suppress
+from typing import Any
+
+from tenure.agents.process_table import described
+from tenure.agents.result_checker import ResultChecker, tools_for
+from tenure.agents.runner.attempt import Attempt
+from tenure.agents.runner.shared import ONCE, UNTIL_EMPTY, AttemptEnd, Shared
+from tenure.client import Client
+from tenure.core.commands import Principal
+from tenure.core.errors import StoreError, TenureError
+from tenure.core.outcomes import Outcome
+from tenure.processes.supervisor import Supervisor
+
+GLANCE = 0.2  # seconds between checks of the flags while waiting
+POLL = 15.0  # seconds after which an idle slot asks again without a notification
+SLOWEST = 30.0  # seconds between tries while the store is unavailable
+UNSETTLED = ("claimed", "running", "retrying")
+PASSING = ("cooling", "model_cooling", "offered", "conflicting")  # temporary reasons why a ready task was passed over
+
+
+class Slot(threading.Thread):
+    """Runs one agent at a time. `session` is the slot's presence; each attempt has a session below it.
+
+    One session per attempt, because receipts are kept by session: a leftover of an earlier agent must not find the
+    receipt of the next task.
+    """
+
+    def __init__(self, shared: Shared, client: Client, number: int) -> None:
+        super().__init__(name=f"slot {number}", daemon=True)
+        self.shared, self.options = shared, shared.options
+        process = shared.process
+        run = f"run-{process.host[:40]}-{process.pid}-{process.start}" if process else f"run-{id(shared)}"
+        self.agent = f"{shared.options.name}-{number}"
+        self.session = f"{run}-{number}"
+        self.client = speaking(client, self.agent, self.session)
+        self.checker = client  # verdicts are of the user who started the runner, not of its agents
+        self.attempt: Attempt | None = None
+        self.error: BaseException | None = None
+        self._has_ticket = False
+        self._count = 0
+        self._next: Client | None = None
+        self._short_of: str | None = None  # the budget of the last shortage that was logged
+
+    def run(self) -> None:
+        try:
+            self._go_on()
+        except BaseException as error:  # noqa: BLE001 the runner raises it in the main thread
+            self.error = error
+            self.shared.draining.set()
+
+    def interrupt(self) -> None:
+        attempt = self.attempt
+        if attempt is not None:
+            attempt.interrupt()
+
+    # --- claiming ---
+
+    def _go_on(self) -> None:
+        supervisor: Supervisor | None = None
+        pause = 0.0
+        try:
+            while self._may_begin():
+                if supervisor is not None and described(supervisor.pid) is None:  # killed while it was idle
+                    supervisor.close()
+                    supervisor = None
+                supervisor = supervisor or Supervisor()
+                try:
+                    client = self._next_client()
+                    mark = client.mark()
+                    outcome = client.claim(
+                        lease=self.options.lease,
+                        process=described(supervisor.pid),
+                        request_id=client.session,
+                        **self.options.filters,
+                    )
+                    if outcome.outcome == "GRANTED":
+                        self._work(client, outcome, supervisor)
+                        supervisor = self._next = None
+                        self._has_ticket = False
+                    else:
+                        self._log_shortage(outcome)
+                        if self._is_over(outcome):
+                            return
+                        self._idle(mark, outcome)
+                    pause = 0.0
+                except StoreError as error:
+                    if not pause:
+                        self.shared.say(f"{self.agent}: the store is unavailable: {error.message}")
+                    pause = min(SLOWEST, pause * 2 or 0.5)
+                    self.shared.draining.wait(pause)
+        finally:
+            if supervisor is not None:
+                supervisor.close()
+
+    def _may_begin(self) -> bool:
+        """Wait until this slot may claim; False when it must end."""
+        if not self._has_ticket:
+            self._has_ticket = self.shared.take_ticket()
+        while self._has_ticket and not self.shared.draining.is_set():
+            if self.shared.may_claim(self.agent):
+                return True
+            self.shared.draining.wait(GLANCE)
+        return False
+
+    def _next_client(self) -> Client:
+        if self._next is None:
+            self._count += 1
+            self._next = speaking(self.client, self.agent, f"{self.session}.{self._count}")
+        return self._next
+
+    def _is_over(self, outcome: Outcome) -> bool:
+        if outcome.outcome == "DENIED_AGENT":
+            self.shared.say(f"{self.agent}: {outcome.message}")
+            self.shared.terminated.append(self.agent)
+            return True
+        if outcome.outcome != "NO_TASK":
+            return self._is_drained()
+        if self.options.mode == ONCE:
+            return True
+        if self.options.mode != UNTIL_EMPTY or outcome.counts is None:
+            return False
+        if outcome.shortage is not None and outcome.shortage.get("throttled"):
+            return False  # throttled, not exhausted
+        status = self.client.status()
+        states: dict[str, int] = status["tasks"]
+        if states.get("validating") and self._is_checked_here(status["validations"]):
+            return False
+        return not any(states.get(state) for state in UNSETTLED) and not any(map(outcome.counts.get, PASSING))
+
+    def _is_checked_here(self, validations: dict[str, dict[str, int]]) -> bool:
+        """Will this runner get the verdict itself? It does not wait for a person or another machine."""
+        if any(counts["running"] for counts in validations.values()):
+            return True
+        if self.checker.principal.role == "agent":
+            return False  # a runner started from an agent's session gives no verdicts
+        checker = ResultChecker(self.checker, tools_for(self.options.folder, self.options.environ))
+        return any(checker.obstacle(one) is None for one in self.client.validations())
+
+    def _is_drained(self) -> bool:
+        """Has a person drained this agent?"""
+        return any(a["name"] == self.agent and a["status"] == "draining" for a in self.client.agents())
+
+    def _log_shortage(self, outcome: Outcome) -> None:
+        """Once for each budget that keeps it from attempt."""
+        if outcome.shortage is not None and outcome.shortage["scope"] != self._short_of:
+            self.shared.say(f"{self.agent}: {outcome.message}; {outcome.hint}")
+        self._short_of = outcome.shortage["scope"] if outcome.shortage else None
+
+    def _idle(self, mark: int, outcome: Outcome) -> None:
+        """Wait until something was written, something is due, or the poll interval is over."""
+        wait = POLL
+        if outcome.retry_in is not None:
+            wait = min(wait, max(GLANCE, outcome.retry_in))
+        self.client.wait_for_news(mark, wait, is_wanted=lambda: not self.shared.draining.is_set())
+
+    # --- working ---
+
+    def _work(self, client: Client, granted: Outcome, supervisor: Supervisor) -> None:
+        try:
+            self.attempt = Attempt(self.shared, client, granted, supervisor, self.checker)
+        except OSError as error:  # a transcript or a receipt cannot be written
+            supervisor.close()
+            self.shared.say(f"{self.agent}: {error}")
+            key = (granted.task or {}).get("key", "")
+            self.shared.ended(AttemptEnd(self.agent, key, granted.generation or 0, "failed", str(error), "environment"))
+            client.fail(granted.receipt or "", str(error), "environment")
+            return
+        if self.shared.stopping.is_set():
+            self.attempt.interrupt()
+        try:
+            done = self.attempt.run()
+        finally:
+            self.attempt = None
+        self.shared.ended(done)
+        with suppress(TenureError):
+            client.leave()
+
+    def claim_id(self) -> str | None:
+        attempt = self.attempt
+        return attempt.claim.id if attempt is not None and attempt.claim.is_live else None
+
+    # --- presence ---
+
+    def register(self) -> None:
+        """Be known as an agent of this kind; what a person registered it with before is kept."""
+        known = next((a for a in self.client.agents() if a["name"] == self.agent), {})
+        kept: dict[str, Any] = {n: known[n] for n in ("capabilities", "tracks", "region") if known.get(n)}
+        if self.options.filters.get("capabilities"):  # a task that is taken again is asked for by name
+            kept["capabilities"] = self.options.filters["capabilities"]
+        model, process = self.options.model, self.shared.process
+        if process is not None:
+            kept |= {"host": process.host, "boot": process.boot, "pid": process.pid, "pid_start": process.start}
+        self.client.register(
+            type=self.options.cli.type,
+            models=(model,) if model else tuple(known.get("models") or ()),
+            max_concurrent_tasks=known.get("max_concurrent_tasks"),
+            stale_after=1800.0,
+            **kept,
+        )
+
+    def leave(self) -> None:
+        for client in (self._next, self.client):
+            if client is not None:
+                with suppress(TenureError):
+                    client.leave()
+
+
+def speaking(client: Client, agent: str, session: str) -> Client:
+    """The same store, spoken to by another: an agent, whatever the role of the person who started the runner."""
+    other = copy.copy(client)
+    other.agent, other.session = agent, session
+    other.principal = Principal(role="agent", user=client.user, agent=agent, session=session)
+    return other
