@@ -2,7 +2,7 @@
 import { html } from "../html.js";
 import { address } from "../router.js";
 import { Time } from "../time.js";
-import { Actions } from "./acting.js";
+import { Actions } from "./task-actions.js";
 
 // `verbs`: ids of the actions that lift it.
 const CAUSES = {
