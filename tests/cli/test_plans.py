@@ -74,7 +74,7 @@ def test_check_looks_tasks_up_where_there_is_a_store(tenure: Tenure) -> None:
 def test_apply_makes_the_plan_and_again_changes_nothing(tenure: Tenure) -> None:
     file = write(tenure, "shop.yaml", SHOP)
     dry = tenure("plan", "apply", file, "--dry-run")
-    assert (dry.code, "nothing was stored; it would be: 5 made" in dry.out) == (0, True)
+    assert (dry.code, "nothing was stored; it would be: 5 created" in dry.out) == (0, True)
     assert tenure("list", "--json").json == []
     said = tenure("plan", "apply", file, "--json")
     assert said.code == 0

@@ -17,6 +17,7 @@ from tenure.client import Client
 from tenure.client.routes import COMMANDS, PREFIX, QUERIES, route_of
 from tenure.client.wire import is_instant
 from tenure.core.roles import ROLES
+from tenure.engine.reads.query_table import read_query
 from tenure.server import responses
 from tenure.server.assembly import Assembly
 from tenure.server.auth.policy import Policy
