@@ -68,9 +68,9 @@ class Board:
         sizes = self.sizes
 
         class Counting(Engine):
-            def commit_asked(self, batch: Any, callers: Any) -> Any:
+            def commit_checked(self, batch: Any, callers: Any) -> Any:
                 sizes.append(len(batch))
-                return super().commit_asked(batch, callers)
+                return super().commit_checked(batch, callers)
 
         return Batcher(Counting(self.engine.store, self.engine.chance, pause=time.sleep))
 

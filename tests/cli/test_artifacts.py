@@ -98,7 +98,7 @@ def test_a_stale_receipt_is_refused_and_nothing_is_listed(held: Tenure) -> None:
     [
         (["put", "none.txt"], 8, "No such file"),
         (["put", "."], 8, "directory"),
-        (["put", "report.md", "--type", "nonsense"], 8, "no media type"),
+        (["put", "report.md", "--type", "nonsense"], 8, "not a media type"),
         (["get", "A-001", "none"], 4, "no artifact 'none'"),
         (["get", "A-001"], 2, "which artifact"),
         (["list", "A-099"], 4, "no task"),

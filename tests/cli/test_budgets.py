@@ -39,7 +39,7 @@ def test_a_claim_that_cannot_be_paid_says_why_and_what_to_do(tenure: Tenure, add
     tenure("budget", "set", "--usd", "1", "--default-estimate", "2")
     denied = tenure("claim", key)
     assert denied.code == 7
-    assert "would reserve $2.00; the budget project has $1.00 left" in denied.out
+    assert "would reserve $2.00; budget project has $1.00 left" in denied.out
     assert "raise it by $1.00" in denied.out
     nothing = tenure("claim", "--json")
     assert (nothing.code, nothing.json["counts"]["unaffordable"]) == (3, 1)

@@ -14,7 +14,7 @@ def test_an_agent_is_told_its_model_and_a_person_is_not(tenure: Tenure) -> None:
     tenure("add", "Design it", "--complexity", "9")
     tenure("add", "Anything")
     said = tenure.process("claim", **CLAUDE)
-    assert "model    haiku (small tier: it is typo)" in said.out
+    assert "model    haiku (small tier: tagged `typo`)" in said.out
     assert tenure.process("claim", "--json", **CLAUDE).json["model"] == "opus"
     person = tenure("claim", "--json").json
     assert (person.get("model"), person["tier"]) == (None, "middle")
@@ -25,7 +25,7 @@ def test_a_task_may_name_its_models(tenure: Tenure) -> None:
     assert added["constraints"] == {
         "estimated_tokens": 900, "model_preferences": ["opus"], "fallback_models": ["haiku"]
     }  # fmt: skip
-    assert "model    opus (the task prefers it)" in tenure.process("claim", **CLAUDE).out
+    assert "model    opus (preferred by the task)" in tenure.process("claim", **CLAUDE).out
 
 
 def test_routing_can_be_turned_off(tenure: Tenure) -> None:
@@ -57,7 +57,7 @@ def test_a_users_own_tiers_are_used_and_looked_for_beside_the_settings(tenure: T
         '[rules]\nboilerplate = ["chores"]\n[families.anthropic.small]\ncalled = {claude = "claude-haiku-4-5"}\n'
     )
     tenure("add", "Sweep", "--type", "chores")
-    assert "model    claude-haiku-4-5 (small tier: it is chores)" in tenure.process("claim", **CLAUDE).out
+    assert "model    claude-haiku-4-5 (small tier: tagged `chores`)" in tenure.process("claim", **CLAUDE).out
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def test_check_says_all_that_is_wrong_in_lines_to_jump_to(tenure: Tenure) -> Non
     said = tenure("plan", "check", file)
     assert said.code == 8
     assert said.out.splitlines() == [
-        "shop.yaml:3:37: the dependencies close a circle: a → b → a",
+        "shop.yaml:3:37: the dependencies form a cycle: a → b → a",
         "shop.yaml:4:42: priorty: no such key here (did you mean priority?)",
     ]
     listed = tenure("plan", "check", file, "--json")
@@ -74,7 +74,7 @@ def test_check_looks_tasks_up_where_there_is_a_store(tenure: Tenure) -> None:
 def test_apply_makes_the_plan_and_again_changes_nothing(tenure: Tenure) -> None:
     file = write(tenure, "shop.yaml", SHOP)
     dry = tenure("plan", "apply", file, "--dry-run")
-    assert (dry.code, "nothing was stored; it would be: 5 made" in dry.out) == (0, True)
+    assert (dry.code, "nothing was stored; it would be: 5 created" in dry.out) == (0, True)
     assert tenure("list", "--json").json == []
     said = tenure("plan", "apply", file, "--json")
     assert said.code == 0
@@ -84,7 +84,7 @@ def test_apply_makes_the_plan_and_again_changes_nothing(tenure: Tenure) -> None:
         "B-001-design-the-schema", "A-001-build-the-api", "A-001-build-the-api::1", "A-001-build-the-api::2",
         "Q-001-test-it",
     ]  # fmt: skip
-    assert tenure("plan", "apply", file).out == "shop: 0 made, 0 changed\n"
+    assert tenure("plan", "apply", file).out == "shop: 0 created, 0 changed\n"
     assert tenure("undo", plan["command_id"], "--json").json["outcome"] == "UPDATED"
 
 
@@ -158,7 +158,7 @@ def test_the_graph_is_drawn_in_every_form(tenure: Tenure) -> None:
 def test_an_export_can_be_applied_and_never_replaces_a_file(tenure: Tenure) -> None:
     tenure("plan", "apply", write(tenure, "shop.yaml", SHOP))
     text = tenure("plan", "export", "shop").out
-    assert tenure("plan", "apply", "-", stdin=text).out == "shop: 0 made, 0 changed\n"
+    assert tenure("plan", "apply", "-", stdin=text).out == "shop: 0 created, 0 changed\n"
     assert tenure("plan", "export", "Q-001", "-o", "copy.yaml").code == 0
     assert (tenure.folder / "copy.yaml").read_text() == text
     assert tenure("plan", "export", "shop", "-o", "shop.yaml").code == 8
@@ -181,7 +181,7 @@ def test_an_import_takes_over_what_is_open_and_nothing_twice(tenure: Tenure, too
     assert tenure("list", "--json").json == []
     said = tenure("import", tool, folder)
     assert said.code == 0
-    assert f"{count} made, 0 changed" in said.out
+    assert f"{count} created, 0 changed" in said.out
     assert "done there, not imported" in said.out
     again = tenure("import", tool, folder, "--json")
     assert (again.json["outcome"]["outcome"], again.json["plan"]) == ("UNCHANGED", f"import-{tool}")

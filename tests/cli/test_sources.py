@@ -40,7 +40,7 @@ def test_what_cannot_be_is_refused_with_its_code(tenure: Tenure) -> None:
         (("schedule", "show", "s"), 4, "no schedule"),
         (("trigger", "add", "t", "--on", "task.dead_letered", "x"), 8, "did you mean task.dead_lettered"),
         (("trigger", "add", "t", "--on", "task.failed", "x", "--where", "event"), 2, "as in"),
-        (("trigger", "add", "t", "--on", "task.failed", "x", "--where", "secret.x=1"), 8, "no path"),
+        (("trigger", "add", "t", "--on", "task.failed", "x", "--where", "secret.x=1"), 8, "is not a path"),
         (("trigger", "rotate", "t"), 4, "no trigger"),
         (("trigger", "watch", "--threshold", "2"), 8, "threshold"),
         (("trigger", "watch", "--off", "--least", "2"), 2, "--off"),

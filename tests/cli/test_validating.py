@@ -42,7 +42,7 @@ def test_an_agent_is_told_who_runs_the_check_of_its_result(checked: Tenure) -> N
     said = checked.process("done", "A-001", "--agent", "ann", TENURE_ROLE="agent", CLAUDECODE="1")
     assert said.code == 0
     assert said.out == (
-        "VALIDATING: A-001-make-it: handed in; test-pass has to find it good\n"
+        "VALIDATING: A-001-make-it: submitted; waiting for test-pass\n"
         "  `tenure run`, `daemon` or `serve` runs the check, or a person approves it; you hold it no longer\n"
     )
 
@@ -52,7 +52,7 @@ def test_no_wait_leaves_it_to_others_and_status_says_so(checked: Tenure) -> None
     assert (said.code, said.json["outcome"], said.json["validation"]["state"]) == (0, "VALIDATING", "waiting")
     assert "test-pass: 1 waiting" in checked("status").out
     assert checked("status", "--json").json["validations"] == {"test-pass": {"running": 0, "waiting": 1}}
-    assert "waits for somebody to run test-pass" in checked("why", "A-001").out
+    assert "waiting for a process that runs test-pass" in checked("why", "A-001").out
     assert checked("whoami", "--json").json.get("holds") in ([], None)
 
 

@@ -168,12 +168,12 @@ def test_why_explains_each_reason_to_wait(team: Team) -> None:
     assert "no known agent can take it" in why("A-001")
     why_not = ["lacks rust", "claiming is stopped for track:A: broken build"]
     assert ann.why("A-001")["agents"] == [{"agent": "ann", "why_not": why_not}]
-    assert "waits for A-001-first" in why("A-002")
+    assert "waiting for A-001-first" in why("A-002")
     assert "may not start before" in why("A-003")
     assert "publish it" in why("A-004")
     assert "holiday" in why("A-005")
     assert "agent ann holds generation 1" in why("A-006")
-    assert "would overlap what A-006-touchy holds" in why("A-007")
+    assert "would overlap the claim of A-006-touchy" in why("A-007")
     assert "claiming is stopped for track:A: broken build" in why("A-002")
     assert ann.why("B-001")["agents"][0]["why_not"] == ["is not in region eu", "works on A only"]
     assert ann.why("A-001")["priority"]["effective"] == 48  # one task below it weighs two points
@@ -185,7 +185,7 @@ def test_why_tells_of_dead_letters_retries_offers_and_cool_offs(team: Team) -> N
     ann = team.ann
     receipt = held(ann, "Fragile", max_attempts=2, constraints={"model_preferences": ["opus"]})
     ann.fail(receipt, "flaky")
-    assert "is tried again at" in ann.why("A-001")["reasons"][0]
+    assert "is retried at" in ann.why("A-001")["reasons"][0]
     team.clock.advance(seconds=60)
     ann.fail(ann.claim().receipt or "", "broken")
     assert "dead letter after 2 attempts: broken" in ann.why("A-001")["reasons"]
@@ -199,8 +199,10 @@ def test_why_tells_of_dead_letters_retries_offers_and_cool_offs(team: Team) -> N
     ann.release(held(ann, "Handed back"))
     ann.assign("A-002", "bo")
     why = ann.why("A-002")
-    assert "held out to agent bo" in why["reasons"]
-    assert {"agent": "ann", "why_not": ["is not bo, to whom it is held out", "cools off on this task"]} in why["agents"]
+    assert "offered to agent bo" in why["reasons"]
+    assert {"agent": "ann", "why_not": ["is not bo, to whom it is offered", "is cooling off on this task"]} in why[
+        "agents"
+    ]
 
 
 def test_a_dag_shows_edges_counts_and_the_critical_path(team: Team) -> None:

@@ -36,7 +36,7 @@ def test_the_story_has_every_verb_and_every_look(as_local: list[tuple[str, objec
 def test_a_server_takes_nobodys_word_for_the_end_of_a_process(server: TenureServer) -> None:
     with Client(server.url, "shop") as ann:
         ann.init()
-        with pytest.raises(NotAllowed, match="on the host itself"):
+        with pytest.raises(NotAllowed, match="on the same host"):
             ann.gone([Process(host="h", boot="b", pid=1, start=1)])
 
 

@@ -26,14 +26,14 @@ def test_what_is_written_once_passes(value: Any) -> None:
 
 @pytest.mark.parametrize("text", ['{"a":1,"a":1}', '[{"b":{"a":1,"b":2,"a":3}}]', '{"a":1,"\\u0061":2}', '{"":1,"":2}'])
 def test_a_key_that_stands_twice_is_refused_by_name(text: str) -> None:
-    with pytest.raises(InvalidInput, match="stands twice in one object"):
+    with pytest.raises(InvalidInput, match="duplicate key"):
         check_json(text.encode(), "the body")
 
 
 @pytest.mark.parametrize("digits", ["1" * 21, "1" * 400, "9" * 1_000_000, str(2**64), str(-(2**63) - 1)])
 def test_an_integer_beyond_64_bits_is_refused_before_it_is_read(digits: str) -> None:
     for text in (digits, f'{{"n": [{digits}]}}'):
-        with pytest.raises(InvalidInput, match="beyond 64 bits"):
+        with pytest.raises(InvalidInput, match="does not fit 64 bits"):
             check_json(text, "the body")
 
 

@@ -54,7 +54,7 @@ def test_both_kinds_of_ids_are_taken_but_not_mixed() -> None:
 def test_a_branch_may_be_made_but_never_taken_away() -> None:
     check_landing(landing(old="0" * 40))
     assert is_nothing("0" * 40)
-    with pytest.raises(InvalidInput, match="new: all zeros"):
+    with pytest.raises(InvalidInput, match="not all zeros"):
         check_landing(landing(new="0" * 40))
 
 

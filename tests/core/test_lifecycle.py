@@ -95,5 +95,5 @@ def test_the_table_of_endings_is_the_specs() -> None:
 
 def test_groups_of_states() -> None:
     assert lifecycle.HELD == ("claimed", "running")
-    assert set(lifecycle.ANSWERABLE) == {"ready", "retrying", "paused"}
+    assert set(lifecycle.LATE_SUBMIT_STATES) == {"ready", "retrying", "paused"}
     assert set(lifecycle.ENDED) == {"completed", "cancelled", "dead_lettered"}

@@ -54,7 +54,7 @@ def test_registered_models_go_before_the_type() -> None:
     assert route(TABLE, Wanted(50, "code"), user)[:2] == ("gpt-5", "middle")
     found = route(TABLE, Wanted(0, "code"), user)
     assert found[:2] == ("gpt-5", "middle")
-    assert "nearest" in found.why
+    assert "closest" in found.why
     assert route(TABLE, Wanted(50, "code"), User("generic", ("our-own",)))[:2] == ("our-own", None)
 
 

@@ -14,7 +14,7 @@ from tenure.core.records import Task
 from tenure.engine import Answer, Engine
 from tenure.engine.checks.evidence import NeedsEvidence
 from tenure.engine.runtime.batcher import Batcher
-from tenure.engine.runtime.engine import Asked
+from tenure.engine.runtime.engine import CheckedCommand
 from tenure.engine.runtime.unit_of_work import DeferredAnswer
 from tenure.stores.memory import Memory
 from tenure.testing import FakeClock
@@ -36,8 +36,8 @@ class Held(Engine):
         self._is_open = False
         self._turn = threading.Lock()
 
-    def commit_asked(
-        self, batch: Sequence[Asked], callers: Sequence[Hashable]
+    def commit_checked(
+        self, batch: Sequence[CheckedCommand], callers: Sequence[Hashable]
     ) -> list[Answer | DeferredAnswer | NeedsEvidence]:
         asked = [a.item.command for a in batch]
         self.began.put(asked)
@@ -47,7 +47,7 @@ class Held(Engine):
             fault, self.fault = self.fault, None
             if fault is not None:
                 raise fault
-            answers = super().commit_asked(batch, callers)
+            answers = super().commit_checked(batch, callers)
             self.batches.append(asked)
         return answers
 

@@ -126,7 +126,7 @@ def test_a_command_over_eight_megabytes_is_refused(scene: Scene) -> None:
 
 def test_a_batch_over_its_bounds_is_refused(scene: Scene) -> None:
     before = scene.tables()
-    with pytest.raises(TooLarge, match="501 commands; at most 500"):
+    with pytest.raises(TooLarge, match=r"at most 500 commands \(got 501\)"):
         scene.run(*[add()] * 501)
     receipt = scene.take("A-001")
     before = scene.tables()
@@ -393,8 +393,8 @@ def test_a_value_that_cannot_be_is_named(scene: Scene, fields: dict[str, Any], w
         (claim(agent="a b"), "INVALID_INPUT", "agent"),
         (claim(agent="x" * 129), "INVALID_INPUT", "agent"),
         (claim(session="a/b"), "INVALID_INPUT", "session"),
-        (c.ClaimNext(project=PROJECT, agent="a", session="s", n=0), "INVALID_INPUT", "n 0"),
-        (c.ClaimNext(project=PROJECT, agent="a", session="s", n=101), "INVALID_INPUT", "n 101"),
+        (c.ClaimNext(project=PROJECT, agent="a", session="s", n=0), "INVALID_INPUT", "got 0"),
+        (c.ClaimNext(project=PROJECT, agent="a", session="s", n=101), "INVALID_INPUT", "got 101"),
         (c.Publish(project=PROJECT), "INVALID_INPUT", "publish"),
         (c.Publish(project=PROJECT, task="A-001", dag="d"), "INVALID_INPUT", "publish"),
         (c.Publish(project=PROJECT, dag="dag_nothing"), "NOT_FOUND", "dag_nothing"),
@@ -503,7 +503,7 @@ def test_a_wrong_type_is_refused(scene: Scene, command: Command) -> None:
 
 def test_what_is_no_command_is_refused(scene: Scene) -> None:
     for thing in (None, 5, "claim", NewTask(title="x"), Command(project=PROJECT), Claim):
-        refused(scene, thing, "INVALID_INPUT", "no command")  # type: ignore[arg-type]
+        refused(scene, thing, "INVALID_INPUT", "is not a command")  # type: ignore[arg-type]
 
 
 # --- receipts of others ---------------------------------------------------------------------------------------

@@ -163,7 +163,7 @@ def test_a_project_of_that_name_is_never_mixed_with(opened: Any) -> None:
         project_copy.copy_project(scene.engine, other.engine, PROJECT)
     assert told(other.store) == before
     assert scene.row(Project, PROJECT).stopped == {}
-    with pytest.raises(InvalidInput, match="where it is"):
+    with pytest.raises(InvalidInput, match="the same store"):
         project_copy.copy_project(scene.engine, scene.engine, PROJECT)
     with pytest.raises(NotFound):
         project_copy.copy_project(scene.engine, other.engine, "unknown")
@@ -253,7 +253,7 @@ def test_a_row_that_arrives_otherwise_is_noticed(opened: Any, monkeypatch: pytes
         return copied(old, new, project)
 
     monkeypatch.setattr(project_copy, "_copy_events", forgetful)
-    with pytest.raises(StoreCorrupt, match="not what was written"):
+    with pytest.raises(StoreCorrupt, match="differs from data written"):
         project_copy.copy_project(scene.engine, target, PROJECT)
     assert told(target.store)["task"] == []
 
@@ -261,14 +261,14 @@ def test_a_row_that_arrives_otherwise_is_noticed(opened: Any, monkeypatch: pytes
 CUT_OFF = """
 import sys, time
 from tenure.client.system_random import SystemRandom
-from tenure.engine import Engine, copying
+from tenure.engine import Engine, project_copy
 from tenure.stores.sqlite import Sqlite
 old, new = (Engine(Sqlite(path), SystemRandom()) for path in sys.argv[1:])
 def wait(*_):
     print("half", flush=True)
     time.sleep(600)
-copying._copy_events = wait
-copying.copy_project(old, new, "p")
+project_copy._copy_events = wait
+project_copy.copy_project(old, new, "p")
 """
 
 
@@ -359,7 +359,7 @@ def test_without_a_place_for_its_artifacts_a_project_stays(opened: Callable[[str
     kept = put(place, [b"a"], largest=10)
     old.do(c.PutArtifact, receipt=receipt, name="a", digest=kept.digest, size=1, since=CLOCK.now)
     old.submit(receipt)
-    with pytest.raises(CopyRefused, match="no place for them") as told:
+    with pytest.raises(CopyRefused, match="has no artifact store") as told:
         project_copy.copy_project(old.engine, other, PROJECT)
     assert "--artifacts" in (told.value.hint or "")
     old.take(old.add("more"))  # and claiming goes on where it was

@@ -26,7 +26,7 @@ from tenure.engine import Answer
 from tenure.engine.checks.evidence import NeedsEvidence
 from tenure.engine.runtime import batcher, engine
 from tenure.engine.runtime.batcher import Batcher
-from tenure.engine.runtime.engine import Asked
+from tenure.engine.runtime.engine import CheckedCommand
 from tenure.engine.runtime.unit_of_work import DeferredAnswer
 from tenure.stores.memory import Memory
 from tenure.stores.port import WRITERS
@@ -214,13 +214,13 @@ class Watching(Held):
         self.flying: list[str] = []
         self.twice: list[str] = []
 
-    def commit_asked(
-        self, batch: Sequence[Asked], callers: Sequence[Hashable]
+    def commit_checked(
+        self, batch: Sequence[CheckedCommand], callers: Sequence[Hashable]
     ) -> list[Answer | DeferredAnswer | NeedsEvidence]:
         named = list({title.split()[0] for title in titles([a.item.command for a in batch])})
         self.twice += [caller for caller in named if caller in self.flying]
         self.flying += named
-        answers = super().commit_asked(batch, callers)
+        answers = super().commit_checked(batch, callers)
         for caller in named:
             self.flying.remove(caller)
         return answers
@@ -279,9 +279,9 @@ def test_the_next_batch_need_not_wait_until_the_answers_are_made(monkeypatch: py
 
     def told(answers: Sequence[Any]) -> Sequence[Any]:
         assert may_tell.wait(30)
-        return engine.told(answers)
+        return engine.final_answers(answers)
 
-    monkeypatch.setattr(batcher, "told", told)
+    monkeypatch.setattr(batcher, "final_answers", told)
     room.engine.let()
     assert titles(room.engine.next_batch()) == ["next"]
     may_tell.set()

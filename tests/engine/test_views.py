@@ -17,7 +17,7 @@ from tenure.core import views
 from tenure.core.lifecycle import STATES
 from tenure.core.outcomes import Outcome
 from tenure.core.views.view_values import Instant
-from tenure.engine.reads.query_table import look
+from tenure.engine.reads.query_table import read_query
 from tenure.stores.sqlite import Sqlite
 from tenure.testing.clock import FakeClock
 from tenure.testing.factories import PROJECT, Scene
@@ -41,7 +41,7 @@ class Stage:
         self.rich: Rich = enrich(self.scene)
 
     def look(self, kind: type[q.Query], **fields: Any) -> Any:
-        return look(self.scene.engine, kind(project="" if kind in OF_STORE else PROJECT, **fields))
+        return read_query(self.scene.engine, kind(project="" if kind in OF_STORE else PROJECT, **fields))
 
 
 @pytest.fixture(scope="module")

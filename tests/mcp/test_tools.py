@@ -257,7 +257,7 @@ async def test_show_has_every_look(here: Connect, owner: Client) -> None:
         await agent("finish", receipt=receipt, outcome="fail", summary="no")
         assert (await agent("show"))["tasks"] == []
         assert (await agent("show", task="A-002"))["blocked_by"] == ["A-001-first"]
-        assert "waits for A-001-first" in (await agent("show", what="why", task="A-002"))["reasons"]
+        assert "waiting for A-001-first" in (await agent("show", what="why", task="A-002"))["reasons"]
         (generation,) = (await agent("show", what="history", task="A-001"))["generations"]
         assert (generation["release_reason"], generation["error"]) == ("FAILED", "no")
         status = await agent("show", what="status")

@@ -14,7 +14,7 @@ ARTIFACTS = (
     Mutant(
         "artifact: a zombie's is named",
         PUT,
-        "if hold.refusal is not None and not is_same and not rules.may_tell_late(name, hold.verdict.code):",
+        "if hold.refusal is not None and not is_same and not rules.may_put_late(name, hold.verdict.code):",
         "if hold.refusal is not None and not hold.verdict.genuine:",
         "test_what_a_zombie_has_put_is_taken_away",
     ),

@@ -53,8 +53,8 @@ BATCHES = (
     Mutant(
         "batched for one principal",
         "engine/runtime/batcher.py",
-        "_Promised(asked(command, principal), ",
-        "_Promised(asked(command), ",
+        "_Promised(checked_command(command, principal), ",
+        "_Promised(checked_command(command), ",
         f"{TEST_GATHERING}::test_every_command_runs_on_behalf_of_its_own_principal",
     ),
     Mutant(

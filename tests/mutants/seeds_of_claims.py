@@ -94,8 +94,8 @@ CLAIMS = (
     Mutant(
         "late result after the next claim",
         "core/claims.py",
-        "return task.answerable and task.generation == claim.generation and task.state in ANSWERABLE",
-        "return task.state in ANSWERABLE",
+        "return task.answerable and task.generation == claim.generation and task.state in LATE_SUBMIT_STATES",
+        "return task.state in LATE_SUBMIT_STATES",
         "test_a_claim_that_ended_by_a_word_is_not_answerable[release-submit]",
     ),
     Mutant(

@@ -53,7 +53,7 @@ MODELS = (
     Mutant(
         "models: no time to come back",
         "engine/verbs/claim.py",
-        "at = self.asker.cooling.next_at()",
+        "at = self.claimant.cooling.next_at()",
         "at = None",
         "test_where_all_that_an_agent_has_cools_down_it_is_told_when_to_come_back",
     ),

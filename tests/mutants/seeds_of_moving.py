@@ -167,7 +167,7 @@ MOVING = (
     Mutant(
         "archive: a cycle through it is not found",
         "engine/verbs/create.py",
-        "work.get(Task, project, here)  # one of the archive has its edges there",
+        "work.get(Task, project, here)  # an archived task has its edges in the archive",
         "pass",
         "test_a_circle_through_the_archive_is_found",
     ),

@@ -81,7 +81,7 @@ PLACE = (
     Mutant(
         "place: a copy that is opened again keeps its epoch",
         "engine/runtime/engine.py",
-        "if self.store.is_copy and not founding:",
+        "if self.store.is_copy and not begins_epoch:",
         "if False:",
         f"{TEST_SQLITE_PLACE}::test_another_store_in_the_place_takes_no_receipt_of_the_one_before",
     ),

@@ -47,14 +47,14 @@ SHARING = (
     Mutant(
         "shared, what has to be decided",
         "engine/runtime/engine.py",
-        "        work.be_alone()\n        command =",
+        "        work.need_exclusive_lock()\n        command =",
         "        command =",
         f"{TEST_POSTGRES_SHARING}::test_what_has_to_be_decided_is_decided_alone[_with_a_receipt_of_nothing]",
     ),
     Mutant(
         "shared, rows written by the rules",
         "engine/runtime/unit_of_work.py",
-        "        self.be_alone()\n",
+        "        self.need_exclusive_lock()\n",
         "",
         f"{TEST_POSTGRES_SHARING}::test_what_has_to_be_decided_is_decided_alone[_with_a_dependent]",
     ),

@@ -241,7 +241,7 @@ SOURCES = (
     Mutant(
         "watch: what was looked into counts again",
         "core/failure_watch.py",
-        "if attempt.at > looked_into.get(name, -1):",
+        "if attempt.at > investigated.get(name, -1):",
         "if True:",
         "test_while_it_is_open_no_other_is_made_and_what_it_looked_into_counts_no_more",
     ),

@@ -66,7 +66,7 @@ def test_a_dry_run_tells_and_stores_nothing(client: Client) -> None:
     before = client.log(limit=1000)
     outcome = apply(client, plan_of(PLAN), dry_run=True)
     assert (outcome.outcome, len(outcome.tasks or ()), outcome.command_id) == ("CREATED", 3, None)
-    assert outcome.message.startswith("nothing was stored; it would be: 3 made")
+    assert outcome.message.startswith("nothing was stored; it would be: 3 created")
     assert client.log(limit=1000) == before
     assert (client.tasks(), "Q" in codes(client)) == ([], False)
     apply(client, plan_of(PLAN))
@@ -120,7 +120,7 @@ def test_a_plan_is_known_by_its_name_or_its_files(client: Client) -> None:
 
 def test_a_track_that_is_there_keeps_its_name(client: Client) -> None:
     outcome = apply(client, plan_of("name: p\ntracks: {B: Backend, Q: Quality}\ntasks: [A]\n"))
-    assert outcome.message == "1 made, 0 changed, tracks made: Q, tracks that keep the name they have: B"
+    assert outcome.message == "1 created, 0 changed, tracks created: Q, tracks that keep their present name: B"
     assert {t["code"]: t["name"] for t in client.tracks()}["B"] == "Data"
     again = apply(client, plan_of("name: p\ntracks: {R: Research}\ntasks: [A]\n"))
     assert (again.outcome, "R" in codes(client)) == ("UPDATED", True)

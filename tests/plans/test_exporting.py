@@ -246,7 +246,7 @@ def test_more_tasks_than_a_plan_holds_are_not_exported_at_once(client: Client, m
     monkeypatch.setattr("tenure.core.inputs.LARGEST_PLAN", 3)
     for n in range(4):
         client.add(f"t{n}")
-    with pytest.raises(TooLarge, match="more than 3 tasks"):
+    with pytest.raises(TooLarge, match="at most 3 tasks"):
         export(client)
 
 

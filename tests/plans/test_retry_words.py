@@ -25,4 +25,4 @@ def test_other_words_are_read_as_ours() -> None:
 def test_one_thing_said_in_two_ways_is_found_at_its_line() -> None:
     text = "name: shop\ntasks:\n  one:\n    title: One\n    retry: {cap: 7, max_delay_sec: 8}\n"
     (finding,) = findings(text)
-    assert "max_delay_sec and cap say the same" in str(finding)
+    assert "max_delay_sec and cap mean the same" in str(finding)

@@ -65,7 +65,7 @@ def test_a_runner_that_ends_for_want_of_money_says_so(stage: Stage, words: tuple
     stage.add("Dear")
     stage.client.set_budget("project", usd="0.01", default_estimate="0.05")
     said = stage.run(*words).ends(3 if "--once" in words else 0)
-    assert "would reserve $0.05; the budget project has $0.01 left" in said
+    assert "would reserve $0.05; budget project has $0.01 left" in said
     assert "an admin can raise it by $0.04" in said
 
 

@@ -11,7 +11,7 @@ from tenure.core.commands import OWNER, NewTask
 from tenure.core.errors import Overloaded
 from tenure.core.queries import History, Status
 from tenure.engine import Engine
-from tenure.engine.reads.query_table import look
+from tenure.engine.reads.query_table import read_query
 from tenure.server import service as service_
 from tenure.server.service import Service
 from tenure.stores.open_store import open_store
@@ -29,8 +29,8 @@ class Gate:
 
     def __init__(self, engine):
         self.inside, self.open = threading.Event(), threading.Event()
-        self._run = engine.commit_asked
-        engine.commit_asked = self
+        self._run = engine.commit_checked
+        engine.commit_checked = self
 
     def __call__(self, batch, callers):
         self.inside.set()
@@ -55,7 +55,7 @@ async def cancelled_inside(engine, command):
     for _ in range(2):  # behind the claim, and behind what follows from it
         await service.do(c.Note(project="p", task="A-001", text="n"), OWNER)
     await asyncio.to_thread(service.gatherer.close)
-    return look(engine, History(project="p", task="A-001"))
+    return read_query(engine, History(project="p", task="A-001"))
 
 
 async def test_a_claim_that_nobody_waits_for_any_more_is_given_back(engine):
@@ -84,7 +84,7 @@ async def test_a_claim_that_no_batch_has_is_taken_back_unseen(engine):
     gate.open.set()
     await ahead
     await asyncio.to_thread(service.gatherer.close)
-    assert look(engine, History(project="p", task="A-001")) == []
+    assert read_query(engine, History(project="p", task="A-001")) == []
 
 
 async def test_looks_beyond_the_bound_are_refused(engine, monkeypatch):

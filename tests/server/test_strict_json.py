@@ -47,7 +47,7 @@ def post(server: TenureServer, path: str, body: bytes, **headers: str) -> tuple[
         line.close()
 
 
-@pytest.mark.parametrize(("body", "why"), [(TWICE, "stands twice"), (ENDLESS, "beyond 64 bits")])
+@pytest.mark.parametrize(("body", "why"), [(TWICE, "duplicate key"), (ENDLESS, "does not fit 64 bits")])
 def test_bodies_batches_and_mcp(served: tuple[TenureServer, Client, str], body: bytes, why: str) -> None:
     server, client, _ = served
     item = body.replace(b'{"task"', b'{"command": "add", "task"', 1)
@@ -62,7 +62,7 @@ def test_bodies_batches_and_mcp(served: tuple[TenureServer, Client, str], body: 
 
 
 @pytest.mark.parametrize(
-    ("body", "why"), [(b'{"t": 1, "t": 2}', "stands twice"), (b'{"t": ' + b"7" * 400 + b"}", "64")]
+    ("body", "why"), [(b'{"t": 1, "t": 2}', "duplicate key"), (b'{"t": ' + b"7" * 400 + b"}", "64")]
 )
 def test_webhooks(served: tuple[TenureServer, Client, str], body: bytes, why: str) -> None:
     server, client, secret = served
@@ -85,4 +85,4 @@ def test_stdio(tmp_path: Path) -> None:
     )  # fmt: skip
     told = [json.loads(line) for line in done.stdout.splitlines()]
     (refused,) = [one for one in told if one.get("id") == 7]
-    assert "'name' stands twice" in refused["error"]["message"]
+    assert "duplicate key 'name'" in refused["error"]["message"]

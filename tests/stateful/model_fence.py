@@ -222,7 +222,7 @@ class Fence(Ground):
             code = "TASK_ALREADY_COMPLETED"
         elif task.state == "cancelled":
             code = "TASK_CANCELLED"
-        elif task.held or (verb in ("submit", "checkpoint", "usage") and self.is_answerable(task)):
+        elif task.held or (verb in ("submit", "checkpoint", "usage") and self.is_late_submit_open(task)):
             code = None
         elif verb not in ("submit", "checkpoint", "usage") and last and last.reason == "EXPIRED":
             code = "ALREADY_EXPIRED"
@@ -240,7 +240,7 @@ class Fence(Ground):
         return task, claim or NOBODYS, refusal
 
     @staticmethod
-    def is_answerable(task: Task) -> bool:
+    def is_late_submit_open(task: Task) -> bool:
         return task.answerable and task.state in ("ready", "retrying", "paused")
 
     def renew(self, receipt: Receipt, lease: int | None = None) -> Answer:

@@ -29,7 +29,7 @@ def expected_rows(world: World, start: int) -> dict[str, Any]:
             "holder": (task.claims[-1].agent, task.claims[-1].session) if task.held else None,
             "lease_until": task.claims[-1].until - start if task.held else None,
             "causes": sorted({cause.partition(":")[0] for cause in task.causes}) if task.state == "paused" else [],
-            "answerable": world.is_answerable(task),
+            "answerable": world.is_late_submit_open(task),
             "priority": task.priority,
             "archived": task.archived,
             "holds": sorted(task.claims[-1].holds.items()) if task.held else [],

@@ -344,7 +344,7 @@ def auto(world: World) -> None:
     world.wait(130)
     trigger_duty.hear(world.engine, "auto")
     schedules.fire(world.engine, "auto")
-    failure_watch.look_out(world.engine, "auto")
+    failure_watch.investigate(world.engine, "auto")
     for name, more in (("laptop", {}), ("build", {"agent": "ann", "projects": ("shop",)}), ("gone", {})):
         world.do(c.CreateKey, project="", name=name, role="agent" if "agent" in more else "member", **more)
     keys = [world.do(c.CreateKey, project="", name=n, role="member", expires_in=900 * HOUR) for n in ("r", "v")]

@@ -1,6 +1,6 @@
-"""The archive: when a finished task may go there, and how it and all that belongs to it become one document.
+"""The archive: when a finished task may move there, and how its rows and events become one document.
 
-A document is JSON, deflated with `WORDS` as its beginning: most of a small one is names of fields, which then cost
+A document is JSON, deflated with the dictionary `WORDS`: most of a small document is field names, which then cost
 nothing. It has the rows of each kind in `OWNED`, without fields that have their default, and the task's events.
 """
 
@@ -44,7 +44,7 @@ SECOND = 1_000_000
 AFTER = limits.ARCHIVE_AFTER
 LONGEST = limits.ARCHIVE_LONGEST
 
-# Whose rows go with a task: kind → the field that names the task. An edge belongs to the task that waits.
+# Rows that move with a task: kind → the field that names the task. An edge belongs to the dependent task.
 OWNED: dict[type[Row], str] = {
     Task: "id",
     Brief: "id",
@@ -61,11 +61,11 @@ OWNED: dict[type[Row], str] = {
 }
 _BY_TABLE = {KINDS[kind].table: kind for kind in OWNED}
 _BEGUN = zlib.compressobj(6, zdict=WORDS)  # 9 makes them half a per cent smaller, in a fifth more time
-_FORMAT = b"\x01"  # before the deflated bytes: which words they began with
+_FORMAT = b"\x01"  # before the deflated bytes: names the dictionary
 
 
 class Document(msgspec.Struct, frozen=True):
-    """What `Archived.document` holds: rows by table, the events in their order, and large values by their names."""
+    """The contents of `Archived.document`: rows by table, the events in order, and large values by name."""
 
     rows: dict[str, tuple[msgspec.Raw, ...]] = {}
     events: tuple[Event, ...] = ()
@@ -73,7 +73,7 @@ class Document(msgspec.Struct, frozen=True):
 
 
 def archive_after(project: Project) -> int:
-    """How long after its end a task stays a row of its own."""
+    """How long after its end a task keeps its own rows."""
     seconds = project.limits.get("archive_after")
     return AFTER if seconds is None else min(seconds * SECOND, LONGEST)
 
@@ -85,14 +85,14 @@ def kept_for(project: Project) -> int | None:
 
 
 def may_go(task: Task, until: int) -> bool:
-    """Is it over, last touched not after `until`, and nothing due on it? What is around it is not asked here."""
+    """Whether it has ended, last changed not after `until`, and has nothing due. Neighbours are not checked here."""
     return task.state in lifecycle.FINISHED and task.updated_at <= until and task.due_at is None
 
 
 def archived(
     task: Task, rows: Iterable[Row], events: Sequence[Event], now: int, bodies: Iterable[Body] = ()
 ) -> Archived:
-    """The one row that stands for all of them."""
+    """The one row that replaces all of them."""
     large = {body.id: msgspec.Raw(body.content) for body in bodies}  # JSON already
     document = msgspec.json.encode(Document(_written(rows), tuple(events), large))
     has_dag = graph.has_dag_row(task)
@@ -108,19 +108,19 @@ def archived(
 
 
 def emptied(row: Archived) -> Archived:
-    """What is left of it when its task is a row of its own again: the log so far."""
+    """What remains archived when the task has its own rows again: the log so far."""
     document = msgspec.json.encode(Document({}, events_in(row)))
     return replace(row, out=True, size=len(document), document=deflated(document))
 
 
 def rows_in(row: Archived) -> list[Row]:
-    """The rows of the task, as they were when it went."""
+    """The rows of the task, as they were when it moved."""
     rows = _read(row).rows
     return [_row(_BY_TABLE[table], raw) for table, raws in rows.items() for raw in raws]
 
 
 def _row(kind: type[Row], raw: msgspec.Raw) -> Row:
-    if kind is Task:  # one that an earlier version has archived has other fields
+    if kind is Task:  # archived by an earlier version, it has other fields
         return converted(former_names.task_of(msgspec.json.decode(raw)), Task)
     return decoder_of(kind).decode(raw)
 
@@ -146,7 +146,7 @@ def _written(rows: Iterable[Row]) -> dict[str, tuple[msgspec.Raw, ...]]:
 
 
 def _said(row: Row) -> dict[str, Any]:
-    """The fields that have not their default."""
+    """The fields that differ from their default."""
     defaults = _defaults(type(row))
     pairs = zip(type(row).__struct_fields__, astuple(row), strict=True)
     return {name: value for name, value in pairs if name not in defaults or defaults[name] != value}
@@ -162,7 +162,7 @@ def _defaults(kind: type[Row]) -> Mapping[str, Any]:
 
 
 def deflated(data: bytes) -> bytes:
-    making = _BEGUN.copy()  # a third quicker than reading the words again
+    making = _BEGUN.copy()  # a third faster than loading the dictionary again
     return _FORMAT + making.compress(data) + making.flush()
 
 
@@ -176,5 +176,5 @@ def inflated(data: bytes) -> bytes:
     except zlib.error as error:
         raise ValueError(f"an archived document cannot be read: {error}") from None
     if not reading.eof:
-        raise ValueError("an archived document is cut off")
+        raise ValueError("an archived document is truncated")
     return whole

@@ -6,7 +6,7 @@ from tenure.core.row import Row
 
 
 class Artifact(Row, frozen=True, kw_only=True):
-    """A named output that a claim has put; its id is `CLAIM_ID:NAME`. Its bytes are elsewhere, under their digest."""
+    """A named output of a claim; its id is `CLAIM_ID:NAME`. Its bytes are in the artifact store, by digest."""
 
     task: str
     generation: int
@@ -20,10 +20,10 @@ class Artifact(Row, frozen=True, kw_only=True):
 
 
 class Content(Row, frozen=True, kw_only=True):
-    """Bytes that artifacts of a project refer to; its id is their digest. Where they lie is not the store's matter."""
+    """Bytes that artifacts of a project refer to; its id is their digest. The artifact store knows where they are."""
 
     size: int
     uses: int = 0  # artifacts that refer to it, archived ones included
-    idle_at: int | None = None  # since when none does
-    dropped_at: int | None = None  # when a sweep last went to delete it
-    gone: bool = False  # and has done so
+    idle_at: int | None = None  # since when it has no references
+    dropped_at: int | None = None  # when a sweep last marked it for deletion
+    gone: bool = False  # it was deleted

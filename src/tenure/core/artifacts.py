@@ -1,8 +1,8 @@
-"""Artifacts: which may be put, which are handed on, and when the bytes behind them may go.
+"""Artifacts: which may be put, which go with a result, and when the bytes behind them may be deleted.
 
-The bytes lie outside of the store, under their digest (see `tenure.artifacts`); rows say what they are called and who
-put them. They are put first and the row is written after, under the guard of every holder's write: so a row always
-has its bytes, and what a superseded holder has put is nobody's. `Content` counts the rows that refer to the same bytes.
+The bytes are outside of the store, under their digest (see `tenure.artifacts`); rows have their names and claims. The
+bytes are put first and the row is written after, under the guard of every holder's write: so a row always has its
+bytes, and bytes of a superseded holder have no row. `Content` counts the rows that refer to the same bytes.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from tenure.core.records import Artifact, Claim, Content, Project, Task, replace
 SECOND = 1_000_000
 LARGEST = limits.ARTIFACT_BYTES
 MOST = limits.ARTIFACTS
-TRANSCRIPT = "transcript.jsonl"  # what an agent said; handed on to nobody who does not ask for it
-RESULT = "result.json"  # the data of a result that is too large to stand in a row
+TRANSCRIPT = "transcript.jsonl"  # an agent's transcript; passed on only on request
+RESULT = "result.json"  # the data of a result that is too large for a row
 KEPT_IDLE = limits.ARTIFACT_IDLE
-GOING = 600 * SECOND  # a sweep that goes to delete them has long done so, or given up
+GOING = 600 * SECOND  # by then a sweep has deleted them, or failed
 REFERENCE = "artifact:"
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _TYPE = re.compile(r"[A-Za-z0-9!#$&^_.+-]{1,100}/[A-Za-z0-9!#$&^_.+-]{1,100}(; ?charset=[A-Za-z0-9._-]{1,40})?")
-# The receipt is the task's last, but its claim has ended: nobody has taken over yet.
+# The receipt is the task's last, but its claim has ended: nobody else has claimed yet.
 _NOT_OVERTAKEN = ("NO_CLAIM", "ALREADY_EXPIRED", "TASK_ALREADY_COMPLETED", "TASK_CANCELLED")
 
 
@@ -38,43 +38,43 @@ def artifact_id(claim: Claim, name: str) -> str:
 
 
 def largest(project: Project) -> int:
-    """Bytes that an artifact of the project may have."""
+    """The most bytes that an artifact of the project may have."""
     return project.limits.get("max_result_size", LARGEST)
 
 
 def check_size(project: Project, size: int) -> None:
     if size > largest(project):
         raise TooLarge(
-            f"an artifact of {size} bytes; at most {largest(project)} here",
+            f"an artifact may have at most {largest(project)} bytes here (got {size})",
             "an admin can raise the project's limit max_result_size",
         )
 
 
 def check_type(type: str) -> str:
-    """A media type such as `text/markdown`: it goes into a header one day."""
+    """Check a media type such as `text/markdown`: it may become a header."""
     if not _TYPE.fullmatch(type):
-        raise InvalidInput(f"type {type[:80]!r} is no media type", "as in text/markdown or application/json")
+        raise InvalidInput(f"type {type[:80]!r} is not a media type", "as in text/markdown or application/json")
     return type
 
 
 def check_digest(digest: str) -> str:
     if not _DIGEST.fullmatch(digest):
-        raise InvalidInput(f"{digest[:80]!r} is not a digest", "a SHA-256 as 64 digits of 0-9 and a-f, in lower case")
+        raise InvalidInput(f"{digest[:80]!r} is not a digest", "use a SHA-256 of 64 lower-case hexadecimal digits")
     return digest
 
 
 def check_beside(task: Task, name: str, others: Collection[str]) -> None:
-    """Refuse a name that some file system could not keep beside those that the task has, and one too many."""
+    """Refuse a name that some file system cannot keep beside the task's others, and one too many."""
     if name in others:
         return
     if len(others) >= MOST:
-        raise LimitReached(f"{task.key} has {len(others)} artifacts; at most {MOST}", "put many files as one archive")
+        raise LimitReached(f"{task.key} has {MOST} artifacts, the maximum", "put many files as one archive")
     mine = folded(name)
     for other in others:
         theirs = folded(other)
         if mine == theirs:
             raise InvalidInput(
-                f"{task.key} has the artifact {other!r}, which some systems take for {name!r}",
+                f"{task.key} has the artifact {other!r}, which some systems treat as {name!r}",
                 "use its spelling, or another name",
             )
         if mine.startswith(theirs + "/") or theirs.startswith(mine + "/"):
@@ -84,20 +84,20 @@ def check_beside(task: Task, name: str, others: Collection[str]) -> None:
             )
 
 
-def may_tell_late(name: str, code: str | None) -> bool:
-    """May the holder of an ended claim, refused with `code`, still put this?
+def may_put_late(name: str, code: str | None) -> bool:
+    """Whether the holder of an ended claim, refused with `code`, may still put this.
 
-    The transcript is complete only once the agent has ended, which may have handed in by itself. It changes nothing for
-    anybody; but once another has the task, nothing more is written under the claim before.
+    The transcript is complete only once the agent has ended, which may be after its submit. It affects nobody else; but
+    once another agent has the task, nothing more is written under the earlier claim.
     """
     return name == TRANSCRIPT and code in _NOT_OVERTAKEN
 
 
-# --- handing on ---------------------------------------------------------------------------------------------
+# --- with a result------------------------------------------------------------------------------------------
 
 
 def newest(rows: Iterable[Artifact], run: int | None = None) -> list[Artifact]:
-    """The last generation's of each name, by name; of one run alone."""
+    """The latest generation's artifact of each name, by name; of one run only."""
     found: dict[str, Artifact] = {}
     for row in sorted(rows, key=lambda row: row.generation):
         if run is None or row.run == run:
@@ -105,8 +105,8 @@ def newest(rows: Iterable[Artifact], run: int | None = None) -> list[Artifact]:
     return [found[name] for name in sorted(found)]
 
 
-def handed_on(rows: Iterable[Artifact], claim: Claim, names: Collection[str] | None) -> tuple[str, ...]:
-    """The ids of what goes with a result: those that its claim has put and names, else all of its run."""
+def passed_on(rows: Iterable[Artifact], claim: Claim, names: Collection[str] | None) -> tuple[str, ...]:
+    """The ids of the artifacts that go with a result: those its claim has put and names, else all of its run."""
     if names is None:
         return tuple(row.id for row in newest(rows, claim.run) if row.name != TRANSCRIPT)
     mine = {row.name: row.id for row in rows if row.generation == claim.generation}
@@ -115,7 +115,7 @@ def handed_on(rows: Iterable[Artifact], claim: Claim, names: Collection[str] | N
         if name not in mine:
             raise InvalidInput(
                 f"artifacts: {name[:80]!r} was not put under this claim",
-                f"put it first; there are: {', '.join(sorted(mine)[:10]) or 'none'}",
+                f"put it first; this claim has: {', '.join(sorted(mine)[:10]) or 'none'}",
             )
     return tuple(mine[name] for name in dict.fromkeys(wanted))
 
@@ -126,7 +126,7 @@ class Named(NamedTuple):
 
 
 def named_by(reference: str) -> Named | None:
-    """What `artifact:TASK/NAME` names; None where it is no such reference."""
+    """What `artifact:TASK/NAME` names; None where it is not such a reference."""
     task, slash, name = reference.removeprefix(REFERENCE).partition("/")
     if not reference.startswith(REFERENCE) or not slash or not task or not name:
         return None
@@ -143,15 +143,15 @@ def used(content: Content | None, project: str, digest: str, size: int) -> Conte
 
 
 def unused(content: Content, now: int, by: int = 1) -> Content:
-    """So many rows less refer to them."""
+    """This many rows fewer refer to them."""
     uses = content.uses - by
     return replace(content, uses=uses, idle_at=None if uses else now)
 
 
 def may_be_gone(content: Content | None, since: int, now: int) -> bool:
-    """May a sweep have deleted bytes that were put at `since` or later, because nobody referred to them then?
+    """Whether a sweep may have deleted bytes put at `since` or later, because they had no reference then.
 
-    Rows remember that for a day and a little; a put that took longer is not believed.
+    Rows remember this for a little more than a day; an upload that took longer is refused.
     """
     if now - since >= KEPT_IDLE:
         return True
@@ -159,12 +159,12 @@ def may_be_gone(content: Content | None, since: int, now: int) -> bool:
 
 
 def is_to_drop(content: Content, now: int) -> bool:
-    """Are these bytes to be deleted now? A sweep that was cut short is done again."""
+    """Whether these bytes are due for deletion. An interrupted sweep is repeated."""
     if content.idle_at is None or content.gone or content.idle_at + KEPT_IDLE > now:
         return False
     return content.dropped_at is None or content.dropped_at + 2 * GOING <= now
 
 
 def is_forgotten(content: Content, now: int) -> bool:
-    """Are they gone for so long that no put that began before could still come?"""
+    """Whether they were deleted so long ago that no upload that began before can still arrive."""
     return content.gone and content.dropped_at is not None and content.dropped_at + GOING + KEPT_IDLE <= now

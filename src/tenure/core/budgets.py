@@ -1,11 +1,11 @@
-"""Budgets: what may be reserved, what was spent, what is to be told of it.
+"""Budgets: what may be reserved, spending, which alerts are due.
 
-A claim reserves in each scope that its task counts in; what it spends is taken from its own reservation first, and its
-end gives the rest back. `reserved` is the only way in which a reservation is made, and it refuses one that would lift
-what is spent and reserved above what is allocated. Spending asks nobody: it was paid.
+A claim reserves in each scope that its task counts in; its spending is taken from its own reservation first, and its
+end returns the rest. `reserved` is the only function that makes a reservation, and it refuses one that would raise
+spent plus reserved above allocated. Spending is never refused: it was paid.
 
-A budget that repeats begins anew with its period. Nothing has to run for that: `settled` brings a row up to `now`
-whenever one is read. Reservations of claims that live go along into the new period.
+A budget with a period starts over with each. No process is needed for that: `settled` brings a row up to `now` whenever
+one is read. Reservations of live claims carry over into the new period.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from tenure.core.records import Budget, replace
 
 TENANT, PROJECT, DAG, TASK, AGENT = "tenant", "project", "dag", "task", "agent"
 SCOPES = (TENANT, PROJECT, DAG, TASK, AGENT)
-NAMED = (DAG, TASK, AGENT)  # of these there may be many, so each has a name
+NAMED = (DAG, TASK, AGENT)  # there may be many of these, so each has a name
 USD, TOKENS = "usd", "tokens"
 CURRENCIES = (USD, TOKENS)
 PERIODS = {"day": "0 0 * * *", "week": "0 0 * * 1", "month": "0 0 1 * *"}
-THRESHOLDS = (50, 90, 100)  # per cent of what is allocated
+THRESHOLDS = (50, 90, 100)  # per cent of the allocation
 WARN = 90
 LEVELS = {50: "info", 90: "warning", 100: "error"}  # of the events
 MOST_USD = limits.BUDGET_USD
 MOST_TOKENS = limits.BUDGET_TOKENS
-# What a task that says nothing of its size is taken for, at most; and at most a tenth of the budget.
+# The default reservation of a task of unknown size, at most; and at most a tenth of the budget.
 USUAL = {USD: 1_000_000_000, TOKENS: 100_000}
 SHARE = 10
 
@@ -38,29 +38,29 @@ def budget_id(scope: str, name: str = "") -> str:
 
 
 def place(project: str, id: str) -> tuple[str, str]:
-    """Where the row is: the tenant's belongs to no project."""
+    """The project of the row: the tenant's budget has none."""
     return ("" if id == TENANT else project, id)
 
 
 def split_scope(text: str) -> tuple[str, str]:
-    """Scope and name, as people say them: `project`, `tenant`, `dag:ID`, `task:B-003`, `agent:ann`."""
+    """Scope and name, as people write them: `project`, `tenant`, `dag:ID`, `task:B-003`, `agent:ann`."""
     scope, _, name = text.partition(":")
     if scope not in SCOPES or (scope in NAMED) != bool(name):
-        raise InvalidInput(f"budget scope {text[:80]!r}: tenant, project, dag:ID, task:KEY or agent:NAME")
+        raise InvalidInput(f"budget scope {text[:80]!r} must be tenant, project, dag:ID, task:KEY or agent:NAME")
     return scope, name
 
 
 def default_estimate(currency: str, allocated: int) -> int:
-    """Where nobody says what a task of unknown size shall reserve."""
+    """What a task of unknown size reserves by default."""
     return max(1, min(USUAL[currency], allocated // SHARE))
 
 
 def parse_amount(text: str, currency: str, what: str) -> int:
-    """Nano-dollars of a decimal text, or whole tokens."""
+    """Nano-dollars from a decimal text, or whole tokens."""
     if currency == USD:
         return parse_usd(text, what, most=MOST_USD)
     if not text.isascii() or not text.isdecimal() or int(text[:20]) > MOST_TOKENS:
-        raise InvalidInput(f"{what} {text[:40]!r}: a whole number of tokens, at most {MOST_TOKENS}")
+        raise InvalidInput(f"{what} {text[:40]!r} must be a whole number of tokens, at most {MOST_TOKENS}")
     return int(text)
 
 
@@ -75,20 +75,20 @@ def amount_text(currency: str, amount: int) -> str:
 
 
 def begun(budget: Budget, now: int) -> Budget:
-    """A new budget, or one whose period was changed: the period that runs now begins now."""
+    """A new budget, or one with a new period: the current period begins now."""
     return replace(budget, since=now, until=next_period(budget, now))
 
 
 def next_period(budget: Budget, now: int) -> int | None:
     if budget.period is None:
         return None
-    from tenure.core.schedules import next_tick  # most budgets do not repeat, and a start stays cheap
+    from tenure.core.schedules import next_tick  # most budgets do not repeat; keeps startup fast
 
     return next_tick(PERIODS[budget.period], budget.zone, now)
 
 
 def settled(budget: Budget, now: int) -> Budget:
-    """The row in the period that runs now: what was spent before counts no more, what is reserved stays reserved."""
+    """The row in the current period: earlier spending no longer counts, reservations stay."""
     if budget.until is None or budget.until > now:
         return budget
     from tenure.core.schedules import ONCE, due_ticks
@@ -102,12 +102,12 @@ def settled(budget: Budget, now: int) -> Budget:
 
 
 def is_open(budget: Budget, now: int) -> bool:
-    """Does its time run, where it was given one?"""
+    """Whether it is within its begin and end, if it has any."""
     return (budget.begins_at is None or budget.begins_at <= now) and (budget.ends_at is None or now < budget.ends_at)
 
 
 def opens_at(budget: Budget, now: int) -> int | None:
-    """When it next has something to give that it does not have now, as far as that is known."""
+    """When it next has more to give than now, as far as known."""
     if budget.begins_at is not None and now < budget.begins_at:
         return budget.begins_at
     if budget.ends_at is not None and budget.ends_at <= now:
@@ -115,11 +115,11 @@ def opens_at(budget: Budget, now: int) -> int | None:
     return budget.until
 
 
-# --- what is left -------------------------------------------------------------------------------------------
+# --- remainder ---------------------------------------------------------------------------------------------
 
 
 def left(budget: Budget) -> int:
-    """What is neither spent nor reserved; below nought where more was spent than there was."""
+    """The part neither spent nor reserved; negative after an overrun."""
     return budget.allocated - budget.consumed - budget.reserved
 
 
@@ -129,17 +129,17 @@ def headroom(budget: Budget, now: int) -> int:
 
 
 def percent(budget: Budget) -> int:
-    """What is spent, in whole per cent."""
+    """The spent part, in whole per cent."""
     return budget.consumed * 100 // budget.allocated if budget.allocated else 100 if budget.consumed else 0
 
 
 def is_over(budget: Budget) -> bool:
-    """More was spent than there was: holders are paused."""
+    """Whether it is overspent: holders are paused."""
     return budget.consumed > budget.allocated
 
 
 class Short(NamedTuple):
-    """Why a budget does not pay for a task: `missing` of `wanted`, or not before `retry_at`."""
+    """Why a budget does not cover a task: `missing` of `wanted`, or not before `retry_at`."""
 
     budget: Budget
     wanted: int
@@ -149,7 +149,7 @@ class Short(NamedTuple):
 
 
 def short(budget: Budget, wanted: int, now: int) -> Short | None:
-    """What keeps the budget from paying so much now."""
+    """What keeps the budget from covering this amount now."""
     if budget.next_claim_at is not None and budget.next_claim_at > now:
         return Short(budget, wanted, 0, budget.next_claim_at, is_throttled=True)
     if wanted <= headroom(budget, now):
@@ -158,11 +158,11 @@ def short(budget: Budget, wanted: int, now: int) -> Short | None:
     return Short(budget, wanted, wanted - has, opens_at(budget, now))
 
 
-# --- reserving, spending, giving back -------------------------------------------------------------------------
+# --- reserve, spend, return --------- -------------------------------------------------------------------------
 
 
 def reserved(budget: Budget, amount: int, now: int) -> Budget:
-    """The guard of the promise: no reservation lifts what is spent and reserved above what is allocated."""
+    """The guard: no reservation raises spent plus reserved above allocated."""
     if amount < 0 or amount > headroom(budget, now):
         raise Bug(f"budget {budget.id}: {amount} reserved of {headroom(budget, now)}")
     more = replace(budget, reserved=budget.reserved + amount)
@@ -174,28 +174,28 @@ def returned(budget: Budget, amount: int) -> Budget:
 
 
 def spent(budget: Budget, amount: int, funds: int, now: int) -> tuple[Budget, int]:
-    """The row after a claim has spent so much, and what of its `funds` is left.
+    """The row after a claim has spent this amount, and the rest of its `funds`.
 
-    A report may also lower what was only computed so far: that is no money to reserve again.
+    A report may also lower a computed cost: that money is not reserved again.
     """
     taken = min(funds, max(0, amount))
     booked = replace(
         budget, consumed=max(0, budget.consumed + amount), reserved=budget.reserved - taken,
         burn=burnt(budget.burn, amount, now),
     )  # fmt: skip
-    if budget.consumed + amount < 0:  # it was spent before this period
+    if budget.consumed + amount < 0:  # spent before this period
         booked = replace(booked, earlier=budget.earlier + budget.consumed + amount)
     return booked, funds - taken
 
 
 class Alerted(NamedTuple):
     budget: Budget
-    passed: tuple[int, ...]  # thresholds that were not passed before
-    ended: tuple[int, ...]  # and those that are passed no more
+    passed: tuple[int, ...]  # newly crossed thresholds
+    ended: tuple[int, ...]  # thresholds no longer crossed
 
 
 def alerted(budget: Budget, now: int) -> Alerted:
-    """The row with the alerts that are due: each threshold is told of once, until what is spent is below it again."""
+    """The row with the alerts that are due: each threshold is reported once, until spending is below it again."""
     used = percent(budget)
     over = [at for at in THRESHOLDS if used >= at]
     passed = tuple(at for at in over if str(at) not in budget.alerts)
@@ -218,7 +218,7 @@ Burn = tuple[tuple[int, int], ...]
 
 
 def burnt(burn: Burn, amount: int, now: int) -> Burn:
-    """With so much more spent in this hour; what is older than a week is dropped."""
+    """With this amount added to the current hour; hours older than a week are dropped."""
     hour = now // HOUR
     kept = tuple(part for part in burn if part[0] > hour - WEEK // HOUR and part[0] != hour)
     so_far = next((spent for at, spent in burn if at == hour), 0)
@@ -226,25 +226,25 @@ def burnt(burn: Burn, amount: int, now: int) -> Burn:
 
 
 def burned(burn: Burn, span: int, now: int) -> int:
-    """What was spent in the last `span`, by whole hours: the one that runs and those before it."""
+    """Spending in the last `span`, by whole hours: the current one and those before it."""
     first = now // HOUR - span // HOUR
     return max(0, sum(spent for hour, spent in burn if hour > first))
 
 
 def daily(budget: Budget, span: int, now: int) -> int:
-    """The burn rate: what a day costs, as the last `span` went. A younger budget goes by its own age."""
+    """The burn rate: spending per day over the last `span`, or over the age of a younger budget."""
     age = max(HOUR, now - budget.created_at)
     return burned(budget.burn, span, now) * DAY // min(span, age)
 
 
 class Projection(NamedTuple):
-    """Where it leads: rates are for a day, `days_left` is None where nothing is spent."""
+    """The projection: rates are per day, `days_left` is None where nothing is spent."""
 
     last_day: int
     last_week: int
     days_left: float | None
     exhausted_at: int | None
-    advice: str  # CONTINUE, or THROTTLE: it would be used up within a week, and before it begins anew
+    advice: str  # CONTINUE, or THROTTLE: it would be used up within a week, and before its next period
 
 
 def projected(budget: Budget, now: int) -> Projection:
@@ -261,9 +261,9 @@ def projected(budget: Budget, now: int) -> Projection:
 
 
 def spacing(budget: Budget, amount: int, now: int) -> int:
-    """How long the next claim waits after one that reserved `amount`; nought while the budget lasts.
+    """How long the next claim waits after one that reserved `amount`; zero while the budget lasts.
 
-    As long as the rest would have to last for that amount, if it shall last until the budget begins anew or ends, or
+    As long as that amount must last, if the rest is to last until the next period, the budget's end, or for
     for a week.
     """
     if projected(budget, now).advice == CONTINUE:

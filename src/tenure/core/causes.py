@@ -1,4 +1,4 @@
-"""Why a task is paused, and why it was cancelled: typed, so that nothing has to be read out of a text."""
+"""Why a task is paused, and why it was cancelled: typed, so that no text has to be parsed."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 from msgspec.structs import asdict
 
-PERSON = "person"  # somebody paused or cancelled it
-BUDGET = "budget"  # more was spent than there is; `source` names the budget
+PERSON = "person"  # a person paused or cancelled it
+BUDGET = "budget"  # a budget is overspent; `source` names it
 QUESTION = "question"  # its holder asked a person
-REVIEW = "review"  # a person has to see the result, or why nobody could decide on it
-DRAIN = "drain"  # to be paused once its holder lets go
-LOST = "lost"  # its holder was lost, and `on_lost` is hold
+REVIEW = "review"  # a person must review the result, or why no verdict was reached
+DRAIN = "drain"  # paused once its holder releases it
+LOST = "lost"  # its holder was lost and `on_lost` is hold
 PAUSES = (PERSON, BUDGET, QUESTION, REVIEW, DRAIN, LOST)
 
 OWN = (PERSON, DRAIN, LOST)  # what a person's `resume` lifts
@@ -25,27 +25,27 @@ WAYS = {
 }  # fmt: skip
 
 CASCADE = "cascade"  # a task that it depends on failed; `source` is its id
-PARENT = "parent"  # the task of which it is a subtask was cancelled; `source` is its id
-UNDO = "undo"  # the command that made it was undone
-PRUNE = "prune"  # a plan does not name it any more
+PARENT = "parent"  # its parent was cancelled; `source` is its id
+UNDO = "undo"  # the command that created it was undone
+PRUNE = "prune"  # its plan no longer names it
 CANCELLATIONS = (PERSON, CASCADE, PARENT, UNDO, PRUNE)
 
 DRAINED = "drained: paused when its holder let go"
 
 
 class PauseCause(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One cause that holds a task back; a task goes on when the last is gone."""
+    """One cause of a pause; a task resumes when the last is gone."""
 
     cause: str
     reason: str = ""
-    at: int | None = None  # None: from before causes were kept
+    at: int | None = None  # None: from a version without causes
     by: str | None = None
     source: str | None = None
-    until: int | None = None  # when it ends by itself
+    until: int | None = None  # when it ends without a command
 
 
 class Cancelled(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Why a task was cancelled, and what held it back until then."""
+    """Why a task was cancelled, and which pauses it had then."""
 
     cause: str
     reason: str = ""
@@ -55,7 +55,7 @@ class Cancelled(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def with_pause(pauses: Iterable[PauseCause], new: PauseCause) -> tuple[PauseCause, ...]:
-    """One cause more; the same cause of the same source gives way to its newer word."""
+    """Add a cause; the same cause of the same source is replaced."""
     return (*(p for p in pauses if (p.cause, p.source) != (new.cause, new.source)), new)
 
 
@@ -67,5 +67,5 @@ def reason_of(pauses: Iterable[PauseCause], cancelled: Cancelled | None) -> str 
 
 
 def told(cause: PauseCause | Cancelled) -> dict[str, Any]:
-    """For a view: what is set, without what a cancellation keeps for its undo."""
+    """For a view: the set fields, without what a cancellation keeps for its undo."""
     return {name: value for name, value in asdict(cause).items() if value is not None and name != "pauses"}

@@ -1,6 +1,6 @@
 """Claims: granting, judging a receipt, ending. The fence.
 
-A task's generation grows by one with each grant and by nothing else. Every write of a holder is judged here, by the
+A task's generation grows by one with each grant and in no other way. Every write of a holder is judged here, by the
 rows read in the transaction that applies it: epoch, generation, nonce, then the state.
 """
 
@@ -10,17 +10,17 @@ from typing import Any, NamedTuple
 
 from tenure.core import lifecycle, limits, moves
 from tenure.core.lifecycle import (
-    ANSWERABLE,
     CANCELLED,
     COMPLETED,
     DEAD_LETTERED,
     FREE,
     GIVEN_BACK,
-    HANDED_IN,
     HELD,
+    LATE_SUBMIT_STATES,
     MOST_GIVEN_BACK,
     PAUSED,
     READY,
+    WITH_RESULT,
     Ending,
 )  # fmt: skip
 from tenure.core.receipts import Receipt, is_genuine
@@ -36,7 +36,7 @@ def claim_id(task: str, generation: int) -> str:
 
 
 def work_product(task: Task, generation: int, result: str) -> str:
-    """How an accepted result is referred to; the last six digits are of the result's id."""
+    """The reference of an accepted result; its last six digits come from the result's id."""
     import hashlib  # as in receipts
 
     return f"wp-{task.key}-gen{generation}-{hashlib.sha256(result.encode()).hexdigest()[:6]}"
@@ -46,18 +46,18 @@ def is_held(task: Task) -> bool:
     return task.state in HELD
 
 
-# The reasons by which a holder itself ends its claim; a pause is one of them only where the holder asked a question.
+# The reasons by which a holder itself ends its claim; a pause is one only where the holder asked a question.
 _OWN_WORDS = frozenset({"COMPLETED", "SUBMITTED", "FAILED", "VOLUNTARY", "WAITING"})
 
 
 def is_ended_by_holder(claim: Claim) -> bool:
-    """The holder said itself that this claim is over: it knows, and nothing that it sends later is a zombie's."""
+    """Whether the holder itself ended this claim: it knows, so nothing that it sends later is a zombie's."""
     return claim.reason in _OWN_WORDS or (claim.reason == "PAUSED" and claim.error_class == "question")
 
 
-def is_answerable(task: Task, claim: Claim) -> bool:
-    """The claim ended without its holder's word and nothing has closed the window since."""
-    return task.answerable and task.generation == claim.generation and task.state in ANSWERABLE
+def is_late_submit_open(task: Task, claim: Claim) -> bool:
+    """Whether the claim expired or was paused while held, and its late submit is still open."""
+    return task.answerable and task.generation == claim.generation and task.state in LATE_SUBMIT_STATES
 
 
 # --- granting -----------------------------------------------------------------------------------------------
@@ -94,9 +94,9 @@ def granted(
     metadata: dict[str, Any] | None = None,
     key: str | None = None,
 ) -> tuple[Task, Claim]:
-    """The task held, and the new claim. The attempt counts here, so that a crash counts.
+    """The held task and the new claim. The attempt counts here, so that a crash counts.
 
-    A session that takes up its own expired claim goes on with the same attempt.
+    A session that claims its own expired task again continues the same attempt.
     """
     continues = (
         last is not None
@@ -136,17 +136,17 @@ def granted(
 
 
 class Verdict(NamedTuple):
-    """`code` is None when the holder may go on; otherwise the refusal and what it should do."""
+    """`code` is None when the holder may continue; otherwise the refusal and the directive."""
 
     code: str | None
     directive: str | None = None
-    genuine: bool = False  # the receipt was handed out for its generation: a refused result is kept
+    genuine: bool = False  # the receipt was issued for its generation: a refused result is kept
 
 
 def judge(receipt: Receipt, task: Task, claim: Claim | None, epoch: str, *, late: bool = False) -> Verdict:
-    """May the bearer of this receipt write? `claim` is the row of the receipt's own generation.
+    """Whether the bearer of this receipt may write. `claim` is the row of the receipt's own generation.
 
-    `late`: the verb is one of submit, checkpoint and usage, which an answerable claim may still do.
+    `late`: the verb is submit, checkpoint or usage, which are allowed while a late submit is open.
     """
     genuine = is_genuine(receipt, claim)
     if receipt.epoch != epoch:
@@ -164,7 +164,7 @@ def judge(receipt: Receipt, task: Task, claim: Claim | None, epoch: str, *, late
     if task.state == CANCELLED:
         return Verdict("TASK_CANCELLED", "cancel", genuine)
     if late:
-        if is_answerable(task, claim):
+        if is_late_submit_open(task, claim):
             return Verdict(None, genuine=True)
         return Verdict("NO_CLAIM", _directive(task), genuine)
     if claim.reason == "EXPIRED":
@@ -180,10 +180,10 @@ def _directive(task: Task) -> str:
 
 
 def renewed(task: Task, lease: int | None, now: int, *, background: bool = False) -> Task:
-    """A renewal sets the end anew, and may shorten it; nobody's word is taken for the time but the store's.
+    """A renewal sets a new end, and may shorten the lease; only the store's clock counts.
 
-    In the background (a hook speaks for an agent that may long have stopped) it reaches at most two hours beyond the
-    last command that presented the receipt, and shortens nothing.
+    A background renewal (a hook acts for an agent that may have stopped long ago) extends at most two hours beyond the
+    last command that presented the receipt, and never shortens.
     """
     length = lease or task.lease or 0
     until = now + length
@@ -199,12 +199,12 @@ def renewed(task: Task, lease: int | None, now: int, *, background: bool = False
 
 
 def lengthened(task: Task, now: int) -> Task:
-    """Any other command that presents the receipt lengthens the lease, and never shortens it."""
+    """Any other command that presents the receipt extends the lease, and never shortens it."""
     return replace(task, lease_until=max(task.lease_until or 0, now + (task.lease or 0)), presented_at=now)
 
 
 def presented(task: Task, now: int) -> Task:
-    """And it starts the work."""
+    """It also starts the work."""
     return moves.started(lengthened(task, now), now)
 
 
@@ -212,7 +212,7 @@ def presented(task: Task, now: int) -> Task:
 
 
 def is_given_back(task: Task, ending: Ending) -> bool:
-    """Does the attempt not count after this ending? Then, without an error, `ended` needs no retry policy."""
+    """Whether the attempt does not count after this ending. Then, without an error, `ended` needs no retry policy."""
     return ending.attempt == FREE or (ending.attempt == GIVEN_BACK and task.given_back < MOST_GIVEN_BACK)
 
 
@@ -226,11 +226,11 @@ def ended(
     error_class: str | None = None,
     error: str | None = None,
 ) -> tuple[Task, Claim]:
-    """Task and claim after the hold is over, at instant `at`; `retry` is needed where the attempt may count.
+    """Task and claim after the end of the claim at instant `at`; `retry` is needed where the attempt may count.
 
-    The task is where it waits for anybody, and the caller moves it on from there where the ending asks for another
-    state; or, decided here for every verb, it is a dead letter, since this attempt was its last. One that was to be
-    drained is paused, unless a person took it away.
+    The task then waits for any agent, and the caller moves it on where the ending calls for another state; or, decided
+    here for every verb, it is a dead letter, since this attempt was its last. A task with a requested drain is paused,
+    unless a person ended the claim.
     """
     back = is_given_back(task, ending)
     free = moves.freed(
@@ -253,11 +253,11 @@ def ended(
         error=error,
     )
     if back:
-        if claim.continues:  # the attempt is given back whole, with its earlier failure
+        if claim.continues:  # the whole attempt is given back, with its earlier failure
             free = replace(free, failures=free.failures[:-1])
         if error_class is not None and retry is not None and not is_retried(retry, error_class):
             free = moves.dead_lettered(free, at)
-    elif ending not in HANDED_IN:
+    elif ending not in WITH_RESULT:
         assert retry is not None, ending.reason
         is_failure = ending is not lifecycle.RELEASED_BY and ending is not lifecycle.ERROR_BY
         free = counted(free, claim, retry, at, error_class, is_failure=is_failure)
@@ -267,11 +267,11 @@ def ended(
 def counted(
     task: Task, claim: Claim, policy: RetryPolicy, at: int, error_class: str | None, *, is_failure: bool = True
 ) -> Task:
-    """A free task whose attempt counts and came to nothing: as it is, or a dead letter where it was the last.
+    """A free task whose attempt counts and failed: as it is, or a dead letter if it was the last.
 
     The one place that decides it: attempts used up, a class that is not retried, or a poison pill.
     """
-    if is_failure and not claim.continues:  # a claim that goes on with a lost one is the same attempt
+    if is_failure and not claim.continues:  # a claim that continues a lost one is the same attempt
         task = replace(task, failures=(*task.failures, claim.agent)[-MOST_FAILURES:])
     is_last = task.attempts >= task.max_attempts or is_poison(policy, task.failures)
     if error_class is not None:

@@ -1,8 +1,8 @@
-"""The store's time, of a host's clock that may be wrong: `now` never goes back, and a jump ahead is refused.
+"""The store's time from a host's clock that may be wrong: `now` never goes back, and a jump ahead is refused.
 
-A host's clock is set by people and programs; how long the machine has been running is not. Their difference is kept
-with the store: a writer of the same boot for whom it has grown by more than `MOST_AHEAD` has a clock that jumped. So a
-store that nobody used for a month is not taken for one.
+People and programs set a host's clock; nobody sets the machine's uptime. Their difference is kept with the store: if it
+has grown by more than `MOST_AHEAD` for a writer of the same boot, the clock jumped. So a store that was unused for a
+month does not count as a jump.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from tenure.core.records import (
 
 SECOND = 1_000_000
 MOST_AHEAD = limits.CLOCK_AHEAD
-DRIFT = 60 * SECOND  # a clock that was put forward by less is followed without a word
+DRIFT = 60 * SECOND  # a smaller step forward is accepted silently
 
 
 class Reading(NamedTuple):
-    """What a host's clocks say at one moment, in microseconds."""
+    """A host's clocks at one moment, in microseconds."""
 
     wall: int
     uptime: int = 0
-    boot: str = ""  # another after each start of the machine; empty: the uptime is not known
+    boot: str = ""  # changes with each start of the machine; empty: uptime unknown
 
     @property
     def offset(self) -> int:
@@ -43,16 +43,16 @@ class Reading(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """What a store keeps of its writers' clocks."""
+    """What a store keeps about its writers' clocks."""
 
     boot: str = ""
-    offset: int = 0  # wall clock less uptime, in that boot
-    ahead_at: int | None = None  # while the last event is ahead: its time when that was first seen
+    offset: int = 0  # wall clock minus uptime, in that boot
+    ahead_at: int | None = None  # while the last event is ahead: its time when first noticed
     ahead_uptime: int | None = None  # and the uptime then
 
 
 class ClockReading(NamedTuple):
-    """The store's time, what it shall keep, and by how much the clock has jumped ahead (0: it has not)."""
+    """The store's time, the state to keep, and how far the clock has jumped ahead (0: it has not)."""
 
     now: int
     kept: Kept
@@ -60,9 +60,9 @@ class ClockReading(NamedTuple):
 
 
 def told(kept: Kept, at: Reading, last: int | None) -> ClockReading:
-    """The time for a transaction; `last` is the last event's. Where there is a jump nothing may be written.
+    """The time for a transaction; `last` is the last event's. After a jump nothing may be written.
 
-    A clock that is behind the last event is followed from there by what the uptime has advanced since that was seen.
+    A clock behind the last event is followed from there by the uptime since that was noticed.
     """
     if not at.boot:
         return ClockReading(at.wall if last is None else max(at.wall, last), kept)
@@ -70,39 +70,39 @@ def told(kept: Kept, at: Reading, last: int | None) -> ClockReading:
         kept = Kept(at.boot, at.offset)
     ahead = at.offset - kept.offset
     if ahead > MOST_AHEAD:
-        now = kept.offset + at.uptime  # what it would be without the jump
+        now = kept.offset + at.uptime  # the time without the jump
         return ClockReading(now if last is None else max(now, last), kept, ahead)
     if ahead > DRIFT:
         kept = kept._replace(offset=at.offset)
     if last is None or at.wall >= last:
         return ClockReading(at.wall, kept._replace(ahead_at=None, ahead_uptime=None))
     if kept.ahead_at is None or kept.ahead_uptime is None:
-        if last - at.wall >= SECOND:  # less than that comes and goes
+        if last - at.wall >= SECOND:  # smaller differences are noise
             kept = kept._replace(ahead_at=last, ahead_uptime=at.uptime)
         return ClockReading(last, kept)
     return ClockReading(max(last, kept.ahead_at + max(0, at.uptime - kept.ahead_uptime)), kept)
 
 
 def accepted(at: Reading) -> Kept:
-    """What is kept once a person has said that the clock is right."""
+    """The state to keep once a person has confirmed the clock."""
     return Kept(at.boot, at.offset) if at.boot else Kept()
 
 
 def refusal(jump: int, where: str) -> ClockJump:
     return ClockJump(
-        f"{where}: this host's clock is {jump // SECOND} s ahead of the clock that the store was last written by; "
+        f"{where}: this host's clock is {jump // SECOND} s ahead of the clock of the store's last write; "
         "nothing was written",
-        "Have the clock set right. `tenure db clock` says how it stands, and how to go on if it is right now.",
+        "Correct the clock. `tenure db clock` shows its state, and how to continue if it is right now.",
     )
 
 
-# --- putting right what was written ahead ---------------------------------------------------------------------
+# --- repair of rows written ahead ----- ---------------------------------------------------------------------
 
 _OF_TASKS = (
     "retry_at", "lease_until", "presented_at", "progress_at", "done_by", "warned_at", "offer_until",
     "created_at", "updated_at", "ready_at", "started_at", "failed_at", "dead_lettered_at",
 )  # fmt: skip
-_BY_PEOPLE = ("not_before", "deadline")  # dates, unless the task was made while the clock was ahead
+_BY_PEOPLE = ("not_before", "deadline")  # dates, unless the task was created while the clock was ahead
 _OF_OTHERS: dict[type[Row], tuple[str, ...]] = {
     Agent: ("last_seen", "cool_until"),
     Leader: ("elected_at", "until"),
@@ -112,14 +112,14 @@ _OF_OTHERS: dict[type[Row], tuple[str, ...]] = {
     Trigger: ("told_at",),
     Validation: ("taken_at", "until", "retry_at"),
 }
-MOVED: tuple[type[Row], ...] = (Task, ApiKey, *_OF_OTHERS)  # kinds of rows with instants that move back
+MOVED: tuple[type[Row], ...] = (Task, ApiKey, *_OF_OTHERS)  # rows with times that move back
 
 
 def moved_back(row: Any, now: int, back: int) -> Any:
-    """The row with what was set while the clock was ahead moved back by the jump; the same row where nothing was.
+    """The row with times set while the clock was ahead moved back by the jump; the same row where there are none.
 
-    `now` is the time that was accepted: what lies behind it and was written ahead goes `back`, but never before `now`
-    where it is something to come.
+    `now` is the accepted time: later times that were written ahead move `back`, but a time in the future never moves
+    before `now`.
     """
     if isinstance(row, Task):
         if row.updated_at <= now or row.state in lifecycle.FINISHED:
@@ -141,5 +141,5 @@ def _moved(row: Any, names: tuple[str, ...], now: int, back: int) -> dict[str, A
 
 
 def is_made_ahead(task: Task, now: int) -> bool:
-    """Is it held by a claim that was made while the clock was ahead?"""
+    """Whether its claim was made while the clock was ahead."""
     return task.state in lifecycle.HELD and task.claimed_at is not None and task.claimed_at > now

@@ -1,4 +1,4 @@
-"""What a command or query declares of itself: who decides it, who may send it, and the route that carries it.
+"""What a command or query declares: which module decides it, who may send it, and its route.
 
 The tables of roles, routes, handlers and OpenAPI are derived from these declarations.
 """
@@ -16,4 +16,4 @@ class Declaration(NamedTuple):
     role: str  # the lowest role that may send it
     method: str = ""  # "": no route carries it
     path: str = ""  # words in braces are its fields
-    speaks_for: str | None = None  # the field that names the agent it is for; an agent speaks for itself alone
+    speaks_for: str | None = None  # the field that names its agent; an agent acts only for itself

@@ -1,7 +1,7 @@
 """Decoders, each built once and by one thread at a time.
 
-msgspec shows the plan of a struct to other threads before it is whole; whoever decodes with it then ends the process
-with a segmentation fault. So no type is ever met by a decoder that was not built here, under one lock.
+msgspec exposes the plan of a struct to other threads before it is complete; decoding with it then crashes the process
+with a segmentation fault. So every decoder is built here, under one lock, before its type is used.
 """
 
 from __future__ import annotations
@@ -30,31 +30,31 @@ def decoder_of(kind: type[T]) -> msgspec.json.Decoder[T]:
 
 
 def converted(value: Any, kind: type[T]) -> T:
-    """A plain value as that type, as msgspec.convert has it."""
+    """A plain value as that type, as by msgspec.convert."""
     decoder_of(kind)  # builds the plan that `convert` uses
     return msgspec.convert(value, kind)
 
 
 def check_json(text: bytes | str, what: str) -> None:
-    """Refuse JSON from outside that others may read differently: a key given twice, an integer beyond 64 bits.
+    """Refuse JSON from outside that parsers read differently: a duplicate key, an integer beyond 64 bits.
 
-    What is not JSON at all is left to whoever decodes it next, with the types that are wanted.
+    Invalid JSON is left to the next decoder, which knows the types.
     """
-    import json  # most commands read none
+    import json  # most commands read no JSON
 
     def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) < len(pairs):
             names = [name for name, _ in pairs]
             twice = next(name for name in names if names.count(name) > 1)
-            raise InvalidInput(f"{what}: the key {twice[:80]!r} stands twice in one object", "leave one of them out")
+            raise InvalidInput(f"{what}: duplicate key {twice[:80]!r} in one object", "leave one of them out")
         return found
 
     def integer(digits: str) -> int:
-        # Judged by its length first: to read a number of a million digits takes a second.
+        # By its length first: parsing a number of a million digits takes a second.
         if len(digits) > LONGEST_INTEGER or not -(2**63) <= int(digits) < 2**64:
             raise InvalidInput(
-                f"{what}: an integer of {len(digits.lstrip('-'))} digits, beyond 64 bits", "send it as text"
+                f"{what}: an integer of {len(digits.lstrip('-'))} digits does not fit 64 bits", "send it as text"
             )
         return 0
 

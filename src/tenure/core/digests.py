@@ -1,7 +1,7 @@
-"""What a request asks for, as a short text that is kept to know a repeat by.
+"""Digests of requests, kept to recognise a repeat.
 
-The text begins with the number of its form. The second form leaves out every field that has its default, so that a
-field which a later version adds changes nothing; rows of the first form have no number, and still match.
+A digest begins with the number of its form. The second form leaves out every field with its default, so that a field
+added by a later version changes nothing; rows of the first form have no number, and still match.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import msgspec
 from tenure.core.commands.command import Command
 
 FORM = "2:"
-_APART = frozenset({"request_id", "trace_id"})  # the name of the request itself, and who traces it
+_APART = frozenset({"request_id", "trace_id"})  # the request's own name, and its trace
 _PLAIN = (str, int, bool, float, type(None))
 _ALWAYS = ("project", "request_id", "trace_id")
 
 
 def digest_of(command: Command, owner: str = "") -> str:
-    """`owner`: whose key sent it, if a key did; the same request by another owner is another request."""
+    """`owner`: the owner of the key that sent it, if any; the same request by another owner is another request."""
     digest = FORM + _hashed(msgspec.json.encode(_said(command), order="deterministic"))
     return bound(digest, owner)
 
@@ -33,14 +33,14 @@ def bound(text: str, owner: str) -> str:
 
 
 def is_same(kept: str | None, command: Command, owner: str = "") -> bool:
-    """Whether the command is the one that the kept digest is of. Digests of the first form name no owner."""
+    """Whether the kept digest is of this command. Digests of the first form name no owner."""
     if kept is None:
         return False
     return kept == (digest_of(command, owner) if kept.startswith(FORM) else _first_form(command))
 
 
 def _hashed(encoded: bytes) -> str:
-    import hashlib  # a fifth of what a bare start costs, and seldom needed
+    import hashlib  # a fifth of the startup time, and rarely needed
 
     return hashlib.sha256(encoded).hexdigest()[:32]
 
@@ -76,7 +76,7 @@ def _shape(kind: Any) -> tuple[tuple[str, ...], tuple[Any, ...], Callable[[Any],
 
 @cache
 def _fields(kind: Any) -> tuple[tuple[str, Any], ...]:
-    """Names and defaults; what is required differs from all values."""
+    """Names and defaults; a required field differs from all values."""
     missing = object()
     found = []
     for field in msgspec.structs.fields(kind):

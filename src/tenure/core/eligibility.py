@@ -1,7 +1,8 @@
-"""Who may take what: the rules that a claim by name, the search for the next task and `why` share.
+"""Who may claim what: the rules shared by a claim by name, the search for the next task, and `why`.
 
-Each obstacle is a word, under which NO_TASK counts what it passed over, and a sentence about the agent. Obstacles of a
-lane concern every task in it; those of a task are looked at one by one. A search needs the first; `why` wants all.
+Each obstacle is a word, under which NO_TASK counts tasks that were passed over, and a sentence about the agent.
+Obstacles of a lane concern every task in it; those of a task are checked one by one. A search stops at the first;
+`why` collects all.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from tenure.core.records import Agent, Task
 
 
 class Profile(NamedTuple):
-    """What an agent can do and wants to do, and where the line is stopped."""
+    """What an agent can do and wants to do, and where claiming is stopped."""
 
     agent: str
     capabilities: frozenset[str]
@@ -49,10 +50,10 @@ def lacks_skill(profile: Profile, lane: Lane) -> Obstacle | None:
 
 
 def stop_of(profile: Profile, *scopes: str) -> Obstacle | None:
-    """The stop that lies over one of the scopes."""
+    """The stop in one of the scopes, if any."""
     for scope in scopes if profile.stopped else ():
         if scope in profile.stopped:
-            return Obstacle("stopped", f"the line is stopped for {scope}: {profile.stopped[scope]}")
+            return Obstacle("stopped", f"claiming is stopped for {scope}: {profile.stopped[scope]}")
     return None
 
 
@@ -75,15 +76,15 @@ def lane_obstacles(profile: Profile, lane: Lane) -> Iterator[Obstacle]:
 
 
 def task_obstacles(profile: Profile, task: Task, now: int, waits: Callable[[Task], bool]) -> Iterator[Obstacle]:
-    """Beyond those of its lane; `waits` tells whether every model that the agent could use for it is rate limited."""
+    """Obstacles beyond those of its lane; `waits`: every model that the agent could use for it is rate limited."""
     if task.offer_to not in (None, profile.agent):
-        yield Obstacle("offered", f"is not {task.offer_to}, to whom it is held out")
+        yield Obstacle("offered", f"is not {task.offer_to}, to whom it is offered")
     if not set(profile.tags) <= set(task.tags):
         yield Obstacle("other_tags", f"asks for the tags {', '.join(profile.tags)}")
     stop = stop_of(profile, f"dag:{task.dag}")
     if stop is not None:
         yield stop
     if task.cool_offs.get(profile.agent, 0) > now:
-        yield Obstacle("cooling", "cools off on this task")
+        yield Obstacle("cooling", "is cooling off on this task")
     if waits(task):
         yield Obstacle("model_cooling", "would need a model that is rate limited")

@@ -1,27 +1,27 @@
 """The one error tree.
 
     TenureError
-    ├── InvalidInput            what was asked cannot be: bad value, unknown name, wrong size
-    │   ├── TooLarge            a text or a batch over its bound
-    │   ├── Cycle               edges that would close a cycle; the message spells it
+    ├── InvalidInput            bad value, unknown name or wrong size in the input
+    │   ├── TooLarge            a text or a batch over its limit
+    │   ├── Cycle               edges that would close a cycle; the message shows it
     │   └── RequestIdReused     the same request id with another content
     ├── NotFound                no such task, agent, dag … in this project
-    │   └── Ambiguous           the beginning of several; the message names them
-    ├── NotSignedIn             nobody is known by this key or token, or there is none
-    ├── AuthUnavailable         who it is cannot be checked now: the issuer's keys cannot be fetched
+    │   └── Ambiguous           a prefix of several; the message names them
+    ├── NotSignedIn             no key or token, or an unknown one
+    ├── AuthUnavailable         the caller cannot be authenticated now: cannot fetch the issuer's keys
     ├── NotAllowed              the role may not do this
     ├── LimitReached            a configured limit; the message names it and how to raise it
     ├── CopyRefused             a project cannot be copied now, or not there; nothing was copied
-    ├── RateLimited             too many requests of one caller; nothing was done: it says when to send again
-    ├── Overloaded              too many commands wait already; nothing was done: send again in a moment
-    ├── StoreError              the store could not do its part
+    ├── RateLimited             too many requests of one caller; nothing was done: says when to send again
+    ├── Overloaded              too many commands are waiting; nothing was done: send again in a moment
+    ├── StoreError              the store failed
     │   ├── Conflict            rows changed under the batch; the engine runs it again
     │   ├── StoreUnavailable    cannot be reached or opened; nothing was done
     │   ├── ClockJump           the host's clock jumped ahead; nothing was done
     │   ├── OutcomeUnknown      the answer to a commit was lost: send again with the same request id
-    │   ├── SchemaMismatch      the file is not what this version made
+    │   ├── SchemaMismatch      the file was made by another version
     │   └── StoreCorrupt        the integrity check failed
-    └── Bug                     a rule of ours was broken; nothing was done
+    └── Bug                     one of our rules was broken; nothing was done
 
 Refusals of a holder ("stale", "denied") are outcomes, not errors: see outcomes.py.
 """
@@ -30,7 +30,7 @@ from __future__ import annotations
 
 
 class TenureError(Exception):
-    """Has a stable `code`, says whether it is `definite` (no effect) and may carry a `hint`: the way on."""
+    """Has a stable `code`, says whether it is `definite` (no effect) and may carry a `hint`: what to do."""
 
     code = "ERROR"
     definite = True
@@ -51,7 +51,7 @@ class TooLarge(InvalidInput):
 
 class Cycle(InvalidInput):
     code = "CYCLE"
-    circle: tuple[str, ...] = ()  # its nodes, where whoever raised it has them
+    circle: tuple[str, ...] = ()  # its nodes, where known
 
 
 class RequestIdReused(InvalidInput):

@@ -1,8 +1,8 @@
-"""What a task will probably take: as it says itself, as like tasks took, or by its complexity, in this order.
+"""Estimates of a task's tokens: as given in the task, from like tasks, or by its complexity, in this order.
 
-Like tasks are those of the same type and size. Of each such pair the last few that came to their end are kept
-(`LikeTasks`), and once there are enough of them their median is what the next one is expected to take. Tokens are
-counted once: what comes from a cache was counted when it was first read.
+Like tasks have the same type and size. The last few finished tasks of each such pair are kept (`LikeTasks`), and once
+there are enough of them their median is the next one's estimate. Tokens are counted once: cached ones were counted
+when they were first read.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 from tenure.core import limits
 from tenure.core.records import Finished, LikeTasks, Usage, replace
 
-A_POINT = 1000  # tokens for a point of complexity …
-TESTS, BUFFER, PHASE = 1.2, 1.3, 1.15  # … and what comes on top of it
+A_POINT = 1000  # tokens per point of complexity …
+TESTS, BUFFER, PHASE = 1.2, 1.3, 1.15  # … and the factors on top of it
 LARGEST_SIZE = limits.ESTIMATE_SIZE
 ENOUGH = 5  # finished tasks until their median counts
 KEPT = limits.FINISHED_KEPT
 MOST_SIZES = limits.ESTIMATE_SIZES
-NEAR = 0.2  # an estimate within 20 % of what it came to was good
+NEAR = 0.2  # an estimate within 20 % of the actual usage was good
 
 SAID, LIKE, COMPLEXITY, NOTHING = "said", "like tasks", "complexity", "nothing"
 Typical = Mapping[str, tuple[int, int | None]]  # as in Project
@@ -27,12 +27,12 @@ Typical = Mapping[str, tuple[int, int | None]]  # as in Project
 
 class Expected(NamedTuple):
     tokens: int | None
-    cost: int | None  # nano-dollars that like tasks came to; None where they do not say
+    cost: int | None  # nano-dollars of like tasks; None where unknown
     source: str
 
 
 def expected(type: str, constraints: Mapping[str, Any], typical: Typical) -> Expected:
-    """What to expect of a task, and what that rests on."""
+    """The estimate of a task, and its basis."""
     tokens, cost = typical.get(like(type, size_of(constraints)), (None, None))
     said = constraints.get("estimated_tokens")
     if said is not None:
@@ -50,14 +50,14 @@ def by_complexity(points: float) -> int:
 
 
 def split(tokens: int, hundredths: Mapping[str, int]) -> dict[str, int]:
-    """So many tokens in parts, by what they are priced as; none is lost in rounding."""
+    """This many tokens split by price class; none is lost in rounding."""
     parts = {kind: tokens * share // 100 for kind, share in hundredths.items()}
     last = next(reversed(parts))
     return parts | {last: parts[last] + tokens - sum(parts.values())}
 
 
 def size_of(constraints: Mapping[str, Any]) -> str:
-    """The size class: points of complexity, rounded up; `?` for a task that says nothing of its size."""
+    """The size class: points of complexity, rounded up; `?` for a task of unknown size."""
     points = constraints.get("complexity")
     if points is None:
         said = constraints.get("estimated_tokens")
@@ -68,7 +68,7 @@ def size_of(constraints: Mapping[str, Any]) -> str:
 
 
 def like(type: str, size: str) -> str:
-    """The id of what is known of such tasks; no type has a `|`."""
+    """The id of the history of such tasks; no type has a `|`."""
     return f"{type}|{size}"
 
 
@@ -80,7 +80,7 @@ def tokens_of(usage: Usage) -> int:
 
 
 def learnt(row: LikeTasks, finished: Finished) -> LikeTasks:
-    """The row with one more task; one that is there already stays what it was expected to be, and is counted once."""
+    """The row with one more task; a task already in it keeps its estimate and is counted once."""
     before = next((f for f in row.finished if f.task == finished.task), None)
     if before is not None:
         finished = replace(finished, estimate=before.estimate)
@@ -107,7 +107,7 @@ def median(values: Sequence[int]) -> int:
 
 
 class Goodness(NamedTuple):
-    """Shares are of one: an error of 0.2 is 20 % of what the task came to."""
+    """Shares are of one: an error of 0.2 is 20 % of the actual usage."""
 
     tasks: int  # that had an estimate
     median_error: float | None

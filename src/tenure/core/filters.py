@@ -1,6 +1,6 @@
-"""What `find` can be asked: a mapping from field to value, tuple of values (any of them), or one of these.
+"""The filters of `find`: a mapping from field to value, tuple of values (any of them), or one of these.
 
-Kept here, under the stores, so that the engine can ask the same question of rows it has changed but not yet saved.
+Defined here, below the stores, so that the engine can apply them to rows it has changed but not yet saved.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ class Range(msgspec.Struct, frozen=True):
 
 
 class Prefix(msgspec.Struct, frozen=True):
-    """Text that begins with `text`."""
+    """Text with the prefix `text`."""
 
     text: str
 
 
 class Contains(msgspec.Struct, frozen=True):
-    """A list that has `item`."""
+    """A list that contains `item`."""
 
     item: str
 

@@ -1,7 +1,7 @@
-"""Fields that rows had in earlier versions, as the log and archived documents still have them.
+"""Fields and texts of earlier versions, as the log and archived documents still have them.
 
-The migrations change what tables hold; what was written down before stays as it is and is read through here, so that
-replay gives exactly the migrated rows.
+Migrations change the tables; the log and archived documents stay as written and are read through here, so that replay
+gives exactly the migrated rows.
 
 0001: a task had `reason` and `resume_at` instead of `pauses` and `cancelled`; the cause was the start of the text.
 """
@@ -23,7 +23,7 @@ _BY_TENURE = {"undo": causes.UNDO, "pruned": causes.PRUNE}
 
 
 def pauses_of(reason: str, resume_at: int | None = None) -> tuple[PauseCause, ...]:
-    """What a reason of 0001 says; migration 0002 says the same in SQL."""
+    """The pause causes in a reason of 0001; migration 0002 does the same in SQL."""
     if reason == "budget exceeded":
         return (PauseCause(cause=causes.BUDGET, reason=reason),)
     if reason.startswith("budget ") and ": " in reason:
@@ -50,12 +50,12 @@ def cancelled_of(reason: str | None) -> Cancelled:
 
 
 class TaskFields:
-    """The fields of one task as its patches leave them, the former ones of early patches included."""
+    """The fields of one task as its patches leave them, including the former fields of early patches."""
 
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
         self._former: dict[str, Any] = {}
-        self._is_former = True  # until a patch has the fields of today
+        self._is_former = True  # until a patch has the current fields
 
     def update(self, patch: Mapping[str, Any]) -> None:
         self.values |= {name: value for name, value in patch.items() if name not in _FORMER}

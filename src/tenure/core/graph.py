@@ -1,4 +1,4 @@
-"""The task graph: cycles, heights, when a dependency is met, where a dag stands, the critical path."""
+"""The task graph: cycles, heights, when a dependency is met, the status of a dag, the critical path."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ def edge_id(task: str, needs: str) -> str:
 
 
 def is_met(edge: Edge, needs_state: str) -> bool:
-    """Does the dependency no longer hold its dependent back?"""
+    """Whether the dependency no longer blocks its dependent."""
     if needs_state == lifecycle.COMPLETED:
         return True
     return edge.on_failure == "ignore" and needs_state in lifecycle.FAILED
 
 
 def cascades(edge: Edge, needs_state: str) -> bool:
-    """Does the failed dependency take its dependent along?"""
+    """Whether the failed dependency cancels its dependent."""
     return edge.on_failure == "cancel" and needs_state in lifecycle.FAILED
 
 
 def check_acyclic(needs: Mapping[str, Iterable[str]], name: Mapping[str, str]) -> tuple[str, ...]:
-    """The nodes with dependencies first; raises Cycle with the circle spelled in names."""
+    """The nodes with dependencies first; raises Cycle with the cycle's names."""
     try:
         return tuple(graphlib.TopologicalSorter(needs).static_order())
     except graphlib.CycleError as error:
@@ -41,7 +41,7 @@ def check_acyclic(needs: Mapping[str, Iterable[str]], name: Mapping[str, str]) -
         shown = [name.get(node, node) for node in circle]
         if len(shown) > 12:
             shown = [*shown[:6], "…", *shown[-5:]]
-        cycle = Cycle("the dependencies close a circle: " + " → ".join(shown))
+        cycle = Cycle("the dependencies form a cycle: " + " → ".join(shown))
         cycle.circle = tuple(circle)
         raise cycle from None
 
@@ -60,12 +60,12 @@ def heights(order: Sequence[str], needs: Mapping[str, Iterable[str]]) -> dict[st
 
 
 def lone_dag(task_id: str) -> str:
-    """A lone task's own dag, which needs no row."""
+    """The dag id of a single task, which needs no row."""
     return "dag_" + task_id.removeprefix("task_")
 
 
 def lone_task(dag_id: str) -> str:
-    """The task whose own dag it is, if it is a lone one's."""
+    """The task, if the dag is that of a single task."""
     return "task_" + dag_id.removeprefix("dag_")
 
 
@@ -74,7 +74,7 @@ def has_dag_row(task: Task) -> bool:
 
 
 def part(task: Task) -> str:
-    """Under which count of its dag a task stands."""
+    """The count of its dag that a task belongs to."""
     if task.state == lifecycle.COMPLETED:
         return "completed"
     if task.state == lifecycle.CANCELLED:
@@ -87,7 +87,7 @@ def part(task: Task) -> str:
 
 
 def counted(dag: Dag, left: str | None, entered: str | None) -> Dag:
-    """The dag with one task moved between counts; None for a task that is new."""
+    """The dag with one task moved between counts; None for a new task."""
     changes = {}
     if left is not None:
         changes[left] = getattr(dag, left) - 1

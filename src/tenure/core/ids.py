@@ -1,6 +1,6 @@
-"""Names of things: time-sorted ids, task keys for people, and the base32 that receipts are written in.
+"""Names: time-sorted ids, task keys for people, and the base32 of receipts.
 
-Time and randomness are handed in; nothing here reads a clock or rolls dice.
+Time and randomness are arguments; nothing here reads a clock or generates random numbers.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from tenure.core.errors import InvalidInput
 
 CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-# From Crockford's digits to those that `int` reads; what `int` would let pass beyond them becomes unreadable.
+# From Crockford's digits to those that `int` reads; other characters that `int` accepts become invalid.
 _TO_PYTHON = {
     **{ord(c): "!" for c in map(chr, range(128))},
     **{ord(c): p for c, p in zip(CROCKFORD, "0123456789abcdefghijklmnopqrstuv", strict=True)},
@@ -27,10 +27,10 @@ _NAME = re.compile(NAME)
 
 
 class IdMaker:
-    """Ids of one transaction, `task_01J…`: they sort by time, and among each other in the order of their making.
+    """Ids of one transaction, `task_01J…`: they sort by time, and within the transaction by creation.
 
-    48 bits of milliseconds, then 80 handed-in random bits of which the last 30 count up from where they began; the
-    counter starts in its lower half, so that it never runs over.
+    48 bits of milliseconds, then 80 given random bits of which the last 30 count up; the counter starts in its lower
+    half, so that it never overflows.
     """
 
     RANDOM_BYTES = 10
@@ -47,7 +47,7 @@ class IdMaker:
 
 
 def time_of(id: str) -> int | None:
-    """When the transaction began that made the id, in milliseconds; None where it is none of ours."""
+    """When the transaction that made the id began, in milliseconds; None if it is not such an id."""
     token = decode_base32("0" * 6 + id.rpartition("_")[2], 20)
     return None if token is None else int.from_bytes(token, "big") >> 80
 
@@ -71,7 +71,7 @@ def decode_base32(text: str, size: int) -> bytes | None:
         return None
     spare = length * 5 - bits
     if number & ((1 << spare) - 1):
-        return None  # one token has one spelling
+        return None  # a token has one spelling
     return (number >> spare).to_bytes(size, "big")
 
 
@@ -79,7 +79,7 @@ _PAIRS = [a + b for a in CROCKFORD for b in CROCKFORD]
 
 
 def _digits(number: int, length: int) -> str:
-    """Base 32, two digits a step: every receipt is written so."""
+    """Base 32, two digits per step: every receipt is written so."""
     digits = "".join([_PAIRS[number >> shift & 1023] for shift in range(length // 2 * 10 - 10, -1, -10)])
     return CROCKFORD[number >> length // 2 * 10 & 31] + digits if length % 2 else digits
 
@@ -91,7 +91,7 @@ def slug_of(title: str) -> str:
 
 
 class Key(NamedTuple):
-    """A task key taken apart: `B-003-implement-repositories::2`."""
+    """A parsed task key: `B-003-implement-repositories::2`."""
 
     track: str
     sequence: int
@@ -119,12 +119,12 @@ def parse_key(text: str) -> Key | None:
 
 def check_track_code(code: str) -> str:
     if not _TRACK.fullmatch(code):
-        raise InvalidInput(f"track {code[:40]!r}: a track code is 1 to 32 capital letters, as in B or CORE")
+        raise InvalidInput(f"track {code[:40]!r} must be 1 to 32 capital letters, as in B or CORE")
     return code
 
 
 def check_name(name: str, what: str) -> str:
-    """Agents, sessions and projects are named without spaces, `/`, `@` or `|`, in at most 128 characters."""
+    """Names of agents, sessions and projects have no spaces, `/`, `@` or `|`, and at most 128 characters."""
     if not _NAME.fullmatch(name):
-        raise InvalidInput(f"{what} {name[:140]!r}: 1 to 128 characters without spaces, '/', '@' or '|'")
+        raise InvalidInput(f"{what} {name[:140]!r} must be 1 to 128 characters without spaces, '/', '@' or '|'")
     return name

@@ -1,7 +1,7 @@
-"""Checks of what comes in: types, sizes, names, values. Nothing that fails here has touched a store.
+"""Checks of input: types, sizes, names, values. Nothing that fails here has touched a store.
 
-`validated` proves a command's types whoever built it, and that its text can be stored everywhere; the functions
-below it check what a type cannot say. Each error names the field, the value and what would be right.
+`validated` proves a command's types, whatever built it, and that its text can be stored everywhere; the functions
+below it check what a type cannot express. Each error names the field, the value and the valid range.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ DEFAULT_LEASE = limits.LEASE
 LONGEST_LEASE = limits.LEASE_MAX
 MIN_LEASE = limits.LEASE_MIN
 
-# Fields that name something, whatever the command: short, since rows are found by them.
+# Fields that name something, in any command: short, since rows are found by them.
 NAMES = frozenset(
     {
         "request_id", "trace_id", "task", "needs", "parent", "dag", "user", "host", "boot", "region", "model", "scope",
@@ -74,22 +74,22 @@ LIMITS = {
     "max_generations_per_task": "claims of one task in a run; 100 where it is not set",
     "max_result_size": "bytes of a result",
     "max_active_sessions": "sessions at once",
-    "tokens_per_line": "tokens that a changed line should take; a result that took twice as many waits for a person",
-    "archive_after": "seconds after which a finished task that nothing open can reach is moved into the archive",
-    "history_retention": "days that it is kept there",
+    "tokens_per_line": "expected tokens per changed line; a result that used twice as many waits for a person",
+    "archive_after": "seconds after which a finished task that nothing open depends on moves to the archive",
+    "history_retention": "days until archived tasks are deleted",
 }
-MAY_BE_NOUGHT = frozenset({"archive_after"})
+MAY_BE_ZERO = frozenset({"archive_after"})
 
 
 class Checked(NamedTuple):
-    """A command whose types are proven, and its canonical bytes."""
+    """A command with proven types, and its canonical bytes."""
 
     command: Any
     encoded: bytes
 
 
 def validated(command: Command) -> Checked:
-    """The command with every type proven, or InvalidInput that names the field."""
+    """The command with every type proven; raises InvalidInput that names the field."""
     if not all(map(_is_harmless, msgspec.structs.astuple(command))):
         _check_values(command)
     try:
@@ -99,13 +99,14 @@ def validated(command: Command) -> Checked:
             f"{_name(command)}: text that is not valid UTF-8", "re-encode it, or drop the bytes"
         ) from None
     except (TypeError, ValueError, RecursionError, OverflowError) as error:
-        raise InvalidInput(f"{_name(command)}: cannot be written as JSON: {error}") from None
+        raise InvalidInput(f"{_name(command)}: cannot be encoded as JSON: {error}") from None
     if len(encoded) > LARGEST_BATCH:
         raise TooLarge(
-            f"{_name(command)}: {len(encoded)} bytes; a command has at most {LARGEST_BATCH}", "send it in several parts"
+            f"{_name(command)}: a command may have at most {LARGEST_BATCH} bytes (got {len(encoded)})",
+            "send it in several parts",
         )
     if b"\\u0000" in encoded and _has_nul(msgspec.json.decode(encoded)):
-        raise InvalidInput(f"{_name(command)}: text with a NUL character")
+        raise InvalidInput(f"{_name(command)}: text contains a NUL character")
     try:
         return Checked(decoder_of(type(command)).decode(encoded), encoded)
     except msgspec.ValidationError as error:
@@ -117,13 +118,13 @@ _CONTAINERS = (dict, list, tuple, set, frozenset, msgspec.Struct)
 
 
 def _check_values(command: Command) -> None:
-    """What JSON would lose or a column cannot hold: numbers that are none, integers beyond 64 bits, deep nesting."""
+    """Refuse what JSON would lose or a column cannot hold: NaN and infinity, integers beyond 64 bits, deep nesting."""
     verb = _name(command)
     todo: list[tuple[Any, str, int]] = [(command, verb, 1)]
     while todo:
         value, where, depth = todo.pop()
         if depth > DEEPEST:
-            raise InvalidInput(f"{where}: nested more than {DEEPEST} deep", "put it into a file and hand in its name")
+            raise InvalidInput(f"{where}: nested deeper than {DEEPEST} levels", "put it into a file and pass its name")
         is_struct = isinstance(value, msgspec.Struct)
         if is_struct:
             items: Any = zip(value.__struct_fields__, msgspec.structs.astuple(value), strict=True)
@@ -133,19 +134,20 @@ def _check_values(command: Command) -> None:
             kind = type(item)
             if kind is str:
                 if is_struct and len(item) > LONGEST_NAME and name in NAMES:
-                    raise TooLarge(f"{verb}: {name}: {len(item)} characters; at most {LONGEST_NAME}")
+                    raise TooLarge(f"{verb}: {name} may have at most {LONGEST_NAME} characters (got {len(item)})")
             elif kind is int:
                 if is_struct and not -LARGEST_NUMBER <= item <= LARGEST_NUMBER:
-                    raise InvalidInput(f"{verb}: {name}: a number beyond 64 bits")
+                    raise InvalidInput(f"{verb}: {name} does not fit 64 bits")
             elif kind is float:
                 if not math.isfinite(item):
-                    raise InvalidInput(f"{f'{verb}: {name}' if is_struct else where} {item}: not a finite number")
+                    field = f"{verb}: {name}" if is_struct else where
+                    raise InvalidInput(f"{field} must be a finite number (got {item})")
             elif item and isinstance(item, _CONTAINERS):
                 todo.append((item, f"{verb}: {name}" if is_struct else where, depth + 1))
 
 
 def _is_harmless(value: Any) -> bool:
-    """Nothing long, and hardly a container: nearly all that hot commands carry."""
+    """Whether the value is short and nearly flat: almost everything in hot commands is."""
     kind = type(value)
     if kind is str:
         return len(value) <= LONGEST_NAME
@@ -155,7 +157,7 @@ def _is_harmless(value: Any) -> bool:
 
 
 def _is_simple(value: Any) -> bool:
-    """As JSON has it: a text, a number that fits, or a short list of them."""
+    """As in JSON: a text, a number that fits, or a short list of them."""
     kind = type(value)
     if kind is list:
         return len(value) <= FEW and all(type(item) is str for item in value)
@@ -184,7 +186,7 @@ def lease_of(seconds: float | None, project: Project, default: float = DEFAULT_L
     high = project.limits.get("max_lease", LONGEST_LEASE)
     if not math.isfinite(wanted) or not low <= wanted <= high:
         raise InvalidInput(
-            f"lease {wanted:g} s: from {low:g} (min_lease) to {high:g} (max_lease) seconds in this project",
+            f"lease must be from {low:g} s (min_lease) to {high:g} s (max_lease) in this project (got {wanted:g} s)",
             "an admin can change the limits" if project.limits else None,
         )
     return round(wanted * SECOND)
@@ -192,50 +194,52 @@ def lease_of(seconds: float | None, project: Project, default: float = DEFAULT_L
 
 def micros(seconds: float, what: str, *, low: float = 0.0, high: float = 10 * 365 * 24 * 3600.0) -> int:
     if not math.isfinite(seconds) or not low <= seconds <= high:
-        raise InvalidInput(f"{what} {seconds} s: from {low:g} to {high:g} seconds")
+        raise InvalidInput(f"{what} must be from {low:g} to {high:g} seconds (got {seconds})")
     return round(seconds * SECOND)
 
 
 def check_text(text: str, what: str, largest: int = LARGEST_TEXT, *, required: bool = False) -> str:
     size = len(text) if len(text) > largest else len(text.encode())
     if size > largest:
-        raise TooLarge(f"{what}: {size} bytes; at most {largest}", "put the rest into a file and name it")
+        raise TooLarge(f"{what} may have at most {largest} bytes (got {size})", "put the rest into a file and name it")
     if required and not text.strip():
-        raise InvalidInput(f"{what}: is empty")
+        raise InvalidInput(f"{what} must not be empty")
     return text
 
 
 def check_size(value: Any, what: str, largest: int) -> bytes:
     encoded = msgspec.json.encode(value)
     if len(encoded) > largest:
-        raise TooLarge(f"{what}: {len(encoded)} bytes; at most {largest}", "put it into a file and hand in its name")
+        raise TooLarge(
+            f"{what} may have at most {largest} bytes (got {len(encoded)})", "put it into a file, pass its name"
+        )
     return encoded
 
 
 def check_limit(limit: int, most: int) -> int:
-    """How many to give: what was asked for, and never more than `most`."""
+    """The requested limit, and never more than `most`."""
     if limit < 1:
-        raise InvalidInput(f"limit {limit}: at least 1")
+        raise InvalidInput(f"limit must be at least 1 (got {limit})")
     return min(limit, most)
 
 
 def check_choice(value: str, choices: Collection[str], what: str) -> str:
     if value not in choices:
-        raise InvalidInput(f"{what} {value[:60]!r}: one of {', '.join(choices)}{suggestion(value, choices)}")
+        raise InvalidInput(f"{what} {value[:60]!r} must be one of {', '.join(choices)}{suggestion(value, choices)}")
     return value
 
 
 def check_list(values: Collection[Any], what: str) -> tuple[str, ...]:
     if len(values) > MOST_LISTED:
-        raise TooLarge(f"{what}: {len(values)} of them; at most {MOST_LISTED}")
+        raise TooLarge(f"{what} may have at most {MOST_LISTED} entries (got {len(values)})")
     for value in values:
         if not isinstance(value, str) or not value or len(value) > 200 or "|" in value or "," in value:
-            raise InvalidInput(f"{what} {str(value)[:60]!r}: 1 to 200 characters without ',' and '|'")
+            raise InvalidInput(f"{what} {str(value)[:60]!r} must be 1 to 200 characters without ',' and '|'")
     return tuple(values)
 
 
 def suggestion(word: str, choices: Collection[str]) -> str:
-    import difflib  # only for those who mistype
+    import difflib  # only for misspelt names
 
     near = difflib.get_close_matches(word, list(choices), 1)
     return f"; did you mean {near[0]}?" if near else ""
@@ -253,28 +257,28 @@ def check_limits(limits: Mapping[str, int]) -> dict[str, int]:
     for name, value in limits.items():
         if name not in LIMITS:
             raise InvalidInput(f"limit {name[:60]!r}: unknown{suggestion(name, LIMITS)}; known: {', '.join(LIMITS)}")
-        least = 0 if name in MAY_BE_NOUGHT else 1
+        least = 0 if name in MAY_BE_ZERO else 1
         if not least <= value <= LARGEST_NUMBER:
-            raise InvalidInput(f"limit {name} {value}: at least {least}, at most {LARGEST_NUMBER}")
+            raise InvalidInput(f"limit {name} must be from {least} to {LARGEST_NUMBER} (got {value})")
     low, high = limits.get("min_lease", 1), limits.get("max_lease", LONGEST_LEASE)
     if low > min(high, LONGEST_LEASE):
-        raise InvalidInput(f"limit min_lease {low}: no lease could be between it and max_lease {high:g}")
+        raise InvalidInput(f"limit min_lease {low} must not exceed max_lease {high:g}")
     return dict(limits)
 
 
 def check_retry(said: RetryPolicy) -> RetryPolicy:
-    """The policy in our own words."""
+    """The policy with our names of its fields."""
     policy = retry.in_our_words(said)
     check_choice(policy.strategy, retry.STRATEGIES, "retry.strategy")
     for name in ("initial_delay", "cap"):
         if not 0 <= getattr(policy, name) <= LONGEST_LEASE:
-            raise InvalidInput(f"retry.{name} {getattr(policy, name)}: seconds from 0 to 30 days")
+            raise InvalidInput(f"retry.{name} must be from 0 s to 30 days (got {getattr(policy, name)} s)")
     if not (math.isfinite(policy.multiplier) and 1 <= policy.multiplier <= 100):
-        raise InvalidInput(f"retry.multiplier {policy.multiplier}: from 1 to 100")
+        raise InvalidInput(f"retry.multiplier must be from 1 to 100 (got {policy.multiplier})")
     if not (math.isfinite(policy.jitter) and 0 <= policy.jitter <= 1):
-        raise InvalidInput(f"retry.jitter {policy.jitter}: from 0 to 1")
+        raise InvalidInput(f"retry.jitter must be from 0 to 1 (got {policy.jitter})")
     if not 0 <= policy.poison <= MOST_ATTEMPTS:
-        raise InvalidInput(f"retry.poison {policy.poison}: from 0 (off) to {MOST_ATTEMPTS}")
+        raise InvalidInput(f"retry.poison must be from 0 (off) to {MOST_ATTEMPTS} (got {policy.poison})")
     for name in (*policy.retry_on, *policy.no_retry_on):
         check_choice(name, retry.CLASSES, "retry class")
     return policy
@@ -283,7 +287,7 @@ def check_retry(said: RetryPolicy) -> RetryPolicy:
 def check_plan_name(name: str) -> str:
     ids.check_name(name, "plan")
     if ":" in name:
-        raise InvalidInput(f"plan {name!r}: a name without ':', which ends it in the keys of its tasks")
+        raise InvalidInput(f"plan {name!r} must not contain ':', which ends the name in the keys of its tasks")
     return name
 
 
@@ -296,7 +300,7 @@ def check_track(code: str, name: str, purpose: str) -> str:
 
 def check_instant(value: int | None, what: str) -> int | None:
     if value is not None and not 0 <= value < 1 << 53:
-        raise InvalidInput(f"{what} {value}: microseconds since 1970 in UTC")
+        raise InvalidInput(f"{what} must be microseconds since 1970 in UTC (got {value})")
     return value
 
 
@@ -304,7 +308,7 @@ def check_instant(value: int | None, what: str) -> int | None:
 
 
 def check_new_task(new: NewTask) -> NewTask:
-    """Everything about a task to be made that needs no look at the store."""
+    """Everything about a new task that needs no query to the store."""
     check_title(new.title)
     check_brief(new.description, new.spec, new.metadata, new.output, new.constraints)
     check_list(new.tags, "tag")
@@ -322,21 +326,21 @@ def check_new_task(new: NewTask) -> NewTask:
         if (seconds := getattr(new, f"{name}_in")) is not None:
             micros(seconds, f"{name}_in")
             if getattr(new, name) is not None:
-                raise InvalidInput(f"{name} and {name}_in: only one of them can be said", f"leave {name}_in out")
+                raise InvalidInput(f"{name} and {name}_in exclude each other", f"leave out {name}_in")
     _check_key(new)
     if not 1 <= new.max_attempts <= MOST_ATTEMPTS:
-        raise InvalidInput(f"max_attempts {new.max_attempts}: from 1 to {MOST_ATTEMPTS}")
+        raise InvalidInput(f"max_attempts must be from 1 to {MOST_ATTEMPTS} (got {new.max_attempts})")
     if len(new.depends_on) > MOST_DEPENDENCIES:
         raise TooLarge(
-            f"depends_on: {len(new.depends_on)} of them; at most {MOST_DEPENDENCIES}",
-            "put a task in between that gathers them",
+            f"depends_on may have at most {MOST_DEPENDENCIES} tasks (got {len(new.depends_on)})",
+            "add a task in between that depends on them",
         )
     for dependency in new.depends_on:
         if not isinstance(dependency, str):
             check_choice(dependency.on_failure, graph.ON_FAILURE, "on_failure")
     for name, value in (("name", new.name), ("idempotency_key", new.idempotency_key)):
         if value is not None and not 1 <= len(value) <= 255:
-            raise InvalidInput(f"{name}: 1 to 255 characters")
+            raise InvalidInput(f"{name} must have 1 to 255 characters")
     return new
 
 
@@ -347,16 +351,16 @@ def _check_key(new: NewTask) -> None:
         return
     key = ids.parse_key(new.key)
     if key is None or not key.slug or key.path or key.sequence == 0 or key.sequence >= 1 << 31:
-        raise InvalidInput(f"key {new.key[:80]!r}: TRACK-SEQ-slug as in B-003-implement-repositories")
+        raise InvalidInput(f"key {new.key[:80]!r} must be TRACK-SEQ-slug, as in B-003-implement-repositories")
     if len(key.slug) > ids.SLUG_LENGTH:
-        raise InvalidInput(f"key {new.key[:80]!r}: the slug has at most {ids.SLUG_LENGTH} characters")
+        raise InvalidInput(f"key {new.key[:80]!r}: the slug may have at most {ids.SLUG_LENGTH} characters")
     if new.track is not None and new.track != key.track:
-        raise InvalidInput(f"key {new.key}: its track is {key.track}, but track = {new.track} is given")
+        raise InvalidInput(f"key {new.key}: its track is {key.track}, but track is {new.track}")
 
 
 def check_title(title: str) -> str:
     if not title.strip() or len(title) > LONGEST_TITLE:
-        raise InvalidInput(f"title: {len(title)} characters; 1 to {LONGEST_TITLE}")
+        raise InvalidInput(f"title must have 1 to {LONGEST_TITLE} characters (got {len(title)})")
     return title
 
 
@@ -386,18 +390,18 @@ def check_brief(
         micros(constraints["max_duration"], "constraints.max_duration", low=1)
     refs = spec.get("context_refs", ())
     if not isinstance(refs, (list, tuple)) or not all(isinstance(r, str) for r in refs):
-        raise InvalidInput("spec.context_refs: a list of texts such as task:B-003:output")
+        raise InvalidInput("spec.context_refs must be a list of texts such as task:B-003:output")
 
 
 def _check_expected(constraints: Mapping[str, Any]) -> None:
     for name, most in (("complexity", MOST_COMPLEXITY), ("estimated_tokens", MOST_TOKENS)):
         value = constraints.get(name)
         if value is not None and not 0 < value <= most:
-            raise InvalidInput(f"constraints.{name} {value:g}: above 0, at most {most:,}")
+            raise InvalidInput(f"constraints.{name} must be above 0 and at most {most:,} (got {value:g})")
 
 
 def constrained(task: Task, brief: Brief) -> Task:
-    """The task with what its hot row repeats of the brief, so that a claim is decided without the wide row."""
+    """The task with the brief's values that its hot row repeats, so that a claim is decided without the wide row."""
     wanted = brief.constraints
     duration = wanted.get("max_duration")
     return replace(
@@ -419,19 +423,19 @@ EDITABLE = {
     "boost": True, "max_attempts": True, "not_before": False, "retry": True, "on_lost": True, "type": False,
     "spec": False, "output": False, "constraints": False, "touches": False,
 }  # fmt: skip
-CLOSES_WINDOW = ("description", "spec", "output", "constraints", "touches")  # an old text's result is not late but void
-OF_THE_RESULT = ("description", "spec", "output")  # what a result that waits for its verdict was made for
+CLOSES_WINDOW = ("description", "spec", "output", "constraints", "touches")  # a result for the old text is void
+OF_THE_RESULT = ("description", "spec", "output")  # fixed while a result waits for its verdict
 
 
 def check_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Values of an edit, with their types proven by the same rules that make a task."""
+    """Values of an edit, with types proven by the same rules that create a task."""
     for name in changes:
         if name not in EDITABLE:
             raise InvalidInput(
                 f"{name[:60]!r} cannot be edited{suggestion(name, EDITABLE) or '; these can: ' + ', '.join(EDITABLE)}"
             )
     if not changes:
-        raise InvalidInput("edit: no changes", "name at least one field")
+        raise InvalidInput("edit has no changes", "name at least one field")
     try:
         probe = converted({"title": "edited", **changes}, NewTask)
     except msgspec.ValidationError as error:

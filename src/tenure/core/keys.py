@@ -1,7 +1,7 @@
-"""API keys: how they are spelled, and what one opens.
+"""API keys: their format, and what a key allows.
 
 `tnr_<id>_<secret>`: the id is public and names the row; the secret is 32 random bytes, shown once. It is kept as a
-plain SHA-256: nobody guesses 256 bits, so a slow hash would only cost every request what it costs an attacker.
+plain SHA-256: 256 random bits cannot be guessed, so a slow hash would only slow down every request.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SPELLED = re.compile(r"tnr_([0-9a-z]{13})_([0-9a-z]{52})")
 
 
 class Given(NamedTuple):
-    """A key as somebody presents it."""
+    """A key as presented."""
 
     id: str
     secret: str
@@ -41,7 +41,7 @@ def spelled(id: str, secret: str) -> str:
 
 
 def parse_key(text: str) -> Given | None:
-    """The two parts of a key, or None where it is not spelled like one."""
+    """The two parts of a key, or None where it is malformed."""
     match = _SPELLED.fullmatch(text)
     return Given(*match.groups()) if match else None
 
@@ -55,7 +55,7 @@ def is_live(key: ApiKey, now: int) -> bool:
 
 
 def digests_at(key: ApiKey, now: int) -> tuple[bytes, ...]:
-    """The digests whose secrets open now: none of a dead key, two while a rotated one has its grace."""
+    """The digests of the secrets that are valid now: none of an ended key, two during a rotation's grace period."""
     if not is_live(key, now):
         return ()
     has_grace = key.previous_until is not None and now < key.previous_until
@@ -63,7 +63,7 @@ def digests_at(key: ApiKey, now: int) -> tuple[bytes, ...]:
 
 
 def opens(key: ApiKey, secret: str, now: int) -> bool:
-    """Whether the secret is the key's, compared in a time that tells nothing of it."""
+    """Whether the secret is the key's, compared in constant time."""
     presented = digest_of(secret)
     found = False
     for digest in digests_at(key, now):
@@ -77,17 +77,18 @@ def status(key: ApiKey, now: int) -> str:
     return "live" if is_live(key, now) else "expired"
 
 
-def check_reach(role: str, projects: tuple[str, ...], wanted: str, where: tuple[str, ...]) -> None:
-    """Nobody hands out, or takes away, more than it has: neither a higher role nor other projects."""
+def check_project(role: str, projects: tuple[str, ...], wanted: str, where: tuple[str, ...]) -> None:
+    """Nobody grants or revokes more than they have: neither a higher role nor other projects."""
     if level_of(wanted) > level_of(role):
-        raise NotAllowed(f"a key of the role {wanted} needs the role {wanted}; you are {role}")
+        raise NotAllowed(f"a key with role {wanted} needs the role {wanted}; you are {role}")
     if not is_within(projects, where):
         raise NotAllowed(
-            f"the key would open {'more' if where else 'every project'}; yours opens {', '.join(projects)}",
+            f"the key would be valid in {'more projects' if where else 'every project'};"
+            f" yours is valid in {', '.join(projects)}",
             "name its projects",
         )
 
 
 def is_within(projects: tuple[str, ...], where: tuple[str, ...]) -> bool:
-    """Whether a key for `where` opens nothing beyond `projects`; an empty list is everywhere."""
+    """Whether a key for `where` is valid in nothing beyond `projects`; an empty list is everywhere."""
     return not projects or (bool(where) and set(where) <= set(projects))

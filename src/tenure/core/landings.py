@@ -1,7 +1,7 @@
 """Landings: what a holder is about to put on a branch, checked before it is recorded.
 
 The merge commit is made without moving a branch; (branch, old, new) is recorded under the receipt; then the ref is
-swapped, only from `old`. Whether that happened is git's to say: is `new` reachable from the branch?
+updated, only from `old`. Whether that happened only git knows: is `new` reachable from the branch?
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ def check_landing(said: Land) -> Land:
     for what, id in (("old", said.old), ("new", said.new)):
         if not _COMMIT.fullmatch(id):
             raise InvalidInput(
-                f"{what} {id[:70]!r}: 40 or 64 hexadecimal digits in lower case", "`git rev-parse` prints it"
+                f"{what} {id[:70]!r} must be 40 or 64 lower-case hexadecimal digits", "`git rev-parse` prints it"
             )
     if len(said.old) != len(said.new):
-        raise InvalidInput(f"old has {len(said.old)} digits, new {len(said.new)}: ids of one repository are alike")
+        raise InvalidInput(f"old has {len(said.old)} digits, new {len(said.new)}: both must have the same length")
     if said.old == said.new:
         raise InvalidInput(f"old and new are the same commit, {said.new[:12]}: there is nothing to land")
     if is_nothing(said.new):
-        raise InvalidInput("new: all zeros names no commit; a landing never takes a branch away")
+        raise InvalidInput("new must be a commit, not all zeros; a landing never deletes a branch")
     return said
 
 
 def is_nothing(id: str) -> bool:
-    """All zeros, as git writes "no such ref": `old` of a branch that is still to be made."""
+    """All zeros, git's "no such ref": `old` of a branch that does not exist yet."""
     return not id.strip("0")
 
 
 def check_branch(branch: str) -> str:
-    """A branch's own name, as git allows it."""
+    """Check a branch's own name, by git's rules."""
     if branch.startswith("refs/"):
-        raise InvalidInput(f"branch {branch[:60]!r}: the name alone, without refs/heads/", "as in main or team/parser")
+        raise InvalidInput(f"branch {branch[:60]!r} must be the name without refs/heads/", "as in main or team/parser")
     if (
         not 1 <= len(branch) <= 200
         or branch.startswith(("-", "/", "."))
@@ -49,5 +49,5 @@ def check_branch(branch: str) -> str:
         or branch in ("@", "HEAD")
         or _NOT_IN_A_REF.search(branch)
     ):
-        raise InvalidInput(f"branch {branch[:60]!r}: not a branch name that git allows", "as in main or team/parser")
+        raise InvalidInput(f"branch {branch[:60]!r} is not a valid git branch name", "as in main or team/parser")
     return branch

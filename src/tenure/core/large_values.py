@@ -1,4 +1,4 @@
-"""Large values: rows that hold one refer to it as `{"$body": HASH}` instead."""
+"""Large values: rows refer to one as `{"$body": HASH}`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from tenure.core.records import Brief, Checkpoint, Result, Row, Validation
 
 REF = "$body"
-# Where a reference may stand.
+# Where a reference may be.
 HOLDERS: dict[type[Row], tuple[str, ...]] = {
     Brief: ("description", "spec"),
     Result: ("data",),

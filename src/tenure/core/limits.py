@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 N = TypeVar("N", int, float)
-# section, value, unit, what is bounded, who may change it and where, what happens at the limit. Plain tuples: a class
+# section, value, unit, the bounded thing, who may change it and where, what happens at the limit. Plain tuples: a class
 # of rows would cost each start of the command line half a millisecond.
 Row = tuple[str, float, str, str, str, str]
 
@@ -123,7 +123,7 @@ LOST_CLAIM_IN_STORE = limit(_DAYS * _US, "us", "a lost claim, as the store sees 
 CLAIM_UNANSWERED = limit(86400.0, "s", "the request id of a claim whose answer was lost", _FIXED,
     "deleted; the next `claim` is a new one")
 JOIN_RECORD = limit(7.0 * _DAYS, "s", "the record of a process that joined and has ended", _FIXED, "deleted")
-HOOK_RECORD = limit(7.0 * _DAYS, "s", "what hooks have told a session", _FIXED, "deleted")
+HOOK_RECORD = limit(7.0 * _DAYS, "s", "what hooks have reported to a session", _FIXED, "deleted")
 STORE_NOTES = limit(2000, "files", "last sequences in the state folder", _FIXED, "the oldest are deleted")
 STORE_NOTE_EPOCHS = limit(64, "epochs", "one such file", _FIXED, "the oldest are deleted")
 KEY_SESSIONS = limit(100, "sessions", "dashboard sessions of one key", _FIXED, "the oldest ends")
@@ -151,7 +151,7 @@ SPEC_BYTES = limit(256 * _KIB, "bytes", "a spec", _FIXED, _TOO_LARGE)
 TEXT_BYTES = limit(64 * _KIB, "bytes", "a message, note, question or error", _FIXED, _TOO_LARGE)
 INPUT_BYTES = limit(256 * _KIB, "bytes", "inputs handed over with a claim", _FIXED,
     "the rest is named, and read with `show`")
-INLINE_BYTES = limit(4 * _KIB, "bytes", "a value in its row", _FIXED, "a larger one is a row of its own")
+INLINE_BYTES = limit(4 * _KIB, "bytes", "a value in its row", _FIXED, "a larger one is a separate row")
 TITLE = limit(255, "characters", "a title", _FIXED, _INVALID)
 NAME = limit(255, "characters", "a name", _FIXED, _TOO_LARGE)
 INTEGER = limit((1 << 63) - 1, "–", "an integer", _FIXED, _INVALID)
@@ -180,7 +180,7 @@ FAILURES_KEPT = limit(100, "failures", "failures whose agents a task remembers",
 COMPLEXITY = limit(1000, "points", "the complexity of a task", _FIXED, _INVALID)
 ESTIMATED_TOKENS = limit(10**12, "tokens", "the estimate of a task", _FIXED, _INVALID)
 ESTIMATE_SIZE = limit(10, "points", "complexity that estimates distinguish", _FIXED, "larger tasks count as one size")
-ESTIMATE_SIZES = limit(500, "pairs", "types and sizes of a project with an estimate of their own", _FIXED,
+ESTIMATE_SIZES = limit(500, "pairs", "types and sizes of a project with their own estimate", _FIXED,
     "new pairs are not learned")
 UNFINISHED_NAMED = limit(3, "tasks", "unfinished tasks that a claim reminds of", _FIXED, "the rest is counted")
 LANDINGS = limit(1000, "landings", "one claim", _FIXED, _REACHED)
@@ -363,7 +363,7 @@ ASYNC_CONNECTIONS = limit(100, "connections", "connections of an async client", 
 POLL_PIECE = limit(30.0, "s", "one request of a long poll", _FIXED, "the client asks again")
 TASKS_PER_QUERY = limit(100, "tasks", "tasks named in one URL", _FIXED, "sent as several requests")
 WORKER_POLL = limit(60.0, "s", "one wait of an idle worker", _FIXED, "the worker asks again")
-WORKER_GRACE = limit(10.0, "s", "functions of a worker that is told to stop now", "`Worker(grace=)`",
+WORKER_GRACE = limit(10.0, "s", "functions of a worker that must stop now", "`Worker(grace=)`",
     "their claims are released")
 WORKER_ERROR = limit(4000, "characters", "the message of a failed function", _FIXED, _CUT)
 

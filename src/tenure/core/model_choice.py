@@ -1,9 +1,9 @@
-"""Which model an attempt should use, and why: the task's own wishes first, else the tier that its size asks for.
+"""Which model an attempt should use, and why: the task's own preferences first, else the tier for its size.
 
-Which models an agent has follows from those it registered, else from its type; of one that tells neither only the tier
-is known. A model that cools down after a rate limit is passed over where another may take its place.
+An agent's models are those it registered, else those of its type; for an agent with neither only the tier is known. A
+model that cools off after a rate limit is skipped where another may replace it.
 
-This is advice to the holder. It keeps a claim waiting in one case alone: all that the agent could use cools down.
+This is advice to the holder. A claim waits in one case only: all models that the agent could use cool off.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from tenure.core.priority import tier_of
 from tenure.core.records import Task
 from tenure.core.tiers import MIDDLE, SMALL, TOP, Tiers
 
-# Where a tier's model cools down: rather a dearer one than one that may fail, and rather that than to wait.
+# Where a tier's model cools off: prefer a more expensive one to a weaker one, and a weaker one to waiting.
 _INSTEAD = {SMALL: (MIDDLE, TOP), MIDDLE: (TOP, SMALL), TOP: (MIDDLE, SMALL)}
 
 
 class Wanted(NamedTuple):
-    """What routing goes by, of a task at one attempt."""
+    """What routing uses of a task at one attempt."""
 
     priority: int
     type: str
@@ -34,14 +34,14 @@ class Wanted(NamedTuple):
 
 
 class User(NamedTuple):
-    """Of an agent: what routing goes by."""
+    """What routing uses of an agent."""
 
     type: str = "generic"
     models: tuple[str, ...] = ()
 
 
 class Route(NamedTuple):
-    """`model` None: only the tier is known. `waits`: every model that would do cools down."""
+    """`model` None: only the tier is known. `waits`: every suitable model cools off."""
 
     model: str | None
     tier: str | None
@@ -58,7 +58,7 @@ def wanted_of(task: Task, constraints: Mapping[str, Any], attempt: int, tokens: 
 
 
 def route(tiers: Tiers, wanted: Wanted, user: User, is_limited: Callable[[str], bool] = lambda _: False) -> Route:
-    """The model for an attempt. Preferences are wishes: an agent that can use none of them gets one by the rules."""
+    """The model for an attempt. Preferences are not binding: an agent that has none of them gets one by the rules."""
     found = _preferred(tiers, wanted, user, is_limited)
     if found is not None:
         return found
@@ -76,7 +76,7 @@ def route(tiers: Tiers, wanted: Wanted, user: User, is_limited: Callable[[str], 
     if model != first:
         said += f"; {first} is rate limited"
     elif place is not None and place.tier != tier:
-        said += f"; {model} is the nearest that the agent has"
+        said += f"; {model} is the closest model the agent has"
     return Route(model, place.tier if place else None, said, by_rule=True)
 
 
@@ -84,15 +84,15 @@ def tier_for(tiers: Tiers, wanted: Wanted) -> tuple[str, str]:
     """The tier by the rules, and why."""
     rules = tiers.rules
     if tier_of(wanted.priority) == "critical":
-        return TOP, "its priority is critical"
+        return TOP, "critical priority"
     if wanted.complexity is not None and wanted.complexity > rules.top_above_complexity:
         return TOP, f"complexity {wanted.complexity:g} is above {rules.top_above_complexity:g}"
     word = next((word for word in (wanted.type, *wanted.tags) if word in rules.boilerplate), None)
     if word is not None:
-        return SMALL, f"it is {word}"
+        return SMALL, f"tagged `{word}`"
     if wanted.tokens is not None and wanted.tokens < rules.small_below_tokens:
-        return SMALL, f"about {wanted.tokens:,} tokens are expected, fewer than {rules.small_below_tokens:,}"
-    return MIDDLE, "nothing asks for more or allows less"
+        return SMALL, f"about {wanted.tokens:,} tokens expected, fewer than {rules.small_below_tokens:,}"
+    return MIDDLE, "default"
 
 
 def _preferred(tiers: Tiers, wanted: Wanted, user: User, is_limited: Callable[[str], bool]) -> Route | None:
@@ -101,7 +101,7 @@ def _preferred(tiers: Tiers, wanted: Wanted, user: User, is_limited: Callable[[s
         preferred, said = _usable(tiers, wanted.fallbacks, user), f"the task's fallback after {wanted.failed} failures"
         usable = preferred
     else:
-        preferred, said = _usable(tiers, wanted.models, user), "the task prefers it"
+        preferred, said = _usable(tiers, wanted.models, user), "preferred by the task"
         usable = preferred + (_usable(tiers, wanted.fallbacks, user) if wanted.models else [])
     if not usable:
         return None
@@ -121,7 +121,7 @@ def _tier(tiers: Tiers, model: str) -> str | None:
 
 
 def _usable(tiers: Tiers, names: Iterable[str], user: User) -> list[str]:
-    """Those that the agent could use, as far as is known: a model that the table does not know might be its own."""
+    """Those that the agent could use, as far as known: a model that is not in the table might be its own."""
     if user.models:
         return [name for name in names if any(tiers.is_same(name, own) for own in user.models)]
     family = tiers.family_of(user.type)

@@ -1,7 +1,7 @@
-"""Money: whole nano-dollars in rows, a decimal text on the wire, never a float, since floats do not add up.
+"""Money: whole nano-dollars in rows, a decimal text on the wire, never a float, since floats do not add up exactly.
 
-Nano: a token of a cheap model costs 30 of them, so a price table multiplies without rounding, and 64 bits still hold
-nine billion dollars.
+Nano: a token of a cheap model costs 30 of them, so prices multiply without rounding, and 64 bits still hold nine
+billion dollars.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ _SHAPE = re.compile(r"([0-9]{1,20})(?:\.([0-9]{1,60}))?(?:[eE]([+-]?[0-9]{1,3}))
 
 
 def parse_usd(text: str, what: str = "cost_usd", *, most: int = MOST_USD) -> int:
-    """Nano-dollars of a decimal text such as `0.0123` or `1.2e-05`; digits beyond them are rounded, halves up."""
+    """Nano-dollars from a decimal text such as `0.0123` or `1.2e-05`; further digits are rounded, halves up."""
     match = _SHAPE.fullmatch(text)
     if match is None:
         raise InvalidInput(
-            f"{what} {text[:40]!r}: not an amount of dollars", "write it as a decimal number, as in 0.0123"
+            f"{what} {text[:40]!r} is not an amount of dollars", "write it as a decimal number, as in 0.0123"
         )
     whole, fraction, exponent = match.groups(default="")
     shift = 9 - len(fraction) + int(exponent or 0)
@@ -29,12 +29,12 @@ def parse_usd(text: str, what: str = "cost_usd", *, most: int = MOST_USD) -> int
     unit: int = 10 ** abs(shift)
     nano = digits * unit if shift >= 0 else (digits + unit // 2) // unit
     if nano > most * NANO:
-        raise InvalidInput(f"{what} {text[:40]}: at most {most} dollars")
+        raise InvalidInput(f"{what} must be at most {most} dollars (got {text[:40]})")
     return nano
 
 
 def usd_text(nano: int) -> str:
-    """The exact decimal text, with two digits behind the point at least: `1.25`, `3.00`, `0.000012`."""
+    """The exact decimal text, with at least two digits after the point: `1.25`, `3.00`, `0.000012`."""
     if nano < 0:
         return f"-{usd_text(-nano)}"
     whole, fraction = divmod(nano, NANO)

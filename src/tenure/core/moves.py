@@ -1,8 +1,8 @@
 """Every change of a task's state: one constructor for each. Nothing else sets `state`.
 
-`KEPT` says which of the state-bound fields a state may have; entering a state clears all others, so that nothing of
-the state that was left survives. `FIELDS` says for each constructor which fields it may change. The statements of
-the fused verbs write the same fields: a test compares them.
+`KEPT` lists the state-bound fields that a state may have; entering a state clears all others, so that nothing of the
+former state survives. `FIELDS` lists for each constructor the fields it may change. The statements of the fast path
+write the same fields: a test compares them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _HOLD: dict[str, Any] = {
     "presented_at": None, "claim_epoch": None, "wanted": None, "done_by": None, "warned_at": None, "funded": False,
     "reserved": False, "unseen_since": None,
 }  # fmt: skip
-# Fields that belong to some states only, with what they are in the others.
+# Fields that belong to some states only, with their value in the others.
 BOUND: dict[str, Any] = _HOLD | {
     "offer_to": None, "offer_until": None, "parked": None, "price": None, "retry_at": None, "pauses": (),
     "state_before": None, "cancelled": None, "completed_at": None, "work_product": None, "dead_lettered_at": None,
@@ -49,7 +49,7 @@ KEPT: dict[str, frozenset[str]] = dict.fromkeys(STATES, frozenset()) | {
     COMPLETED: frozenset({"completed_at", "work_product", "archived_at"}),
     RETRYING: frozenset({"retry_at"}),
     DEAD_LETTERED: frozenset({"dead_lettered_at"}),
-    # and what it goes back to if that is undone
+    # and the state it returns to on undo
     CANCELLED: frozenset({"cancelled", "state_before", "retry_at", "dead_lettered_at", "archived_at"}),
 }
 _CLEARED = {state: {name: BOUND[name] for name in BOUND if name not in KEPT[state]} for state in STATES}
@@ -99,14 +99,14 @@ FIELDS: dict[str, frozenset[str]] = {
 
 
 def waiting_state(task: Task, at: int) -> str:
-    """Where a task goes that nobody holds and nothing delays."""
+    """The state of a task that nobody holds and nothing delays."""
     if task.unmet > 0 or (task.not_before is not None and task.not_before > at):
         return PENDING
     return READY
 
 
 def waiting(task: Task, at: int) -> Task:
-    """Ready, or pending on what it waits for. One that is there already stays as it is, with its offer."""
+    """Ready, or pending on its dependencies. A task already there stays as it is, with its offer."""
     state = waiting_state(task, at)
     if state == task.state:
         return task
@@ -117,7 +117,7 @@ def waiting(task: Task, at: int) -> Task:
 
 
 def granted(task: Task, *, agent: str, session: str, lease: int, at: int, epoch: str, counts: bool) -> Task:
-    """Held from `at`; `counts`: it is another attempt."""
+    """Held from `at`; `counts`: it is a new attempt."""
     return _moved(
         task, CLAIMED, generation=task.generation + 1, attempts=task.attempts + counts, agent=agent, session=session,
         claimed_at=at, lease=lease, lease_until=at + lease, presented_at=at, claim_epoch=epoch, renewals=0,
@@ -127,14 +127,14 @@ def granted(task: Task, *, agent: str, session: str, lease: int, at: int, epoch:
 
 
 def started(task: Task, at: int) -> Task:
-    """The first write of a holder is the start of its work."""
+    """A holder's first write starts its work."""
     return replace(task, state=RUNNING, started_at=at) if task.state == CLAIMED else task
 
 
 def freed(
     task: Task, at: int, *, attempts: int, given_back: int, answerable: bool, drains: bool = True, rests: bool = True
 ) -> Task:
-    """Nobody holds it any more: it waits for anybody, or is paused where that was asked for (`drains`).
+    """No longer held: it waits for any agent, or is paused where that was requested (`drains`).
 
     `rests`: it stays there; else the caller moves it on, and it was not ready in between.
     """
@@ -151,7 +151,7 @@ def freed(
 
 
 def paused(task: Task, pause: PauseCause) -> Task:
-    """Held back by one cause more; a hold has to be ended before."""
+    """Add one pause cause; a claim must be ended before."""
     pauses = with_pause(task.pauses, pause)
     if task.state == PAUSED:
         return replace(task, pauses=pauses)
@@ -159,7 +159,7 @@ def paused(task: Task, pause: PauseCause) -> Task:
 
 
 def lifted(task: Task, is_over: Callable[[PauseCause], bool], at: int) -> Task:
-    """Without the causes that are over; a paused task goes on from where it was when the last is gone."""
+    """Without the causes that are over; a paused task resumes its former state when the last is gone."""
     left = tuple(pause for pause in task.pauses if not is_over(pause))
     if task.state != PAUSED:
         drains = any(pause.cause == DRAIN for pause in left)
@@ -177,7 +177,7 @@ def lifted(task: Task, is_over: Callable[[PauseCause], bool], at: int) -> Task:
 
 
 def retrying(task: Task, until: int) -> Task:
-    """Tried again at `until`; one that is paused stays so and waits from there."""
+    """Retried at `until`; a paused task stays paused and waits from there."""
     if task.state == PAUSED:
         return replace(task, state_before=RETRYING, retry_at=until)
     return _moved(task, RETRYING, retry_at=until)
@@ -191,12 +191,12 @@ def dead_lettered(task: Task, at: int) -> Task:
 
 
 def validating(task: Task, at: int) -> Task:
-    """A result waits for its verdict; what held the task back does so again if that is refused."""
+    """A result waits for its verdict; the task's pauses return if the result is refused."""
     return _moved(task, VALIDATING, answerable=False, percent=100, started_at=task.started_at or at)
 
 
 def refused(task: Task, at: int, error: LastError) -> Task:
-    """A verdict against the result: nothing was handed in."""
+    """A verdict against the result: the task continues as without a submit."""
     said: dict[str, Any] = {"percent": None, "failed_at": at, "last_error": error}
     if task.pauses:
         return _moved(task, PAUSED, state_before=READY, **said)
@@ -205,7 +205,7 @@ def refused(task: Task, at: int, error: LastError) -> Task:
 
 
 def withdrawn(task: Task, at: int, *, attempts: int) -> Task:
-    """What was handed in is of an older text: the task waits as if it had not been."""
+    """The submitted result is for an older text: the task waits as without a submit."""
     if task.state == PAUSED:
         return replace(task, state_before=READY, attempts=attempts, percent=None)
     if task.pauses:
@@ -214,7 +214,7 @@ def withdrawn(task: Task, at: int, *, attempts: int) -> Task:
 
 
 def completed(task: Task, at: int, product: str | None) -> Task:
-    """The same whoever's word it is: a holder's, a verdict's, a person's, or an undo's."""
+    """The same for a holder, a verdict, a person, or an undo."""
     return _moved(
         task, COMPLETED, completed_at=at, work_product=product, answerable=False, percent=100,
         started_at=task.started_at or at,
@@ -225,17 +225,17 @@ def completed(task: Task, at: int, product: str | None) -> Task:
 
 
 def cancelled(task: Task, why: Cancelled) -> Task:
-    """Cancelled where it was; a hold has to be ended before."""
+    """Cancelled where it was; a claim must be ended before."""
     kept = replace(why, pauses=task.pauses)
     return _moved(task, CANCELLED, cancelled=kept, state_before=task.state, answerable=False)
 
 
-# What held a task back that was cancelled before causes were kept.
+# The pause of a task that was cancelled before causes were kept.
 BEFORE_IT = PauseCause(cause=PERSON, reason="it was paused before it was cancelled")
 
 
 def uncancelled(task: Task, at: int, *, paused_from: str | None = None) -> Task:
-    """Back to where it was, as far as that still exists. `paused_from`: where a paused one goes on."""
+    """Back to its former state, as far as that still exists. `paused_from`: where a paused one continues."""
     was, pauses = task.state_before, task.cancelled.pauses if task.cancelled is not None else ()
     if was == PAUSED:
         pauses = pauses or (BEFORE_IT,)
@@ -254,7 +254,7 @@ def uncancelled(task: Task, at: int, *, paused_from: str | None = None) -> Task:
 
 
 def new_run(task: Task, at: int) -> Task:
-    """Started over by a person: attempts begin at 0, the generation goes on, older receipts are not answerable."""
+    """Started over by a person: attempts begin at 0, the generation continues, no late submit for older receipts."""
     fresh = replace(
         task, run=task.run + 1, attempts=0, given_back=0, failures=(), troubled=(), cool_offs={}, answerable=False,
         percent=None, step=None,
@@ -270,7 +270,7 @@ def _run_before(task: Task, before: Mapping[str, Any]) -> Task:
 
 
 def reset_undone(task: Task, before: Mapping[str, Any]) -> Task:
-    """The result of the earlier run stands again."""
+    """The result of the earlier run counts again."""
     return completed(_run_before(task, before), before["completed_at"], before["work_product"])
 
 

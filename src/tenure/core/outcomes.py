@@ -1,7 +1,7 @@
 """Answers. One struct for all of them, so that every interface renders one shape; unset fields are left out.
 
-`CODES` is the one table: code → (how it counts, what it means). Interfaces map the kind to an exit code or an
-HTTP status; the reference page is made from it.
+`CODES` is the one table: code → (kind, meaning). Interfaces map the kind to an exit code or an HTTP status; the
+reference page is generated from it.
 """
 
 from __future__ import annotations
@@ -20,58 +20,58 @@ class Code(NamedTuple):
 CODES: dict[str, Code] = {
     "OK": Code("ok", "done"),
     "CREATED": Code("ok", "made"),
-    "EXISTS": Code("ok", "it was there already"),
+    "EXISTS": Code("ok", "it already exists"),
     "UPDATED": Code("ok", "changed"),
-    "UNCHANGED": Code("ok", "it was so already"),
+    "UNCHANGED": Code("ok", "nothing had to change"),
     "GRANTED": Code("ok", "the task is yours; the receipt proves it"),
-    "RENEWED": Code("ok", "the lease was lengthened"),
-    "ACCEPTED": Code("ok", "the result counts"),
-    "VALIDATING": Code("ok", "the result is being checked"),
-    "REVIEW": Code("ok", "the result is kept and waits for a person: it took far more than it changed"),
-    "ELECTED": Code("ok", "you lead, with this term"),
-    "NO_TASK": Code("nothing", "nothing that this agent may take now"),
+    "RENEWED": Code("ok", "the lease was extended"),
+    "ACCEPTED": Code("ok", "the result was accepted"),
+    "VALIDATING": Code("ok", "the result was submitted and waits for a verdict"),
+    "REVIEW": Code("ok", "the result is kept and waits for a person: it used far more tokens than its diff suggests"),
+    "ELECTED": Code("ok", "you lead with this term"),
+    "NO_TASK": Code("nothing", "no task that this agent may claim now"),
     "DENIED_ACTIVE_CLAIM": Code("held", "another claim holds the task"),
     "DENIED_COMPLETED": Code("denied", "the task is completed"),
-    "DENIED_NOT_READY": Code("denied", "the task waits for something"),
-    "DENIED_CAPABILITY": Code("denied", "the agent lacks a capability, or the region is another"),
-    "DENIED_BUDGET": Code("denied", "the budget does not allow it"),
+    "DENIED_NOT_READY": Code("denied", "the task waits for a dependency or a time"),
+    "DENIED_CAPABILITY": Code("denied", "the agent lacks a capability, or is in another region"),
+    "DENIED_BUDGET": Code("denied", "a budget does not cover it"),
     "DENIED_LIMIT": Code("denied", "a limit is reached"),
-    "DENIED_CONFLICT": Code("denied", "what the task touches or needs is held"),
-    "DENIED_OFFERED": Code("denied", "the task is held out to another agent for now"),
-    "DENIED_PAUSED": Code("denied", "the task is paused, or its line is stopped"),
+    "DENIED_CONFLICT": Code("denied", "another claim has reserved what the task touches or needs"),
+    "DENIED_OFFERED": Code("denied", "the task is offered to another agent"),
+    "DENIED_PAUSED": Code("denied", "the task is paused, or claiming is stopped in its scope"),
     "DENIED_CANCELLED": Code("denied", "the task is cancelled"),
     "DENIED_DEAD_LETTERED": Code("denied", "the task is a dead letter and waits for a person"),
     "DENIED_STATE": Code("denied", "the task's state does not allow this"),
     "DENIED_AGENT": Code("denied", "an operator has terminated the agent"),
-    "DENIED_LEADER": Code("held", "somebody else leads"),
-    "NOT_FOUND": Code("missing", "no such task here"),
-    "STALE_EPOCH": Code("stale", "the receipt is of an earlier epoch of the store"),
+    "DENIED_LEADER": Code("held", "another process leads"),
+    "NOT_FOUND": Code("missing", "no such task in this project"),
+    "STALE_EPOCH": Code("stale", "the receipt is from an earlier store epoch"),
     "STALE_GENERATION": Code("stale", "a later claim took over"),
-    "FUTURE_GENERATION": Code("stale", "the store knows no such generation"),
+    "FUTURE_GENERATION": Code("stale", "the task has no such generation yet"),
     "SESSION_MISMATCH": Code("stale", "the generation is current, but this is not its receipt"),
     "STALE_TERM": Code("stale", "a later leader took over"),
-    "ALREADY_EXPIRED": Code("stale", "the claim expired; take the task again and go on"),
+    "ALREADY_EXPIRED": Code("stale", "the claim expired; claim the task again to continue"),
     "NO_CLAIM": Code("stale", "the claim has ended"),
     "TASK_ALREADY_COMPLETED": Code("stale", "the task has its accepted result"),
     "TASK_CANCELLED": Code("stale", "the task was cancelled"),
     "VERSION_CONFLICT": Code("invalid", "the task changed since that version"),
-    "CHANGED": Code("invalid", "the description was changed since the holder last saw it; the claim stays"),
-    "INVALID_OUTPUT": Code("invalid", "the output is not what the task asked for"),
-    "TEMPLATE_FAILED": Code("invalid", "what a trigger's template asks for cannot be made"),
-    "CANNOT_UNDO": Code("denied", "the rows were changed since; nothing was done"),
+    "CHANGED": Code("invalid", "the description has changed since the holder last read it; the claim stays"),
+    "INVALID_OUTPUT": Code("invalid", "the output does not meet the task's contract"),
+    "TEMPLATE_FAILED": Code("invalid", "the tasks of a trigger's template cannot be created"),
+    "CANNOT_UNDO": Code("denied", "the tasks have changed since then; nothing was done"),
 }
 
 
 class Outcome(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
-    """What happened and why. `outcome` is a key of CODES; `message` states the fact, `hint` the way on."""
+    """What happened and why. `outcome` is a key of CODES; `message` states the fact, `hint` what to do."""
 
     outcome: str
     message: str = ""
     hint: str | None = None
     command_id: str | None = None  # for undo
-    again: bool = False  # a repeat: this is the answer of the first time
+    again: bool = False  # a repeat: this is the first answer
 
-    task: Mapping[str, Any] | None = None  # the task as it now is
+    task: Mapping[str, Any] | None = None  # the current task
     tasks: tuple[Mapping[str, Any], ...] | None = None
     claims: tuple[Outcome, ...] | None = None  # of claim_next with n > 1
     generation: int | None = None
@@ -95,21 +95,21 @@ class Outcome(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults
     directive: str | None = None  # continue, warn, changed, pause, cancel, abort, terminated
     directive_text: str | None = None
     brief: int | None = None  # of a changed task: the number of its description
-    diff: str | None = None  # and what has changed in it since the holder last saw it
+    diff: str | None = None  # its changes since the holder last read it
     mail: int | None = None
     current_generation: int | None = None
     work_lost: bool | None = None
     work_product: str | None = None
     result: str | None = None
-    reasons: tuple[str, ...] | None = None  # of a verdict: what to mend, at most five
-    validation: Mapping[str, Any] | None = None  # the check that was taken, or that a result waits for
-    usage: Mapping[str, Any] | None = None  # what this claim has cost by now
+    reasons: tuple[str, ...] | None = None  # of a verdict: what to fix, at most five
+    validation: Mapping[str, Any] | None = None  # the validation that was taken, or that a result waits for
+    usage: Mapping[str, Any] | None = None  # what this claim has cost so far
     late: bool | None = None  # the receipt is stale: the usage is booked, but not against the task
-    landings: tuple[Mapping[str, Any], ...] | None = None  # what the task had recorded before, newest first
-    artifact: Mapping[str, Any] | None = None  # the one that was put
-    artifacts: tuple[Mapping[str, Any], ...] | None = None  # of a claim: what earlier claims of the task have put
-    budget: Mapping[str, Any] | None = None  # as it now is
-    shortage: Mapping[str, Any] | None = None  # which budget does not allow it, what is missing, and what to do
+    landings: tuple[Mapping[str, Any], ...] | None = None  # the task's earlier landings, newest first
+    artifact: Mapping[str, Any] | None = None  # the artifact that was put
+    artifacts: tuple[Mapping[str, Any], ...] | None = None  # of a claim: artifacts of the task's earlier claims
+    budget: Mapping[str, Any] | None = None  # the current budget
+    shortage: Mapping[str, Any] | None = None  # the budget that does not cover it, the shortfall, and what to do
     retry_at: int | None = None
     retry_in: float | None = None  # seconds until then
     state: str | None = None
@@ -117,14 +117,14 @@ class Outcome(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults
     term: int | None = None
     agent: Mapping[str, Any] | None = None
     messages: tuple[Mapping[str, Any], ...] | None = None
-    key: Mapping[str, Any] | None = None  # an API key as it now is
+    key: Mapping[str, Any] | None = None  # the current API key
     schedule: Mapping[str, Any] | None = None
     trigger: Mapping[str, Any] | None = None
-    secret: str | None = None  # the whole of a new or rotated key: shown this once
-    pauses: tuple[Mapping[str, Any], ...] | None = None  # what still holds the task back
-    left: tuple[str, ...] | None = None  # what was reported and left alone
+    secret: str | None = None  # a new or rotated key in full: shown only here
+    pauses: tuple[Mapping[str, Any], ...] | None = None  # the remaining pauses
+    left: tuple[str, ...] | None = None  # reported and not changed
     changed: tuple[str, ...] | None = None
-    missing: tuple[str, ...] | None = None  # tasks that a plan no longer names; context_refs that name nothing
+    missing: tuple[str, ...] | None = None  # tasks that a plan no longer names; dangling context_refs
 
     @property
     def ok(self) -> bool:

@@ -1,7 +1,7 @@
-"""Plain tasks: those of which a claim, a renewal or an accepted result is a matter of the row itself and its claim.
+"""Plain tasks: a claim, a renewal or an accepted result concerns only the row itself and its claim.
 
-A store may do these three for plain rows in one statement, guard and stamp only; every other row takes the way through
-`claims`. The mark is set whenever the row is written (`settle.stamp`), so what makes a task plain is said here alone.
+A store may do these three for plain rows in one statement, guard and stamp only; every other row takes the slow path
+through `claims`. The mark is set at every write of the row (`settle.stamp`), so only this module defines a plain task.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from tenure.core.records import Task
 
 
 def is_plain(task: Task) -> bool:
-    if task.checked or task.metered or task.artifacts:  # looked at first, learnt from, or more to hand on
+    if task.checked or task.metered or task.artifacts:  # validated, learnt from, or with artifacts to pass on
         return False
     if task.capped or task.funded or task.reserved or task.pauses or task.unseen_since is not None:
         return False
@@ -25,7 +25,7 @@ def is_plain(task: Task) -> bool:
 
 
 def _is_fresh(task: Task) -> bool:
-    """Never claimed, and nothing is left of what befell it: a claim has nothing to take back."""
+    """Never claimed, and without traces of earlier events: a claim has nothing to undo."""
     return (
         task.generation == 0
         and task.attempts == 0

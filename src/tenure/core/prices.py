@@ -1,8 +1,8 @@
-"""What tokens cost: a table of prices, and exact sums of money.
+"""What tokens cost: a price table, and exact sums of money.
 
-The table ships as data (`data/prices.json`) and is handed in; a user's own prices come before it. A model that is not
-in it has no price, and whoever asks is told so: money is never guessed. What an agent says it has paid goes before any
-of this; the table is for agents that only tell their tokens.
+The table ships as data (`data/prices.json`) and is passed in; a user's prices override it. A model that is not in it
+has no price, and the answer says so: money is never guessed. A cost reported by the agent takes precedence; the table
+is for agents that report only tokens.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tenure.core.money import parse_usd
 MILLION = 1_000_000
 LONGEST_NAME = limits.MODEL_NAME
 KINDS = ("fresh", "cached", "written", "output")
-# Makers of models: a bare name is looked for at them.
+# Makers of models: a bare name is searched there.
 BARE = (
     "anthropic", "openai", "google", "x-ai", "deepseek", "mistral", "moonshotai", "zai", "minimax", "meta", "cohere",
     "perplexity", "cursor",
@@ -33,13 +33,13 @@ ALSO = {
     "z-ai": "zai",
 }  # fmt: skip
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# A host whose ids are like no other's: `us.anthropic.claude-…-v1:0`.
+# A host with ids in its own format: `us.anthropic.claude-…-v1:0`.
 _BEDROCK = re.compile(r"(?:[a-z-]+\.)?(?:ai21|amazon|anthropic|cohere|deepseek|meta|minimax|mistral|openai|qwen)\.")
 _REMARK = re.compile(r"\[[^\]]*\]$")  # Claude Code's `claude-opus-4-6[1m]`
 
 
 class Rate(NamedTuple):
-    """Nano-dollars for a million tokens of each kind. `about`: longer prompts or busy hours may cost more."""
+    """Nano-dollars per million tokens of each kind. `about`: longer prompts or busy hours may cost more."""
 
     fresh: int
     cached: int
@@ -54,7 +54,7 @@ class Rate(NamedTuple):
 
 
 class Priced(NamedTuple):
-    """A model of the table under its own name, with what it cost at the time that was asked for."""
+    """A model of the table under its own name, with its price at the requested time."""
 
     provider: str
     model: str
@@ -87,12 +87,12 @@ class _Table(msgspec.Struct, frozen=True):
 
 
 class Prices:
-    """A table, with a user's own prices before it."""
+    """A price table, with a user's prices first."""
 
     def __init__(self, table: bytes, own: Mapping[str, Any] | None = None) -> None:
-        """`own`: by model, dollars for a million tokens as texts: `{"my-model": {"fresh": "3", "output": "15"}}`.
+        """`own`: by model, dollars per million tokens as texts: `{"my-model": {"fresh": "3", "output": "15"}}`.
 
-        A name that ends in `*` stands for all that begin like it; the longest that fits is taken.
+        A name that ends in `*` is a prefix; the longest match is taken.
         """
         decoded = msgspec.json.decode(table, type=_Table)
         self.source = decoded.source
@@ -100,7 +100,7 @@ class Prices:
         self._own = {name.lower(): _own_rate(name, given) for name, given in (own or {}).items()}
 
     def find(self, model: str, at: int) -> Priced | None:
-        """What a model costs at an instant (microseconds UTC), by the name that an agent gives; None: it is unknown."""
+        """The price of a model at an instant (microseconds UTC), by an agent's name for it; None: unknown."""
         name = _REMARK.sub("", model.strip().lower())
         if not name or len(name) > LONGEST_NAME:
             return None
@@ -128,7 +128,7 @@ class Prices:
 
 
 def _places(name: str, providers: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
-    """Where to look for a model, and by which name: at the one that its name names, else at the makers."""
+    """Where to search a model, and by which name: at the provider in its name, else at the makers."""
     if _BEDROCK.match(name) and "aws" in providers:
         yield "aws", name
     for separator in ("/", ":"):
@@ -167,14 +167,14 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def _rate_on(rates: Iterable[_Rate], day: str) -> Rate | None:
-    """The last that had begun by that day."""
+    """The last price that had begun by that day."""
     found = None
     for rate in rates:
         if rate.since <= day:
             found = rate
     if found is None:
         return None
-    # No price of its own: cached and written tokens are tokens.
+    # Without their own price, cached and written tokens cost as much as fresh ones.
     cached = found.fresh if found.cached is None else found.cached
     written = found.fresh if found.written is None else found.written
     return Rate(found.fresh, cached, written, found.output, found.about)
@@ -184,14 +184,12 @@ def _own_rate(name: str, given: Any) -> Rate:
     where = f"prices.{name[:60]}"
     if not isinstance(given, Mapping) or not given.keys() <= set(KINDS) or not {"fresh", "output"} <= given.keys():
         raise InvalidInput(
-            f"{where}: dollars for a million tokens: fresh and output, and cached and written where they differ"
+            f"{where}: needs dollars per million tokens: fresh and output, and cached and written where they differ"
         )
     amounts = {}
     for kind, amount in given.items():
         if not isinstance(amount, str):
-            raise InvalidInput(
-                f"{where}.{kind}: {amount!r:.40} is not a text", 'Write it as in "0.25": money is exact.'
-            )
+            raise InvalidInput(f"{where}.{kind}: {amount!r:.40} is not a text", 'write it as in "0.25": money is exact')
         amounts[kind] = parse_usd(amount, f"{where}.{kind}")
     fresh = amounts["fresh"]
     return Rate(fresh, amounts.get("cached", fresh), amounts.get("written", fresh), amounts["output"])

@@ -1,11 +1,11 @@
-"""In which order ready work is offered.
+"""The order in which ready tasks are claimed.
 
 effective = base − age_minutes × boost − urgency − weight; lower goes first, critical (0–9) before all others.
 
-All tasks of a lane age at the same boost, so their order among each other never changes with time: the *rank*
-`base + boost × created − urgency − weight` is static and stands in an index. Lanes are compared by
-`rank − boost × now`. Only a nearing deadline or a growing graph changes a rank. Everything is in integer units of
-1/6e9 point, which makes boosts (hundredths of a point a minute) times microseconds exact.
+All tasks of a lane age at the same boost, so their relative order never changes with time: the *rank*
+`base + boost × created − urgency − weight` is static and indexed. Lanes are compared by `rank − boost × now`. Only a
+nearing deadline or a growing graph changes a rank. Everything is in integer units of
+1/6e9 point, which makes boosts (hundredths of a point per minute) times microseconds exact.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 TIERS = {"critical": (0, 0), "high": (10, 20), "normal": (30, 50), "low": (60, 70), "background": (80, 90)}
 _TIER_OF = [next(name for name, (low, _) in reversed(TIERS.items()) if n >= low) for n in range(101)]
-BOOSTS = {0.0: 0, 0.01: 1, 0.1: 10, 1.0: 100, 10.0: 1000}  # points a minute → hundredths
+BOOSTS = {0.0: 0, 0.01: 1, 0.1: 10, 1.0: 100, 10.0: 1000}  # points per minute → hundredths
 UNIT = 6_000_000_000
 HOUR = 3_600_000_000
 URGENCY = ((3 * HOUR, 40), (6 * HOUR, 20), (12 * HOUR, 10), (24 * HOUR, 5))
@@ -38,17 +38,17 @@ def parse_priority(value: int | str) -> int:
             return TIERS[value][1]
         if not value.isascii() or not value.isdigit() or len(value) > 3:
             raise InvalidInput(
-                f"priority {value[:40]!r}: a number from 0 (critical) to 100, or one of {', '.join(TIERS)}"
+                f"priority {value[:40]!r} must be a number from 0 (critical) to 100, or one of {', '.join(TIERS)}"
             )
         value = int(value)
     if isinstance(value, bool) or not 0 <= value <= 100:
-        raise InvalidInput(f"priority {value}: from 0 (critical) to 100 (background)")
+        raise InvalidInput(f"priority must be from 0 (critical) to 100 (background) (got {value})")
     return value
 
 
 def parse_boost(value: float) -> int:
     if value not in BOOSTS:
-        raise InvalidInput(f"ageing boost {value}: one of 0, 0.01, 0.1, 1, 10 points a minute")
+        raise InvalidInput(f"ageing boost must be 0, 0.01, 0.1, 1 or 10 points per minute (got {value})")
     return BOOSTS[value]
 
 
@@ -59,7 +59,7 @@ def urgency(deadline: int | None, now: int) -> int:
 
 
 def next_urgency(deadline: int | None, now: int) -> int | None:
-    """When the urgency grows next, or the deadline passes."""
+    """When the urgency next grows, or the deadline passes."""
     if deadline is None or now >= deadline:
         return None
     return min(t for within, _ in (*URGENCY, (0, 0)) if (t := deadline - within) > now)
@@ -78,7 +78,7 @@ def rank(task: Task, now: int) -> int:
 
 
 class LanePosition(NamedTuple):
-    """Where a ready task stands among all lanes at one moment; the smallest goes first."""
+    """The position of a ready task across all lanes at one moment; the smallest goes first."""
 
     band: int
     effective: int
@@ -109,7 +109,7 @@ def explain(task: Task, now: int) -> PriorityView:
 
 
 class Lane(NamedTuple):
-    """One queue in the index: tasks that the same agents may take and that age alike."""
+    """One queue in the index: tasks that the same agents may claim and that age alike."""
 
     track: str
     type: str

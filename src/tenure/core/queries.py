@@ -1,7 +1,7 @@
-"""Everything that can be looked at: one struct a look, the same for HTTP and SDK. Commands change; queries only read.
+"""The queries: one struct each, the same for HTTP and SDK. Commands change; queries only read.
 
-Fields without a default come first in the reading's own arguments, the others go by name. Durations are seconds and
-instants microseconds UTC, as in commands.
+Fields without a default come first in the method's arguments, the others go by name. Durations are seconds and instants
+microseconds UTC, as in commands.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tenure.core.declaration import PROJECT, TASK, Declaration
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True, tag_field="query", tag=str.lower, forbid_unknown_fields=True):
-    """`project` says where; the looks at the store as a whole are of the project ""."""
+    """`project` is the scope; queries of the store as a whole have the project ""."""
 
     declaration: ClassVar[Declaration]
 
@@ -28,13 +28,13 @@ class Projects(Query, frozen=True, kw_only=True):
 
 
 class Status(Query, frozen=True, kw_only=True):
-    """One screen: who leads, who works, how far each track is, how many tasks stand where."""
+    """One screen: who leads, who works, the progress of each track, tasks by state."""
 
     declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT)
 
 
 class Overview(Query, frozen=True, kw_only=True):
-    """How the work has flowed in the last minutes: throughput, depth, waits, what each agent did."""
+    """The flow of work in the last minutes: throughput, depth, waits, what each agent did."""
 
     declaration: ClassVar = Declaration("overview", "viewer", "GET", PROJECT + "/overview")
 
@@ -42,7 +42,7 @@ class Overview(Query, frozen=True, kw_only=True):
 
 
 class Gauges(Query, frozen=True, kw_only=True):
-    """How much stands where in every project, for metrics: the first `most` that were made, the others together."""
+    """Tasks by state in every project, for metrics: the `most` oldest projects, the others together."""
 
     declaration: ClassVar = Declaration("gauges", "viewer")
 
@@ -50,7 +50,7 @@ class Gauges(Query, frozen=True, kw_only=True):
 
 
 class Tasks(Query, frozen=True, kw_only=True):
-    """A page of tasks. `text` is looked for in title and key; `order` falls with a leading minus."""
+    """A page of tasks. `text` is searched for in title and key; `order` is descending with a leading minus."""
 
     declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT + "/tasks")
 
@@ -73,7 +73,7 @@ class Tasks(Query, frozen=True, kw_only=True):
 
 
 class Show(Query, frozen=True, kw_only=True):
-    """Everything about one task but its log."""
+    """Everything about one task except its log."""
 
     declaration: ClassVar = Declaration("tasks", "viewer", "GET", TASK)
 
@@ -104,7 +104,7 @@ class Next(Query, frozen=True, kw_only=True):
 
 
 class States(Query, frozen=True, kw_only=True):
-    """Where each of the named tasks stands, or that there is none."""
+    """The state of each named task, or that there is none."""
 
     declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT + "/states")
 
@@ -112,7 +112,7 @@ class States(Query, frozen=True, kw_only=True):
 
 
 class History(Query, frozen=True, kw_only=True):
-    """The lineage of a task: one entry a generation, with every refused submission under it."""
+    """The lineage of a task: one entry per generation, with every refused submit under it."""
 
     declaration: ClassVar = Declaration("tasks", "viewer", "GET", TASK + "/history")
 
@@ -128,7 +128,7 @@ class Results(Query, frozen=True, kw_only=True):
 
 
 class Artifacts(Query, frozen=True, kw_only=True):
-    """What claims of a task have put, by name; of one name the last generation's first."""
+    """Artifacts of a task's claims, by name; of one name the last generation's first."""
 
     declaration: ClassVar = Declaration("artifacts", "viewer", "GET", TASK + "/artifacts")
 
@@ -137,7 +137,7 @@ class Artifacts(Query, frozen=True, kw_only=True):
 
 
 class Why(Query, frozen=True, kw_only=True):
-    """Why a task stands where it does."""
+    """Why a task is in its state."""
 
     declaration: ClassVar = Declaration("why", "viewer", "GET", TASK + "/why")
 
@@ -145,7 +145,7 @@ class Why(Query, frozen=True, kw_only=True):
 
 
 class Dags(Query, frozen=True, kw_only=True):
-    """All dags, with counts of where their tasks stand."""
+    """All dags, with their tasks by state."""
 
     declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT + "/dags")
 
@@ -159,7 +159,7 @@ class ShowDag(Query, frozen=True, kw_only=True):
 
 
 class Plans(Query, frozen=True, kw_only=True):
-    """The tasks of a dag, of a named plan, or all, as they were asked for."""
+    """The tasks of a dag, of a named plan, or all, as input."""
 
     declaration: ClassVar = Declaration("plan_export", "viewer", "GET", PROJECT + "/plans")
 
@@ -175,7 +175,7 @@ class Tracks(Query, frozen=True, kw_only=True):
 
 
 class DeadLetters(Query, frozen=True, kw_only=True):
-    """Tasks that ran out of attempts and wait for a person; with `resolved` those that no longer wait."""
+    """Tasks without attempts left that wait for a person; with `resolved` those that no longer wait."""
 
     declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT + "/dead-letters")
 
@@ -183,7 +183,7 @@ class DeadLetters(Query, frozen=True, kw_only=True):
 
 
 class Agents(Query, frozen=True, kw_only=True):
-    """Who is there, and what each holds."""
+    """Agents, and what each holds."""
 
     declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT + "/agents")
 
@@ -199,7 +199,7 @@ class Inbox(Query, frozen=True, kw_only=True):
 
 
 class Messages(Query, frozen=True, kw_only=True):
-    """All mail of the project, newest first, one entry a message with who has read it."""
+    """All mail of the project, newest first, one entry per message with who has read it."""
 
     declaration: ClassVar = Declaration("tasks", "member", "GET", PROJECT + "/messages")
 
@@ -207,7 +207,7 @@ class Messages(Query, frozen=True, kw_only=True):
 
 
 class Validations(Query, frozen=True, kw_only=True):
-    """Results that wait for a verdict, the longest first: by which validator, who checks them, how often."""
+    """Results that wait for a verdict, longest first: by which validator, who runs it, how often."""
 
     declaration: ClassVar = Declaration("validations", "viewer", "GET", PROJECT + "/validations")
 
@@ -215,7 +215,7 @@ class Validations(Query, frozen=True, kw_only=True):
 
 
 class Reservations(Query, frozen=True, kw_only=True):
-    """What is reserved, and by whom."""
+    """Reservations, and their owners."""
 
     declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT + "/reservations")
 
@@ -238,7 +238,7 @@ class ShowSession(Query, frozen=True, kw_only=True):
 
 
 class OwnClaims(Query, frozen=True, kw_only=True):
-    """An agent's claims in one session: those that live, and those that ended in the last day without its word."""
+    """An agent's claims in one session: live ones, and those that expired or were paused while held in the last day."""
 
     declaration: ClassVar = Declaration("own_claims", "viewer", "GET", PROJECT + "/sessions/{session}/claims")
 
@@ -247,7 +247,7 @@ class OwnClaims(Query, frozen=True, kw_only=True):
 
 
 class ShowSpending(Query, frozen=True, kw_only=True):
-    """What was spent for each task, agent, model or session, the dearest first."""
+    """Spending by task, agent, model or session, most expensive first."""
 
     declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT + "/usage")
 
@@ -256,35 +256,35 @@ class ShowSpending(Query, frozen=True, kw_only=True):
 
 
 class ShowSavings(Query, frozen=True, kw_only=True):
-    """What choosing models by tier has saved against all of it in the middle tier, at the table's prices."""
+    """What routing by tier has saved compared with the middle tier for all tasks, at the table's prices."""
 
     declaration: ClassVar = Declaration("models", "viewer", "GET", PROJECT + "/savings")
 
 
 class Estimates(Query, frozen=True, kw_only=True):
-    """How near estimates came to what tasks took, by type."""
+    """How close estimates came to actual usage, by type."""
 
     declaration: ClassVar = Declaration("models", "viewer", "GET", PROJECT + "/estimates")
 
 
 class Models(Query, frozen=True, kw_only=True):
-    """Which models there are for what, what they cost, and which are rate limited."""
+    """Which models exist for which tier, what they cost, and which are rate limited."""
 
     declaration: ClassVar = Declaration("models", "viewer", "GET", PROJECT + "/models")
 
 
 class Budgets(Query, frozen=True, kw_only=True):
-    """Budgets of the project, and the tenant's; of `scope` only, if that is named. Those of tasks only if asked for."""
+    """Budgets of the project, and the tenant's; only of `scope`, if given. Those of tasks only on request."""
 
     declaration: ClassVar = Declaration("budgets", "viewer", "GET", PROJECT + "/budgets")
 
     scope: str | None = None
-    after: str | None = None  # the id of the last one of the page before
+    after: str | None = None  # the id of the last one of the previous page
     limit: int = 100
 
 
 class ShowBudget(Query, frozen=True, kw_only=True):
-    """One budget, with what was spent hour by hour in the last week."""
+    """One budget, with its spending by hour in the last week."""
 
     declaration: ClassVar = Declaration("budgets", "viewer", "GET", PROJECT + "/budgets/{scope}")
 
@@ -298,7 +298,7 @@ class Alerts(Query, frozen=True, kw_only=True):
 
 
 class ShowProjection(Query, frozen=True, kw_only=True):
-    """Where a budget leads: burn rate, days left, when it is used up; and what all open tasks will take of it."""
+    """The projection of a budget: burn rate, days left, when it is used up; and what all open tasks will take of it."""
 
     declaration: ClassVar = Declaration("budgets", "viewer", "GET", PROJECT + "/budgets/{scope}/projection")
 
@@ -306,7 +306,7 @@ class ShowProjection(Query, frozen=True, kw_only=True):
 
 
 class Headroom(Query, frozen=True, kw_only=True):
-    """What the agent could still reserve here, in each budget that all of its claims count in."""
+    """What the agent could still reserve, in each budget that all of its claims count in."""
 
     declaration: ClassVar = Declaration("budgets", "viewer", "GET", PROJECT + "/agents/{agent}/headroom")
 
@@ -339,7 +339,7 @@ class Log(Query, frozen=True, kw_only=True):
 
 
 class Keys(Query, frozen=True, kw_only=True):
-    """The store's API keys, without their secrets; with `ended` also those that open nothing any more."""
+    """The store's API keys, without their secrets; with `ended` also those no longer valid."""
 
     declaration: ClassVar = Declaration("api_keys", "admin", "GET", "/keys")
 
@@ -376,7 +376,7 @@ class ShowTrigger(Query, frozen=True, kw_only=True):
 
 
 class Watched(Query, frozen=True, kw_only=True):
-    """What the self-improvement watch goes by, and how much fails of what, the worst first."""
+    """The settings of the failure watch, and failure rates, the worst first."""
 
     declaration: ClassVar = Declaration("failure_watch", "viewer", "GET", PROJECT + "/watch")
 

@@ -1,4 +1,4 @@
-"""Many whole numbers in few words: ranges, from and to, in their order."""
+"""Compact sets of whole numbers: ordered ranges, from and to."""
 
 from __future__ import annotations
 
@@ -18,5 +18,5 @@ def with_number(ranges: Ranges, number: int) -> Ranges:
 
 
 def has_number(ranges: Ranges, number: int) -> bool:
-    """Is it in one of them?"""
+    """Whether it is in one of them."""
     return any(first <= number <= last for first, last in ranges)

@@ -1,4 +1,4 @@
-"""Receipts: what a claim hands to its holder, and the only thing that proves one.
+"""Receipts: what a claim returns to its holder, and the only proof of the claim.
 
 Text `B-003@7:TOKEN`; TOKEN is Crockford base32 of the store epoch (4 bytes) and the claim's nonce (16 bytes).
 Standalone reservations have receipts of the same shape, named by the reservation's id.
@@ -34,7 +34,7 @@ def parse_receipt(text: str) -> Receipt:
     token = decode_base32(match.group(3), EPOCH_BYTES + NONCE_BYTES) if match else None
     if match is None or token is None:
         raise InvalidInput(
-            "this is not a receipt: it looks like B-003@7:TOKEN", "pass the text that `claim` gave, unchanged"
+            "malformed receipt; expected B-003@7:TOKEN", "pass the text that `claim` returned, unchanged"
         )
     return Receipt(match.group(1), int(match.group(2)), token[:EPOCH_BYTES].hex(), token[EPOCH_BYTES:])
 
@@ -44,7 +44,7 @@ def receipt_of(task: Task, claim: Claim) -> str:
 
 
 def is_genuine(receipt: Receipt, claim: Claim | None) -> bool:
-    """The receipt was once handed out for this claim, whatever has become of it since."""
-    import hmac  # brings hashlib, a fifth of what a bare start costs: only those who present a receipt pay it
+    """Whether the receipt was issued for this claim, whatever has happened to the claim since."""
+    import hmac  # imports hashlib, a fifth of the startup time: only for presented receipts
 
     return claim is not None and claim.epoch == receipt.epoch and hmac.compare_digest(claim.nonce, receipt.nonce)

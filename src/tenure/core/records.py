@@ -1,10 +1,10 @@
-"""The rows that a store keeps, one frozen struct a kind.
+"""The rows that a store keeps, one frozen struct per kind.
 
 Each field is a column: scalars as they are, everything else as JSON. The rules make new versions of rows with
 `replace`; they never change one in place. Times are integer microseconds UTC, durations integer microseconds.
 
-`KINDS` is what stores read: the table's name, which fields are left out of events (`unlogged`: presence, renewals
-and what core derives again). A row is known by (tenant, project, id); the tenant is the transaction's.
+`KINDS` is what stores read: the table's name, and the fields that are left out of events (`unlogged`: presence,
+renewals and derived fields). A row is identified by (tenant, project, id); the tenant is the transaction's.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class LastError(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Task(Row, frozen=True, kw_only=True):
-    """The hot row: where a task stands and who holds it. What was asked for is in its Brief."""
+    """The hot row: a task's state and holder. Its content is in its Brief."""
 
     key: str
     ref: str
@@ -49,16 +49,16 @@ class Task(Row, frozen=True, kw_only=True):
     local_name: str | None = None  # of a spawned subtask: (parent, run, name) is its key
     parent_run: int = 0
     depth: int = 0
-    root: str | None = None  # the first ancestor, for the bound on a lineage
+    root: str | None = None  # the first ancestor, for the limit on a lineage
     lineage: int = 1  # on a root: tasks in its lineage, itself included
     children: int = 0
     idempotency_key: str | None = None
 
     state: str
     state_before: str | None = None  # of a paused or cancelled task
-    pauses: tuple[PauseCause, ...] = ()  # what holds it back; while held or validating: once it comes to rest
+    pauses: tuple[PauseCause, ...] = ()  # causes of its pause; while held or validating: applied when that ends
     cancelled: Cancelled | None = None
-    answers: tuple[dict[str, Any], ...] = ()  # what people have answered to its holders' questions
+    answers: tuple[dict[str, Any], ...] = ()  # people's answers to its holders' questions
     run: int = 1
     generation: int = 0
     attempts: int = 0
@@ -66,29 +66,29 @@ class Task(Row, frozen=True, kw_only=True):
     max_attempts: int = 3
     retry_at: int | None = None
     last_error: LastError | None = None
-    troubled: tuple[str, ...] = ()  # agents that met trouble of their own here, in this run
+    troubled: tuple[str, ...] = ()  # agents that failed for their own reasons in this run
     failures: tuple[str, ...] = ()  # agents of the counted failures of this run, oldest first
     cool_offs: dict[str, int] = {}  # agent → until when it is not offered this task
 
     priority: int = 50
-    boost: int = 10  # hundredths of a point a minute
+    boost: int = 10  # hundredths of a point per minute
     deadline: int | None = None
     not_before: int | None = None
     missed: bool = False  # the deadline's event has been written
     height: int = 0  # longest path of dependents below, at most priority.DEEPEST
     waits_on: int = 0  # dependencies in all
-    unmet: int = 0  # of which are not met
+    unmet: int = 0  # unmet dependencies
     dependents: int = 0
     requires: tuple[str, ...] = ()  # capabilities, sorted
     region: str | None = None
     tags: tuple[str, ...] = ()
     guarded: bool = False  # has touches or needs: a claim takes reservations
-    capped: bool = False  # it, or a task above it, has a budget of its own
+    capped: bool = False  # it, or a task above it, has a cost cap
     checked: bool = False  # its output contract names a validator
     brief_number: int = 1  # grows by one with each new description
     models: tuple[str, ...] = ()
     fallback_models: tuple[str, ...] = ()
-    metered: bool = False  # a holder has told what it spent: its end is learnt from
+    metered: bool = False  # a holder has reported usage: estimates learn from its end
 
     agent: str | None = None  # the holder, while held
     session: str | None = None
@@ -98,23 +98,23 @@ class Task(Row, frozen=True, kw_only=True):
     renewals: int = 0
     presented_at: int | None = None  # when a command last presented the receipt
     claim_epoch: str | None = None
-    answerable: bool = False  # the last claim ended without its holder's word and may still submit
+    answerable: bool = False  # the last claim expired or was paused while held, and may still submit
     wanted: str | None = None  # a directive for the holder: pause, or warn
     percent: int | None = None
     step: str | None = None
     progress_at: int | None = None
-    done_by: int | None = None  # estimated completion, as the holder said
+    done_by: int | None = None  # completion estimated by the holder
     warned_at: int | None = None  # hung: when it was warned
-    funded: bool = False  # its claim holds money of budgets
+    funded: bool = False  # its claim has reserved money in budgets
     reserved: bool = False  # its claim has reservations
-    unseen_since: int | None = None  # the brief number that its holder last saw, while there is a newer one
+    unseen_since: int | None = None  # the brief number that its holder last read, while there is a newer one
     max_duration: int | None = None
-    artifacts: int = 0  # put by its claims so far: most tasks have none, and nobody needs to look
+    artifacts: int = 0  # number put by its claims: saves a query for the many tasks without
 
     offer_to: str | None = None
     offer_until: int | None = None
-    parked: str | None = None  # under the task whose reservations it would overlap, or a budget: `$` and parking's key
-    price: int | None = None  # parked under a budget: what that could not pay
+    parked: str | None = None  # the task whose reservations it would overlap, or `$` and a budget's key
+    price: int | None = None  # parked under a budget: the price it could not cover
 
     work_product: str | None = None
     created_by: str = "human:"
@@ -134,7 +134,7 @@ class Task(Row, frozen=True, kw_only=True):
     band: int = 1
     rank: int = 0
     due_at: int | None = None  # when settle next has something to do
-    plain: bool = False  # a store may claim, renew and complete it by itself: see core/plain_tasks.py
+    plain: bool = False  # it may take the fast path: see core/plain_tasks.py
 
     @property
     def reason(self) -> str | None:
@@ -143,7 +143,7 @@ class Task(Row, frozen=True, kw_only=True):
 
 
 class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Kept as it was said, its delays in seconds."""
+    """As given, its delays in seconds."""
 
     strategy: str = "exponential"  # exponential, fixed, immediate
     initial_delay: float = 10.0
@@ -152,24 +152,24 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     jitter: float = 0.5
     retry_on: tuple[str, ...] = ()  # empty: every class
     no_retry_on: tuple[str, ...] = ()
-    poison: int = 3  # so many counted failures by at least two agents are the last; 0: no such end
+    poison: int = 3  # this many counted failures by at least two agents dead-letter it; 0: never
 
 
 class RetryWords(RetryPolicy, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A policy as it may be said: also in the words of other queues. It is kept and shown as a RetryPolicy."""
+    """A policy as input: also in the terms of other queues. It is kept and shown as a RetryPolicy."""
 
-    jitter: float | bool = 0.5  # true: as usual; false: none
+    jitter: float | bool = 0.5  # true: the default; false: none
     initial_delay_sec: float | None = None
     backoff_multiplier: float | None = None
     max_delay_sec: float | None = None
 
 
 class Brief(Row, frozen=True, kw_only=True):
-    """The wide row: what was asked for. Its id is the task's."""
+    """The wide row: the content of a task. Its id is the task's."""
 
     title: str
     description: str | dict[str, str] = ""
-    seen: str | dict[str, str] | None = None  # the description that a holder saw last, while Task.unseen_since is set
+    seen: str | dict[str, str] | None = None  # the description last read by the holder, while Task.unseen_since is set
     metadata: dict[str, Any] = {}
     spec: dict[str, Any] = {}  # prompt, context_refs, context
     constraints: dict[str, Any] = {}
@@ -180,7 +180,7 @@ class Brief(Row, frozen=True, kw_only=True):
 
 
 class Answered(msgspec.Struct, frozen=True, kw_only=True):
-    """A request that the holder of a claim has sent, and the answer that it got."""
+    """A request sent by the holder of a claim, and its answer."""
 
     id: str
     verb: str
@@ -189,7 +189,7 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Claim(Row, frozen=True, kw_only=True):
-    """One row a generation: the lineage. Its id is `TASK_ID@GENERATION`."""
+    """One row per generation: the lineage. Its id is `TASK_ID@GENERATION`."""
 
     task: str
     generation: int
@@ -207,21 +207,21 @@ class Claim(Row, frozen=True, kw_only=True):
     released_at: int | None = None
     renewals: int = 0
     counted: bool = True  # False when its attempt was given back
-    continues: bool = False  # took up its own session's expired claim: the same attempt
+    continues: bool = False  # continues its own session's expired claim: the same attempt
     result_accepted: bool | None = None
     work_product: str | None = None
     error_class: str | None = None
     error: str | None = None
     model: str | None = None
     refused: int = 0  # refused results kept under this generation
-    invalid: int = 0  # outputs that were not what the contract asks for
-    metadata: dict[str, Any] = {}  # what the claimer said of itself
-    process: str | None = None  # while it lives: the process whose end proves the holder gone
-    funds: dict[str, int] | None = None  # while it lives: budget → what is left of what it reserved there
+    invalid: int = 0  # outputs that did not meet the contract
+    metadata: dict[str, Any] = {}  # about the claimant
+    process: str | None = None  # while live: the process whose end proves the holder gone
+    funds: dict[str, int] | None = None  # while live: budget → the rest of its reservation
     request_id: str | None = None
     request_hash: str | None = None
-    requests: tuple[Answered, ...] = ()  # the last that its holder has sent with an id, oldest first
-    key: str | None = None  # the API key or token it was made with, over HTTP: its author cannot judge its result
+    requests: tuple[Answered, ...] = ()  # the holder's last requests with an id, oldest first
+    key: str | None = None  # the API key or token of the claimant, over HTTP: it may not judge the result
 
 
 class Result(Row, frozen=True, kw_only=True):
@@ -243,13 +243,13 @@ class Result(Row, frozen=True, kw_only=True):
     work_lost: bool = False
     late: bool = False
     request_id: str | None = None
-    artifacts: tuple[str, ...] = ()  # ids of those that are handed on with it
+    artifacts: tuple[str, ...] = ()  # ids of those passed on with it
 
 
 class Validation(Row, frozen=True, kw_only=True):
-    """The check of one submission, after it: one a (task, generation), and its id is the claim's.
+    """The validation of one submitted result: one per (task, generation); its id is the claim's.
 
-    It has a generation, a nonce and a lease of its own, by which the verdicts of its takers are fenced.
+    It has its own generation, nonce and lease, which fence the verdicts of its takers.
     """
 
     task: str
@@ -261,14 +261,14 @@ class Validation(Row, frozen=True, kw_only=True):
     generation: int = 0  # grows by one with each taker
     nonce: bytes = b""
     epoch: str = ""
-    holder: str | None = None  # who has taken it
-    agent: str | None = None  # by whose principal: an agent that is proven has nothing of another's
+    holder: str | None = None  # its taker
+    agent: str | None = None  # of the taker's principal: a proven agent may not touch another's
     taken_at: int | None = None
     lease: int = 0
     until: int = 0
-    tries: int = 0  # takers since a person last let it go on
+    tries: int = 0  # takers since a person last restarted it
     retry_at: int | None = None  # undecided: not before then
-    note: str | None = None  # why it is undecided so far
+    note: str | None = None  # why it is undecided
     held_back: str | None = None  # of rows from before 0.2: why the task is paused if the output is refused
     reasons: tuple[str, ...] = ()  # of the verdict
     details: dict[str, Any] = {}
@@ -289,9 +289,9 @@ class Checkpoint(Row, frozen=True, kw_only=True):
 
 
 class Usage(Row, frozen=True, kw_only=True):
-    """What one model has cost under one claim: running totals. Its id is `CLAIM_ID:MODEL`, then `|late`.
+    """Usage of one model under one claim: running totals. Its id is `CLAIM_ID:MODEL`, then `|late`.
 
-    What came with a stale receipt is a row of its own: it was paid, but does not count against the task.
+    Usage reported with a stale receipt is a separate row: it was paid, but does not count against the task.
     """
 
     task: str
@@ -300,21 +300,21 @@ class Usage(Row, frozen=True, kw_only=True):
     session: str
     model: str
     late: bool = False
-    fresh: int = 0  # input tokens that no cache had
+    fresh: int = 0  # uncached input tokens
     cached: int = 0
-    written: int = 0  # input tokens put into a cache
+    written: int = 0  # input tokens written to a cache
     output: int = 0
-    cost: int | None = None  # nano-dollars; None: nobody has said
-    computed: bool = False  # the cost is by the table of prices
+    cost: int | None = None  # nano-dollars; None: not reported
+    computed: bool = False  # the cost comes from the price table
     duration: int = 0
     at: int  # when it last grew
-    pairs: int = 1  # of claims and models that it stands for: more where those of archived tasks are added up
+    pairs: int = 1  # number of claim-model pairs: more where archived usage is summed
 
 
 class Landing(Row, frozen=True, kw_only=True):
-    """What a claim was about to put on a branch; git says whether it came to that.
+    """A commit that a claim was about to put on a branch; git knows whether it did.
 
-    The id of a claim's first landing is the claim's; those after it have `#0002` and so on behind it.
+    The id of a claim's first landing is the claim's; later ones have `#0002` and so on after it.
     """
 
     task: str
@@ -331,7 +331,7 @@ class Body(Row, frozen=True, kw_only=True):
     """A large value, named by the hash of its content; rows refer to it as `{"$body": id}`."""
 
     content: bytes
-    uses: int = 1  # at least as many tasks as refer to it; one that is archived takes a copy along
+    uses: int = 1  # at least the number of tasks that refer to it; an archived one takes a copy
 
 
 class Edge(Row, frozen=True, kw_only=True):
@@ -344,14 +344,14 @@ class Edge(Row, frozen=True, kw_only=True):
 
 
 class Dag(Row, frozen=True, kw_only=True):
-    """A group of tasks with counts of where they stand. A lone task's dag has no row: its task says it all."""
+    """A group of tasks with counts by state. A single task's dag has no row."""
 
     title: str = ""
     plan: str | None = None  # name of the plan it came from
     run: int = 1
     status: str = "open"
     total: int = 0
-    live: int = 0  # can run, or waits for a time or a person's word
+    live: int = 0  # can run, or waits for a time or a person
     blocked: int = 0  # pending on others, or a draft
     completed: int = 0
     cancelled: int = 0
@@ -360,11 +360,11 @@ class Dag(Row, frozen=True, kw_only=True):
     created_by: str = "human:"
     created_at: int
     ended_at: int | None = None
-    on_end: dict[str, Any] = {}  # status → template of what its end triggers
+    on_end: dict[str, Any] = {}  # status → template created at its end
 
 
 class DeadLetter(Row, frozen=True, kw_only=True):
-    """One a (task, run); its id is `TASK_ID#RUN`."""
+    """One per (task, run); its id is `TASK_ID#RUN`."""
 
     task: str
     run: int
@@ -381,19 +381,19 @@ class DeadLetter(Row, frozen=True, kw_only=True):
 
 
 class Track(Row, frozen=True, kw_only=True):
-    """The counts at its end are of tasks that are no longer rows of their own: archived, or gone from there too."""
+    """The last counts are of tasks without rows: archived, or deleted from the archive."""
 
     name: str
     purpose: str = ""
     last_sequence: int = 0
     completed: int = 0
     cancelled: int = 0
-    pruned: int = 0  # of these: gone from the archive as well
-    gone: tuple[tuple[int, int], ...] = ()  # sequences of those, from and to: a key is never used again
+    pruned: int = 0  # of these: deleted from the archive
+    gone: tuple[tuple[int, int], ...] = ()  # their sequences, from and to: a key is never reused
 
 
 class Project(Row, frozen=True, kw_only=True):
-    """Its id is its own name, and so is its project."""
+    """Its id and its project are its name."""
 
     default_track: str = "A"
     boost: int = 10
@@ -402,12 +402,12 @@ class Project(Row, frozen=True, kw_only=True):
     limits: dict[str, int] = {}
     watch: Watch | None = None
     created_at: int = 0
-    routing: bool = True  # claims tell which model to use
-    # Repeated here from rows that a claim would else have to read:
+    routing: bool = True  # claims recommend a model
+    # Repeated here from rows that a claim would otherwise have to read:
     limited: tuple[str, ...] = ()  # models in trouble, each a Model
-    typical: dict[str, tuple[int, int | None]] = {}  # of each LikeTasks that has enough: median tokens and cost
-    funded: tuple[str, ...] = ()  # scopes of which there is a budget here; a task's own is known by the task
-    parked: dict[str, int] = {}  # keys of budgets under which tasks are parked → the least of their prices
+    typical: dict[str, tuple[int, int | None]] = {}  # of each LikeTasks with enough tasks: median tokens and cost
+    funded: tuple[str, ...] = ()  # scopes with a budget here; a task knows its own
+    parked: dict[str, int] = {}  # keys of budgets with parked tasks → the lowest price
 
 
 class Agent(Row, frozen=True, kw_only=True):
@@ -420,8 +420,8 @@ class Agent(Row, frozen=True, kw_only=True):
     tracks: tuple[str, ...] = ()
     max_concurrent_tasks: int | None = None
     draining: bool = False
-    terminated_at: int | None = None  # an operator ended it: it claims nothing until one lets it go on
-    terminated_for: str | None = None  # why, as the operator said
+    terminated_at: int | None = None  # terminated by an operator: it claims nothing until resumed
+    terminated_for: str | None = None  # the operator's reason
     left_at: int | None = None
     health: str = "ok"
     host: str | None = None
@@ -436,7 +436,7 @@ class Agent(Row, frozen=True, kw_only=True):
     memory_mb: int | None = None
     cpu_percent: int | None = None
     step: str | None = None
-    troubles: int = 0  # failures of its own in a row
+    troubles: int = 0  # its own failures in a row
     cool_until: int | None = None
 
 
@@ -449,7 +449,7 @@ class Session(Row, frozen=True, kw_only=True):
 
 
 class Message(Row, frozen=True, kw_only=True):
-    """One row a recipient; its id is `MESSAGE_ID:RECIPIENT`."""
+    """One row per recipient; its id is `MESSAGE_ID:RECIPIENT`."""
 
     message: str
     sender: str
@@ -463,7 +463,7 @@ class Message(Row, frozen=True, kw_only=True):
 
 
 class Reservation(Row, frozen=True, kw_only=True):
-    """A fenced hold on a pattern. With a claim it has the claim's life; alone it has a lease and nonce of its own."""
+    """A fenced reservation of a pattern. With a claim it lasts as long as that; alone it has a lease and a nonce."""
 
     pattern: str
     mode: str = "exclusive"
@@ -479,7 +479,7 @@ class Reservation(Row, frozen=True, kw_only=True):
 
 
 class Cycles(msgspec.Struct, frozen=True, kw_only=True):
-    """How a coordinator gets on, as it told with its last renewal."""
+    """A coordinator's progress, as reported with its last renewal."""
 
     count: int = 0  # since it was elected
     last_at: int | None = None
@@ -495,12 +495,12 @@ class Leader(Row, frozen=True, kw_only=True):
     elected_at: int
     lease: int
     until: int
-    ticks: dict[str, int] = {}  # of the coordinator: duty → the last tick of it that was begun, whoever led then
+    ticks: dict[str, int] = {}  # of the coordinator: duty → its last begun tick, under any leader
     cycles: Cycles = Cycles()
 
 
 class Request(Row, frozen=True, kw_only=True):
-    """A remembered answer of a command that has no other row to remember it by."""
+    """The answer of a command that has no other row to keep it."""
 
     digest: str
     outcome: dict[str, Any]
@@ -508,19 +508,19 @@ class Request(Row, frozen=True, kw_only=True):
 
 
 class Archived(Row, frozen=True, kw_only=True):
-    """A finished task with all that belongs to it, its log included, as one row; its id is the task's.
+    """A finished task with all its rows and its log, as one row; its id is the task's.
 
-    The fields are those that tasks are named, listed and counted by. One that is `out` was brought back, since
-    something was done with the task: it holds nothing but the older part of the log.
+    The fields are those by which tasks are named, listed and counted. A row that is `out` was brought back because the
+    task changed: it holds only the older part of the log.
     """
 
     key: str
     ref: str
     track: str
     type: str
-    dag: str | None = None  # None for a lone task's, which has no row
+    dag: str | None = None  # None for a single task's, which has no row
     parent: str | None = None
-    root: str | None = None  # of a lineage, which is archived and brought back whole; None for a task without subtasks
+    root: str | None = None  # of a lineage, which moves as a whole; None for a task without subtasks
     idempotency_key: str | None = None
     state: str
     priority: int
@@ -531,8 +531,8 @@ class Archived(Row, frozen=True, kw_only=True):
     completed_at: int | None = None
     archived_at: int
     out: bool = False
-    events: int  # how many of the task's events are in the document
-    size: int  # of the document before it was compressed
+    events: int  # number of the task's events in the document
+    size: int  # of the uncompressed document
     document: bytes
 
 
@@ -541,10 +541,10 @@ class Kind(msgspec.Struct, frozen=True):
 
     table: str
     unlogged: frozenset[str] = frozenset()
-    logged: bool = True  # False: no event ever speaks of it, replay does not bring it back
+    logged: bool = True  # False: it has no events, and replay does not restore it
 
 
-# What follows from other rows: replay works it out again instead of reading it.
+# Derived from other rows: replay computes it instead of reading it.
 _STAMPED = frozenset({"lane", "band", "rank", "due_at", "plain", "parked", "price"})
 _FROM_GRAPH = frozenset({"height", "waits_on", "unmet", "dependents", "children", "lineage"})
 _RENEWALS = frozenset({"lease", "lease_until", "renewals", "presented_at"})

@@ -1,7 +1,7 @@
-"""Reservations: do two patterns overlap, and may one be taken beside those that are held?
+"""Reservations: whether two patterns overlap, and whether one may be taken beside the held ones.
 
-A pattern is a path glob (`src/api/**`; a plain path also stands for what lies below it) or a named thing
-(`port:8080`, `env:staging`). Two globs overlap when some path matches both; where it is hard to say, they do.
+A pattern is a path glob (`src/api/**`; a plain path also covers everything below it) or a named thing
+(`port:8080`, `env:staging`). Two globs overlap when some path matches both; where that is hard to decide, they do.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from tenure.core.records import Reservation
 
 MODES = ("exclusive", "shared")
 _NAMED = re.compile(r"[a-z][a-z0-9_-]*:.+")
-_TOKEN = re.compile(r"\*\*/?|\*|\?|\[!?\]?[^\]]*\]|.", re.DOTALL)  # in a class a leading ] stands for itself
+_TOKEN = re.compile(r"\*\*/?|\*|\?|\[!?\]?[^\]]*\]|.", re.DOTALL)  # in a class a leading ] is literal
 
 
 def normalised(pattern: str) -> str:
-    """The pattern as it is kept; raises for one that leaves the tree."""
+    """The pattern as stored; raises for one that leaves the tree."""
     if _NAMED.fullmatch(pattern):
         return pattern
     parts = [part for part in pattern.split("/") if part not in ("", ".")]
     if not parts or pattern.startswith("/") or ".." in parts:
-        raise InvalidInput(f"pattern {pattern[:80]!r}: a path inside the project, or name:thing as in port:8080")
+        raise InvalidInput(f"pattern {pattern[:80]!r} must be a path inside the project, or name:thing as in port:8080")
     return "/".join(parts) + ("/**" if pattern.endswith("/") else "")
 
 
@@ -34,7 +34,7 @@ def overlap(a: str, b: str) -> bool:
 
 
 def _meet(a: str, b: str) -> bool:
-    """Is there a text that both globs match? A walk over pairs of positions."""
+    """Whether some text matches both globs. A walk over pairs of positions."""
     left, right = _TOKEN.findall(a), _TOKEN.findall(b)
     todo, seen = [(0, 0)], {(0, 0)}
     while todo:
@@ -70,7 +70,7 @@ def _absorbs(star: str, token: str) -> bool:
 def _same(a: str, b: str) -> bool:
     if _is_star(a) or _is_star(b):
         return False
-    if len(a) > 1 or len(b) > 1 or a == "?" or b == "?":  # a class or ? stands for any character but /
+    if len(a) > 1 or len(b) > 1 or a == "?" or b == "?":  # a class or ? matches any character except /
         return "/" not in (a, b)
     return a == b
 
@@ -78,7 +78,7 @@ def _same(a: str, b: str) -> bool:
 def in_the_way(
     patterns: Iterable[str], mode: str, held: Iterable[Reservation], *, task: str | None, session: str, now: int
 ) -> Reservation | None:
-    """The first live reservation of somebody else that the patterns would overlap; two shared ones do not mind."""
+    """The first live reservation of another session that the patterns overlap; two shared ones do not conflict."""
     wanted = tuple(patterns)
     for other in held:
         if other.until is not None and other.until <= now:
@@ -86,7 +86,7 @@ def in_the_way(
         if other.task is not None and other.task == task:
             continue
         if other.task is None and other.session == session:
-            continue  # a session does not stand in its own way
+            continue  # a session does not conflict with itself
         if mode == "shared" and other.mode == "shared":
             continue
         if any(overlap(pattern, other.pattern) for pattern in wanted):

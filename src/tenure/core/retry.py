@@ -1,4 +1,4 @@
-"""What a failed attempt leads to: classes of failure, delays, cool-offs, dead letters."""
+"""What follows a failed attempt: failure classes, delays, cool-offs, dead letters."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from tenure.core.records import Agent, Claim, Model, RetryPolicy, Task, replace
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
 
-# The task's own trouble: counts an attempt.
+# Failures of the task: count an attempt.
 COUNTING = ("task", "crash", "timeout", "lease_expired", "invalid_output", "permanent")
-PERMANENT = "permanent"  # no other attempt would fare better, whatever the policy says: a dead letter at once
-# Trouble of the agent or its surroundings: the attempt is given back, the agent cools off.
+PERMANENT = "permanent"  # no retry can help, whatever the policy says: a dead letter at once
+# Failures of the agent or its environment: the attempt is given back, the agent cools off.
 AGENT_TROUBLE = ("environment", "auth_failure", "upstream_timeout")
 RATE_LIMIT = "rate_limit"
 BUDGET = "budget_exceeded"
 CLASSES = (*COUNTING, *AGENT_TROUBLE, RATE_LIMIT, BUDGET)
 
 STRATEGIES = ("exponential", "fixed", "immediate")
-POISONED_AGENTS = 2  # so many different agents have to fail before it is the task's fault
-TROUBLED_AGENTS = 3  # so many different agents in trouble: it is the task's after all
-TROUBLES_IN_A_ROW = 3  # so many failures of its own cool an agent off
+POISONED_AGENTS = 2  # different agents that must fail before it is the task's fault
+TROUBLED_AGENTS = 3  # different agents in trouble: then it is the task's fault
+TROUBLES_IN_A_ROW = 3  # own failures after which an agent cools off
 AGENT_TASK_COOL_OFF = limits.COOL_OFF_OF_TASK
 RELEASE_COOL_OFF = limits.COOL_OFF_AFTER_RELEASE
 LONGEST_COOL_OFF = limits.COOL_OFF_MAX
@@ -33,13 +33,13 @@ MOST_FAILURES = limits.FAILURES_KEPT
 FALLBACK_AFTER = 2  # failed attempts until the fallback models take over
 
 
-# Words of other queues, and ours for the same.
+# Terms of other queues, and ours.
 ALIASES = {"initial_delay_sec": "initial_delay", "backoff_multiplier": "multiplier", "max_delay_sec": "cap"}
-CLASS_ALIASES = {"cancelled": PERMANENT}  # nothing that was cancelled is tried again
+CLASS_ALIASES = {"cancelled": PERMANENT}  # a cancelled task is not retried
 
 
 def in_our_words(said: RetryPolicy) -> RetryPolicy:
-    """The policy as it is kept; raises where it says one thing in two ways."""
+    """The policy as stored; raises where two fields contradict each other."""
     usual = RetryPolicy()
     values: dict[str, Any] = {name: getattr(said, name) for name in RetryPolicy.__struct_fields__}
     for alias, name in ALIASES.items():
@@ -47,7 +47,7 @@ def in_our_words(said: RetryPolicy) -> RetryPolicy:
         if value is None:
             continue
         if values[name] not in (value, getattr(usual, name)):
-            raise InvalidInput(f"retry: {alias} and {name} say the same, and differ", f"give {name} alone")
+            raise InvalidInput(f"retry: {alias} and {name} mean the same and differ", f"give only {name}")
         values[name] = value
     if isinstance(said.jitter, bool):
         values["jitter"] = usual.jitter if said.jitter else 0.0
@@ -57,7 +57,7 @@ def in_our_words(said: RetryPolicy) -> RetryPolicy:
 
 
 def delay(policy: RetryPolicy, attempt: int, fraction: float) -> int:
-    """Microseconds until the next attempt after the `attempt`-th failed; `fraction` in [0, 1) is handed in."""
+    """Microseconds until the next attempt after the `attempt`-th failed; `fraction` in [0, 1) is an argument."""
     if policy.strategy == "immediate":
         return 0
     if policy.strategy == "fixed":
@@ -75,7 +75,7 @@ def is_retried(policy: RetryPolicy, error_class: str) -> bool:
 
 
 def counts_after_all(task: Task, agent: str) -> bool:
-    """An agent's trouble counts as the task's once enough different agents have met it in this run."""
+    """An agent's failure counts as the task's once enough different agents have failed in this run."""
     return len({*task.troubled, agent}) >= TROUBLED_AGENTS
 
 
@@ -95,7 +95,7 @@ def agent_succeeded(agent: Agent) -> Agent:
 
 
 def is_half_open(agent: Agent) -> bool:
-    """After its cool-off a troubled agent may hold one task, until one succeeds."""
+    """After its cool-off an agent in trouble may hold one task, until one succeeds."""
     return agent.troubles >= TROUBLES_IN_A_ROW
 
 
@@ -106,7 +106,7 @@ def model_limited(model: Model, now: int, retry_after: int | None) -> Model:
 
 
 def is_forgiven(model: Model, now: int) -> bool:
-    """Its trouble was so long ago that nobody need go by it."""
+    """Whether its failures are so old that they no longer matter."""
     return (model.cool_until or 0) + LONGEST_COOL_OFF < now
 
 
@@ -118,7 +118,7 @@ def models_for(task: Task, attempt: int) -> tuple[str, ...]:
 
 
 def cooled(task: Task, agent: str, now: int, seconds: int) -> dict[str, int]:
-    """The task's cool-offs with this agent's added and those that are over left out."""
+    """The task's cool-offs with this agent's added and expired ones removed."""
     return {a: until for a, until in task.cool_offs.items() if until > now} | {agent: now + seconds}
 
 
@@ -141,5 +141,5 @@ def failure_history(claims: Iterable[Claim]) -> tuple[dict[str, Any], ...]:
 
 
 def is_poison(policy: RetryPolicy, failures: Sequence[str]) -> bool:
-    """So many counted failures of one run, by at least two agents, that no other attempt is worth it."""
+    """Whether this run has so many counted failures, by at least two agents, that no retry is worthwhile."""
     return 0 < policy.poison <= len(failures) and len(set(failures)) >= POISONED_AGENTS

@@ -6,7 +6,7 @@ import msgspec
 
 
 class Row(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """A row is known by (tenant, project, id); the tenant is the transaction's."""
+    """A row is identified by (tenant, project, id); the tenant is the transaction's."""
 
     project: str
     id: str

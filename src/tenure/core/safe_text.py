@@ -1,11 +1,11 @@
-"""Text of others made harmless for whoever reads it: a terminal obeys control characters, a reader is misled by hidden
-direction marks. Pure; every interface that prints uses it."""
+"""Untrusted text made safe to print: a terminal obeys control characters, and hidden direction marks mislead readers.
+Pure; every interface that prints uses it."""
 
 from __future__ import annotations
 
 import re
 
-# C0 but for tab and newline, DEL, C1, line separators, direction marks and overrides, lone surrogates.
+# C0 except tab and newline, DEL, C1, line separators, direction marks and overrides, lone surrogates.
 _CONTROLS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
 )
@@ -28,7 +28,7 @@ def one_line(text: str) -> str:
 
 
 def escaped_json(text: str) -> str:
-    """The same JSON value, with what a terminal obeys written as JSON's own escapes."""
+    """The same JSON value, with control characters as JSON escapes."""
     return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 

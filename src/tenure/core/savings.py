@@ -1,8 +1,8 @@
-"""What choosing models by tier has saved: what was used, at the prices of the table, against all of it in the middle.
+"""Savings by routing: actual usage at table prices, compared with the middle tier for all of it.
 
-Both sides are priced by the same table, whatever agents said they had paid: a discount, a subscription or a dearer
-cache on one side alone would look like a saving. What is used of a middle model saves nothing, what is used of a top
-one costs more; the sum of all three is what routing is worth.
+Both sides use the same table, whatever agents reported as cost: a discount, a subscription or a more expensive cache
+on one side alone would look like a saving. Usage of a middle model saves nothing, usage of a top model costs more; the
+sum over all tiers is the value of routing.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Saved(NamedTuple):
     models: tuple[str, ...]
     tokens: int
     cost: int
-    in_the_middle: int  # what the same tokens would have cost there
+    in_the_middle: int  # what the same tokens would have cost in the middle tier
 
 
 class Savings(NamedTuple):
@@ -71,7 +71,7 @@ def savings(used: Iterable[Used], tiers: Tiers, prices: Prices, at: int) -> Savi
 
 
 def rate_of(model: str, tiers: Tiers, prices: Prices, at: int) -> Rate | None:
-    """What a model costs; an agent's own word for a tier has the price of the tier's model."""
+    """The price of a model; an agent's alias of a tier has the price of the tier's model."""
     priced = prices.find(model, at)
     if priced is None and (place := tiers.place_of(model)) is not None and tiers.is_alias(model):
         priced = prices.find(tiers.model(*place), at)

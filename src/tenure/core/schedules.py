@@ -1,13 +1,13 @@
-"""When a schedule is due: five fields of cron in a time zone, by the rules of Debian's cron where clocks change.
+"""When a schedule is due: a cron expression in a time zone, by the rules of Debian's cron where clocks change.
 
-- A job at a fixed time runs once a day: one whose time is skipped in spring runs right after the gap, one whose time
-  comes twice in autumn runs the first time.
-- A job whose minute or hour begins with `*` goes by real time: nothing is skipped, and the hour that comes twice counts
+- A job at a fixed time runs once a day: a time skipped in spring runs right after the gap, a time that occurs twice in
+  autumn runs the first time.
+- A job whose minute or hour begins with `*` runs by real time: nothing is skipped, and the repeated hour counts
   twice.
 
-Where only half an hour comes twice, as on Lord Howe Island, an hourly job runs once in it: cronsim knows whole hours.
+Where only half an hour repeats, as on Lord Howe Island, an hourly job runs once in it: cronsim knows whole hours.
 
-All instants are microseconds UTC. The zone's rules are read from the system, and are the only thing that is.
+All instants are microseconds UTC. The zone's rules are the only thing read from the system.
 """
 
 from __future__ import annotations
@@ -33,29 +33,29 @@ NICKNAMES = {
 }  # fmt: skip
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_LAST_YEAR = 9000  # of instants that can be reckoned with, with room for what comes after them
+_LAST_YEAR = 9000  # latest year, with room for later ticks
 _HOUR = 3600 * 1_000_000
 _WINDOWS = (_HOUR, 24 * _HOUR, 32 * 24 * _HOUR, 366 * 24 * _HOUR)
 
 
 class Due(NamedTuple):
-    """Ticks to fire, oldest first. `missed`: there were others, which the policy lets go."""
+    """Ticks to fire, oldest first. `missed`: the policy skipped others."""
 
     ticks: tuple[int, ...]
     missed: bool
 
 
 def check_schedule(cron: str, zone: str) -> None:
-    """Raise InvalidInput for what is no schedule."""
+    """Raise InvalidInput for an invalid schedule."""
     _zone(zone)
     _simulated(cron, _EPOCH)
 
 
 def next_tick(cron: str, zone: str, after: int) -> int | None:
-    """The first tick behind `after`; None where there is none for fifty years."""
+    """The first tick after `after`; None where there is none for fifty years."""
     start = _local(after, zone)
     for tick in _simulated(cron, start):
-        # Reckoned on the clock on the wall, which a time in the repeated hour can lie behind, and a gap makes two one.
+        # Computed on the wall clock: in the repeated hour it may show an earlier time, and a gap merges two ticks.
         found = _instant(tick)
         if found > after:
             return found
@@ -63,13 +63,13 @@ def next_tick(cron: str, zone: str, after: int) -> int | None:
 
 
 def due_ticks(cron: str, zone: str, *, since: int, now: int, misfire: str = ONCE) -> Due:
-    """What to fire at `now`, where everything up to `since` was dealt with.
+    """What to fire at `now`, where everything up to `since` was handled.
 
-    A tick is missed when it is more than a minute late. `skip` lets missed ones go; `once` fires the last one that
-    is due, however many there were; `all` fires each, but no more than the last hundred.
+    A tick is missed when it is more than a minute late. `skip` skips missed ones; `once` fires the last one that is
+    due; `all` fires each, but at most the last hundred.
     """
     if misfire not in MISFIRES:
-        raise InvalidInput(f"misfire {misfire[:40]!r}: one of {', '.join(MISFIRES)}")
+        raise InvalidInput(f"misfire {misfire[:40]!r} must be one of {', '.join(MISFIRES)}")
     most = 1 if misfire == ONCE else MOST_AT_ONCE
     ticks, is_more = _latest(cron, zone, since, now, most)
     if misfire == SKIP:
@@ -79,14 +79,14 @@ def due_ticks(cron: str, zone: str, *, since: int, now: int, misfire: str = ONCE
 
 
 def local_time(instant: int, zone: str) -> datetime:
-    """What the clock on the wall shows there."""
+    """The wall clock in the zone."""
     return _local(instant, zone)
 
 
 def _latest(cron: str, zone: str, since: int, now: int, most: int) -> tuple[tuple[int, ...], bool]:
     """The last ticks in (since, now], and whether there are more before them.
 
-    Looked for in ever longer times before `now`: after a year of silence nobody counts half a million minutes.
+    Searched in ever longer windows before `now`: a year of missed minutes is not counted one by one.
     """
     start = since
     for window in (*_WINDOWS, None):
@@ -96,7 +96,7 @@ def _latest(cron: str, zone: str, since: int, now: int, most: int) -> tuple[tupl
             return tuple(ticks[-most:]), len(ticks) > most
         if len(ticks) == most and next_tick(cron, zone, since) != ticks[0]:
             return tuple(ticks), True
-    raise AssertionError("the last window begins where all do")
+    raise AssertionError("the last window begins at `since`")
 
 
 def _between(cron: str, zone: str, start: int, end: int) -> list[int]:
@@ -116,8 +116,8 @@ def _simulated(cron: str, start: datetime) -> CronSim:
     expression = NICKNAMES.get(cron.strip().lower(), cron) if len(cron) <= LONGEST else ""
     if len(expression.split()) != 5:
         raise InvalidInput(
-            f"schedule {cron[:60]!r}: not five fields (minute, hour, day of month, month, day of week)",
-            "As in `30 6 * * mon-fri`, or one of " + ", ".join(NICKNAMES) + ".",
+            f"schedule {cron[:60]!r} must have five fields (minute, hour, day of month, month, day of week)",
+            "use for example `30 6 * * mon-fri`, or one of " + ", ".join(NICKNAMES) + ".",
         )
     try:
         return CronSim(expression, start)
@@ -131,7 +131,7 @@ def _local(instant: int, zone: str) -> datetime:
     except OverflowError:
         moment = _EPOCH.replace(year=_LAST_YEAR)
     if not _EPOCH <= moment < _EPOCH.replace(year=_LAST_YEAR):
-        raise InvalidInput(f"instant {instant}: not between 1970 and {_LAST_YEAR}")
+        raise InvalidInput(f"instant must be between 1970 and {_LAST_YEAR} (got {instant})")
     return moment.astimezone(_zone(zone))
 
 
@@ -142,7 +142,7 @@ def _instant(moment: datetime) -> int:
 @lru_cache(maxsize=256)
 def _zone(name: str) -> ZoneInfo:
     try:
-        return ZoneInfo(name)  # which takes no path out of its folder
+        return ZoneInfo(name)  # it accepts no path outside of its folder
     except (KeyError, ValueError, OSError):
-        hint = "As in Europe/Berlin or UTC. If it should be there: is tzdata installed?"
-        raise InvalidInput(f"time zone {name[:64]!r}: unknown", hint) from None
+        hint = "use for example Europe/Berlin or UTC; a missing zone may need the package tzdata"
+        raise InvalidInput(f"unknown time zone {name[:64]!r}", hint) from None

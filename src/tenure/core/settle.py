@@ -1,6 +1,6 @@
 """Bringing a task up to `now`: the one function that commands, reads and sweeps share.
 
-Each call does the earliest thing that is due and says at which instant it fell due; times that follow (a retry's
+Each call applies the earliest item that is due and returns the instant at which it fell due; later times (a retry's
 delay) count from that instant, so that no answer depends on when somebody looked.
 """
 
@@ -17,7 +17,7 @@ from tenure.core.records import Brief, Claim, Task, replace
 MINUTE = 60_000_000
 HUNG_AFTER = limits.HUNG_AFTER
 ABORT_AFTER = limits.ABORT_AFTER
-RAISE_PRIORITY = 10  # an aborted task is offered sooner
+RAISE_PRIORITY = 10  # points by which an aborted task moves ahead
 PROCESS_GONE = "its process is gone"
 
 
@@ -32,7 +32,7 @@ class Settled(NamedTuple):
 
 
 def due_at(task: Task, now: int) -> int | None:
-    """When `settle` next has something to do, as far as this row knows."""
+    """When `settle` next has something to do, as far as this row shows."""
     times: list[int | None] = []
     if task.state in lifecycle.HELD:
         times += [task.lease_until, warn_at(task), abort_at(task)]
@@ -55,7 +55,7 @@ def warn_at(task: Task) -> int | None:
 
 
 def abort_at(task: Task) -> int | None:
-    """When the claim is ended: over its allowed time, or hung and silent since the warning."""
+    """When the claim is ended: over max_duration, or hung and silent since the warning."""
     times = []
     if task.max_duration is not None and task.claimed_at is not None:
         times.append(task.claimed_at + task.max_duration)
@@ -65,7 +65,7 @@ def abort_at(task: Task) -> int | None:
 
 
 def next_end(task: Task) -> int | None:
-    """When the first cause that holds a paused task back ends by itself, as a budget's does with its next period."""
+    """When the first cause of a pause ends without a command, as a budget's does with its next period."""
     return min((pause.until for pause in task.pauses if pause.until is not None), default=None)
 
 
@@ -76,7 +76,7 @@ def needs_claim(task: Task) -> bool:
 def settle(
     task: Task, claim: Claim | None, brief: Brief | None, epoch: str, now: int, fraction: float
 ) -> Settled | None:
-    """The earliest thing due on this row, or None. `claim` and `brief` are needed while it is held."""
+    """The earliest item due on this row, or None. `claim` and `brief` are needed while it is held."""
     due = _settle_state(task, claim, brief, epoch, now, fraction)
     missed = _missed_at(task)
     if missed is not None and missed <= now and (due is None or missed <= due.at):
@@ -115,7 +115,7 @@ def _settle_state(
 
 
 def _pause_over(task: Task, at: int) -> Settled:
-    """The causes that end at this instant, and no others, are lifted."""
+    """Lift the causes that end at this instant, and no others."""
     free = moves.lifted(task, lambda pause: pause.until == at, at)
     details = {"lifted": [pause.cause for pause in task.pauses if pause.until == at]}
     return Settled("task.resumed" if free.state != PAUSED else "task.pause_lifted", free, None, at, details)
@@ -132,7 +132,7 @@ def _settle_held(task: Task, claim: Claim, brief: Brief, now: int, fraction: flo
         return _expired(task, claim, brief, first, fraction)
     if first == abort:
         return aborted(task, claim, brief, first, fraction, "no progress, or over its allowed time")
-    warned = replace(task, warned_at=first, wanted=task.wanted or "warn")  # a pause that was asked for goes before
+    warned = replace(task, warned_at=first, wanted=task.wanted or "warn")  # a requested pause takes precedence
     return Settled("task.warned", warned, None, first, {})
 
 
@@ -142,13 +142,13 @@ def _expired(task: Task, claim: Claim, brief: Brief, at: int, fraction: float) -
 
 
 def gone(task: Task, claim: Claim, brief: Brief, at: int, fraction: float) -> Settled:
-    """The holder's process has ended: what the end of its lease would have brought, without the wait for it."""
+    """The holder's process has ended: the effect of an expired lease, without the wait."""
     free, over = _lost(task, claim, brief, at, fraction, PROCESS_GONE)
     return Settled("task.process_gone", free, replace(over, error=PROCESS_GONE), at, {"lease_until": task.lease_until})
 
 
 def _lost(task: Task, claim: Claim, brief: Brief, at: int, fraction: float, why: str) -> tuple[Task, Claim]:
-    """Task and claim after a hold that ended without its holder's word; `on_lost` says where the task goes."""
+    """Task and claim after the holder was lost; `on_lost` gives the task's next state."""
     free, over = claims.ended(task, claim, EXPIRED_BY, at, retry=brief.retry)
     if brief.on_lost == "back_off":
         free = claims.tried_again(free, brief.retry, at, fraction)
@@ -158,7 +158,7 @@ def _lost(task: Task, claim: Claim, brief: Brief, at: int, fraction: float, why:
 
 
 def aborted(task: Task, claim: Claim, brief: Brief, at: int, fraction: float, why: str) -> Settled:
-    """The claim is taken away and the attempt counts; what comes next is offered sooner, but never made critical."""
+    """The claim is ended and the attempt counts; the next attempt comes sooner, but never with critical priority."""
     free, over = claims.ended(
         task, claim, ABORTED_BY, at, retry=brief.retry, error_class="timeout", error=why
     )  # fmt: skip
@@ -169,7 +169,7 @@ def aborted(task: Task, claim: Claim, brief: Brief, at: int, fraction: float, wh
 
 
 def stamp(task: Task, now: int) -> Task:
-    """The derived columns: place in the claim order while claimable, and the next due time. Run at every write."""
+    """The derived columns: position in the claim order while claimable, and the next due time. Run at every write."""
     claimable = task.state == READY and task.parked is None and task.offer_to is None
     lane = priority.lane_of(task) if claimable else None
     rank = priority.rank(task, now) if task.state == READY else task.rank

@@ -1,11 +1,11 @@
 """Signatures of deliveries from outside: Standard Webhooks, and GitHub's own.
 
-| | signed | the delivery's name |
+| | signed | the delivery's id |
 | --- | --- | --- |
-| standard | id, time and body; no older or newer than five minutes | `webhook-id` |
-| github | the body alone, so a delivery that was overheard can be sent again under another name | `X-GitHub-Delivery` |
+| standard | id, time and body; at most five minutes off | `webhook-id` |
+| github | the body alone, so an intercepted delivery can be replayed under another id | `X-GitHub-Delivery` |
 
-Every secret that is good now is tried with every signature that is given, in a time that tells nothing.
+Every valid secret is tried with every given signature, in constant time.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TOLERANCE = limits.WEBHOOK_TOLERANCE
 PREFIX = "whsec_"
 MOST_SIGNATURES = limits.WEBHOOK_SIGNATURES
 LARGEST_BODY = limits.WEBHOOK_BYTES
-# What is looked at of a request; nothing else of its headers goes anywhere.
+# The request headers that are read; all others are dropped.
 HEADERS = (
     "webhook-id", "webhook-timestamp", "webhook-signature", "x-hub-signature-256", "x-github-delivery",
     "x-github-event",
@@ -41,32 +41,32 @@ _HEX = re.compile(r"sha256=([0-9a-fA-F]{64})")
 
 
 class Delivery(NamedTuple):
-    """A delivery whose signature is good."""
+    """A delivery with a valid signature."""
 
     id: str
-    event: str | None = None  # GitHub's word for what it is about; its signature does not cover it
+    event: str | None = None  # GitHub's event name, which the signature does not cover
 
 
 # --- secrets ------------------------------------------------------------------------------------------------
 
 
 def key_of(form: str, secret: str) -> bytes:
-    """The bytes that sign, from the secret as the two sides tell it to each other."""
+    """The signing key, from the secret as exchanged."""
     if form == GITHUB:
         if not 16 <= len(secret) <= 200 or not secret.isprintable():
-            raise InvalidInput("secret: 16 to 200 printable characters", "leave it out, and one is made")
+            raise InvalidInput("secret must be 16 to 200 printable characters", "leave it out to have one generated")
         return secret.encode()
     try:
         key = b64decode(secret.removeprefix(PREFIX), validate=True)
     except (NotBase64, ValueError):
         key = b""
     if not 24 <= len(key) <= 64:
-        raise InvalidInput(f"secret: {PREFIX} and 24 to 64 bytes in base64", "leave it out, and one is made")
+        raise InvalidInput(f"secret must be {PREFIX} and 24 to 64 bytes in base64", "leave it out to generate one")
     return key
 
 
 def new_key(form: str, random: bytes) -> bytes:
-    """A key of its own, from random bytes; GitHub's secrets are text."""
+    """A generated key, from random bytes; GitHub's secrets are text."""
     return random.hex().encode() if form == GITHUB else random
 
 
@@ -75,7 +75,7 @@ def spelled(form: str, key: bytes) -> str:
 
 
 def keys_at(trigger: Trigger, now: int) -> tuple[bytes, ...]:
-    """The keys that are good now: two while a rotated one has its grace."""
+    """The valid keys: two during a rotation's grace period."""
     has_grace = trigger.previous_until is not None and now < trigger.previous_until and trigger.previous
     found = (trigger.secret, trigger.previous) if has_grace else (trigger.secret,)
     return tuple(key for key in found if key)
@@ -85,7 +85,7 @@ def keys_at(trigger: Trigger, now: int) -> tuple[bytes, ...]:
 
 
 def is_signed(headers: Mapping[str, str]) -> bool:
-    """Whether there is a signature at all to be looked at: who has none need not send a body."""
+    """Whether there is a signature at all: without one the body need not be read."""
     return "webhook-signature" in headers or "x-hub-signature-256" in headers
 
 
@@ -125,7 +125,7 @@ def _any_equal(wanted: Iterable[bytes], given: Iterable[bytes]) -> bool:
 
 
 def signed_headers(form: str, key: bytes, id: str, body: bytes, now: int) -> dict[str, str]:
-    """What a sender puts beside a body; for tests, and for whoever passes deliveries on."""
+    """The headers of a signed body; for tests, and for programs that forward deliveries."""
     if form == GITHUB:
         digest = hmac.new(key, body, hashlib.sha256).hexdigest()
         return {"x-github-delivery": id, "x-hub-signature-256": f"sha256={digest}"}

@@ -15,7 +15,7 @@ HEALTH = ("ok", "degraded", "unresponsive")
 
 
 def status(agent: Agent, holds: int, now: int) -> str:
-    """offline, draining, stale, active or idle. Stale says something of the agent, nothing of its claims."""
+    """offline, draining, stale, active or idle. Stale concerns the agent, not its claims."""
     if agent.left_at is not None or (agent.terminated_at is not None and not holds):
         return "offline"
     if agent.draining or agent.terminated_at is not None:
@@ -37,7 +37,7 @@ def recipients(
     address: str, sender: str, agents: Iterable[Agent], *, busy: Iterable[str], leader: str | None,
     on_track: Iterable[str], now: int,
 ) -> tuple[str, ...]:  # fmt: skip
-    """Who gets a message, resolved once, when it is sent. Never the sender itself, unless named."""
+    """The recipients of a message, resolved once, when it is sent. Never the sender itself, unless named."""
     known = {agent.id: agent for agent in agents if agent.left_at is None}
     if not address.startswith("@"):
         return (address,)
@@ -45,7 +45,7 @@ def recipients(
         found: Iterable[str] = known
     elif address == "@leader":
         if leader is None:
-            raise InvalidInput("@leader: this project has none now", "send to an agent by name, or to @all")
+            raise InvalidInput("@leader: this project has no leader now", "send to an agent by name, or to @all")
         return (leader,)
     elif address == "@idle":
         taken = set(busy)
@@ -55,17 +55,17 @@ def recipients(
         there = set(on_track)
         found = (name for name, agent in known.items() if name in there or code in agent.tracks)
     else:
-        raise InvalidInput(f"{address[:60]!r}: an agent, @all, @leader, @idle or @track:X")
+        raise InvalidInput(f"{address[:60]!r} must be an agent, @all, @leader, @idle or @track:X")
     return tuple(sorted(name for name in found if name != sender))
 
 
 def elected(
     leader: Leader | None, project: str, name: str, holder: str, lease: int, term: int | None, now: int
 ) -> Leader | None:
-    """The leader's row after `holder` asked to lead, or None when somebody else does.
+    """The leader's row after `holder` asked to lead, or None when another leads.
 
-    A living leader renews with its own term; a process that does not know the term is not that leader, whatever
-    its name. Once the lease is over every election has a new term.
+    A live leader renews with its own term; a process that does not know the term is not that leader, whatever its name.
+    Once the lease is over every election has a new term.
     """
     if leader is not None and leader.until > now:
         if leader.holder != holder or term != leader.term:
@@ -78,8 +78,8 @@ def elected(
 
 
 def is_new_tick(leader: Leader, duty: str, tick: int, now: int) -> bool:
-    """Whether nobody has begun this tick of the duty, in this term or an earlier one.
+    """Whether this tick of the duty was not begun yet, in this term or an earlier one.
 
-    A tick that lies ahead was begun by a clock that has been put back since, and must not keep the duty waiting.
+    A tick in the future was begun by a clock that has been set back since, and must not block the duty.
     """
     return not tick <= leader.ticks.get(duty, 0) <= now

@@ -1,8 +1,8 @@
 """Tiers of models as data: small, middle and top, a model of each for every family, and the rules that choose.
 
-A *family* is one maker's models. The table ships as data (`data/tiers.json`) and is handed in, with a user's own values
-laid over it. It is read as plain values, since every claim tells of a model and a start must stay cheap; what a user
-writes is checked against `tiers_shape.py` first, and so is what ships, by a test.
+A *family* is one maker's models. The table ships as data (`data/tiers.json`) and is passed in, overridden by a user's
+values. It is read as plain values, since every claim names a model and startup must stay fast; a user's file is checked
+against `tiers_shape.py` first, and so is the shipped one, by a test.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Rules(NamedTuple):
 
 class Tiers:
     def __init__(self, table: bytes, own: Mapping[str, Any] | None = None) -> None:
-        """`own` is laid over the table key by key; raises InvalidInput where it does not fit."""
+        """`own` overrides the table key by key; raises InvalidInput where it does not fit."""
         whole: dict[str, Any] = msgspec.json.decode(table)
         if own:
             from tenure.core.tiers_shape import checked
@@ -62,7 +62,7 @@ class Tiers:
         return self._by_agent.get(agent_type)
 
     def model(self, family: str, tier: str, agent_type: str = "") -> str:
-        """The family's model of that tier, by the name that agents of this type know it by."""
+        """The family's model of that tier, by the name that agents of this type use."""
         place = self._families[family][tier]
         return str(place.get("called", {}).get(agent_type, place["model"]))
 
@@ -70,7 +70,7 @@ class Tiers:
         return [Offered(family, tier, self.model(family, tier)) for family in self._families for tier in TIERS]
 
     def place_of(self, name: str) -> TierPosition | None:
-        """Family and tier of any model that agents name; one of a known family that is like none is in the middle."""
+        """Family and tier of any model name; an unknown model of a known family is in the middle tier."""
         if name not in self._placed:
             if len(self._placed) >= MOST_REMEMBERED:
                 self._placed.clear()
@@ -94,11 +94,11 @@ class Tiers:
         return None
 
     def is_alias(self, name: str) -> bool:
-        """Is it what an agent calls whatever model of a tier it has, and no model's own name?"""
+        """Whether it is an agent's alias for any model of a tier, and not a model's own name."""
         return name in self._aliases
 
     def is_same(self, one: str, other: str) -> bool:
-        """Do two names stand for one model? An alias stands for every model of its tier."""
+        """Whether two names mean one model. An alias means every model of its tier."""
         if known_as(one) == known_as(other):
             return True
         if not (self.is_alias(one) or self.is_alias(other)):
@@ -118,7 +118,7 @@ def _laid_over(under: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]
 def known_as(name: str) -> str:
     """A model's name without host, date and remark: limits of `anthropic/claude-opus-5-20260101` are claude-opus-5's.
 
-    Without patterns, whose making would cost each start more than all of this.
+    Without regular expressions, whose compilation would cost each start more than all of this.
     """
     bare = name.strip().lower().rpartition("/")[2]
     if bare.endswith("]"):

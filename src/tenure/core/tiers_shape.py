@@ -1,4 +1,4 @@
-"""The shape of `data/tiers.json`, for what users lay over it."""
+"""The shape of `data/tiers.json`, for users' overrides."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class Split(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PositionShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    model: Name  # by the name that the table of prices knows
+    model: Name  # its name in the price table
     like: tuple[Name, ...] = ()  # words in the names of this tier's models
-    called: dict[str, Name] = {}  # what agents of a type call it
+    called: dict[str, Name] = {}  # its name for agents of a type
 
 
 class Family(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -61,11 +61,11 @@ class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def checked(whole: dict[str, Any]) -> dict[str, Any]:
-    """The table itself; raises InvalidInput that says where it is wrong."""
+    """The table itself; raises InvalidInput that names the faulty field."""
     try:
         table = converted(whole, Table)
     except msgspec.ValidationError as error:
         raise InvalidInput(str(error), HINT) from None
     if sum(msgspec.structs.astuple(table.split)) != 100:
-        raise InvalidInput("split: hundredths of a task's tokens, 100 in all", HINT)
+        raise InvalidInput("split must be hundredths of a task's tokens, 100 in total", HINT)
     return whole

@@ -1,10 +1,10 @@
-"""Triggers: which events fit, how often one may fire, and where a loop ends.
+"""Triggers: which events match, how often one may fire, and where a loop ends.
 
-A filter is data, not code: each path must have the value that is asked for, or one that begins with a text, is like a
-pattern, or is in a list. Of a list any item may fit.
+A filter is data, not code: each path must have the given value, or one with a prefix, matching a pattern, or in a list.
+Of a list any item may match.
 
-Two bounds keep a trigger from feeding on itself. What it makes knows how many triggers led to it, and beyond three
-nothing is made; and it fires so often in an hour and no more, for loops that go through an agent.
+Two limits keep a trigger from feeding itself. A created task knows how many triggers led to it, and beyond three
+nothing is created; and an hourly limit stops loops that go through an agent.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ MOST_AN_HOUR = limits.TRIGGER_FIRINGS
 MOST_CONDITIONS = limits.TRIGGER_CONDITIONS
 MOST_CHOICES = limits.TRIGGER_CHOICES
 LONGEST = limits.TRIGGER_VALUE
-LONGEST_LOOKED_AT = limits.TRIGGER_TEXT
+LONGEST_MATCHED = limits.TRIGGER_TEXT
 
-_NEVER_HEARD = "trigger."  # what tells of triggers makes none fire
+_NEVER_HEARD = "trigger."  # events about triggers fire none
 
 
 @cache
 def kinds_of(pattern: str) -> frozenset[str]:
-    """The kinds of events that a pattern means; none of a webhook."""
+    """The event kinds that a pattern matches; none for a webhook."""
     if pattern == WEBHOOK:
         return frozenset()
     return frozenset(k for k in KINDS if not k.startswith(_NEVER_HEARD) and fnmatchcase(k, pattern))
 
 
 def check_kind(pattern: str) -> str:
-    """A kind of event, a pattern that some kind fits, or `webhook`."""
+    """Check for an event kind, a pattern that matches some kind, or `webhook`."""
     if pattern != WEBHOOK and (len(pattern) > 100 or not kinds_of(pattern)):
         raise InvalidInput(
-            f"on {pattern[:60]!r}: no event is called so{inputs.suggestion(pattern, KINDS)}",
-            "a kind such as task.dead_lettered, a pattern such as dag.*, or webhook",
+            f"on {pattern[:60]!r} matches no kind of event{inputs.suggestion(pattern, KINDS)}",
+            "use a kind such as task.dead_lettered, a pattern such as dag.*, or webhook",
         )
     return pattern
 
@@ -56,7 +56,7 @@ def check_kind(pattern: str) -> str:
 
 def check_filter(where: Mapping[str, Any]) -> dict[str, Any]:
     if len(where) > MOST_CONDITIONS:
-        raise TooLarge(f"where: {len(where)} conditions; at most {MOST_CONDITIONS}")
+        raise TooLarge(f"where may have at most {MOST_CONDITIONS} conditions (got {len(where)})")
     for path, wanted in where.items():
         check_path(path, "where")
         _check_condition(path, wanted)
@@ -66,29 +66,29 @@ def check_filter(where: Mapping[str, Any]) -> dict[str, Any]:
 def _check_condition(path: str, wanted: Any) -> None:
     if isinstance(wanted, dict):
         if len(wanted) != 1 or next(iter(wanted)) not in _OPERATORS:
-            raise InvalidInput(f"where.{path}: {str(wanted)[:60]}: a value, or one of {', '.join(_OPERATORS)}")
+            raise InvalidInput(f"where.{path} must be a value or one of {', '.join(_OPERATORS)}")
         ((operator, value),) = wanted.items()
         if operator == "not":
             if isinstance(value, dict) and "not" in value:
-                raise InvalidInput(f"where.{path}: not not")
+                raise InvalidInput(f"where.{path}: `not` cannot be nested")
             return _check_condition(path, value)
         if operator == "in":
             if not isinstance(value, (list, tuple)) or len(value) > MOST_CHOICES:
-                raise InvalidInput(f"where.{path}.in: a list of at most {MOST_CHOICES} values")
+                raise InvalidInput(f"where.{path}.in must be a list of at most {MOST_CHOICES} values")
             for one in value:
                 _check_plain(path, one)
             return None
         if not isinstance(value, str):
-            raise InvalidInput(f"where.{path}.{operator}: a text")
+            raise InvalidInput(f"where.{path}.{operator} must be a text")
         wanted = value
     return _check_plain(path, wanted)
 
 
 def _check_plain(path: str, wanted: Any) -> None:
     if wanted is not None and not isinstance(wanted, (str, int, float, bool)):
-        raise InvalidInput(f"where.{path}: {str(wanted)[:60]}: a text, number, true, false or null")
+        raise InvalidInput(f"where.{path} must be a text, number, true, false or null (got {str(wanted)[:60]})")
     if isinstance(wanted, str) and len(wanted) > LONGEST:
-        raise TooLarge(f"where.{path}: {len(wanted)} characters; at most {LONGEST}")
+        raise TooLarge(f"where.{path} may have at most {LONGEST} characters (got {len(wanted)})")
 
 
 def fits(where: Mapping[str, Any], values: Mapping[str, Any]) -> bool:
@@ -97,7 +97,7 @@ def fits(where: Mapping[str, Any], values: Mapping[str, Any]) -> bool:
 
 
 def roots_of(where: Mapping[str, Any]) -> set[str]:
-    """What must be known before the filter can be asked."""
+    """The values that the filter needs."""
     return {path.partition(".")[0] for path in where}
 
 
@@ -111,7 +111,7 @@ def _holds(wanted: Any, value: Any) -> bool:
     ((operator, given),) = wanted.items()
     if operator == "in":
         return any(_equals(one, value) for one in given)
-    return isinstance(value, str) and _OPERATORS[operator](value[:LONGEST_LOOKED_AT], given)
+    return isinstance(value, str) and _OPERATORS[operator](value[:LONGEST_MATCHED], given)
 
 
 def _equals(wanted: Any, value: Any) -> bool:
@@ -126,12 +126,12 @@ _OPERATORS: dict[str, Any] = {"prefix": str.startswith, "glob": fnmatchcase, "in
 
 def check_most(most: int) -> int:
     if not 1 <= most <= MOST_AN_HOUR:
-        raise InvalidInput(f"most {most}: firings in an hour, from 1 to {MOST_AN_HOUR}")
+        raise InvalidInput(f"most must be from 1 to {MOST_AN_HOUR} firings per hour (got {most})")
     return most
 
 
 def is_spent(trigger: Trigger, now: int) -> bool:
-    """Whether it has fired as often as it may in this hour."""
+    """Whether it has reached its limit in this hour."""
     return not _is_new_hour(trigger, now) and trigger.hour >= trigger.most
 
 
@@ -152,7 +152,7 @@ def _is_new_hour(trigger: Trigger, now: int) -> bool:
 
 
 def depth_in(metadata: Mapping[str, Any]) -> int:
-    """How many triggers led to the task that has this metadata."""
+    """How many triggers led to the task with this metadata."""
     told = metadata.get("trigger")
     depth = told.get("depth") if isinstance(told, Mapping) else None
     return depth if isinstance(depth, int) and not isinstance(depth, bool) and depth > 0 else 0

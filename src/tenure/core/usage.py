@@ -1,9 +1,9 @@
-"""Usage: running totals of a model under a claim, so that a report that comes twice, or late, or out of order adds
-nothing that was not spent.
+"""Usage: running totals of a model under a claim, so that a repeated, late or out-of-order report adds nothing that was
+not spent.
 
-A claim has at most two rows a model: what its receipt reported while it was good, and what came when it was stale.
-A report is the total of both, so each row takes what the other does not have, and neither ever falls; but for a cost
-that was only computed, which the agent's own word takes the place of.
+A claim has at most two rows per model: what its receipt reported while valid, and what it reported when stale. A report
+is the total of both, so each row takes what the other does not have, and neither ever falls; except a computed cost,
+which the agent's own report replaces.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MOST_TOKENS = limits.USAGE_TOKENS
 MOST_MODELS = limits.USAGE_MODELS
 LONGEST = limits.USAGE_DURATION
 TOKENS = ("fresh", "cached", "written", "output")
-COUNTED = ("fresh", "written", "output")  # by budgets in tokens: what comes from a cache was counted when it was read
+COUNTED = ("fresh", "written", "output")  # by budgets in tokens: cached tokens were counted when first read
 
 
 class Spent(NamedTuple):
@@ -39,7 +39,7 @@ def check_totals(said: Totals) -> Spent:
     inputs.check_list((said.model,), "model")
     for name in TOKENS:
         if not 0 <= getattr(said, name) <= MOST_TOKENS:
-            raise InvalidInput(f"{name} {getattr(said, name)}: from 0 to {MOST_TOKENS} tokens")
+            raise InvalidInput(f"{name} must be from 0 to {MOST_TOKENS} tokens (got {getattr(said, name)})")
     return Spent(
         said.model, said.fresh, said.cached, said.written, said.output,
         None if said.cost_usd is None else money.parse_usd(said.cost_usd),
@@ -55,11 +55,11 @@ def check_all(said: Iterable[Totals]) -> tuple[Spent, ...]:
 
 def check_models(models: set[str]) -> None:
     if len(models) > MOST_MODELS:
-        raise TooLarge(f"usage of {len(models)} models under one claim; at most {MOST_MODELS}")
+        raise TooLarge(f"a claim may report at most {MOST_MODELS} models (got {len(models)})")
 
 
 def usage_id(claim: str, model: str, late: bool) -> str:
-    """A claim's id has no colon, and a model's name that ends in `:late` differs by the `|` that none has."""
+    """A claim's id has no colon, and a model's name that ends in `:late` differs by the `|` that no name has."""
     return f"{claim}:{model}|late" if late else f"{claim}:{model}"
 
 
@@ -73,9 +73,9 @@ def booked(
     now: int,
     price: Callable[[Usage], int | None] = lambda _: None,
 ) -> Usage:
-    """The row after a report: each total as high as it was ever said to be, less what the other row holds.
+    """The row after a report: each total at its highest reported value, less what the other row holds.
 
-    `price` is asked for the cost of what nobody has priced.
+    `price` computes the cost where none was reported.
     """
     row = kept or Usage(
         project=claim.project, id=usage_id(claim.id, spent.model, late), task=claim.task, generation=claim.generation,

@@ -1,11 +1,11 @@
-"""The check of an output: what a contract asks for, whose verdict counts, and what follows from it.
+"""Validation of outputs: what a contract requires, whose verdict counts, and what follows from it.
 
-A contract's `validation` names a validator, its `settings` say by what. Quick ones (`BEFORE`) are asked before the
-submission's transaction, so that a holder is told at once and can mend what it made. All others are asked afterwards:
-the claim has ended, the task is `validating`, and a `Validation` row waits for a taker. A taker has a lease and
-a receipt of its own; its verdict counts if nobody took over, whatever the clock says, and only one ever counts.
+A contract's `validation` names a validator, its `settings` configure it. Quick ones (`BEFORE`) run before the submit's
+transaction, so that the holder gets the verdict at once and can fix its output. All others run afterwards: the claim
+has ended, the task is `validating`, and a `Validation` row waits for a taker. A taker has its own lease and receipt;
+its verdict counts if nobody took over, whatever the clock shows, and only one ever counts.
 
-Whoever looks goes by the row and `now` alone: a lease that is over makes the check free, with no sweep.
+Readers use the row and `now` alone: an expired lease frees the validation without a sweep.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from tenure.core.receipts import Receipt
 from tenure.core.records import Claim, LastError, RetryPolicy, Task, Validation, replace
 
 NONE = "none"
-REVIEW = "review"  # a person's word, or another agent's: nothing to take, nothing to run
+REVIEW = "review"  # decided by a person or another agent: nothing to take or run
 BEFORE = ("json-schema", "regex")
-# Every other name is a plug-in's. Those are asked afterwards, whatever they say of themselves: what cannot be ended
-# from outside must not stand between a holder and its answer.
+# Every other name is a plug-in's. Plug-ins always run afterwards: what cannot be killed from outside must not stand
+# between a holder and its answer.
 KNOWN = (NONE, *BEFORE, "test-pass", "llm-judge", REVIEW)
-READ_IT = (*BEFORE, "llm-judge")  # these judge what is handed in itself
+READ_IT = (*BEFORE, "llm-judge")  # these judge the submitted data itself
 INVALID_OUTPUT = "invalid_output"  # the class of an attempt whose output was refused
 
 OPEN, PASSED, REFUSED, WITHDRAWN = "open", "passed", "refused", "withdrawn"
@@ -51,30 +51,30 @@ def validator_of(output: Mapping[str, Any]) -> str:
 
 
 def check_contract(output: Mapping[str, Any]) -> None:
-    """What can be said of a contract by its shape; whether outputs can be judged by it only its validator knows."""
+    """Check a contract's shape; only its validator knows whether its settings are valid."""
     name = validator_of(output)
     if not _NAME.fullmatch(name):
-        raise InvalidInput(f"output.validation {name[:60]!r}: one of {', '.join(KNOWN)}, or a plug-in's name")
+        raise InvalidInput(f"output.validation {name[:60]!r} must be one of {', '.join(KNOWN)}, or a plug-in's name")
     if name in (NONE, REVIEW) and output.get("settings"):
         raise InvalidInput(
-            f"output.settings: {name} has none", f"name the validator in output.validation: {', '.join(KNOWN)}"
+            f"output.settings: {name} takes no settings", f"name the validator in output.validation: {', '.join(KNOWN)}"
         )
 
 
 def unread(output: Mapping[str, Any], data: Any) -> str | None:
-    """Why the contract's validator would judge something else than the output; None where it sees all of it."""
+    """Why the contract's validator would not judge the whole output; None where it does."""
     name = validator_of(output)
     is_elsewhere = isinstance(data, dict) and "$artifact" in data
     if not is_elsewhere or name not in READ_IT or (output.get("settings") or {}).get("of") == "summary":
         return None
-    return f"{name} judges what is handed in itself, and this is an artifact: hand in less, of at most 1 MiB"
+    return f"{name} judges the submitted data itself, and this is an artifact: submit at most 1 MiB"
 
 
 # --- takers -------------------------------------------------------------------------------------------------
 
 
 def receipt_name(row: Validation) -> str:
-    """What stands for a check in the receipts of its takers; no task is called so."""
+    """The name of a validation in its takers' receipts; no task has such a name."""
     return f"{row.task}-{row.claimed}"
 
 
@@ -83,13 +83,13 @@ def row_of(receipt: Receipt) -> str:
     match = _OF_VALIDATION.fullmatch(receipt.name)
     if match is None:
         raise InvalidInput(
-            "this receipt is a claim's; a validation's begins with its task's id", "pass the text that taking it gave"
+            "this is a claim's receipt; a validation's begins with its task's id", "pass the receipt of the validation"
         )
     return claims.claim_id(match.group(1), int(match.group(2)))
 
 
 def is_open(row: Validation | None, task: Task) -> bool:
-    """The task waits for this verdict, or would if it were not paused or cancelled meanwhile."""
+    """Whether the task waits for this verdict, or would if it were not paused or cancelled."""
     return row is not None and row.state == OPEN and row.claimed == task.generation
 
 
@@ -98,7 +98,7 @@ def is_running(row: Validation, epoch: str, now: int) -> bool:
 
 
 def is_waiting(row: Validation, epoch: str, now: int) -> bool:
-    """It could be taken now by whoever takes the next best."""
+    """Whether it could be taken now as the next best."""
     return row.validator != REVIEW and not is_running(row, epoch, now) and (row.retry_at or 0) <= now
 
 
@@ -125,9 +125,9 @@ def renewed(row: Validation, lease: int | None, now: int) -> Validation:
 
 
 def judge(receipt: Receipt, row: Validation | None, task: Task, epoch: str) -> str | None:
-    """Why the bearer of this receipt has no say any more; None where its verdict counts.
+    """Why the bearer of this receipt may no longer decide; None where its verdict counts.
 
-    A lease that is over takes nothing away as long as nobody else has taken the check.
+    An expired lease takes nothing away as long as nobody else has taken the validation.
     """
     import hmac
 
@@ -146,7 +146,7 @@ def judge(receipt: Receipt, row: Validation | None, task: Task, epoch: str) -> s
     return None if task.state == VALIDATING else "DENIED_PAUSED"
 
 
-# --- what becomes of it -------------------------------------------------------------------------------------
+# --- results ----------------------------------------------------------------------------------------------
 
 
 def decided(row: Validation, state: str, reasons: tuple[str, ...], details: Any, *, by: str, now: int) -> Validation:
@@ -154,7 +154,7 @@ def decided(row: Validation, state: str, reasons: tuple[str, ...], details: Any,
 
 
 def undecided(row: Validation, why: str, retry_after: int | None, now: int) -> Validation:
-    """Free for the next taker, after a while: 10 s, then twice as long each time."""
+    """Free for the next taker after a delay: 10 s, then twice as long each time."""
     wait = min(LONGEST_WAIT, FIRST_WAIT << max(0, row.tries - 1)) if retry_after is None else retry_after
     return replace(row, holder=None, until=now, retry_at=now + wait, note=why)
 
@@ -164,13 +164,13 @@ def is_given_up(row: Validation) -> bool:
 
 
 def paused(task: Task, row: Validation, at: int) -> Task:
-    """Nobody could decide: a person has to see why. No attempt is taken from anybody."""
-    why = f"{row.validator} could not be decided, {row.tries} times: {row.note or 'whoever tried gave no word'}"
+    """No verdict was reached: a person must see why. No attempt is used up."""
+    why = f"{row.validator} could not be decided, {row.tries} times: {row.note or 'no reason was given'}"
     return moves.paused(task, causes.PauseCause(cause=causes.REVIEW, reason=why[:1000], at=at))
 
 
 def gone_on(row: Validation) -> Validation:
-    """A person lets it go on: it may be tried as often again, from now on."""
+    """A person restarts it: it may be tried as often again."""
     return replace(row, tries=0, retry_at=None)
 
 
@@ -189,6 +189,6 @@ def refused(
 
 
 def withdrawn(task: Task, claim: Claim, at: int) -> tuple[Task, Claim]:
-    """A person wants something else by now: the task waits for anybody, and the attempt never counts."""
+    """A person edited the task: it waits for any agent, and the attempt never counts."""
     free = moves.withdrawn(task, at, attempts=task.attempts - claim.counted)
     return free, replace(claim, counted=False, result_accepted=False)

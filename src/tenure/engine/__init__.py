@@ -1,6 +1,6 @@
 """The operations, run in batches inside one store transaction, and the duties that keep them prompt.
 
-`Engine.run` takes commands and gives one outcome each: it begins a transaction, settles what is due, lets the handlers
+`Engine.run` takes commands and gives one outcome each: it begins a transaction, settles due rows, lets the handlers
 decide with core's pure rules, saves rows and events together, and commits. `runtime/` is how a batch runs, `verbs/` the
 commands, `reads/` the queries, `duties/` what the leader does; then the themes: `archive`, `artifacts`, `budgets`,
 `checks`, `models`, `sources`, `verify`. May import core and the store port, never a store.

@@ -1,7 +1,7 @@
-"""A project moved to another store: every row and event of it, in pages, in one transaction of the store it goes to.
+"""Moving a project to another store: every row and event, in pages, in one transaction of the target store.
 
-So there is never half of a project: whatever cuts the copy off, the other store has all of it or nothing. The first
-store is not changed but for one thing: claiming is stopped there, so that nobody goes on where the work no longer is.
+So there is never half of a project: if the copy is interrupted, the target has all of it or nothing. The source store
+changes in one thing only: claiming is stopped there, so that no agent continues where the work no longer is.
 """
 
 from __future__ import annotations
@@ -26,35 +26,35 @@ from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.engine.sources.template_tasks import LINE, MOVED
 from tenure.stores.port import Change, Transaction
 
-PAGE = 100  # rows that are in memory at once
+PAGE = 100  # rows in memory at once
 MOST_NAMED = limits.COPY_NAMED
 
 
 class Copied(NamedTuple):
-    """What is in the other store now."""
+    """The contents of the target store."""
 
     project: str
     rows: dict[str, int]  # table → how many
     events: int
-    epoch: str  # in force there
+    epoch: str  # current there
 
 
 def copy_project(source: Engine, target: Engine, project: str) -> Copied:
-    """Move a project; raises where claims are live, where the other store has one of that name, or nothing is there.
+    """Move a project; raises where claims are live, the target has a project of that name, or the source has none.
 
-    Both stores are locked for others' writes to the project meanwhile. What was counted and read back there is what
-    was read here, or it raises and nothing is kept. No receipt from before is good there. Bytes of artifacts go before
-    the rows that refer to them; most of them before anything is locked.
+    Both stores are locked against other writes to the project meanwhile. If the data read back differs from the
+    source, it raises and nothing is kept. No earlier receipt is valid there. Artifact bytes are copied before the
+    rows that refer to them; most of them before anything is locked.
     """
     if source.store.url == target.store.url:
-        raise InvalidInput(f"{source.store.url}: a project cannot be copied to where it is")
+        raise InvalidInput(f"{source.store.url}: source and target are the same store")
     with source.store.begin(source.tenant, write=False) as old:
         stopped = _project(old, project, source.store.url).stopped.get(LINE)
     with target.store.begin(target.tenant, write=False) as new:
         _refuse_where_it_is(new, project, target.store.url)
-    source.transact((project,), lambda _: None)  # settles: leases that are over are no claims
+    source.transact((project,), lambda _: None)  # settles, so that expired leases do not count as live claims
     why = f"{MOVED}{target.store.url}"
-    is_ours = stopped in (None, why)  # not by us: it stays stopped there too; by us, if the last try was cut off
+    is_ours = stopped in (None, why)  # stopped by another: stays stopped there too; by us: the last try was interrupted
     if stopped is None:
         source.do(commands.StopLine(project=project, scope=LINE, reason=why))
     try:
@@ -66,7 +66,7 @@ def copy_project(source: Engine, target: Engine, project: str) -> Copied:
             carry(source, target, project, old)
             return _copied(old, target, project, is_ours=is_ours)
     except OutcomeUnknown:
-        raise  # it may be there by now: the line stays stopped
+        raise  # it may be there already: claiming stays stopped
     except BaseException:
         if is_ours:
             source.do(commands.StartLine(project=project, scope=LINE))
@@ -79,7 +79,7 @@ def _copied(old: Transaction, target: Engine, project: str, *, is_ours: bool) ->
         _refuse_where_it_is(new, project, target.store.url)
         rows, events = copy_all(old, new, project)
         if _digest(old, project) != _digest(new, project):
-            raise StoreCorrupt(f"{target.store.url}: what was read back is not what was written; nothing was kept")
+            raise StoreCorrupt(f"{target.store.url}: data read back differs from data written; nothing was kept")
         work = UnitOfWork(new, target.chance)
         _follow(work, old, project)
         _arrive(work, project, is_ours=is_ours)
@@ -88,7 +88,7 @@ def _copied(old: Transaction, target: Engine, project: str, *, is_ours: bool) ->
 
 
 def _follow(work: UnitOfWork, old: Transaction, project: str) -> None:
-    """What names a place in the log names the same event here, where sequences are others."""
+    """Positions in the log refer to the same event here, where sequences differ."""
     for cursor in work.find(Cursor, {"project": project}):
         work.put(replace(cursor, sequence=_place(old, work.tx, project, cursor.sequence)))
     for trigger in work.find(Trigger, {"project": project}):
@@ -106,7 +106,7 @@ def _place(old: Transaction, new: Transaction, project: str, sequence: int) -> i
 
 
 def _arrive(work: UnitOfWork, project: str, *, is_ours: bool) -> None:
-    """What is different here: nothing is reserved, the line runs, and no receipt from there is of this epoch."""
+    """What differs here: nothing is reserved, claiming runs, and no receipt from there is of this epoch."""
     row = _project(work.tx, project, "")
     release_reservations(work, project, work.find(Reservation, {"project": project}))
     work.put(joined(work, work.get(Project, project, project) or row))
@@ -129,7 +129,8 @@ def _project(tx: Transaction, project: str, url: str) -> Project:
 def _refuse_where_it_is(new: Transaction, project: str, url: str) -> None:
     if new.load(Project, ((project, project),)):
         raise CopyRefused(
-            f"{url} has a project {project} already; two are never mixed", "copy to another store, or another schema"
+            f"{url} already has a project {project}; projects are never merged",
+            "copy to another store or schema",
         )
 
 
@@ -140,7 +141,7 @@ def _refuse_while_held(old: Transaction, project: str) -> None:
         seconds = max(1, ((held[-1].lease_until or old.now) - old.now) // 1_000_000)
         raise CopyRefused(
             f"live claims: {named}{' …' if len(held) > MOST_NAMED else ''}",
-            f"nothing was copied; wait until they are handed in or released (the last lease ends in {seconds} s)",
+            f"nothing was copied; wait until they are submitted or released (the last lease ends in {seconds} s)",
         )
 
 
@@ -166,7 +167,7 @@ def _events(tx: Transaction, project: str) -> Iterator[list[Event]]:
 
 
 def copy_all(old: Transaction, new: Transaction, project: str) -> tuple[dict[str, int], int]:
-    """Rows of every kind, and the log; how many of each table, and how many events."""
+    """Copy rows of every kind, and the log; return the count per table, and the number of events."""
     rows = {KINDS[kind].table: _copy_rows(old, new, kind, project) for kind in KINDS}
     return rows, _copy_events(old, new, project)
 
@@ -180,17 +181,17 @@ def _copy_rows(old: Transaction, new: Transaction, kind: type[Row], project: str
 
 
 def _copy_events(old: Transaction, new: Transaction, project: str) -> int:
-    """In their order, with their ids, times and versions; the sequences are the other store's."""
+    """In order, with their ids, times and versions; the sequences are the target's."""
     count = 0
     for page in _events(old, project):
         new.append(page)
-        new.load(Project, ((project, project),))  # a store may keep events back until it is asked something
+        new.load(Project, ((project, project),))  # a store may delay events until its next query
         count += len(page)
     return count
 
 
 def _digest(tx: Transaction, project: str) -> str:
-    """The same for two stores if and only if each row and event of the project is."""
+    """Equal for two stores if and only if each row and event of the project is equal."""
     said = hashlib.sha256()
     encode = msgspec.json.Encoder().encode
     for kind in KINDS:

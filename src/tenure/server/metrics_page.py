@@ -22,7 +22,7 @@ from tenure.core import lifecycle, limits
 from tenure.core.errors import TenureError
 from tenure.core.queries import Gauges
 from tenure.engine import Engine
-from tenure.engine.reads.query_table import look
+from tenure.engine.reads.query_table import read_query
 from tenure.server.metric_definitions import STORE_GAUGES
 from tenure.server.metrics import MOST_PROJECTS, Metrics
 
@@ -59,7 +59,7 @@ class MetricsPage:
         self._metrics = metrics
         self._monotonic = metrics.monotonic
         self._limit = limit
-        self._read = read or (lambda: look(engine, Gauges(most=MOST_PROJECTS)))
+        self._read = read or (lambda: read_query(engine, Gauges(most=MOST_PROJECTS)))
         self._reading: GaugeReading | None = None
         self._running: Future[GaugeReading] | None = None
         self._began = 0.0

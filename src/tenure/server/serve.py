@@ -19,7 +19,7 @@ from tenure.client.local_token import PREFIX, remove_token, token_file, write_to
 from tenure.config import BadConfig, Settings
 from tenure.core.queries import Keys
 from tenure.engine import Engine
-from tenure.engine.reads.query_table import look
+from tenure.engine.reads.query_table import read_query
 from tenure.server.app import AsgiApp
 from tenure.server.assembly import Assembly
 from tenure.server.auth.policy import check_bind, policy_of
@@ -75,7 +75,7 @@ def serve(
     `parts` are factories that get the log's `info`; the parts start and stop with the server.
     """
     policy = policy_of(settings)
-    check_bind(policy, has_keys=bool(look(engine, Keys())))
+    check_bind(policy, has_keys=bool(read_query(engine, Keys())))
     log = ServerLog(settings["serve.log_level"].value, settings["serve.log_file"].value)
     log.take_over()
     token = PREFIX + os.urandom(32).hex() if policy.needs_token else None

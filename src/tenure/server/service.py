@@ -17,7 +17,7 @@ from tenure.core.errors import Overloaded, StoreError, TenureError
 from tenure.core.outcomes import Outcome
 from tenure.core.queries import Query
 from tenure.engine import Engine
-from tenure.engine.reads.query_table import look
+from tenure.engine.reads.query_table import read_query
 from tenure.engine.runtime.batcher import Batcher
 from tenure.server.feed import Feed
 from tenure.server.waiting_claims import StillValid, WaitingClaims
@@ -169,7 +169,7 @@ class Service:
 
     async def look(self, query: Query, principal: Principal) -> Any:
         try:
-            return await self._readers.run(look, self.engine, query, principal)
+            return await self._readers.run(read_query, self.engine, query, principal)
         except StoreError as error:
             self.observer.store_failed(error)
             raise

@@ -17,7 +17,7 @@ from tenure.client import Client
 from tenure.client.routes import COMMANDS, PREFIX, QUERIES, route_of
 from tenure.client.wire import is_instant
 from tenure.core.roles import ROLES
-from tenure.engine.reads.query_table import look
+from tenure.engine.reads.query_table import read_query
 from tenure.server import responses
 from tenure.server.assembly import Assembly
 from tenure.server.auth.policy import Policy
@@ -108,7 +108,7 @@ def test_every_look_answers_on_the_wire_as_it_says(tmp_path: Path) -> None:
         if kind not in {route.asks for route in QUERIES}:
             continue
         query = kind(project="" if kind in OF_STORE else PROJECT, **fields)
-        answer = responses.of_view(query, look(scene.engine, query))
+        answer = responses.of_view(query, read_query(scene.engine, query))
         route = route_of(kind)
         says = strict["paths"][PREFIX + route.path]["get"]["responses"]["200"]["content"]["application/json"]
         schema = {**says["schema"], "components": strict["components"]}

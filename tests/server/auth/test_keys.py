@@ -11,7 +11,7 @@ import pytest
 from tenure.core import commands as c
 from tenure.core import queries as q
 from tenure.core.errors import InvalidInput, NotAllowed, NotSignedIn, RateLimited, StoreUnavailable
-from tenure.engine.reads.query_table import look
+from tenure.engine.reads.query_table import read_query
 from tenure.server.auth import row_cache
 from tenure.server.auth.authenticator import Authenticator
 from tenure.server.auth.policy import Policy
@@ -221,7 +221,7 @@ def test_a_keys_last_use_is_noted_to_the_minute(door: Door) -> None:
         await asyncio.gather(*door.authenticator._use_writes)
 
     def used_at() -> int | None:
-        (one,) = look(door.engine, q.Keys())
+        (one,) = read_query(door.engine, q.Keys())
         return one["used_at"]
 
     assert used_at() is None

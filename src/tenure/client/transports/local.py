@@ -67,9 +67,9 @@ class LocalTransport:
         )
 
     def query(self, query: Query, principal: Principal) -> Any:
-        from tenure.engine.reads.query_table import look  # a claim does not need it
+        from tenure.engine.reads.query_table import read_query  # a claim does not need it
 
-        return look(self.engine, query, principal)
+        return read_query(self.engine, query, principal)
 
     def put(self, upload: Upload, principal: Principal) -> Outcome:
         from tenure.artifacts.port import put

@@ -1,7 +1,7 @@
-"""Everything that can be asked of the engine: one struct a verb, the same for CLI, HTTP, MCP and SDK.
+"""The commands of the engine: one struct per verb, the same for CLI, HTTP, MCP and SDK.
 
-A task is named by id, key, short key (`B-003`) or an unambiguous beginning. Durations are seconds here, as people
-and wires speak of them; rows keep microseconds. Instants are microseconds UTC. `core/inputs.py` checks the values.
+A task is named by id, key, short key (`B-003`) or an unambiguous prefix. Durations are seconds here, as on the wire;
+rows keep microseconds. Instants are microseconds UTC. `core/inputs.py` checks the values.
 """
 
 from __future__ import annotations

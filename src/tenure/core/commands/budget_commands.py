@@ -9,7 +9,7 @@ from tenure.core.declaration import PROJECT, Declaration
 
 
 class SetBudget(Command, frozen=True, kw_only=True, tag="set_budget"):
-    """Make a budget, or change it; what is left out stays as it is. One of `usd` and `tokens` says how much there is.
+    """Create or change a budget; omitted fields stay as they are. Either `usd` or `tokens` gives the amount.
 
     `scope` is `tenant`, `project`, `dag:ID`, `task:KEY` or `agent:NAME`.
     """
@@ -19,16 +19,16 @@ class SetBudget(Command, frozen=True, kw_only=True, tag="set_budget"):
     scope: str = "project"
     usd: str | None = None  # a decimal text
     tokens: int | None = None
-    default_estimate: str | None = None  # what a task reserves that says nothing of its size; in the budget's currency
-    period: str | None = None  # day, week, month: it begins anew with each; once: it does not
+    default_estimate: str | None = None  # what a task of unknown size reserves; in the budget's currency
+    period: str | None = None  # day, week, month: it starts over with each; once: it does not
     zone: str | None = None  # where days begin, as in Europe/Berlin
-    begins_at: int | None = None  # of one that is not repeated: when it runs
+    begins_at: int | None = None  # without a period: when it applies
     ends_at: int | None = None
     throttle: bool | None = None  # space claims out while it would be used up within a week
 
 
 class RemoveBudget(Command, frozen=True, kw_only=True, tag="remove_budget"):
-    """The scope may spend what it likes from now on."""
+    """Remove a budget; the scope's spending is no longer limited."""
 
     declaration: ClassVar = Declaration("budgets", "admin", "POST", PROJECT + "/budgets/{scope}/remove")
 
@@ -36,7 +36,7 @@ class RemoveBudget(Command, frozen=True, kw_only=True, tag="remove_budget"):
 
 
 class MoveBudget(Command, frozen=True, kw_only=True, tag="move_budget"):
-    """Give a part of one budget that is neither spent nor reserved to another."""
+    """Move an unspent and unreserved part of one budget to another."""
 
     declaration: ClassVar = Declaration("budgets", "admin", "POST", PROJECT + "/move-budget")
 

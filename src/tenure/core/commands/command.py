@@ -1,4 +1,4 @@
-"""What every command has, and on whose behalf one runs."""
+"""What every command has, and the principal it runs for."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from tenure.core.declaration import Declaration
 
 
 class Principal(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """On whose behalf a command runs. The role decides what may be asked; it never proves a holder."""
+    """The principal of a command. The role decides what it may do; it never proves a holder."""
 
     role: str = "owner"
     user: str | None = None
     agent: str | None = None
     session: str | None = None
     address: str | None = None
-    projects: tuple[str, ...] = ()  # where it may act and look; empty: everywhere
-    is_proven: bool = False  # its key or token says which agent it is; else the name is what it calls itself
-    key: str | None = None  # by which it signed in: an API key's id, or a token's subject
+    projects: tuple[str, ...] = ()  # where it may read and write; empty: everywhere
+    is_proven: bool = False  # its key or token proves the agent; else the name is its own claim
+    key: str | None = None  # an API key's id, or a token's subject
     capabilities: tuple[str, ...] = ()  # of its key or token, beyond the role
-    credential: str = ""  # which secret, session or token it showed: asked again while an answer goes on
+    credential: str = ""  # the secret, session or token it showed: checked again during a stream
 
     @property
     def name(self) -> str:
@@ -29,7 +29,7 @@ class Principal(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
     @property
     def owner(self) -> str:
-        """Whose key it is: what the key proves, never what a header says. "" without a key."""
+        """The key's owner: what the key proves, never a header. "" without a key."""
         if self.key is None:
             return ""
         return f"agent:{self.agent}" if self.is_proven else f"user:{self.user or ''}"
@@ -39,7 +39,7 @@ OWNER = Principal()
 
 
 class Command(msgspec.Struct, frozen=True, gc=False, kw_only=True, tag_field="command", tag=str.lower):
-    """`project` says where; `request_id` makes a repeat harmless."""
+    """`project` is the scope; `request_id` makes a repeat harmless."""
 
     declaration: ClassVar[Declaration]
 

@@ -1,4 +1,4 @@
-"""Making work: tasks, plans, edges."""
+"""Creating work: tasks, plans, edges."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tenure.core.commands.command import Command
 from tenure.core.declaration import PROJECT, TASK, Declaration
 from tenure.core.records import RetryWords
 
-if TYPE_CHECKING:  # either may be given; what comes as JSON may use the words of both
+if TYPE_CHECKING:  # either may be given; JSON may use the names of both
     from tenure.core.records import RetryPolicy as Retry
 else:
     Retry = RetryWords
@@ -22,7 +22,7 @@ class Dependency(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class NewTask(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A task to be made. `name` is its local name in a plan or spawn; `parent` makes it a subtask."""
+    """A task to create. `name` is its local name in a plan or spawn; `parent` makes it a subtask."""
 
     title: str
     name: str | None = None
@@ -52,7 +52,7 @@ class NewTask(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Add(Command, frozen=True, kw_only=True, tag="add"):
-    """One task, in a dag of its own."""
+    """Create one task, in its own dag."""
 
     declaration: ClassVar = Declaration("graph", "agent", "POST", PROJECT + "/tasks")
 
@@ -66,7 +66,7 @@ class NewTrack(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Template(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Tasks with gaps in their texts, such as `{event.key}`; several become a dag of that title."""
+    """Tasks with placeholders such as `{event.key}` in their texts; several become a dag with that title."""
 
     tasks: tuple[NewTask, ...]
     title: str = ""
@@ -74,7 +74,7 @@ class Template(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Plan(Command, frozen=True, kw_only=True, tag="plan"):
-    """A dag in one atomic operation; `name` makes it a plan that can be applied again."""
+    """Create a dag in one atomic operation; `name` makes it a plan that can be applied again."""
 
     declaration: ClassVar = Declaration("plan", "member", "POST", PROJECT + "/dags")
 
@@ -82,14 +82,14 @@ class Plan(Command, frozen=True, kw_only=True, tag="plan"):
     title: str = ""
     name: str | None = None
     prune: bool = False
-    tracks: tuple[NewTrack, ...] = ()  # made with the tasks where they are new; that part needs the role admin
-    dry_run: bool = False  # say what would happen, and take it back
-    on_end: dict[str, Template] = {}  # completed, failed, cancelled → what the dag's end makes
-    budget: str | None = None  # dollars that the dag may cost; where it is new or another, that needs the role admin
+    tracks: tuple[NewTrack, ...] = ()  # created with the tasks if new; that needs the role admin
+    dry_run: bool = False  # show what would happen, and undo it
+    on_end: dict[str, Template] = {}  # completed, failed, cancelled → template created at the dag's end
+    budget: str | None = None  # the dag's budget in dollars; setting it needs the role admin
 
 
 class Link(Command, frozen=True, kw_only=True, tag="link"):
-    """`task` shall wait for `needs`."""
+    """Make `task` wait for `needs`."""
 
     declaration: ClassVar = Declaration("graph", "member", "POST", TASK + "/link")
 
@@ -99,7 +99,7 @@ class Link(Command, frozen=True, kw_only=True, tag="link"):
 
 
 class Unlink(Command, frozen=True, kw_only=True, tag="unlink"):
-    """`task` waits for `needs` no more."""
+    """Remove the dependency of `task` on `needs`."""
 
     declaration: ClassVar = Declaration("graph", "member", "POST", TASK + "/unlink")
 
@@ -108,7 +108,7 @@ class Unlink(Command, frozen=True, kw_only=True, tag="unlink"):
 
 
 class Publish(Command, frozen=True, kw_only=True, tag="publish"):
-    """Put a draft, or all drafts of a dag, into the graph."""
+    """Publish a draft, or all drafts of a dag."""
 
     declaration: ClassVar = Declaration("graph", "member", "POST", PROJECT + "/publish")
 

@@ -21,7 +21,7 @@ class Process(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class ClaimTask(Command, frozen=True, kw_only=True, tag="claim"):
-    """Take a task: granted with a receipt, the only proof of the claim, or denied with the reason."""
+    """Claim a task: granted with a receipt, the only proof of the claim, or denied with the reason."""
 
     declaration: ClassVar = Declaration("claim", "agent", "POST", TASK + "/claim", speaks_for="agent")
 
@@ -30,13 +30,13 @@ class ClaimTask(Command, frozen=True, kw_only=True, tag="claim"):
     session: str
     lease: float | None = None
     user: str | None = None
-    process: Process | None = None  # whose end proves the holder gone; none where the receipt will be handed on
-    agent_type: str | None = None  # claude, codex …: for an agent that was not heard of before
-    metadata: dict[str, Any] = {}  # what the claimer says of itself: kept with the claim, shown in its history
+    process: Process | None = None  # its end proves the holder gone; None where the receipt is passed on
+    agent_type: str | None = None  # claude, codex …: for an agent that is not known yet
+    metadata: dict[str, Any] = {}  # about the claimant: kept with the claim, shown in its history
 
 
 class ClaimNext(Command, frozen=True, kw_only=True, tag="claim_next"):
-    """Take the best tasks that the agent may have now, at most `n`."""
+    """Claim the best tasks that the agent may have now, at most `n`."""
 
     declaration: ClassVar = Declaration("claim", "agent", "POST", PROJECT + "/claims", speaks_for="agent")
 
@@ -56,18 +56,18 @@ class ClaimNext(Command, frozen=True, kw_only=True, tag="claim_next"):
 
 
 class Renew(Command, frozen=True, kw_only=True, tag="renew"):
-    """Lengthen the lease; brings back what the holder is asked to do, and how much mail waits."""
+    """Extend the lease; returns directives to the holder and the number of unread messages."""
 
     declaration: ClassVar = Declaration("holder_verbs", "agent", "POST", TASK + "/renew")
 
     receipt: str
     lease: float | None = None
-    background: bool = False  # a hook or thread renews, nobody presented the receipt
-    seen: int | None = None  # the number of the description that the holder has seen
+    background: bool = False  # a hook or thread renews: the holder did not present the receipt
+    seen: int | None = None  # the number of the description that the holder has read
 
 
 class Start(Command, frozen=True, kw_only=True, tag="start"):
-    """The holder begins."""
+    """Start work on the held task."""
 
     declaration: ClassVar = Declaration("holder_verbs", "agent", "POST", TASK + "/start")
 
@@ -75,7 +75,7 @@ class Start(Command, frozen=True, kw_only=True, tag="start"):
 
 
 class Progress(Command, frozen=True, kw_only=True, tag="progress"):
-    """The holder tells how far it is."""
+    """Report progress on the held task."""
 
     declaration: ClassVar = Declaration("holder_verbs", "agent", "POST", TASK + "/progress")
 
@@ -87,7 +87,7 @@ class Progress(Command, frozen=True, kw_only=True, tag="progress"):
 
 
 class SaveCheckpoint(Command, frozen=True, kw_only=True, tag="checkpoint"):
-    """The holder leaves a note for whoever goes on, be it itself."""
+    """Save a checkpoint for the next holder."""
 
     declaration: ClassVar = Declaration("holder_verbs", "agent", "POST", TASK + "/checkpoint")
 
@@ -96,19 +96,19 @@ class SaveCheckpoint(Command, frozen=True, kw_only=True, tag="checkpoint"):
 
 
 class Totals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What one model has cost under one claim so far: totals since the claim, never what was added."""
+    """Totals of one model's usage under one claim: since the claim, never increments."""
 
     model: str
-    fresh: int = 0  # input tokens that no cache had
+    fresh: int = 0  # uncached input tokens
     cached: int = 0
-    written: int = 0  # input tokens put into a cache
+    written: int = 0  # input tokens written to a cache
     output: int = 0
     cost_usd: str | None = None  # a decimal text; None: not known
     duration: float = 0.0  # seconds of compute
 
 
 class ReportUsage(Command, frozen=True, kw_only=True, tag="usage"):
-    """Totals of one model since the claim. Booked as late where the receipt is genuine but stale."""
+    """Report totals of one model since the claim. Booked as late where the receipt is genuine but stale."""
 
     declaration: ClassVar = Declaration("usage", "agent", "POST", TASK + "/usage")
 
@@ -123,19 +123,19 @@ class ReportUsage(Command, frozen=True, kw_only=True, tag="usage"):
 
 
 class Land(Command, frozen=True, kw_only=True, tag="land"):
-    """The holder is about to move `branch` from `old` to `new`. The answer has what this task recorded before."""
+    """Record that the holder is about to move `branch` from `old` to `new`. Returns the task's earlier landings."""
 
     declaration: ClassVar = Declaration("land", "agent", "POST", TASK + "/land")
 
     receipt: str
     branch: str
-    old: str  # all zeros: the branch is to be made
+    old: str  # all zeros: the branch is new
     new: str
     seen: int | None = None  # the number of the description that the work is for
 
 
 class PutArtifact(Command, frozen=True, kw_only=True, tag="put_artifact"):
-    """The holder has put bytes in their place and gives them a name. For whoever has just put them: see `putting`."""
+    """Name bytes that the holder has just put into the artifact store."""
 
     declaration: ClassVar = Declaration("artifacts", "agent")
 
@@ -144,11 +144,11 @@ class PutArtifact(Command, frozen=True, kw_only=True, tag="put_artifact"):
     digest: str  # SHA-256 of the bytes
     size: int
     type: str = "application/octet-stream"
-    since: int  # the store's time before they were put: what was deleted later may be these
+    since: int  # the store's time before the upload: later deletions may concern these bytes
 
 
 class Submit(Command, frozen=True, kw_only=True, tag="submit"):
-    """Hand in the result. It counts if the receipt is the task's last; a refused one is kept."""
+    """Submit the result. It counts if the receipt is the task's last; a refused one is kept."""
 
     declaration: ClassVar = Declaration("submit", "agent", "POST", TASK + "/submit")
 
@@ -156,14 +156,14 @@ class Submit(Command, frozen=True, kw_only=True, tag="submit"):
     data: Any = None
     summary: str = ""
     usage: tuple[Totals, ...] = ()
-    lines: int | None = None  # that the work has changed; None: nobody counted
-    test_files: int = 0  # and how many of the files are tests
-    artifacts: tuple[str, ...] | None = None  # names put under this claim; None: all that the task has in this run
+    lines: int | None = None  # changed lines; None: not counted
+    test_files: int = 0  # changed test files
+    artifacts: tuple[str, ...] | None = None  # names put under this claim; None: all of the task's run
     seen: int | None = None  # the number of the description that the result is for
 
 
 class Fail(Command, frozen=True, kw_only=True, tag="fail"):
-    """The attempt failed; its class says whose trouble it was, and whether it counts."""
+    """Report a failed attempt; its class says what failed, and whether the attempt counts."""
 
     declaration: ClassVar = Declaration("holder_verbs", "agent", "POST", TASK + "/fail")
 
@@ -175,7 +175,7 @@ class Fail(Command, frozen=True, kw_only=True, tag="fail"):
 
 
 class Release(Command, frozen=True, kw_only=True, tag="release"):
-    """The holder gives the task back; the attempt does not count."""
+    """Release the claim; the attempt does not count."""
 
     declaration: ClassVar = Declaration("holder_verbs", "agent", "POST", TASK + "/release")
 
@@ -184,7 +184,7 @@ class Release(Command, frozen=True, kw_only=True, tag="release"):
 
 
 class Ask(Command, frozen=True, kw_only=True, tag="ask"):
-    """The holder asks a person; the task is paused until the answer."""
+    """Ask a person; the task is paused until the answer."""
 
     declaration: ClassVar = Declaration("holder_verbs", "agent", "POST", TASK + "/ask")
 
@@ -193,7 +193,7 @@ class Ask(Command, frozen=True, kw_only=True, tag="ask"):
 
 
 class Spawn(Command, frozen=True, kw_only=True, tag="spawn"):
-    """The holder makes subtasks, each with a local name; with `wait` it comes back when all have ended."""
+    """Create subtasks, each with a local name; with `wait` the task is ready again when all have ended."""
 
     declaration: ClassVar = Declaration("graph", "agent", "POST", TASK + "/spawn")
 
@@ -203,7 +203,7 @@ class Spawn(Command, frozen=True, kw_only=True, tag="spawn"):
 
 
 class Wait(Command, frozen=True, kw_only=True, tag="wait"):
-    """The holder gives its claim back until the subtasks it has spawned in this run have ended."""
+    """Release the claim until the subtasks spawned in this run have ended."""
 
     declaration: ClassVar = Declaration("graph", "agent", "POST", TASK + "/wait")
 

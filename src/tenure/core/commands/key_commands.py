@@ -1,4 +1,4 @@
-"""Keys, of the store as a whole."""
+"""API keys, which belong to the store as a whole."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from tenure.core.declaration import Declaration
 
 
 class CreateKey(Command, frozen=True, kw_only=True, tag="create_key"):
-    """An API key. Its secret is in the answer, this once."""
+    """Create an API key. Its secret is only in this answer."""
 
     declaration: ClassVar = Declaration("api_keys", "admin", "POST", "/keys")
 
     project: str = ""
     name: str
     role: str = "agent"
-    user: str | None = None  # whom it is put down to; None: the name
-    agent: str | None = None  # of an agent's key: the one agent that it may speak for
+    user: str | None = None  # its owner; None: the name
+    agent: str | None = None  # of an agent's key: the one agent that it may act for
     projects: tuple[str, ...] = ()  # empty: all
     capabilities: tuple[str, ...] = ()  # beyond the role; `checker`: it may take and judge validations
     expires_in: float | None = None  # seconds; None: never
 
 
 class RotateKey(Command, frozen=True, kw_only=True, tag="rotate_key"):
-    """A new secret for a key, which lives as long again; the secret before is good for `grace` seconds more."""
+    """Create a new secret for a key, with its full lifetime; the previous secret stays valid for `grace` seconds."""
 
     declaration: ClassVar = Declaration("api_keys", "admin", "POST", "/keys/{key}/rotate")
 
@@ -34,7 +34,7 @@ class RotateKey(Command, frozen=True, kw_only=True, tag="rotate_key"):
 
 
 class RevokeKey(Command, frozen=True, kw_only=True, tag="revoke_key"):
-    """A key is void from now on, and for ever."""
+    """Revoke a key for ever."""
 
     declaration: ClassVar = Declaration("api_keys", "admin", "POST", "/keys/{key}/revoke")
 

@@ -1,4 +1,4 @@
-"""What persons do with work, and with a project."""
+"""What people do with tasks and projects."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from tenure.core.declaration import PROJECT, TASK, Declaration
 
 
 class Pause(Command, frozen=True, kw_only=True, tag="pause"):
-    """Nobody may claim the task until it is resumed; a claim on it ends now."""
+    """Pause the task until it is resumed; a live claim on it ends now."""
 
     declaration: ClassVar = Declaration("operator_verbs", "member", "POST", TASK + "/pause")
 
     task: str
     reason: str = ""
-    drain: bool = False  # only ask the holder; no claim is ended
+    drain: bool = False  # only ask the holder; the claim goes on
 
 
 class Resume(Command, frozen=True, kw_only=True, tag="resume"):
-    """Lift a person's causes; the task goes on when no other cause is left."""
+    """Lift the causes made by people; the task resumes when no other cause is left."""
 
     declaration: ClassVar = Declaration("operator_verbs", "member", "POST", TASK + "/resume")
 
     task: str
-    budget: bool = False  # also where a budget has paused it, whatever that has left
+    budget: bool = False  # also lift a pause by a budget, even if it is used up
 
 
 class Answer(Command, frozen=True, kw_only=True, tag="answer"):
-    """Answer the question of a holder; the task goes on."""
+    """Answer a holder's question; the task resumes."""
 
     declaration: ClassVar = Declaration("operator_verbs", "member", "POST", TASK + "/answer")
 
@@ -38,7 +38,7 @@ class Answer(Command, frozen=True, kw_only=True, tag="answer"):
 
 
 class Cancel(Command, frozen=True, kw_only=True, tag="cancel"):
-    """The task will not be done; a claim on it ends now."""
+    """Cancel the task; a live claim on it ends now."""
 
     declaration: ClassVar = Declaration("operator_verbs", "member", "POST", TASK + "/cancel")
 
@@ -47,7 +47,7 @@ class Cancel(Command, frozen=True, kw_only=True, tag="cancel"):
 
 
 class Retry(Command, frozen=True, kw_only=True, tag="retry"):
-    """Another run for a dead letter; `changes` makes it modify_and_retry."""
+    """Start another run of a dead letter; `changes` makes it modify_and_retry."""
 
     declaration: ClassVar = Declaration("operator_verbs", "member", "POST", TASK + "/retry")
 
@@ -57,7 +57,7 @@ class Retry(Command, frozen=True, kw_only=True, tag="retry"):
 
 
 class Reset(Command, frozen=True, kw_only=True, tag="reset"):
-    """Start a finished task over, in a new run; with `cascade` also what was made from its result."""
+    """Start a finished task over, in a new run; with `cascade` also the tasks that used its result."""
 
     declaration: ClassVar = Declaration("operator_verbs", "member", "POST", TASK + "/reset")
 
@@ -66,7 +66,7 @@ class Reset(Command, frozen=True, kw_only=True, tag="reset"):
 
 
 class Adopt(Command, frozen=True, kw_only=True, tag="adopt"):
-    """Take a kept result (by id; None: the newest) as the task's own."""
+    """Accept a kept result (by id; None: the newest) as the task's result."""
 
     declaration: ClassVar = Declaration("operator_verbs", "member", "POST", TASK + "/adopt")
 
@@ -85,7 +85,7 @@ class Archive(Command, frozen=True, kw_only=True, tag="archive"):
 
 
 class Edit(Command, frozen=True, kw_only=True, tag="edit"):
-    """Change what is asked for; with `version` only if nobody has changed it since."""
+    """Edit the task; with `version` only if nobody has changed it since."""
 
     declaration: ClassVar = Declaration("edit", "member", "PATCH", TASK)
 
@@ -96,7 +96,7 @@ class Edit(Command, frozen=True, kw_only=True, tag="edit"):
 
 
 class Assign(Command, frozen=True, kw_only=True, tag="assign"):
-    """Hold the task out to one agent for a while."""
+    """Offer the task to one agent for a while."""
 
     declaration: ClassVar = Declaration("operator_verbs", "member", "POST", TASK + "/assign")
 
@@ -106,7 +106,7 @@ class Assign(Command, frozen=True, kw_only=True, tag="assign"):
 
 
 class Reassign(Command, frozen=True, kw_only=True, tag="reassign"):
-    """End the claim and hold the task out to another agent."""
+    """End the claim and offer the task to another agent."""
 
     declaration: ClassVar = Declaration("operator_verbs", "member", "POST", TASK + "/reassign")
 
@@ -125,7 +125,7 @@ class Recover(Command, frozen=True, kw_only=True, tag="recover"):
 
 
 class Abort(Command, frozen=True, kw_only=True, tag="abort"):
-    """End a claim that hangs; counts as a timed-out attempt."""
+    """End a hung claim; counts as a timed-out attempt."""
 
     declaration: ClassVar = Declaration("operator_verbs", "member", "POST", TASK + "/abort")
 
@@ -134,7 +134,7 @@ class Abort(Command, frozen=True, kw_only=True, tag="abort"):
 
 
 class Note(Command, frozen=True, kw_only=True, tag="note"):
-    """Leave a note in the task's log."""
+    """Add a note to the task's log."""
 
     declaration: ClassVar = Declaration("operator_verbs", "member", "POST", TASK + "/note")
 
@@ -143,7 +143,7 @@ class Note(Command, frozen=True, kw_only=True, tag="note"):
 
 
 class Undo(Command, frozen=True, kw_only=True, tag="undo"):
-    """Write the opposite of an earlier command, by the id that its outcome carried."""
+    """Undo an earlier command, by the id in its outcome."""
 
     declaration: ClassVar = Declaration("undo", "member", "POST", PROJECT + "/undo")
 
@@ -151,7 +151,7 @@ class Undo(Command, frozen=True, kw_only=True, tag="undo"):
 
 
 class StopLine(Command, frozen=True, kw_only=True, tag="stop_line"):
-    """Nothing more is claimed in `scope`: `project:`, `track:B`, `dag:ID`, `agent:NAME`, `type:NAME`."""
+    """Stop all claiming in `scope`: `project:`, `track:B`, `dag:ID`, `agent:NAME`, `type:NAME`."""
 
     declaration: ClassVar = Declaration("projects", "admin", "POST", PROJECT + "/stop")
 
@@ -160,7 +160,7 @@ class StopLine(Command, frozen=True, kw_only=True, tag="stop_line"):
 
 
 class StartLine(Command, frozen=True, kw_only=True, tag="start_line"):
-    """Claiming goes on in `scope`."""
+    """Allow claiming in `scope` again."""
 
     declaration: ClassVar = Declaration("projects", "admin", "POST", PROJECT + "/go")
 
@@ -168,7 +168,7 @@ class StartLine(Command, frozen=True, kw_only=True, tag="start_line"):
 
 
 class DefineProject(Command, frozen=True, kw_only=True, tag="define_project"):
-    """Make a project, or change its settings."""
+    """Create a project, or change its settings."""
 
     declaration: ClassVar = Declaration("projects", "admin", "PUT", PROJECT)
 
@@ -176,11 +176,11 @@ class DefineProject(Command, frozen=True, kw_only=True, tag="define_project"):
     boost: float | None = None
     agents_may_operate: bool | None = None
     limits: dict[str, int] | None = None
-    routing: bool | None = None  # do claims tell which model to use?
+    routing: bool | None = None  # claims recommend a model
 
 
 class DefineTrack(Command, frozen=True, kw_only=True, tag="define_track"):
-    """Make a track, or change it."""
+    """Create or change a track."""
 
     declaration: ClassVar = Declaration("projects", "admin", "PUT", PROJECT + "/tracks/{code}")
 

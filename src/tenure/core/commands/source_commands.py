@@ -1,4 +1,4 @@
-"""Where work comes from by itself."""
+"""Schedules and triggers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tenure.core.records import Watch
 
 
 class SetSchedule(Command, frozen=True, kw_only=True, tag="set_schedule"):
-    """Make a schedule, or change all of it: tasks at the times that five fields of cron say, in a time zone."""
+    """Create or replace a schedule: tasks at the times of a cron expression, in a time zone."""
 
     declaration: ClassVar = Declaration("schedules", "admin", "PUT", PROJECT + "/schedules/{schedule}")
 
@@ -19,11 +19,11 @@ class SetSchedule(Command, frozen=True, kw_only=True, tag="set_schedule"):
     cron: str
     template: Template
     zone: str = "UTC"
-    misfire: str = "once"  # ticks that nobody was there for: skip, once (the last one), all (at most a hundred)
+    misfire: str = "once"  # missed ticks: skip, once (the last one), all (at most a hundred)
 
 
 class PauseSchedule(Command, frozen=True, kw_only=True, tag="pause_schedule"):
-    """Its ticks make nothing until it is resumed."""
+    """Pause a schedule until it is resumed."""
 
     declaration: ClassVar = Declaration("schedules", "admin", "POST", PROJECT + "/schedules/{schedule}/pause")
 
@@ -32,7 +32,7 @@ class PauseSchedule(Command, frozen=True, kw_only=True, tag="pause_schedule"):
 
 
 class ResumeSchedule(Command, frozen=True, kw_only=True, tag="resume_schedule"):
-    """It goes on with its next tick; those in between are not made up for."""
+    """Resume with the next tick; ticks in between are skipped."""
 
     declaration: ClassVar = Declaration("schedules", "admin", "POST", PROJECT + "/schedules/{schedule}/resume")
 
@@ -40,7 +40,7 @@ class ResumeSchedule(Command, frozen=True, kw_only=True, tag="resume_schedule"):
 
 
 class RemoveSchedule(Command, frozen=True, kw_only=True, tag="remove_schedule"):
-    """The schedule is gone; what it made stays."""
+    """Remove a schedule; the tasks it created stay."""
 
     declaration: ClassVar = Declaration("schedules", "admin", "POST", PROJECT + "/schedules/{schedule}/remove")
 
@@ -48,7 +48,7 @@ class RemoveSchedule(Command, frozen=True, kw_only=True, tag="remove_schedule"):
 
 
 class RunSchedule(Command, frozen=True, kw_only=True, tag="run_schedule"):
-    """Make its tasks now, beside its ticks; a paused one too."""
+    """Create its tasks now, apart from its ticks; also while paused."""
 
     declaration: ClassVar = Declaration("schedules", "admin", "POST", PROJECT + "/schedules/{schedule}/run")
 
@@ -56,9 +56,9 @@ class RunSchedule(Command, frozen=True, kw_only=True, tag="run_schedule"):
 
 
 class SetTrigger(Command, frozen=True, kw_only=True, tag="set_trigger"):
-    """Make a trigger, or change all of it: tasks whenever an event, or a signed delivery from outside, fits.
+    """Create or replace a trigger: tasks whenever an event, or a signed delivery from outside, matches.
 
-    The answer to making a webhook has its secret, which is shown only there.
+    The answer to creating a webhook has its secret, which is shown only there.
     """
 
     declaration: ClassVar = Declaration("triggers", "admin", "PUT", PROJECT + "/triggers/{trigger}")
@@ -67,13 +67,13 @@ class SetTrigger(Command, frozen=True, kw_only=True, tag="set_trigger"):
     on: str  # a kind of event, a pattern such as `task.*`, or `webhook`
     template: Template
     where: dict[str, Any] = {}  # path → value, or {"prefix" | "glob" | "in" | "not": …}
-    most: int = 100  # firings in an hour
+    most: int = 100  # firings per hour
     signature: str = "standard"  # of a webhook: standard (Standard Webhooks) or github
-    secret: str | None = None  # of a webhook: the sender's own; None: one is made
+    secret: str | None = None  # of a webhook: the sender's own; None: one is generated
 
 
 class PauseTrigger(Command, frozen=True, kw_only=True, tag="pause_trigger"):
-    """It makes nothing until it is resumed."""
+    """Pause a trigger until it is resumed."""
 
     declaration: ClassVar = Declaration("triggers", "admin", "POST", PROJECT + "/triggers/{trigger}/pause")
 
@@ -81,7 +81,7 @@ class PauseTrigger(Command, frozen=True, kw_only=True, tag="pause_trigger"):
 
 
 class ResumeTrigger(Command, frozen=True, kw_only=True, tag="resume_trigger"):
-    """It hears what happens from now on."""
+    """Resume a trigger with the events from now on."""
 
     declaration: ClassVar = Declaration("triggers", "admin", "POST", PROJECT + "/triggers/{trigger}/resume")
 
@@ -89,7 +89,7 @@ class ResumeTrigger(Command, frozen=True, kw_only=True, tag="resume_trigger"):
 
 
 class RemoveTrigger(Command, frozen=True, kw_only=True, tag="remove_trigger"):
-    """The trigger is gone; what it made stays."""
+    """Remove a trigger; the tasks it created stay."""
 
     declaration: ClassVar = Declaration("triggers", "admin", "POST", PROJECT + "/triggers/{trigger}/remove")
 
@@ -97,7 +97,7 @@ class RemoveTrigger(Command, frozen=True, kw_only=True, tag="remove_trigger"):
 
 
 class RotateSecret(Command, frozen=True, kw_only=True, tag="rotate_secret"):
-    """A new secret for a webhook; the one before is good for `grace` seconds more."""
+    """Create a new secret for a webhook; the previous one stays valid for `grace` seconds."""
 
     declaration: ClassVar = Declaration("triggers", "admin", "POST", PROJECT + "/triggers/{trigger}/rotate")
 
@@ -107,7 +107,7 @@ class RotateSecret(Command, frozen=True, kw_only=True, tag="rotate_secret"):
 
 
 class TryTrigger(Command, frozen=True, kw_only=True, tag="try_trigger"):
-    """What the trigger would make of a sample, or of the last event that it would hear; nothing is stored."""
+    """Show what the trigger would create for a sample, or for the last matching event; nothing is stored."""
 
     declaration: ClassVar = Declaration("triggers", "admin", "POST", PROJECT + "/triggers/{trigger}/try")
 
@@ -116,7 +116,7 @@ class TryTrigger(Command, frozen=True, kw_only=True, tag="try_trigger"):
 
 
 class Deliver(Command, frozen=True, kw_only=True, tag="deliver"):
-    """A delivery for a webhook, exactly as it came. The signature in its headers proves it, and nothing else does."""
+    """A delivery to a webhook, exactly as received. Only the signature in its headers proves it."""
 
     declaration: ClassVar = Declaration("deliveries", "agent", "POST", PROJECT + "/triggers/{trigger}/deliver")
 
@@ -126,7 +126,7 @@ class Deliver(Command, frozen=True, kw_only=True, tag="deliver"):
 
 
 class SetWatch(Command, frozen=True, kw_only=True, tag="set_watch"):
-    """Have a task made that finds out why, where much of a tag, type or track fails; None: have none made."""
+    """Create a task that investigates when failures of a tag, type or track cluster; None: do not."""
 
     declaration: ClassVar = Declaration("failure_watch", "admin", "PUT", PROJECT + "/watch")
 

@@ -11,7 +11,7 @@ from tenure.core.declaration import PROJECT, Declaration
 
 
 class Register(Command, frozen=True, kw_only=True, tag="register"):
-    """An agent says who it is and what it can do."""
+    """Register an agent and its capabilities."""
 
     declaration: ClassVar = Declaration("agents", "agent", "PUT", PROJECT + "/agents/{agent}", speaks_for="agent")
 
@@ -48,7 +48,7 @@ class Heartbeat(Command, frozen=True, kw_only=True, tag="heartbeat"):
 
 
 class Drain(Command, frozen=True, kw_only=True, tag="drain"):
-    """The agent finishes what it holds and takes nothing more."""
+    """Drain an agent: it finishes its tasks and claims no more."""
 
     declaration: ClassVar = Declaration("agents", "member", "POST", PROJECT + "/agents/{agent}/drain")
 
@@ -56,7 +56,7 @@ class Drain(Command, frozen=True, kw_only=True, tag="drain"):
 
 
 class Terminate(Command, frozen=True, kw_only=True, tag="terminate"):
-    """End an agent: it claims nothing until it is resumed. Graceful: what it holds may finish."""
+    """Terminate an agent: it claims nothing until it is resumed. Graceful: its claims may finish."""
 
     declaration: ClassVar = Declaration("agents", "member", "POST", PROJECT + "/agents/{agent}/terminate")
 
@@ -66,7 +66,7 @@ class Terminate(Command, frozen=True, kw_only=True, tag="terminate"):
 
 
 class ResumeAgent(Command, frozen=True, kw_only=True, tag="resume_agent"):
-    """Let an agent claim again that was drained or terminated."""
+    """Let a drained or terminated agent claim again."""
 
     declaration: ClassVar = Declaration("agents", "member", "POST", PROJECT + "/agents/{agent}/resume")
 
@@ -74,7 +74,7 @@ class ResumeAgent(Command, frozen=True, kw_only=True, tag="resume_agent"):
 
 
 class Leave(Command, frozen=True, kw_only=True, tag="leave"):
-    """A session ends and gives back what it holds."""
+    """End a session and release its claims."""
 
     declaration: ClassVar = Declaration("agents", "agent", "POST", PROJECT + "/sessions/{session}/leave")
 
@@ -82,7 +82,7 @@ class Leave(Command, frozen=True, kw_only=True, tag="leave"):
 
 
 class Gone(Command, frozen=True, kw_only=True, tag="gone"):
-    """These processes have ended, as their own host's process table says: the claims they held expire now."""
+    """Report processes that have ended, by their own host's process table: their claims expire now."""
 
     declaration: ClassVar = Declaration("agents", "agent", "POST", PROJECT + "/gone")
 
@@ -102,16 +102,16 @@ class Send(Command, frozen=True, kw_only=True, tag="send"):
 
 
 class Read(Command, frozen=True, kw_only=True, tag="read"):
-    """Mark mail of a recipient as read, and give it back."""
+    """Mark a recipient's mail as read, and return it."""
 
     declaration: ClassVar = Declaration("mail", "agent", "POST", PROJECT + "/agents/{agent}/read", speaks_for="agent")
 
     agent: str
-    messages: tuple[str, ...] | None = None  # None: all that is unread
+    messages: tuple[str, ...] | None = None  # None: all unread
 
 
 class Reserve(Command, frozen=True, kw_only=True, tag="reserve"):
-    """With a task's `receipt` it lives as long as the claim; alone it has a lease and its own receipt."""
+    """Reserve patterns. With a task's `receipt` they last as long as the claim; alone they have their own lease."""
 
     declaration: ClassVar = Declaration("reserve", "agent", "POST", PROJECT + "/reservations", speaks_for="agent")
 
@@ -124,7 +124,7 @@ class Reserve(Command, frozen=True, kw_only=True, tag="reserve"):
 
 
 class RenewReservation(Command, frozen=True, kw_only=True, tag="renew_reservation"):
-    """Lengthen the lease of a reservation that stands alone."""
+    """Extend the lease of a standalone reservation."""
 
     declaration: ClassVar = Declaration("reserve", "agent", "POST", PROJECT + "/reservations/renew")
 
@@ -133,7 +133,7 @@ class RenewReservation(Command, frozen=True, kw_only=True, tag="renew_reservatio
 
 
 class Unreserve(Command, frozen=True, kw_only=True, tag="unreserve"):
-    """Give a reservation back."""
+    """Release a reservation."""
 
     declaration: ClassVar = Declaration("reserve", "agent", "POST", PROJECT + "/reservations/release")
 
@@ -141,18 +141,18 @@ class Unreserve(Command, frozen=True, kw_only=True, tag="unreserve"):
 
 
 class Lead(Command, frozen=True, kw_only=True, tag="lead"):
-    """Become, or stay, the leader. With an agent it is the project's `@leader`, else the store's coordinator."""
+    """Become the leader, or renew leadership. With an agent: the project's `@leader`; else the store's coordinator."""
 
     declaration: ClassVar = Declaration("lead", "agent", "POST", PROJECT + "/leader", speaks_for="holder")
 
     holder: str
     agent: bool = False
     lease: float = limits.LEADER_LEASE
-    term: int | None = None  # the term held so far, to renew
+    term: int | None = None  # the current term, to renew
 
 
 class StepDown(Command, frozen=True, kw_only=True, tag="step_down"):
-    """Lead no more."""
+    """Step down as leader."""
 
     declaration: ClassVar = Declaration("lead", "agent", "POST", PROJECT + "/leader/step-down", speaks_for="holder")
 

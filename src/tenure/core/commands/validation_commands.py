@@ -1,4 +1,4 @@
-"""Checks of what was handed in: a taker has a receipt of its own; a person, or another agent, has a word."""
+"""Validation of results: a taker has its own receipt; a person, or another agent, approves or rejects."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from tenure.core.declaration import PROJECT, TASK, Declaration
 
 
 class TakeValidation(Command, frozen=True, kw_only=True, tag="take_validation"):
-    """Check a result that waits for a verdict: that of `task`, or the best one. Granted with a receipt of its own."""
+    """Take a result that waits for a verdict: that of `task`, or the best one. Granted with its own receipt."""
 
     declaration: ClassVar = Declaration("validation", "agent", "POST", PROJECT + "/validations")
 
     checker: str  # who it is, for people
     task: str | None = None
-    validators: tuple[str, ...] = ()  # those that the taker can ask; empty: any
+    validators: tuple[str, ...] = ()  # those that the taker can run; empty: any
     lease: float | None = None
 
 
 class RenewValidation(Command, frozen=True, kw_only=True, tag="renew_validation"):
-    """Lengthen the lease of a check; refused once its verdict is not wanted any more."""
+    """Extend the lease of a validation; refused once its verdict is no longer needed."""
 
     declaration: ClassVar = Declaration("validation", "agent", "POST", PROJECT + "/validations/renew")
 
@@ -29,7 +29,7 @@ class RenewValidation(Command, frozen=True, kw_only=True, tag="renew_validation"
 
 
 class Judge(Command, frozen=True, kw_only=True, tag="judge"):
-    """The verdict on a result, by the receipt of its check. A refused output is a failed attempt."""
+    """Give the verdict on a result, by the receipt of its validation. A refused output is a failed attempt."""
 
     declaration: ClassVar = Declaration("validation", "agent", "POST", PROJECT + "/validations/judge")
 
@@ -40,7 +40,7 @@ class Judge(Command, frozen=True, kw_only=True, tag="judge"):
 
 
 class Undecide(Command, frozen=True, kw_only=True, tag="undecide"):
-    """Give a check up without a verdict; another try follows, and in the end a person is asked."""
+    """Give up a validation without a verdict; it is retried, and at last a person is asked."""
 
     declaration: ClassVar = Declaration("validation", "agent", "POST", PROJECT + "/validations/undecided")
 
@@ -50,7 +50,7 @@ class Undecide(Command, frozen=True, kw_only=True, tag="undecide"):
 
 
 class Approve(Command, frozen=True, kw_only=True, tag="approve"):
-    """The result that waits for a verdict is good: by a person, or for a review by another agent than its maker."""
+    """Approve the result that waits for a verdict: by a person, or for a review by an agent other than its author."""
 
     declaration: ClassVar = Declaration("validation", "agent", "POST", TASK + "/approve")
 
@@ -59,7 +59,7 @@ class Approve(Command, frozen=True, kw_only=True, tag="approve"):
 
 
 class Reject(Command, frozen=True, kw_only=True, tag="reject"):
-    """It is not; the reason is for whoever tries again."""
+    """Reject the result that waits for a verdict; the reason goes to the next holder."""
 
     declaration: ClassVar = Declaration("validation", "agent", "POST", TASK + "/reject")
 

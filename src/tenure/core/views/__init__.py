@@ -1,10 +1,10 @@
-"""The shapes of what looks give back, one type a view; one module a theme. `OF` is the one table: query → its answer.
+"""The shapes of queries' answers, one type per view, one module per theme. `OF` is the one table: query → its answer.
 
-Views are plain dicts, made where rows are read; these types say which names they have. Names that are only there when
-they are set are NotRequired. The HTTP document is made from them, and a test holds every look to its type. To add one:
-a TypedDict in the module of its theme, a line in `OF`.
+Views are plain dicts, built where rows are read; these types list their fields. Optional fields are NotRequired. The
+HTTP document is generated from them, and a test holds every query to its type. To add one: a TypedDict in the module
+of its theme, a line in `OF`.
 
-Not for run time: the readings name these types for the type checker alone, so that a start stays cheap.
+Not for run time: queries name these types for the type checker alone, which keeps startup fast.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ OF: dict[type[q.Query], Any] = {
     q.Watched: WatchedView,
 }
 
-# What an outcome's own type cannot name: a row of views would make every start load them.
+# What an outcome's own type cannot name: importing the views would slow down every start.
 IN_OUTCOME: dict[str, Any] = {
     "task": TaskView,
     "tasks": list[TaskView],

@@ -1,4 +1,4 @@
-"""Budgets: how much there is, what is left of it, where it leads."""
+"""Budgets: amount, remainder, projection."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Currency = Annotated[str, Meta(extra_json_schema={"enum": list(CURRENCIES)})]
 
 
 class AlertView(TypedDict):
-    """A threshold that is passed; listed until what is spent is below it again."""
+    """A crossed threshold; listed until spending is below it again."""
 
     budget: str
-    level: Annotated[int, Meta(description="per cent of what is allocated")]
-    percent: Annotated[int, Meta(description="per cent that are spent now")]
+    level: Annotated[int, Meta(description="per cent of the allocation")]
+    percent: Annotated[int, Meta(description="per cent spent now")]
     message: str
     since: Instant
 
@@ -33,9 +33,9 @@ class BudgetView(TypedDict):
     currency: Currency
     allocated: Amount
     consumed: Annotated[Amount, Meta(description="spent in this period")]
-    reserved: Annotated[Amount, Meta(description="held by claims that live")]
-    remaining: Annotated[Amount, Meta(description="neither spent nor reserved; below nought after an overrun")]
-    percent: Annotated[int, Meta(description="per cent that are spent")]
+    reserved: Annotated[Amount, Meta(description="reserved by live claims")]
+    remaining: Annotated[Amount, Meta(description="neither spent nor reserved; negative after an overrun")]
+    percent: Annotated[int, Meta(description="per cent spent")]
     default_estimate: Amount
     period: Annotated[str, Meta(extra_json_schema={"enum": list(PERIODS)})] | None
     zone: str
@@ -44,37 +44,37 @@ class BudgetView(TypedDict):
     since: Annotated[Instant, Meta(description="when this period began")]
     until: Annotated[Instant | None, Meta(description="when the next one begins")]
     throttle: bool
-    next_claim_at: Annotated[Instant | None, Meta(description="throttled: nothing is reserved before")]
+    next_claim_at: Annotated[Instant | None, Meta(description="throttled: nothing is reserved before this time")]
     alerts: Sequence[AlertView]
     created_at: Instant
     created_by: str
 
 
 class BurnView(TypedDict):
-    """What was spent in one hour."""
+    """Spending in one hour."""
 
     at: Instant
     spent: Amount
 
 
 class BudgetInFull(BudgetView):
-    """With what was spent hour by hour in the last week, oldest first; hours without any are left out."""
+    """With spending by hour in the last week, oldest first; hours without any are left out."""
 
     burn: Sequence[BurnView]
 
 
 class ShortfallView(TypedDict):
-    """What all open tasks will probably take, against what is left."""
+    """What all open tasks will probably take, compared with the remainder."""
 
     tasks: int
     estimate: Amount
     remaining: Amount
-    shortfall: Annotated[Amount, Meta(description="what is missing; nought where there is enough")]
-    counted: Annotated[int, Meta(description="tasks that were looked at; the others count as tasks of unknown size")]
+    shortfall: Annotated[Amount, Meta(description="the missing amount; zero if none")]
+    counted: Annotated[int, Meta(description="tasks estimated one by one; the others count as tasks of unknown size")]
 
 
 class ProjectionView(TypedDict):
-    """Where a budget leads as it went so far."""
+    """The projection of a budget."""
 
     budget: str
     currency: Currency
@@ -82,8 +82,8 @@ class ProjectionView(TypedDict):
     consumed: Amount
     reserved: Amount
     remaining: Amount
-    last_day: Annotated[Amount, Meta(description="spent a day, as the last 24 hours went")]
-    last_week: Annotated[Amount, Meta(description="spent a day, as the last 7 days went")]
+    last_day: Annotated[Amount, Meta(description="spending per day, over the last 24 hours")]
+    last_week: Annotated[Amount, Meta(description="spending per day, over the last 7 days")]
     days_left: float | None
     exhausted_at: Instant | None
     advice: Annotated[str, Meta(extra_json_schema={"enum": [CONTINUE, THROTTLE]})]
@@ -91,7 +91,7 @@ class ProjectionView(TypedDict):
 
 
 class ShortageView(TypedDict):
-    """Which budget does not allow something, and what can be done about it."""
+    """Which budget does not cover something, and what can be done about it."""
 
     scope: str
     currency: Currency

@@ -1,4 +1,4 @@
-"""The coordinator, as servers tell of it."""
+"""The coordinator's status."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tenure.core.views.view_values import Instant
 
 
 class CycleError(TypedDict):
-    """What last went wrong in a cycle."""
+    """The last error of a cycle."""
 
     message: str
     at: Instant | None
@@ -34,7 +34,7 @@ class CoordinatorView(TypedDict):
     since: Instant | None
     leads_for: Annotated[float, Meta(description="seconds")] | None
     last_heartbeat_at: Instant | None
-    lease: Annotated[float, Meta(description="seconds that are left of it")] | None
+    lease: Annotated[float, Meta(description="seconds left")] | None
     cycles: int
     last_cycle_at: Instant | None
     last_error: CycleError | None
@@ -49,7 +49,7 @@ class CoordinatorView(TypedDict):
 
 
 class CoordinatorHealth(TypedDict):
-    """Whether somebody leads, whichever server it is."""
+    """Whether a process leads, on any server."""
 
     active: bool
     term: int
@@ -63,12 +63,12 @@ class CoordinatorHealth(TypedDict):
 
 
 class RecoveredProject(TypedDict):
-    """What was done in one project."""
+    """The result in one project."""
 
     project: str
     settled: int
     events: Annotated[dict[str, int], Meta(description="kind of event → how many")]
-    failed: Annotated[dict[str, str], Meta(description="row → what kept it from being settled")]
+    failed: Annotated[dict[str, str], Meta(description="row → error")]
 
 
 class RecoveredView(TypedDict):
@@ -79,7 +79,7 @@ class RecoveredView(TypedDict):
 
 
 class NoteView(TypedDict):
-    """What a server's own cycles tell; it stands in no log but that server's, between the events."""
+    """A note of a server's own cycles; kept only by that server, between the events."""
 
     time: Instant
     kind: Annotated[str, Meta(extra_json_schema={"enum": ["coordinator.note"]})]

@@ -12,7 +12,7 @@ from tenure.core.views.view_values import Instant, OnFailure, State
 
 
 class DagEntry(TypedDict):
-    """A dag with counts of where its tasks stand."""
+    """A dag with its tasks by state."""
 
     project: str
     id: str
@@ -30,7 +30,7 @@ class DagEntry(TypedDict):
     created_by: str
     created_at: Instant
     ended_at: Instant | None
-    on_end: Annotated[dict[str, Any], Meta(description="status → template of what its end triggers")]
+    on_end: Annotated[dict[str, Any], Meta(description="status → template created at its end")]
 
 
 class DagTask(TypedDict):
@@ -72,7 +72,7 @@ class PlannedNeed(TypedDict):
 
 
 class PlannedTask(TypedDict):
-    """A task in the terms in which it was asked for; `fields` are those of a task to be made."""
+    """A task as input; `fields` are those of a new task."""
 
     id: str
     key: str
@@ -86,17 +86,17 @@ class PlannedTask(TypedDict):
 
 
 class PlanView(TypedDict):
-    """A group of tasks that can be written down and applied again."""
+    """A group of tasks that can be written to a file and applied again."""
 
     id: str | None
     title: str
     plan: str | None
-    on_end: Annotated[dict[str, Any], Meta(description="status → template of what the dag's end triggers")]
+    on_end: Annotated[dict[str, Any], Meta(description="status → template created at the dag's end")]
     tasks: Sequence[PlannedTask]
 
 
 class FailedAttempt(TypedDict):
-    """One attempt, as its dead letter tells of it."""
+    """One attempt, as shown in its dead letter."""
 
     generation: int
     attempt: int
@@ -111,7 +111,7 @@ class FailedAttempt(TypedDict):
 
 
 class DeadLetterView(TypedDict):
-    """A task that ran out of attempts, with all of them."""
+    """A task without attempts left, with all of them."""
 
     project: str
     id: str

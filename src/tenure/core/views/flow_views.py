@@ -1,4 +1,4 @@
-"""How the work flows."""
+"""The flow of work."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tenure.core.views.view_values import Instant, State
 
 
 class DepthView(TypedDict):
-    """How many tasks stood where."""
+    """Tasks by state."""
 
     waiting: int
     ready: int
@@ -21,7 +21,7 @@ class DepthView(TypedDict):
 
 
 class StepView(TypedDict):
-    """What happened in one stretch of time, and how many tasks stood where at its end."""
+    """What happened in one step, and the tasks by state at its end."""
 
     at: Instant
     depth: DepthView
@@ -34,7 +34,7 @@ class StepView(TypedDict):
 
 
 class SpreadView(TypedDict):
-    """Seconds: the middle one, that which 95 of 100 stay within, and the longest."""
+    """Seconds: median, 95th percentile and maximum."""
 
     count: int
     median: float
@@ -43,7 +43,7 @@ class SpreadView(TypedDict):
 
 
 class OldestView(TypedDict):
-    """The task that has stood in a state for longest."""
+    """The task that has been in a state for longest."""
 
     state: State
     key: str
@@ -52,7 +52,7 @@ class OldestView(TypedDict):
 
 
 class BusyView(TypedDict):
-    """What an agent did; `busy` is how many tasks it held on average."""
+    """What an agent did; `busy` is the average number of tasks held."""
 
     agent: str
     busy: float
@@ -63,7 +63,7 @@ class BusyView(TypedDict):
 
 
 class OverviewView(TypedDict):
-    """How the work has flowed. Where the log is too long to be read back as far as was asked, `is_whole` is false."""
+    """The flow of work. Where the log is too long to be read as far back as requested, `is_whole` is false."""
 
     project: str
     now: Instant
@@ -87,7 +87,7 @@ class MoneyView(TypedDict):
 
 
 class GaugesView(TypedDict):
-    """How much stands where in one project, or in all that are not told apart."""
+    """Tasks by state in one project, or in all others together."""
 
     project: str
     depth: Annotated[dict[str, dict[str, int]], Meta(description="state → tier → how many tasks")]
@@ -95,7 +95,7 @@ class GaugesView(TypedDict):
     overdue: int
     overdue_retries: int
     oldest_ready: Annotated[float, Meta(description="seconds")]
-    clock_behind: Annotated[float, Meta(description="seconds that the clock is behind the store's time")]
+    clock_behind: Annotated[float, Meta(description="seconds by which the clock is behind the store's time")]
     agents: Annotated[dict[str, int], Meta(description="status → how many agents")]
     budget: Annotated[MoneyView | None, Meta(description="the project's own; None where it has none")]
     readers: Annotated[

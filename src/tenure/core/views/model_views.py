@@ -1,4 +1,4 @@
-"""Models: which there are for what, which are in trouble, what estimates were worth, what routing saved."""
+"""Models: tiers, models in trouble, accuracy of estimates, savings by routing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Tokens = Annotated[int, Meta(description="fresh, written and output: each token 
 
 
 class OfferedView(TypedDict):
-    """One model of the table; prices are for a million tokens, null where there is none."""
+    """One model of the table; prices are per million tokens, null where there is none."""
 
     family: str
     model: str
@@ -33,26 +33,26 @@ class TierView(TypedDict):
 
 
 class LimitedView(TypedDict):
-    """A model that was rate limited, and has had no success since."""
+    """A rate-limited model without success since."""
 
     model: str
     troubles: Annotated[int, Meta(description="rate limits in a row")]
     cool_until: Instant | None
-    tried_by: Annotated[str | None, Meta(description="the task that finds out for all whether it works again")]
+    tried_by: Annotated[str | None, Meta(description="the task whose claim tries whether it works again")]
 
 
 class ModelsView(TypedDict):
     """Tiers with their models and prices, and models in trouble."""
 
-    routing: Annotated[bool, Meta(description="do claims tell which model to use?")]
+    routing: Annotated[bool, Meta(description="whether claims recommend a model")]
     tiers: Sequence[TierView]
     limited: Sequence[LimitedView]
 
 
 class SizeView(TypedDict):
-    """The last tasks of one size; `is_used`: there are enough for the next to be estimated from them."""
+    """The last tasks of one size; `is_used`: there are enough of them to estimate the next."""
 
-    size: Annotated[str, Meta(description="points of complexity; `?` where nothing says how large a task is")]
+    size: Annotated[str, Meta(description="points of complexity; `?` for a task of unknown size")]
     tasks: int
     tokens: Tokens
     cost_usd: Usd | None
@@ -60,12 +60,12 @@ class SizeView(TypedDict):
 
 
 class GoodnessView(TypedDict):
-    """How near estimates came to what tasks took."""
+    """How close estimates came to actual usage."""
 
-    tasks: Annotated[int, Meta(description="that told what they spent")]
-    estimated: Annotated[int, Meta(description="of which had an estimate before")]
+    tasks: Annotated[int, Meta(description="that reported usage")]
+    estimated: Annotated[int, Meta(description="of those, with an estimate")]
     median_error: Share | None
-    within: Annotated[float | None, Meta(description="the share of them whose error was at most 20 %")]
+    within: Annotated[float | None, Meta(description="the share of those with an error of at most 20 %")]
 
 
 class TypeGoodnessView(GoodnessView):
@@ -87,11 +87,11 @@ class SavedView(TypedDict):
     tokens: Annotated[int, Meta(description="of all kinds, those from caches included")]
     cost_usd: Usd
     middle_usd: Annotated[str, Meta(description="what the same tokens would have cost in the middle tier")]
-    saved_usd: Annotated[str, Meta(description="the difference; below nothing for a dearer tier")]
+    saved_usd: Annotated[str, Meta(description="the difference; negative for a more expensive tier")]
 
 
 class UnknownView(TypedDict):
-    """A model that has no price, or is of no family that is known."""
+    """A model without a price, or of an unknown family."""
 
     model: str
     tokens: int
@@ -101,6 +101,6 @@ class SavingsView(TypedDict):
     tiers: Sequence[SavedView]
     cost_usd: Usd
     middle_usd: Usd
-    saved_usd: Annotated[str, Meta(description="dollars; below nothing where routing cost more than it saved")]
+    saved_usd: Annotated[str, Meta(description="dollars; negative where routing cost more than it saved")]
     saved: Annotated[float | None, Meta(description="the share of `middle_usd`; null where nothing was used")]
     unknown: Sequence[UnknownView]

@@ -1,4 +1,4 @@
-"""The project as a whole: its tracks, where it stands, its log."""
+"""The project as a whole: tracks, status, log."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class LeaderView(TypedDict):
 
 
 class StatusView(TypedDict):
-    """One screen: who leads, who works, how far each track is, how many tasks stand where."""
+    """One screen: who leads, who works, the progress of each track, tasks by state."""
 
     project: str
     leader: LeaderView | None
@@ -47,7 +47,7 @@ class StatusView(TypedDict):
     validations: Annotated[
         dict[str, ValidationCounts], Meta(description="validator → results that wait for it, or are being checked")
     ]
-    stopped: Annotated[dict[str, str], Meta(description="scope → why nothing is claimed there")]
+    stopped: Annotated[dict[str, str], Meta(description="scope → why claiming is stopped")]
     sources: Annotated[
         dict[str, int], Meta(description="schedules, triggers and watch that are on, and need a coordinator to fire")
     ]
@@ -55,7 +55,7 @@ class StatusView(TypedDict):
 
 
 class EventView(TypedDict):
-    """One line of the log. Fields that are not set are left out."""
+    """One event of the log. Unset fields are left out."""
 
     sequence: int
     id: str

@@ -1,4 +1,4 @@
-"""Schedules, triggers and the watch."""
+"""Schedules, triggers and the failure watch."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from msgspec import Meta
 from tenure.core import failure_watch, schedules, signatures
 from tenure.core.views.view_values import Instant
 
-Template = Annotated[dict[str, Any], Meta(description="tasks with gaps in their texts, as they were given")]
+Template = Annotated[dict[str, Any], Meta(description="tasks with placeholders in their texts, as given")]
 
 
 class ScheduleView(TypedDict):
-    """Work that comes back by the clock."""
+    """A schedule."""
 
     name: str
     cron: str
@@ -30,7 +30,7 @@ class ScheduleView(TypedDict):
     last_made: Annotated[str | None, Meta(description="the last task's key, or the last dag's id")]
     last_error: str | None
     fired: int
-    missed: Annotated[int, Meta(description="how often ticks were let go")]
+    missed: Annotated[int, Meta(description="how often ticks were skipped")]
     failed: int
     created_by: str
     created_at: Instant
@@ -39,7 +39,7 @@ class ScheduleView(TypedDict):
 
 class Tick(TypedDict):
     at: Instant
-    local: Annotated[str, Meta(description="as the clock on the wall shows it there")]
+    local: Annotated[str, Meta(description="as the wall clock shows it in the zone")]
 
 
 class ScheduleInFull(ScheduleView):
@@ -48,20 +48,20 @@ class ScheduleInFull(ScheduleView):
 
 
 class TriggerView(TypedDict):
-    """Work that comes with an event, or with a signed delivery. Its secret is never shown."""
+    """A trigger, on an event or a signed delivery. Its secret is never shown."""
 
     name: str
     on: Annotated[str, Meta(description="a kind of event, a pattern of kinds, or `webhook`")]
-    filter: Annotated[dict[str, Any], Meta(description="path → what must be there")]
+    filter: Annotated[dict[str, Any], Meta(description="path → required value")]
     enabled: bool
-    most: Annotated[int, Meta(description="firings in an hour")]
+    most: Annotated[int, Meta(description="firings per hour")]
     title: Annotated[str, Meta(description="of its first task")]
     tasks: int
     signature: Annotated[str | None, Meta(extra_json_schema={"enum": [*signatures.FORMS, None]})]
-    previous_until: Annotated[Instant | None, Meta(description="until when the secret before the last is good")]
+    previous_until: Annotated[Instant | None, Meta(description="until when the previous secret is valid")]
     fired: int
     failed: int
-    held_back: Annotated[int, Meta(description="by the bound of an hour, or as the end of a loop")]
+    held_back: Annotated[int, Meta(description="suppressed by the hourly limit or the chain depth")]
     last_at: Instant | None
     last_made: str | None
     last_error: str | None
@@ -81,11 +81,11 @@ class SubjectView(TypedDict):
     failed: int
     attempts: int
     rate: float
-    task: Annotated[str | None, Meta(description="the open task that finds out why")]
+    task: Annotated[str | None, Meta(description="the open task that investigates")]
 
 
 class WatchedView(TypedDict):
-    """What the self-improvement watch goes by, and how much fails of what, the worst first."""
+    """The settings of the failure watch, and failure rates, the worst first."""
 
     on: bool
     window: Annotated[float, Meta(description="seconds")]

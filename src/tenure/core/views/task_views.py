@@ -13,7 +13,7 @@ from tenure.core.views.view_values import Instant, OnFailure, State, Tier
 
 
 class LastErrorView(TypedDict):
-    """How the last attempt that failed did so."""
+    """The error of the last failed attempt."""
 
     error_class: str
     message: str
@@ -22,7 +22,7 @@ class LastErrorView(TypedDict):
 
 
 class AnswerView(TypedDict):
-    """What a person has answered to a holder's question."""
+    """A person's answer to a holder's question."""
 
     question: str | None
     answer: str
@@ -51,7 +51,7 @@ class CancelledView(TypedDict):
 
 
 class TaskView(TypedDict):
-    """A task as it stands. Fields that are not set are left out."""
+    """The current task. Unset fields are left out."""
 
     id: str
     key: str
@@ -77,7 +77,7 @@ class TaskView(TypedDict):
     percent: NotRequired[int]
     step: NotRequired[str]
     reason: NotRequired[Annotated[str, Meta(description="why it is paused or cancelled, in one text")]]
-    pauses: NotRequired[Annotated[tuple[PauseView, ...], Meta(description="each cause that holds it back")]]
+    pauses: NotRequired[Annotated[tuple[PauseView, ...], Meta(description="each cause of its pause")]]
     cancelled: NotRequired[CancelledView]
     answers: NotRequired[Sequence[AnswerView]]
     retry_at: NotRequired[Instant]
@@ -86,7 +86,7 @@ class TaskView(TypedDict):
     not_before: NotRequired[Instant]
     offer_to: NotRequired[str]
     offer_until: NotRequired[Instant]
-    unmet: Annotated[int, Meta(description="dependencies that are not met yet")]
+    unmet: Annotated[int, Meta(description="unmet dependencies")]
     work_product: NotRequired[str]
     metadata: NotRequired[dict[str, Any]]
     spec: NotRequired[dict[str, Any]]
@@ -115,7 +115,7 @@ class NeedView(TypedDict):
 
 
 class RefusedView(TypedDict):
-    """A result that was handed in, without what is in it."""
+    """A submitted result, without its data."""
 
     id: str
     run: int
@@ -133,13 +133,13 @@ class RefusedView(TypedDict):
 
 
 class ResultView(RefusedView):
-    """A result that was handed in, accepted or refused."""
+    """A submitted result, accepted or refused."""
 
     data: Any
 
 
 class CheckpointView(TypedDict):
-    """What a holder left for whoever goes on."""
+    """A holder's checkpoint for the next one."""
 
     data: dict[str, Any]
     generation: int
@@ -148,7 +148,7 @@ class CheckpointView(TypedDict):
 
 
 class LandingView(TypedDict):
-    """What a claim was about to put on a branch."""
+    """A commit that a claim was about to put on a branch."""
 
     generation: int
     run: int
@@ -174,7 +174,7 @@ class ArtifactView(TypedDict):
 
 
 class TaskInFull(TaskView):
-    """Everything about a task but its log."""
+    """Everything about a task except its log."""
 
     depends_on: Sequence[NeedView]
     blocked_by: Sequence[str]
@@ -189,7 +189,7 @@ class TaskInFull(TaskView):
 
 
 class StateLine(TypedDict):
-    """Where a named task stands; without a state there is none, and `outcome` says why."""
+    """The state of a named task; without a state there is none, and `outcome` says why."""
 
     name: str
     outcome: str
@@ -202,7 +202,7 @@ class StateLine(TypedDict):
 
 
 class HistoryEntry(TypedDict):
-    """One generation of a task: who held it, how that ended, and every submission that was refused."""
+    """One generation of a task: its holder, its end, and every refused submit."""
 
     generation: int
     run: int
@@ -215,7 +215,7 @@ class HistoryEntry(TypedDict):
     state: Annotated[str, Meta(extra_json_schema={"enum": ["active", "released", "expired", "superseded", "error"]})]
     release_reason: str | None
     renewals: int
-    metadata: Annotated[dict[str, Any], Meta(description="what the claimer said of itself")]
+    metadata: Annotated[dict[str, Any], Meta(description="about the claimant")]
     counted: bool
     result_accepted: bool | None
     work_product_ref: str | None

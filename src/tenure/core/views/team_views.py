@@ -44,7 +44,7 @@ class AgentView(TypedDict):
     terminated_for: str | None
 
 
-# `from` is no name for a field of a class.
+# `from` is a keyword, and cannot be a field of a class.
 _Mail = TypedDict(
     "_Mail",
     {
@@ -60,20 +60,20 @@ _Mail = TypedDict(
 
 
 class MessageView(_Mail):
-    """A message as one recipient has it."""
+    """A message as one recipient sees it."""
 
     read_at: Instant | None
 
 
 class MessageEntry(_Mail):
-    """A message with all its recipients, and who of them has read it."""
+    """A message with all its recipients, and who has read it."""
 
     recipients: Sequence[str]
     read_by: Sequence[str]
 
 
 class KeyView(TypedDict):
-    """An API key, without its secret. While `previous_until` lies ahead the secret before the last is good too."""
+    """An API key, without its secret. Until `previous_until` the previous secret is valid too."""
 
     id: str
     name: str
@@ -93,7 +93,7 @@ class KeyView(TypedDict):
 
 
 class ReservationView(TypedDict):
-    """A hold on something that is not a task. With a claim it has the claim's lease."""
+    """A reservation of something other than a task. With a claim it has the claim's lease."""
 
     id: str
     pattern: str
@@ -115,7 +115,7 @@ class ProcessView(TypedDict):
 
 
 class SessionEntry(TypedDict):
-    """A session; it is over when it has an end."""
+    """A session; it has ended if it has an end."""
 
     id: str
     agent: str
@@ -126,7 +126,7 @@ class SessionEntry(TypedDict):
 
 
 class OwnClaim(TypedDict):
-    """A claim of one agent in one session: it lives, or it ended without the agent's own word."""
+    """A claim of one agent in one session: live, or expired or paused while held."""
 
     task: str
     key: str
@@ -138,7 +138,7 @@ class OwnClaim(TypedDict):
 
 
 class Remembered(TypedDict):
-    """A line of a session's memory."""
+    """A line of a session's history."""
 
     what: str
     time: NotRequired[Instant]
@@ -153,7 +153,7 @@ class Remembered(TypedDict):
 
 
 class TrackProgress(TypedDict):
-    """How far a track is."""
+    """The progress of a track."""
 
     completed: int
     in_progress: int

@@ -1,4 +1,4 @@
-"""What work has cost."""
+"""Usage and cost."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tenure.core.views.view_values import Instant, Usd
 
 
 class SumsView(TypedDict):
-    """Tokens, money and time. `cost_usd` is what is known of the cost; `unpriced` reports came without one."""
+    """Tokens, money and time. `cost_usd` is the known part of the cost; `unpriced` reports came without one."""
 
     fresh: int
     cached: int
@@ -19,12 +19,12 @@ class SumsView(TypedDict):
     output: int
     cost_usd: Usd | None
     unpriced: int
-    computed_usd: NotRequired[Annotated[Usd, Meta(description="the part of it that is by the table of prices")]]
+    computed_usd: NotRequired[Annotated[Usd, Meta(description="the part computed from the price table")]]
     duration: Annotated[float, Meta(description="seconds of compute")]
 
 
 class UsageView(SumsView):
-    """What claims have cost; `late` is the part of it that does not count against the task."""
+    """Usage of claims; `late` is the part that does not count against the task."""
 
     models: Sequence[str]
     reported_at: Instant
@@ -32,13 +32,13 @@ class UsageView(SumsView):
 
 
 class TotalsView(SumsView):
-    """What a project has cost in all."""
+    """A project's total usage."""
 
     late: NotRequired[SumsView]
 
 
 class SpentView(TotalsView):
-    """What was spent for one task, agent, model or session: whichever was asked for is there by its name."""
+    """Spending of one task, agent, model or session, under the requested name."""
 
     task: NotRequired[str]
     agent: NotRequired[str]

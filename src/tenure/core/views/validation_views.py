@@ -15,21 +15,21 @@ States = Annotated[
 
 
 class ValidationView(TypedDict):
-    """The check of one result: by which validator, who checks it, what was said."""
+    """The validation of one result: by which validator, who runs it, the verdict."""
 
     id: str
     key: str
-    generation: Annotated[int, Meta(description="the task's, under which the result was handed in")]
+    generation: Annotated[int, Meta(description="the task's, of the submitted result")]
     run: int
     validator: str
     state: States
     since: Instant
-    holder: Annotated[str | None, Meta(description="who checks it now")]
+    holder: Annotated[str | None, Meta(description="who validates it now")]
     taken_at: Instant | None
     until: Instant | None
-    tries: Annotated[int, Meta(description="how often it was taken without a verdict so far, this time included")]
+    tries: Annotated[int, Meta(description="how often it was taken without a verdict, this time included")]
     retry_at: Instant | None
-    note: Annotated[str | None, Meta(description="why it is undecided so far")]
+    note: Annotated[str | None, Meta(description="why it is undecided")]
     result: str
     reasons: Sequence[str]
     details: dict[str, Any]
@@ -38,14 +38,14 @@ class ValidationView(TypedDict):
 
 
 class WaitingView(ValidationView):
-    """One that is still to be decided, with what it is judged by."""
+    """An open one, with its contract."""
 
     task: str
     settings: dict[str, Any]
 
 
 class CheckView(ValidationView):
-    """One that was taken: with the contract and the output it is about."""
+    """One that was taken: with its contract and output."""
 
     settings: NotRequired[dict[str, Any]]
     data: NotRequired[Any]
@@ -53,7 +53,7 @@ class CheckView(ValidationView):
 
 
 class ValidationCounts(TypedDict):
-    """How many results wait for a validator, and how many are being checked."""
+    """How many results wait for a validator, and how many are being validated."""
 
     waiting: int
     running: int

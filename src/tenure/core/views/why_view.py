@@ -1,4 +1,4 @@
-"""Why a task stands where it does."""
+"""Why a task is in its state."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class PriorityView(TypedDict):
 
 
 class CouldTake(TypedDict):
-    """Why an agent cannot take the task; nothing there means that it can."""
+    """Why an agent cannot claim the task; empty means that it can."""
 
     agent: str
     why_not: Sequence[str]
 
 
 class WhyView(TypedDict):
-    """Why a task stands where it does, in sentences."""
+    """Why a task is in its state, in sentences."""
 
     key: str
     state: State

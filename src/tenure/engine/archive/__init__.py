@@ -1,5 +1,5 @@
-"""Finished tasks in the archive: moved there, read back when somebody names them, deleted in time.
+"""The archive of finished tasks: moved there, read back on request, deleted when their time is over.
 
-`mover.py` moves and prunes; `recall.py` brings a task back; `totals.py` keeps what is counted of tasks that are no
-longer rows; `log_readers.py` keeps events that a reader of the log has not passed yet.
+`mover.py` moves and prunes; `recall.py` brings a task back; `totals.py` keeps the counts of tasks that no longer have
+rows; `log_readers.py` keeps events that a reader of the log has not passed yet.
 """

@@ -1,7 +1,7 @@
-"""Who reads a project's log and how far each has come: no event goes that one of them has not passed.
+"""Who reads a project's log and how far each reader has come: no event is dropped before all have passed it.
 
 A reader is a row: a Cursor under the reader's name. Whatever follows the log later (sinks, the seal) keeps one too and
-needs no word here.
+needs no code here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tenure.engine.runtime.unit_of_work import UnitOfWork
 if TYPE_CHECKING:
     from tenure.core.events import Event
 
-AT_ONCE = 5000  # events a look
+AT_ONCE = 5000  # events per query
 
 
 def unread_by_some(work: UnitOfWork, project: str, tasks: Collection[str]) -> set[str]:
@@ -33,7 +33,7 @@ def unread_by_some(work: UnitOfWork, project: str, tasks: Collection[str]) -> se
 
 
 def holding_back(work: UnitOfWork, project: str) -> dict[str, Event]:
-    """Readers that have not passed all of the log, each with the first event that it has still to read."""
+    """Readers that have not passed all of the log, each with the first event it has yet to read."""
     found = {}
     for cursor in work.find(Cursor, {"project": project}):
         unread = work.tx.events({"project": project}, after=cursor.sequence, limit=1)

@@ -1,8 +1,8 @@
-"""The mover: finished tasks that nothing open can reach become rows of the archive, and in time go from there too.
+"""The mover: finished tasks that nothing open can reach become rows of the archive, and are later deleted from it.
 
-A sweep like the others: anyone may run it, it is idempotent, takes about 500 rows a transaction and keeps an error on
-one task apart from the rest. No answer depends on it: see `recalling`. A task whose events some reader of the log has
-not passed stays: see `readers`.
+A sweep like the others: anyone may run it, it is idempotent, takes about 500 rows per transaction and confines an error
+to its task. No answer depends on it: see `recall.py`. A task with events that some reader of the log has not passed
+stays: see `log_readers.py`.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ if TYPE_CHECKING:
     from tenure.engine.runtime.engine import Engine
 
 KIND_OF = {kind.table: row for row, kind in KINDS.items()}
-PAGE = 100  # tasks a transaction, with four or five rows each; a lineage goes whole
-EVENTS_A_LOOK = 5000
+PAGE = 100  # tasks per transaction, with four or five rows each; a lineage moves as a whole
+EVENTS_PER_QUERY = 5000
 
-# How far the sweeps of this process have come: what cannot go yet must not be all that they ever look at.
+# How far this process's sweeps have come, so that they do not examine only tasks that must stay.
 _reached: WeakKeyDictionary[Engine, dict[tuple[str, str], str]] = WeakKeyDictionary()
 
 
@@ -57,9 +57,9 @@ class Moved:
     def __init__(self) -> None:
         self.tasks = 0
         self.pruned = 0
-        self.bytes = 0  # of the documents as they are kept
-        self.held_back = 0  # tasks that stay since a reader has not passed all of their events
-        self.failed: dict[str, str] = {}  # task → what went wrong
+        self.bytes = 0  # of the stored documents
+        self.held_back = 0  # tasks that stay because a reader has not passed all of their events
+        self.failed: dict[str, str] = {}  # task → error
 
     def add(self, other: Moved) -> None:
         self.tasks += other.tasks
@@ -70,7 +70,7 @@ class Moved:
 
 
 def sweep(engine: Engine, project: str) -> Moved:
-    """Move and prune what is due, from where the last sweep stopped, until a page has nothing to move."""
+    """Move and prune due tasks, from where the last sweep stopped, until a page has nothing to move."""
     moved = Moved()
     reached = _reached.setdefault(engine, {})
     with engine.reading((project,)) as work:
@@ -88,7 +88,7 @@ def sweep(engine: Engine, project: str) -> Moved:
 
 
 def move_all(engine: Engine, project: str, *, older: int | None = None) -> Moved:
-    """Move everything that can go, and prune; `older` stands in for the project's own time, in microseconds."""
+    """Move everything that may go, and prune; `older` replaces the project's own time, in microseconds."""
     moved = Moved()
     for state in lifecycle.FINISHED:
         place = ""
@@ -125,7 +125,7 @@ def could_move(engine: Engine, project: str, *, older: int | None = None) -> Mov
 
 
 def _move_page(engine: Engine, project: str, state: str, place: str, older: int | None = None) -> tuple[Moved, str]:
-    """Move what can go of one page behind `place`; where the next one begins, "" where there is none."""
+    """Move what may go of one page after `place`; return where the next one begins, "" where there is none."""
 
     def decide(work: UnitOfWork) -> tuple[Moved, str]:
         moved = Moved()
@@ -161,7 +161,7 @@ def _until(work: UnitOfWork, project: str, older: int | None = None) -> int:
 
 
 def _candidates(work: UnitOfWork, project: str, state: str, until: int, place: str) -> tuple[list[Task], str]:
-    """A page of tasks in that state which were made before `until`, by id, which sorts by time."""
+    """A page of tasks in that state created before `until`, by id, which sorts by time."""
     if until < 0:
         return [], ""
     bound = ids.IdMaker(until + 1000, bytes(ids.IdMaker.RANDOM_BYTES)).next("task")
@@ -171,7 +171,7 @@ def _candidates(work: UnitOfWork, project: str, state: str, until: int, place: s
 
 
 def _lineages(work: UnitOfWork, tasks: Iterable[Task]) -> Iterator[list[Task]]:
-    """Each task with its parents and subtasks, of which there may be none; every lineage once."""
+    """Each task with its parents and subtasks, if any; every lineage once."""
     seen = set()
     for task in tasks:
         first = task if task.root is None else work.get(Task, task.project, task.root)
@@ -181,7 +181,7 @@ def _lineages(work: UnitOfWork, tasks: Iterable[Task]) -> Iterator[list[Task]]:
 
 
 def _stays(work: UnitOfWork, lineage: Sequence[Task], until: int) -> bool:
-    """Must it stay, since one of it is too young, or something open is near?"""
+    """Whether it must stay: one of its tasks is too young, or something open is near."""
     if not all(archive.may_go(task, until) for task in lineage):
         return True
     project = lineage[0].project
@@ -199,16 +199,16 @@ def _stays(work: UnitOfWork, lineage: Sequence[Task], until: int) -> bool:
 
 
 def _is_below_open(work: UnitOfWork, project: str, waited: Sequence[str]) -> bool:
-    """Did one of these wait, however far up, for something that is open again, or a dead letter?
+    """Whether one of these waited, directly or transitively, for a task that is open again or a dead letter.
 
-    Who retries a dead letter brings back what its cascade has cancelled, and the order of claims counts what is below.
+    Retrying a dead letter restores the tasks its cascade cancelled, and the claim order counts the tasks below.
     """
     seen, todo = set(waited), list(waited)
     while todo:
         edges = work.find(Edge, {"project": project, "task": tuple(todo)})
         above = {edge.needs for edge in edges} - seen
         seen |= above
-        # as they are stored: what is above an archived one was looked at when it went
+        # as stored: the tasks above an archived one were checked when it moved
         found = work.find(Task, {"project": project, "id": tuple(above)})
         tasks = [task for task in found if not work.is_recalled(task)]
         if any(task.state not in lifecycle.FINISHED for task in tasks):
@@ -224,7 +224,7 @@ def _move(work: UnitOfWork, project: str, leaving: Mapping[str, Task], moved: Mo
         for row in _owned(work, project, tasks, kind, field):
             rows[getattr(row, field)].append(row)
     events = _events(work, project, tuple(tasks))
-    earlier = work.get_many(Archived, project, tasks)  # of those that were brought back: the log until then
+    earlier = work.get_many(Archived, project, tasks)  # of recalled tasks: their earlier log
     broken = set()
     for id, task in tasks.items():
         told = [*(archive.events_in(earlier[id]) if id in earlier else ()), *events.get(id, ())]
@@ -240,7 +240,7 @@ def _move(work: UnitOfWork, project: str, leaving: Mapping[str, Task], moved: Mo
             broken.add(task.root or id)
             continue
         moved.bytes += len(kept.document)
-    for id in [id for id, task in tasks.items() if (task.root or id) in broken]:  # a lineage goes whole or not at all
+    for id in [id for id, task in tasks.items() if (task.root or id) in broken]:  # a lineage moves whole or not at all
         _keep(work, earlier.get(id), project, id)
         del tasks[id]
     if tasks:
@@ -249,18 +249,18 @@ def _move(work: UnitOfWork, project: str, leaving: Mapping[str, Task], moved: Mo
         _remove(work, tasks, [row for id in tasks for row in rows[id]])
         moved.tasks += len(tasks)
         _count(work, tasks.values())
-        patch = stated(_told_of(work, project, [e for id in tasks for e in events.get(id, ())], tasks))
-        # those of budgets are the project's, and stay
+        patch = stated(_touched_rows(work, project, [e for id in tasks for e in events.get(id, ())], tasks))
+        # events of budgets belong to the project and stay
         own = [row for id in tasks for row in rows[id] if isinstance(row, Budget)]
         patch += tuple((KINDS[Budget].table, row.id, None) for row in own)
-        # the event by which they came back stays in the log, and tells of rows that are no longer there
+        # their recall event stays in the log, about rows that are gone
         patch += tuple((table, row, None) for id in tasks if id in earlier for table, row, _ in stated(rows[id]))
         work.tell("archive.moved", project, patch, details={"tasks": len(tasks)})
         work.dropped.append((project, tuple(tasks)))
 
 
 def _owned(work: UnitOfWork, project: str, tasks: Mapping[str, Task], kind: type[Row], field: str) -> Iterable[Row]:
-    if kind is DeadLetter:  # found by its id: it has no index of its own
+    if kind is DeadLetter:  # found by id: it has no index
         letters = [dead_letter_id(replace(t, run=run)) for t in tasks.values() for run in range(1, t.run + 1)]
         return work.get_many(DeadLetter, project, letters).values()
     if kind is Budget:
@@ -276,20 +276,20 @@ def _keep(work: UnitOfWork, earlier: Archived | None, project: str, id: str) -> 
 
 
 def _events(work: UnitOfWork, project: str, tasks: tuple[str, ...]) -> dict[str, list[Event]]:
-    """The log of each, oldest first."""
+    """The log of each task, oldest first."""
     found: dict[str, list[Event]] = {}
     after = 0
-    while page := work.tx.events({"project": project, "task": tasks}, after=after, limit=EVENTS_A_LOOK):
+    while page := work.tx.events({"project": project, "task": tasks}, after=after, limit=EVENTS_PER_QUERY):
         for event in page:
             found.setdefault(event.task or "", []).append(event)
         after = page[-1].sequence
-        if len(page) < EVENTS_A_LOOK:
+        if len(page) < EVENTS_PER_QUERY:
             break
     return found
 
 
 def _remove(work: UnitOfWork, tasks: dict[str, Task], rows: Iterable[Row]) -> None:
-    """Take the rows out; what the tasks waited for has fewer dependents and maybe a shorter path below."""
+    """Remove the rows; the tasks' dependencies lose dependents and may have a shorter path below."""
     fewer: dict[str, int] = {}
     used: list[Usage] = []
     project = next(iter(tasks.values())).project
@@ -312,8 +312,8 @@ def _count(work: UnitOfWork, tasks: Iterable[Task]) -> None:
         count(work, task.project, task.track, **{task.state: 1})
 
 
-def _told_of(work: UnitOfWork, project: str, events: Iterable[Event], tasks: Mapping[str, Task]) -> list[Row]:
-    """Rows that stay although events that go told of them: the tracks whose numbers grew, above all."""
+def _touched_rows(work: UnitOfWork, project: str, events: Iterable[Event], tasks: Mapping[str, Task]) -> list[Row]:
+    """Rows that stay although dropped events described them: mainly the tracks whose numbers grew."""
     wanted: dict[type[Row], dict[str, None]] = {Track: {task.track: None for task in tasks.values()}}
     for event in events:
         for table, id, _ in event.patch:
@@ -328,7 +328,7 @@ def _told_of(work: UnitOfWork, project: str, events: Iterable[Event], tasks: Map
 
 
 def _pruned(engine: Engine, project: str, moved: Moved) -> Moved:
-    """Remove from the archive what was kept there long enough."""
+    """Delete rows of the archive that were kept long enough."""
     place: tuple[int, str] | None = None
     while True:
         behind = place
@@ -343,7 +343,7 @@ def _pruned(engine: Engine, project: str, moved: Moved) -> Moved:
 
 
 def _old(work: UnitOfWork, project: str, place: tuple[int, str] | None, most: int) -> list[Archived]:
-    """A page of the archive's rows whose tasks were made before the time for which it keeps them began."""
+    """A page of archive rows whose tasks were created before its retention period began."""
     row = work.get(Project, project, project)
     kept = archive.kept_for(row) if row is not None else None
     if kept is None:
@@ -372,7 +372,7 @@ def _prune_page(work: UnitOfWork, project: str, place: tuple[int, str] | None) -
 
 
 def _let_go(work: UnitOfWork, archived: Archived) -> None:
-    """Bytes that its artifacts referred to are needed by one less."""
+    """One reference fewer to the bytes of its artifacts."""
     digests = Counter(row.digest for row in archive.rows_in(archived) if isinstance(row, Artifact))
     if digests:
         from tenure.engine.artifacts.artifact_verbs import let_go
@@ -381,14 +381,14 @@ def _let_go(work: UnitOfWork, archived: Archived) -> None:
 
 
 def _may_be_pruned(work: UnitOfWork, lineage: Sequence[Archived], until: int) -> bool:
-    """Was it kept long enough, and does nothing that is not archived wait for it?"""
+    """Whether it was kept long enough and no unarchived task waits for it."""
     if any(row.out or row.archived_at > until for row in lineage):
         return False
     return not work.find(Edge, {"project": lineage[0].project, "needs": tuple(row.id for row in lineage)}, limit=1)
 
 
 def _crossed_off(work: UnitOfWork, going: Iterable[Archived]) -> list[Track]:
-    """The tracks, which remember how many they had and that their keys were given."""
+    """The tracks, which remember their counts and that their keys were used."""
     tracks: dict[str, Track] = {}
     for row in going:
         track = count(work, row.project, row.track, pruned=1)
@@ -400,7 +400,7 @@ def _crossed_off(work: UnitOfWork, going: Iterable[Archived]) -> list[Track]:
 
 
 def _uncounted(work: UnitOfWork, going: Iterable[Archived]) -> Patch:
-    """A dag counts the tasks that can still be looked at; without any it goes too."""
+    """A dag counts the tasks that can still be read; without any it is deleted too."""
     patch = []
     for row in going:
         dag = work.get(Dag, row.project, row.dag) if row.dag is not None else None

@@ -1,8 +1,8 @@
-"""Tasks of the archive, as if they had never gone there.
+"""Archived tasks, as if they had never been moved.
 
-Whoever asks for one finds its rows in the Work like any others. They are looked at and not stored: only when a
-transaction changes one of them, or adds to them, does its lineage come back, by `bring_back`, just before the
-changes are saved. So every verb gives the answer that it would have given, and knows nothing of the archive.
+A handler that asks for one finds its rows in the unit of work like any others. They are read and not stored: only when
+a transaction changes one of them, or adds to them, does the lineage return to its tables, by `bring_back`, just before
+the changes are saved. So every verb gives the same answer as before the move and knows nothing of the archive.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from tenure.engine.runtime.rows import Key, Rows
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 
 MOST_NAMED = limits.RECALLED
-BODIES = ""  # stands for a lineage: large values, which several may refer to
-# Counted from other rows, or from these very ones, whenever a task is asked for: a change there is none of the task.
+BODIES = ""  # in place of a lineage: large values, which several may refer to
+# Derived from other rows whenever a task is read: a change of these is not a change of the task.
 _COUNTED = tuple(KINDS[Task].unlogged - {"waits_on", "unmet", "children", "lineage"})
 
 
 def recall(work: Rows, project: str, ids: Collection[str]) -> None:
-    """Those of these tasks that are in the archive, with all that belongs to them."""
+    """Those of these tasks that are in the archive, with all their rows."""
     remember(work, work.get_many(Archived, project, ids).values())
 
 
@@ -37,7 +37,7 @@ def recall_by(work: Rows, project: str, *, most: int | None = None, **where: Any
 
 
 def recall_dag(work: Rows, project: str, dag: str) -> None:
-    """The archived tasks of a dag, be it a lone one's."""
+    """The archived tasks of a dag, or of a single task."""
     recall_by(work, project, dag=dag)
     work.get(Task, project, graph.lone_task(dag))
 
@@ -68,7 +68,7 @@ def _remember_one(work: Rows, archived: Archived, lineage: str) -> None:
                 archived_at=row.archived_at or archived.archived_at,
             )  # fmt: skip
             work.remember(as_it_is, lineage)
-        elif not isinstance(row, Edge) or row.needs in states:  # else what it waited for is gone for good
+        elif not isinstance(row, Edge) or row.needs in states:  # else its dependency was deleted
             work.remember(row, lineage)
     for body in archive.bodies_in(archived):
         if work.get(Body, body.project, body.id) is None:
@@ -76,7 +76,7 @@ def _remember_one(work: Rows, archived: Archived, lineage: str) -> None:
 
 
 def _states(work: Rows, project: str, ids: Collection[str]) -> dict[str, str]:
-    """Where tasks stand, in the archive or not."""
+    """The states of tasks, archived or not."""
     if not ids:
         return {}
     tasks = {row.id: row.state for row in work.tx.load(Task, [(project, id) for id in ids])}
@@ -93,22 +93,22 @@ def _height(work: Rows, project: str, ids: Collection[str]) -> int:
     return max((min(DEEPEST, t.height + 1) for t in tasks), default=0)
 
 
-# --- coming back --------------------------------------------------------------------------------------------
+# --- bringing back ------------------------------------------------------------------------------------------
 
 
 def bring_back(work: UnitOfWork) -> None:
-    """Have every lineage stored again of which this work has changed anything; the others stay where they are."""
+    """Store every lineage again of which this unit of work has changed anything; the others stay archived."""
     back = _changed_lineages(work)
     needed: list[Body] = []
     if back:
         needed = _return(work, [key for key, lineage in work.recalled.items() if lineage in back])
     _keep_bodies(work, needed)
-    for key in work.recalled:  # looked at: what was counted on the way is counted anew by whoever asks next
+    for key in work.recalled:  # only read: derived counts are computed again on the next read
         work.take_back(key)
 
 
 def _keep_bodies(work: UnitOfWork, needed: Iterable[Body]) -> None:
-    """Store large values again that are referred to from outside of the archive: by what came back, or what is new."""
+    """Store large values again that rows outside of the archive refer to: recalled rows or new ones."""
     uses: dict[Key, int] = {}
     for key in [key for key in work.recalled if key[0] is Body]:
         before, after = work.versions(key)
@@ -120,11 +120,11 @@ def _keep_bodies(work: UnitOfWork, needed: Iterable[Body]) -> None:
             uses[key] += 1
         else:
             kept = work.get(Body, body.project, body.id)
-            assert kept is not None, f"body {body.id} is nowhere"
+            assert kept is not None, f"body {body.id} is missing"
             work.put(replace(kept, uses=kept.uses + 1))
     for key, users in uses.items():
         if users:
-            anew = work.made_anew(key)
+            anew = work.recreated(key)
             del work.recalled[key]
             assert isinstance(anew, Body)
             work.put(replace(anew, uses=users))
@@ -150,13 +150,13 @@ def _is_changed(before: Any, after: Any) -> bool:
 
 
 def _return(work: UnitOfWork, keys: list[Key]) -> list[Body]:
-    """Rows and counts as they were before they went, and the event that tells of it before all that was done since.
+    """Restore rows and counts as they were, with the event before all later changes.
 
-    Gives the large values that they refer to, one for each task.
+    Returns the large values that they refer to, one for each task.
     """
-    from tenure.engine.verbs.create import raise_height  # which asks for tasks by their names, and so for this module
+    from tenure.engine.verbs.create import raise_height  # it imports this module, through `references`
 
-    rows: list[Row] = [work.made_anew(key) for key in keys]
+    rows: list[Row] = [work.recreated(key) for key in keys]
     for key in keys:
         del work.recalled[key]
     tracks: dict[tuple[str, str], Track] = {}
@@ -164,7 +164,7 @@ def _return(work: UnitOfWork, keys: list[Key]) -> list[Body]:
     tasks = [row for row in rows if isinstance(row, Task)]
     for task in tasks:
         kept = work.get(Archived, task.project, task.id)
-        assert kept is not None, f"{task.key} came from nowhere"
+        assert kept is not None, f"{task.key} is not in the archive"
         bodies += archive.bodies_in(kept)
         work.put(archive.emptied(kept))
         tracks[task.project, task.track] = count(work, task.project, task.track, **{task.state: -1})

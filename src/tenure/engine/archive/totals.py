@@ -1,4 +1,4 @@
-"""What is known of tasks that are no longer rows of their own: how many a track had, and what was spent on them."""
+"""Totals of tasks without rows: how many a track had, and their usage."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from tenure.core.records import KINDS, Body, Row, Track, Usage, replace
 from tenure.engine.runtime.unit_of_work import Patch, UnitOfWork
 
-ARCHIVED = ""  # what usage that was added up has for a task
+ARCHIVED = ""  # the task of summed usage
 _ADDED = ("fresh", "cached", "written", "output", "duration", "pairs")
 
 
 def stated(rows: Iterable[Row]) -> Patch:
-    """For an event: these rows from scratch, since the events that told of them are gone."""
+    """For an event: these rows in full, since the events that described them are gone."""
     return tuple(
         (kind.table, row.id, {f: getattr(row, f) for f in row.__struct_fields__ if f not in kind.unlogged})
         for row in rows
@@ -21,16 +21,16 @@ def stated(rows: Iterable[Row]) -> Patch:
 
 
 def count(work: UnitOfWork, project: str, code: str, **more: int) -> Track:
-    """So many more tasks of the track that are in the archive, or gone."""
+    """Count this many more tasks of the track as archived or deleted."""
     track = work.get(Track, project, code)
     assert track is not None, f"track {code} is not defined"
     return work.put(replace(track, **{name: getattr(track, name) + by for name, by in more.items()}))
 
 
 def fold(work: UnitOfWork, rows: Iterable[Usage], sign: int) -> None:
-    """Put the usage of archived tasks into the sums of its agent, session and model, or take it out again.
+    """Add the usage of archived tasks to the sums of its agent, session and model, or subtract it again.
 
-    What nobody has priced is kept apart, so that it can still be counted.
+    Unpriced usage is kept apart, so that it can still be counted.
     """
     for row in rows:
         id = _sum_id(row)
@@ -46,7 +46,7 @@ def fold(work: UnitOfWork, rows: Iterable[Usage], sign: int) -> None:
 
 
 def use_less(work: UnitOfWork, project: str, bodies: Iterable[str]) -> None:
-    """One task less refers to these large values; one that nothing refers to goes."""
+    """One reference fewer to these large values; a value without references is deleted."""
     for body in work.get_many(Body, project, bodies).values():
         if body.uses > 1:
             work.put(replace(body, uses=body.uses - 1))

@@ -1,1 +1,1 @@
-"""Artifacts: bytes get a name under the fence, go when nobody needs them, move with a project."""
+"""Artifacts: bytes are named under the fence, deleted when unused, and move with a project."""

@@ -1,8 +1,8 @@
-"""Artifacts: bytes are put in their place, then a row gives them a name, under the live receipt of a holder.
+"""Artifacts: bytes are stored first, then a row names them, under the live receipt of a holder.
 
-`ready` is asked before the bytes are taken: it refuses at once whom the row would be refused, and says how many there
-may be. The judgement that counts is in `put_artifact`, in the transaction that writes the row. Between the two lies
-whatever the sender's line is good for; who was overtaken meanwhile has put bytes that nobody refers to (`left`).
+`ready` runs before the bytes are accepted: it refuses at once what the row would be refused, and returns the size
+limit. The check that counts is in `put_artifact`, in the transaction that writes the row. A holder that loses its
+claim between the two has stored bytes without a reference (`left`).
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
 
 
 def put_artifact(work: UnitOfWork, cmd: commands.PutArtifact) -> Outcome:
-    """Give the bytes a name. The same once more changes nothing; others of that name take their place."""
+    """Name the bytes. The same again changes nothing; other bytes under that name replace them."""
     name, digest = checked_name(cmd.name), rules.check_digest(cmd.digest)
     if cmd.size < 0:
-        raise InvalidInput(f"size {cmd.size}: not below 0")
+        raise InvalidInput(f"size must not be negative (got {cmd.size})")
     rules.check_type(cmd.type)
     hold = judged(work, cmd.project, cmd.receipt)
     mine = work.get(Artifact, cmd.project, rules.artifact_id(hold.claim, name)) if hold.verdict.genuine else None
     is_same = mine is not None and (mine.digest, mine.size, mine.type) == (digest, cmd.size, cmd.type)
-    if hold.refusal is not None and not is_same and not rules.may_tell_late(name, hold.verdict.code):
+    if hold.refusal is not None and not is_same and not rules.may_put_late(name, hold.verdict.code):
         return hold.refusal
     if mine is not None and is_same:
         task = hold.task if hold.refusal is not None else keep_started(work, hold.task)
@@ -77,16 +77,16 @@ def _count_in(work: UnitOfWork, cmd: commands.PutArtifact, digest: str) -> None:
     content = work.get(Content, cmd.project, digest)
     if rules.may_be_gone(content, cmd.since, work.now):
         raise Overloaded(
-            "these bytes may have been deleted while they were put, since nobody referred to them",
+            "these bytes had no references and may have been deleted during the upload",
             "nothing was done: send them again in a few minutes",
         )
     if content is not None and content.size != cmd.size:
-        raise InvalidInput(f"{digest}: has {content.size} bytes, not {cmd.size}", "a digest stands for one content")
+        raise InvalidInput(f"size must be {content.size}, the size of {digest} (got {cmd.size})")
     work.put(rules.used(content, cmd.project, digest, cmd.size))
 
 
 def let_go(work: UnitOfWork, project: str, digests: Mapping[str, int]) -> None:
-    """So many rows less refer to these bytes."""
+    """This many references fewer to these bytes."""
     for digest, by in digests.items():
         content = work.get(Content, project, digest)
         if content is not None:
@@ -97,14 +97,14 @@ def let_go(work: UnitOfWork, project: str, digests: Mapping[str, int]) -> None:
 
 
 class Ready(NamedTuple):
-    """Bytes may come: at most so many. `since` goes with the command, for it to be sure that they are still there."""
+    """The bytes may come, at most this many. `since` goes with the command, to prove that they are still there."""
 
     largest: int
     since: int
 
 
 def ready(engine: Engine, project: str, receipt: str, name: str, principal: Principal) -> Ready | Outcome:
-    """Whether this could be put now; the refusal where it could not. Nothing is written."""
+    """Whether this could be put now, or the refusal. Nothing is written."""
     checked_name(name)
     roles.check_kind(principal, commands.PutArtifact)
     roles.check_scope(principal, project)
@@ -116,7 +116,7 @@ def ready(engine: Engine, project: str, receipt: str, name: str, principal: Prin
             return refused.outcome
         if (
             hold.refusal is not None
-            and not rules.may_tell_late(name, hold.verdict.code)
+            and not rules.may_put_late(name, hold.verdict.code)
             and not _was_put(work, hold, name)
         ):
             return hold.refusal
@@ -124,14 +124,14 @@ def ready(engine: Engine, project: str, receipt: str, name: str, principal: Prin
 
 
 def _was_put(work: UnitOfWork, hold: Hold, name: str) -> bool:
-    """It may be a repeat, whose answer was lost: only the digest will tell."""
+    """It may be a repeat whose answer was lost: only the digest will show."""
     if not hold.verdict.genuine:
         return False
     return work.get(Artifact, hold.claim.project, rules.artifact_id(hold.claim, checked_name(name))) is not None
 
 
 def left(engine: Engine, project: str, digest: str, size: int) -> None:
-    """Nobody refers to these bytes, whose row was refused: a sweep takes them away in a day."""
+    """Record bytes without a reference, since their row was refused: a sweep deletes them after a day."""
 
     def decide(work: UnitOfWork) -> None:
         if work.get(Content, project, digest) is None:
@@ -143,8 +143,8 @@ def left(engine: Engine, project: str, digest: str, size: int) -> None:
 def found(
     engine: Engine, project: str, task: str, name: str, generation: int | None, principal: Principal
 ) -> ArtifactView:
-    """One artifact of a task: the last of that name, or that of a generation."""
-    roles.check_look(principal, queries.Artifacts(project=project, task=task))
+    """One artifact of a task: the latest with that name, or that of a generation."""
+    roles.check_query(principal, queries.Artifacts(project=project, task=task))
     name = checked_name(name)
     with engine.reading((project,)) as work:
         work.begin_command(principal, None)
@@ -155,11 +155,11 @@ def found(
     raise NotFound(f"{task}: no artifact {name!r}{of}", "`artifact list` shows what there is")
 
 
-# --- looking ------------------------------------------------------------------------------------------------
+# --- queries ------------------------------------------------------------------------------------------------
 
 
 def of_task(work: UnitOfWork, task: Task) -> list[Artifact]:
-    """What the claims of a task have put, the last generation's first."""
+    """The artifacts that the claims of a task have put, the last generation's first."""
     if not task.artifacts:
         return []
     return work.find(Artifact, {"project": task.project, "task": task.id}, order="-generation")

@@ -1,11 +1,11 @@
-"""Retention of artifacts: bytes that no row refers to any more are deleted, a day later.
+"""Retention of artifacts: bytes without a reference are deleted a day later.
 
-Only what this store has counted is ever deleted: bytes whose last row went with a pruned task or was replaced, and
-those whose row was refused. So nothing of anybody else who uses the same place is touched.
+Only bytes that this store has counted are ever deleted: those whose last row was pruned or replaced, and those whose
+row was refused. So other users of the same artifact store are not affected.
 
-A put may be on its way while its bytes are deleted: they are the same as some that nobody needed. Therefore the row
-first says that a sweep goes to delete them (`dropped_at`), and a put that began before that is over is refused its row
-and sends them again. A sweep that did not get through within half of that time leaves the rest to the next.
+An upload may be under way while equal bytes are deleted. Therefore the row is first marked for deletion
+(`dropped_at`); a put that began before the mark ends is refused and the sender uploads again. A sweep that has not
+finished within half of that time leaves the rest to the next.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def is_due(engine: Engine, project: str) -> bool:
 
 
 def drop(engine: Engine, project: str) -> Report:
-    """Delete what nobody has referred to for a day. An error on one is kept apart; it is tried again later."""
+    """Delete what has had no reference for a day. An error is confined to one content, which is retried later."""
     report = Report()
     if engine.places is None or not is_due(engine, project):
         return report
@@ -62,7 +62,7 @@ def _page(work: UnitOfWork, project: str) -> list[Content]:
 
 
 def _mark(work: UnitOfWork, project: str) -> tuple[int, list[str]]:
-    """Say of each that it is being deleted; rows of those that long are go too."""
+    """Mark each for deletion; rows of contents deleted long ago are removed."""
     going = []
     for row in _page(work, project):
         if rules.is_forgotten(row, work.now):
@@ -75,5 +75,5 @@ def _mark(work: UnitOfWork, project: str) -> tuple[int, list[str]]:
 
 def _gone(work: UnitOfWork, project: str, digests: list[str]) -> None:
     for row in work.get_many(Content, project, digests).values():
-        if not row.uses:  # else somebody has put it anew meanwhile, long after
+        if not row.uses:  # else it was put again since
             work.put(replace(row, gone=True))

@@ -1,4 +1,4 @@
-"""What a project has outside of its store, brought to where another store keeps such things: bytes of artifacts."""
+"""Copying a project's artifact bytes to another store's artifact store."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ PAGE = 500
 
 
 def carry(source: Engine, target: Engine, project: str, old: Transaction) -> int:
-    """Copy the bytes that rows of `old` refer to and that are not there yet; how many contents that were.
+    """Copy the bytes that rows of `old` refer to and that are missing there; return the number of contents.
 
-    What is gone from the first place is left out: `verify` tells of it there, as it does afterwards in the new one.
+    Contents missing at the source are skipped: `verify` reports them there, and afterwards in the new store.
     """
     carried = 0
     last: tuple[str, str] | None = None
@@ -45,10 +45,10 @@ def _carried(old: Artifacts, new: Artifacts, wanted: list[Content]) -> int:
 def _place(engine: Engine, project: str) -> Artifacts:
     try:
         if engine.places is None:
-            raise InvalidInput("there is no place for artifacts")
+            raise InvalidInput("no artifact store is configured")
         return engine.places(project)
     except InvalidInput as error:
         raise CopyRefused(
-            f"{project} has artifacts, and {engine.store.url} no place for them: {error.message}",
-            "say where they shall lie with --artifacts: a folder that all hosts share, or s3://bucket/prefix",
+            f"{project} has artifacts, and {engine.store.url} has no artifact store: {error.message}",
+            "name one with --artifacts: a folder that all hosts share, or s3://bucket/prefix",
         ) from error

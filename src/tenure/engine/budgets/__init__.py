@@ -1,1 +1,1 @@
-"""Budgets: reserved with a claim, spent under it, given back at its end; how they are set and looked at."""
+"""Budgets: reserved with a claim, spent under it, given back at its end; how they are set and read."""

@@ -1,7 +1,7 @@
-"""Budgets while work goes on: what a claim reserves, spends and gives back, and what is told of it.
+"""Budgets during work: what a claim reserves, spends and gives back, and the warnings that follow.
 
-Rows are counted in the transaction that claims, books or ends; so no two claims can be given the same money. A budget
-is read by `rows_of` alone, which brings it up to `now`. All ends of a claim come by `release`: see `effects.spread`.
+Amounts are counted in the transaction that claims, books or ends, so no two claims can reserve the same money. Budgets
+are read only by `rows_of`, which brings them up to `now`. Every end of a claim passes `release`: see `effects.spread`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WEAKER = ("continue", "warn")  # directives that a warning of a budget may take 
 
 
 def counts_in(work: UnitOfWork, project: Project, task: Task, agent: str) -> list[str]:
-    """Ids of the budgets that there may be: the tenant's first, the task's own and those above it at the end."""
+    """Ids of the budgets that may apply: the tenant's first, the task's own and those above it last."""
     named = {TENANT: "", PROJECT: "", DAG: task.dag, AGENT: agent}
     found = [budget_id(scope, name) for scope, name in named.items() if scope in project.funded]
     above: Task | None = task if task.capped else None
@@ -44,7 +44,7 @@ def rows_of(work: UnitOfWork, project: Project, task: Task, agent: str) -> list[
 def kept_rows(work: UnitOfWork, project: str, ids: Sequence[str]) -> list[Budget]:
     rows: dict[str, Budget] = {}
     if TENANT in ids:
-        work.reach("")
+        work.need_locks("")
         rows |= work.get_many(Budget, "", (TENANT,))
     rows |= work.get_many(Budget, project, [id for id in ids if id != TENANT])
     return [_settled(work, rows[id]) for id in ids if id in rows]
@@ -56,7 +56,7 @@ def _settled(work: UnitOfWork, budget: Budget) -> Budget:
 
 
 def keep(work: UnitOfWork, budget: Budget) -> Budget:
-    """Put the row, and tell of thresholds that it has passed, or is below again."""
+    """Put the row, and append events for thresholds that it has crossed, up or down."""
     known = budgets.alerted(budget, work.now)
     kept = work.put(known.budget)
     for kind, levels in (("budget.alert", known.passed), ("budget.alert_ended", known.ended)):
@@ -70,7 +70,7 @@ def keep(work: UnitOfWork, budget: Budget) -> Budget:
 
 
 def called(work: UnitOfWork, budget: Budget) -> str:
-    """As people name it: a task's by the task's key."""
+    """The name for people: a task's budget is named by the task's key."""
     task = work.get(Task, budget.project, budget.task) if budget.task is not None else None
     return budget.id if task is None else budget_id(TASK, task.key)
 
@@ -86,8 +86,8 @@ def used(budget: Budget) -> str:
 def prices(work: UnitOfWork, task: Task, rows: Sequence[Budget], agent: str) -> dict[str, int]:
     """What the task reserves in each of these budgets.
 
-    What a task may cost is reserved whole, less what it has cost already. Others reserve what they will probably take,
-    or what the budget takes a task for of which nobody knows; but no more than the budgets of tasks above have left.
+    A cost cap is reserved whole, less what the task has cost so far. Other tasks reserve their estimate, or the
+    budget's default for an unknown size; but no more than the budgets of tasks above have left.
     """
     caps = [row for row in rows if row.scope == TASK]
     own = {row.currency: budgets.left(row) for row in caps if row.task == task.id}
@@ -104,7 +104,7 @@ def prices(work: UnitOfWork, task: Task, rows: Sequence[Budget], agent: str) -> 
 
 
 def short_of(work: UnitOfWork, project: Project, task: Task, agent: str) -> Short | None:
-    """The first budget that does not pay for the task now."""
+    """The first budget that does not cover the task now."""
     rows = rows_of(work, project, task, agent)
     amounts = prices(work, task, rows, agent)
     for row in rows:
@@ -115,7 +115,7 @@ def short_of(work: UnitOfWork, project: Project, task: Task, agent: str) -> Shor
 
 
 def reserve(work: UnitOfWork, project: Project, held: Task, claim: Claim) -> tuple[Task, Claim]:
-    """Task and claim with what the claim has reserved. `short_of` has looked whether all can pay."""
+    """Task and claim with the claim's reservations. `short_of` has checked that all budgets cover them."""
     rows = rows_of(work, project, held, claim.agent)
     amounts = prices(work, held, rows, claim.agent)
     for row in rows:
@@ -124,7 +124,7 @@ def reserve(work: UnitOfWork, project: Project, held: Task, claim: Claim) -> tup
 
 
 def denied(work: UnitOfWork, task: Task, short: Short) -> Outcome:
-    """DENIED_BUDGET: what is missing where, and what can be done about it."""
+    """DENIED_BUDGET: which budget lacks how much, and what can be done about it."""
     return Outcome(
         outcome="DENIED_BUDGET", state=task.state, retry_at=short.retry_at, retry_in=work.seconds_to(short.retry_at),
         message=f"{task.key}: {reason(work, short)}", hint=recommendation(work, short), shortage=shown(work, short),
@@ -135,35 +135,35 @@ def reason(work: UnitOfWork, short: Short) -> str:
     budget = short.budget
     name = called(work, budget)
     if _is_hidden(work, budget):
-        return f"the budget {name} does not allow it"
+        return f"budget {name} does not allow it"
     wanted = amount_text(budget.currency, short.wanted)
     if short.is_throttled:
-        return f"the budget {name} is throttled: {wanted} can be reserved later"
+        return f"budget {name} is throttled: {wanted} can be reserved later"
     if not budgets.is_open(budget, work.now):
-        return f"the time of the budget {name} {'has ended' if short.retry_at is None else 'has not begun'}"
+        return f"the period of budget {name} {'has ended' if short.retry_at is None else 'has not begun'}"
     has, spent, reserved = (
         amount_text(budget.currency, n) for n in (budgets.headroom(budget, work.now), budget.consumed, budget.reserved)
     )
-    return f"would reserve {wanted}; the budget {name} has {has} left ({spent} spent, {reserved} reserved)"
+    return f"would reserve {wanted}; budget {name} has {has} left ({spent} spent, {reserved} reserved)"
 
 
 def recommendation(work: UnitOfWork, short: Short) -> str:
-    """What to do: raise it, wait, or ask for less."""
+    """What to do: raise it, wait, or request less."""
     budget = short.budget
     if short.is_throttled:
-        return "wait: claims are spaced out so that the budget lasts; an admin can raise it, or end the throttling"
+        return "wait: claims are spaced out so that the budget lasts; an admin can raise it, or disable throttling"
     ways = []
     if short.missing and (budgets.is_over(budget) or _is_hidden(work, budget)):
         ways.append("an admin can raise it")
     elif short.missing:
         ways.append(f"an admin can raise it by {amount_text(budget.currency, short.missing)}")
     if budget.reserved:
-        ways.append("wait until claims give back what they do not use")
+        ways.append("wait until claims return what they do not use")
     if short.retry_at is not None:
-        ways.append("wait until it begins anew")
+        ways.append("wait for its next period")
     if budget.scope != TASK and budget.currency == USD:
         ways.append("give the task a lower max_cost_usd")
-    return "; ".join(ways) or "an admin can give it a new time"
+    return "; ".join(ways) or "an admin can set a new period"
 
 
 def shown(work: UnitOfWork, short: Short) -> v.ShortageView:
@@ -185,7 +185,7 @@ def amount(budget: Budget, number: int) -> str | int:
 
 
 def _is_hidden(work: UnitOfWork, budget: Budget) -> bool:
-    """What all projects together have spent is not for who may see some."""
+    """Whether to hide the amounts: spending of all projects is hidden from callers who may see only some."""
     return budget.scope == TENANT and bool(work.principal.projects)
 
 
@@ -193,13 +193,13 @@ def _is_hidden(work: UnitOfWork, budget: Budget) -> bool:
 
 
 def book(work: UnitOfWork, project: Project, task: Task, claim: Claim, spent: Mapping[str, int], *, late: bool) -> None:
-    """Count what was spent in every scope. Under a claim that lives it is taken from what that has reserved.
+    """Count spending in every scope. Under a live claim it is taken from the claim's reservation.
 
-    What came with a stale receipt does not count against the task, and finds nothing that it could take.
+    Spending under a stale receipt does not count against the task and has no reservation to take from.
     """
     if not (project.funded or task.capped):
         return
-    now_is = work.get(Claim, claim.project, claim.id) or claim  # it may have ended in this very command
+    now_is = work.get(Claim, claim.project, claim.id) or claim  # it may have ended in this command
     funds = dict(now_is.funds or {})
     own = budget_id(TASK, task.id)
     for row in rows_of(work, project, task, claim.agent):
@@ -215,7 +215,7 @@ def book(work: UnitOfWork, project: Project, task: Task, claim: Claim, spent: Ma
 
 
 def release(work: UnitOfWork, task: Task) -> None:
-    """The claim has ended: what it reserved and did not use is free again. Exactly that, whatever has changed since."""
+    """The claim has ended: return exactly the unused part of its reservation, whatever has changed since."""
     claim = current_claim(work, task)
     if claim.funds is None:
         return
@@ -235,7 +235,7 @@ def give_back(work: UnitOfWork, claim: Claim, amounts: Mapping[str, int]) -> Non
 def checked(work: UnitOfWork, hold: Hold, answer: Outcome) -> Outcome:
     """The answer to a holder's sign of life, with a warning where a budget is nearly used up.
 
-    Where more was spent than there is the task is paused in this transaction: the claim is over, but answerable.
+    Where a budget is overspent the task is paused in this transaction: the claim ends, and a late submit stays open.
     """
     task = current(work, hold.task)
     if not claims.is_held(task):
@@ -247,10 +247,10 @@ def checked(work: UnitOfWork, hold: Hold, answer: Outcome) -> Outcome:
     near = max(rows, key=budgets.percent, default=None)
     if near is None or budgets.percent(near) < budgets.WARN or answer.directive not in WEAKER:
         return answer
-    return replace(answer, directive="warn", directive_text=f"budget {_told(work, near)}")
+    return replace(answer, directive="warn", directive_text=f"budget {_text(work, near)}")
 
 
-def _told(work: UnitOfWork, budget: Budget) -> str:
+def _text(work: UnitOfWork, budget: Budget) -> str:
     return f"{called(work, budget)}: {'nearly used up' if _is_hidden(work, budget) else used(budget)}"
 
 
@@ -267,14 +267,14 @@ def _paused(work: UnitOfWork, task: Task, budget: Budget, answer: Outcome) -> Ou
     spread(work)
     ended = {"outcome": "NO_CLAIM", "lease_until": None, "lease": None} if answer.outcome == "RENEWED" else {}
     return replace(
-        answer, **ended, state=kept.state, directive="pause", directive_text=f"budget {_told(work, budget)}",
-        message=f"{kept.key} is paused: the budget {_told(work, budget)}",
-        hint="stop, and leave a checkpoint; it goes on when the budget is raised",
+        answer, **ended, state=kept.state, directive="pause", directive_text=f"budget {_text(work, budget)}",
+        message=f"{kept.key} is paused: budget {_text(work, budget)}",
+        hint="stop and save a checkpoint; the task resumes when the budget is raised",
     )  # fmt: skip
 
 
 def no_headroom(work: UnitOfWork, project: Project, task: Task, claim: Claim) -> Outcome | None:
-    """DENIED_BUDGET where nothing is left for subtasks, not even of what their parent holds."""
+    """DENIED_BUDGET where nothing is left for subtasks, not even in the parent's reservation."""
     for row in rows_of(work, project, task, claim.agent):
         if not budgets.is_open(row, work.now) or budgets.left(row) + (claim.funds or {}).get(row.id, 0) <= 0:
             short = Short(row, row.default_estimate, row.default_estimate, budgets.opens_at(row, work.now))
@@ -283,7 +283,7 @@ def no_headroom(work: UnitOfWork, project: Project, task: Task, claim: Claim) ->
 
 
 def lend(work: UnitOfWork, project: Project, parent: Task, claim: Claim, children: Sequence[Task]) -> None:
-    """What a task may cost covers its subtasks: their holders can reserve what its own claim lets go of here."""
+    """A cost cap covers subtasks: their holders can reserve what the parent's claim releases here."""
     own = budget_id(TASK, parent.id)
     funds = claim.funds or {}
     if own not in funds:

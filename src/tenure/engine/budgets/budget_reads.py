@@ -1,4 +1,4 @@
-"""Looks at budgets, brought up to `now`. They write nothing."""
+"""Queries of budgets, brought up to `now`. They write nothing."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def alerts_of(budget: Budget) -> list[v.AlertView]:
     ]  # fmt: skip
 
 
-def all_seen(
+def read_all(
     work: UnitOfWork, project: str, *, scope: str | None = None, after: str | None = None, limit: int = 100
 ) -> list[v.BudgetView]:
     """By id, the tenant's and the project's first."""
@@ -62,7 +62,7 @@ def all_seen(
 def rows(
     work: UnitOfWork, project: str, scope: str | None = None, after: str | None = None, limit: int = MOST_LISTED
 ) -> list[Budget]:
-    """Those of tasks are many, and left out unless they are asked for."""
+    """Budgets of tasks are many, and left out unless requested."""
     settings = project_of(work, project)
     wanted = [scope] if scope is not None else [s for s in (TENANT, PROJECT, DAG, AGENT) if s in settings.funded]
     found: list[Budget] = []
@@ -86,7 +86,7 @@ def seen(work: UnitOfWork, project: str, scope: str) -> v.BudgetInFull:
 
 
 def alerts(work: UnitOfWork, project: str) -> list[v.AlertView]:
-    """Of all budgets but those of tasks that are finished."""
+    """All budgets except those of finished tasks."""
     found = [alert for row in rows(work, project) for alert in alerts_of(row)]
     for row in work.find(Budget, {"project": project, "id": Prefix(f"{TASK}:")}, limit=MOST_LISTED):
         task = work.get(Task, project, row.task or "") if row.alerts else None
@@ -102,11 +102,11 @@ def _named(work: UnitOfWork, project: str, text: str) -> Budget:
         name = task_named(work, project, name).id
     found = kept_rows(work, project, (budget_id(scope, name),))
     if not found or (scope == TENANT and work.principal.projects):
-        raise NotFound(f"no budget {text[:80]!r} in project {project}", "`budget list` has those that there are")
+        raise NotFound(f"no budget {text[:80]!r} in project {project}", "`budget list` lists the budgets")
     return found[0]
 
 
-# --- where it leads -----------------------------------------------------------------------------------------
+# --- projection ---------------------------------------------------------------------------------------------
 
 
 def projection(work: UnitOfWork, project: str, *, scope: str = PROJECT) -> v.ProjectionView:
@@ -124,7 +124,7 @@ def projection(work: UnitOfWork, project: str, *, scope: str = PROJECT) -> v.Pro
 
 
 def _open_tasks(work: UnitOfWork, project: str, budget: Budget) -> v.ShortfallView | None:
-    """What waits to be claimed; who holds a task has reserved already. Nobody knows which an agent will take."""
+    """Tasks waiting to be claimed; held tasks have reserved already. The claiming agent is not known."""
     if budget.scope == AGENT:
         return None
     count = total = counted = 0
@@ -174,7 +174,7 @@ def _likely(work: UnitOfWork, budget: Budget, task: Task, brief: Brief) -> int:
 
 
 def headroom(work: UnitOfWork, project: str, agent: str) -> v.HeadroomView:
-    """For whoever is about to start something that will claim: no money, no process."""
+    """A check before starting a process that will claim: no money, no process."""
     from tenure.engine.budgets.unaffordable import closed
 
     settings = project_of(work, project)
@@ -200,7 +200,7 @@ def headroom(work: UnitOfWork, project: str, agent: str) -> v.HeadroomView:
 
 
 READS: Reads = {
-    q.Budgets: all_seen,
+    q.Budgets: read_all,
     q.ShowBudget: seen,
     q.Alerts: alerts,
     q.ShowProjection: projection,

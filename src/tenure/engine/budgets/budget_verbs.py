@@ -1,7 +1,7 @@
-"""Setting budgets, taking them away, and moving money from one to another.
+"""Setting and removing budgets, and moving money from one to another.
 
-The tenant's budget counts in every project, so setting it writes to all of them: a claim then knows by its project's
-own row that it needs the lock of what belongs to none. See `Work.reach`.
+The tenant's budget counts in every project, so setting it writes to all of them: a claim then learns from its project's
+row that it needs the lock of the store's rows. See `UnitOfWork.need_locks`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def set_budget(work: UnitOfWork, cmd: commands.SetBudget) -> Outcome:
     project_of(work, cmd.project)
     scope, name = named(work, cmd.project, cmd.scope)
     before = _row(work, cmd.project, budget_id(scope, name))
-    row = _asked(work, cmd, scope, name, before)
+    row = _requested(work, cmd, scope, name, before)
     if row == before:
         return Outcome(outcome="UNCHANGED", budget=view(work, row))
     if before is None or row.default_estimate != before.default_estimate:
@@ -48,11 +48,11 @@ def set_budget(work: UnitOfWork, cmd: commands.SetBudget) -> Outcome:
     row = keep(work, row)
     return Outcome(
         outcome="UPDATED" if before else "CREATED", budget=view(work, row), command_id=work.command_id,
-        changed=resumed(work, row.project, row.id) or None, message=f"budget {row.id}: {_told(row)}",
+        changed=resumed(work, row.project, row.id) or None, message=f"budget {row.id}: {_text(row)}",
     )  # fmt: skip
 
 
-def _told(row: Budget) -> str:
+def _text(row: Budget) -> str:
     return budgets.amount_text(row.currency, row.allocated) + (f" a {row.period}" if row.period else "")
 
 
@@ -60,13 +60,11 @@ def remove_budget(work: UnitOfWork, cmd: commands.RemoveBudget) -> Outcome:
     project_of(work, cmd.project)
     row = existing(work, cmd.project, cmd.scope)
     if row.task is not None and row.currency == USD and _has_max_cost(work, row):
-        raise InvalidInput(
-            f"budget {row.id}: it is the task's max_cost_usd", "edit the task's constraints, and it goes with them"
-        )
+        raise InvalidInput(f"budget {row.id}: it is the task's max_cost_usd", "edit the task's constraints instead")
     drop(work, row)
     return Outcome(
         outcome="UPDATED", command_id=work.command_id, changed=resumed(work, row.project, row.id) or None,
-        message=f"there is no budget {row.id} any more",
+        message=f"budget {row.id} is removed",
     )  # fmt: skip
 
 
@@ -78,7 +76,7 @@ def _has_max_cost(work: UnitOfWork, row: Budget) -> bool:
 
 
 def drop(work: UnitOfWork, row: Budget) -> None:
-    """Take a budget away; claims that live hold nothing of it any more."""
+    """Remove a budget; live claims no longer reserve anything in it."""
     where: dict[str, Any] = {"state": lifecycle.HELD} | ({"project": row.project} if row.project else {})
     for task in work.find(Task, where):
         claim = current_claim(work, task) if task.funded else None
@@ -100,19 +98,19 @@ def move_budget(work: UnitOfWork, cmd: commands.MoveBudget) -> Outcome:
     project_of(work, cmd.project)
     source, target = (existing(work, cmd.project, scope) for scope in (cmd.source, cmd.target))
     if source.id == target.id:
-        raise InvalidInput(f"budget {source.id}: cannot be moved to itself")
+        raise InvalidInput(f"budget {source.id}: source and target must differ")
     if source.currency != target.currency:
         raise InvalidInput(f"budget {source.id} is in {source.currency}, {target.id} in {target.currency}")
     amount = budgets.parse_amount(cmd.amount, source.currency, "amount")
     if amount < 1:
-        raise InvalidInput(f"amount {cmd.amount[:40]}: more than nought")
+        raise InvalidInput(f"amount must be greater than zero (got {cmd.amount[:40]})")
     rest = budgets.headroom(source, work.now)
     if amount > rest:
         has, wanted = (budgets.amount_text(source.currency, n) for n in (rest, amount))
         return Outcome(
             outcome="DENIED_BUDGET", budget=view(work, source),
-            message=f"budget {source.id} has {has} that is neither spent nor reserved; {wanted} was to be moved",
-            hint=f"move {has} at most, or wait until claims give back what they do not use",
+            message=f"budget {source.id} has {has} available, less than {wanted}",
+            hint=f"move {has} at most, or wait until claims return what they do not use",
         )  # fmt: skip
     moved = []
     for row, change in ((source, -amount), (target, amount)):
@@ -123,7 +121,7 @@ def move_budget(work: UnitOfWork, cmd: commands.MoveBudget) -> Outcome:
     return Outcome(
         outcome="UPDATED", command_id=work.command_id, budget=view(work, moved[1]),
         changed=resumed(work, target.project, target.id) or None,
-        message=f"{budgets.amount_text(source.currency, amount)} went from {source.id} to {target.id}",
+        message=f"{budgets.amount_text(source.currency, amount)} moved from {source.id} to {target.id}",
     )  # fmt: skip
 
 
@@ -131,7 +129,7 @@ def move_budget(work: UnitOfWork, cmd: commands.MoveBudget) -> Outcome:
 
 
 def named(work: UnitOfWork, project: str, text: str) -> tuple[str, str]:
-    """Scope and name of a budget that there could be; a task by its id."""
+    """Scope and name of a possible budget; a task by its id."""
     scope, name = split_scope(text)
     if scope == TASK:
         name = task_named(work, project, name).id
@@ -141,7 +139,7 @@ def named(work: UnitOfWork, project: str, text: str) -> tuple[str, str]:
         raise NotFound(f"no dag {name[:80]!r} in project {project}")
     elif scope == TENANT:
         roles.check_all_projects(work.principal, "the tenant's budget")
-        work.reach("", *_projects(work), lasting=False)
+        work.need_locks("", *_projects(work), lasting=False)
     return scope, name
 
 
@@ -156,7 +154,7 @@ def existing(work: UnitOfWork, project: str, text: str) -> Budget:
     scope, name = named(work, project, text)
     row = _row(work, project, budget_id(scope, name))
     if row is None:
-        raise NotFound(f"no budget {text[:80]!r} in project {project}", "`budget list` has those that there are")
+        raise NotFound(f"no budget {text[:80]!r} in project {project}", "`budget list` lists the budgets")
     return row
 
 
@@ -167,26 +165,26 @@ def _row(work: UnitOfWork, project: str, id: str) -> Budget | None:
 def _projects(work: UnitOfWork) -> list[str]:
     names = sorted(p.id for p in work.find(Project, {}))
     if len(names) > MOST_PROJECTS:
-        raise LimitReached(f"{len(names)} projects; a tenant's budget covers at most {MOST_PROJECTS}")
+        raise LimitReached(f"a tenant's budget covers at most {MOST_PROJECTS} projects (got {len(names)})")
     return names
 
 
-# --- what is asked for --------------------------------------------------------------------------------------
+# --- input -----------------------------------------------------------------------------------------
 
 
-def _asked(work: UnitOfWork, cmd: commands.SetBudget, scope: str, name: str, before: Budget | None) -> Budget:
-    """The row as it shall be; raises what is wrong with it."""
+def _requested(work: UnitOfWork, cmd: commands.SetBudget, scope: str, name: str, before: Budget | None) -> Budget:
+    """The requested row; raises on invalid input."""
     if cmd.usd is not None and cmd.tokens is not None:
-        raise InvalidInput("budget: dollars or tokens, one of them")
+        raise InvalidInput("a budget needs an amount in usd or in tokens, and not both")
     currency = USD if cmd.usd is not None else TOKENS if cmd.tokens is not None else ""
     if not currency and before is not None:
         currency = before.currency
     if not currency:
-        raise InvalidInput(f"budget {cmd.scope[:80]}: there is none yet", "say how much there is, in usd or tokens")
+        raise InvalidInput(f"budget {cmd.scope[:80]}: does not exist yet", "give an amount in usd or tokens")
     if before is not None and currency != before.currency:
         raise InvalidInput(
-            f"budget {before.id} is in {before.currency}; what was counted cannot be put into {currency}",
-            "remove it first, then set it anew",
+            f"budget {before.id} is in {before.currency}; its counts cannot be converted to {currency}",
+            "remove it first, then set it again",
         )
     changes: dict[str, Any] = {}
     said = cmd.usd if cmd.usd is not None else None if cmd.tokens is None else str(cmd.tokens)
@@ -195,7 +193,7 @@ def _asked(work: UnitOfWork, cmd: commands.SetBudget, scope: str, name: str, bef
     if cmd.default_estimate is not None:
         changes["default_estimate"] = budgets.parse_amount(cmd.default_estimate, currency, "default_estimate")
         if changes["default_estimate"] < 1:
-            raise InvalidInput("default_estimate 0: a task of unknown size reserves something")
+            raise InvalidInput("default_estimate must be greater than zero (got 0)")
     changes |= _time(cmd, before)
     if cmd.throttle is not None:
         changes["throttle"] = cmd.throttle
@@ -227,17 +225,17 @@ def _time(cmd: commands.SetBudget, before: Budget | None) -> dict[str, Any]:
             changes[field] = at
     after = {name: changes.get(name, getattr(before, name, None)) for name in ("period", "begins_at", "ends_at")}
     if after["period"] is not None and (after["begins_at"], after["ends_at"]) != (None, None):
-        raise InvalidInput("budget: a period that repeats has no begin and end", "leave out one of them")
+        raise InvalidInput("a budget has either a repeating period or begin and end", "leave out one of them")
     if after["begins_at"] is not None and after["ends_at"] is not None and after["ends_at"] <= after["begins_at"]:
-        raise InvalidInput("budget: it ends before it begins")
+        raise InvalidInput("the budget's end must be after its begin")
     return changes
 
 
-# --- what follows -------------------------------------------------------------------------------------------
+# --- effects ------------------------------------------------------------------------------------------------
 
 
 def _begun(work: UnitOfWork, project: str, row: Budget) -> Budget:
-    """A new budget counts from now on; but a task's knows what the task has cost so far."""
+    """A new budget counts from now on; a task's budget starts with what the task has cost so far."""
     row = budgets.begun(row, work.now)
     if row.scope == TASK:
         return task_caps.counted(work, row, task_named(work, project, row.task or ""))
@@ -256,7 +254,7 @@ def _spent_before(work: UnitOfWork, project: str, row: Budget) -> int:
 
 
 def _mark(work: UnitOfWork, project: str, row: Budget) -> None:
-    """Have claims look for the budget."""
+    """Make claims check the budget."""
     if row.scope == TASK:
         task_caps.mark(work, task_named(work, project, row.task or ""))
         return
@@ -267,22 +265,22 @@ def _mark(work: UnitOfWork, project: str, row: Budget) -> None:
 
 
 def joined(work: UnitOfWork, project: Project) -> Project:
-    """A project that is new here, with the tenant's budget counting in it if there is one."""
-    work.reach("", lasting=False)
+    """Add a project that is new here; the tenant's budget, if any, counts in it."""
+    work.need_locks("", lasting=False)
     row = _row(work, project.id, TENANT)
     funded = tuple(scope for scope in project.funded if scope != TENANT)
     if row is None:
         return replace(project, funded=funded)
     before = task_caps.total(work, row.currency, {"project": project.id})
-    if before:  # it comes from another store: what it cost there was spent before
+    if before:  # it comes from another store: its cost was spent before
         work.put(replace(row, earlier=row.earlier + before))
     return replace(project, funded=(TENANT, *funded))
 
 
 def resumed(work: UnitOfWork, project: str, id: str, *, but: str | None = None) -> tuple[str, ...]:
-    """The keys of tasks that go on, since the budget that paused them is no longer used up, or there is none any more.
+    """Resume tasks that the budget paused and that it covers again, or that it no longer limits; return their keys.
 
-    `but` is a task that stays as it is, whoever asks having it in hand.
+    `but` is a task that stays as it is: the caller handles it.
     """
     row = work.get(Budget, project, id)
     if row is not None and budgets.is_over(row):
@@ -295,7 +293,7 @@ def resumed(work: UnitOfWork, project: str, id: str, *, but: str | None = None) 
     where: dict[str, Any] = {"state": lifecycle.PAUSED} | ({"project": project} if project else {})
     paused = [task for task in work.find(Task, where) if task.id != but and any(map(is_over, task.pauses))]
     for task in paused[:MOST_RESUMED]:
-        lift(work, task, is_over, "task.resumed", f"budget {id} has something left")
+        lift(work, task, is_over, "task.resumed", f"budget {id} has money left")
     return tuple(sorted(task.key for task in paused[:MOST_RESUMED]))
 
 

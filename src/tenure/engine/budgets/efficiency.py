@@ -1,6 +1,6 @@
-"""The check before acceptance: a result that took far more tokens than it changed waits for a person.
+"""The efficiency check before acceptance: a result that used far more tokens than its diff suggests waits for a person.
 
-Off unless the project has the limit `tokens_per_line`. The result is kept; a person adopts it, or lets the task go on.
+Off unless the project has the limit `tokens_per_line`. The result is kept; a person adopts it or resumes the task.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.engine.verbs.holder_verbs import Hold
 from tenure.engine.verbs.submit import new_result
 
-REVIEW = "review"  # in the lineage
+REVIEW = "review"  # the release reason of the claim
 
 
 def reviewed(work: UnitOfWork, hold: Hold, cmd: commands.Submit, encoded: bytes, digest: str) -> Outcome | None:
-    """The answer to a result that is put before a person; None where it is as good as any."""
+    """The answer to a result that needs a person's review; None where it does not."""
     baseline = hold.project.limits["tokens_per_line"]
     if hold.refusal is not None:
         return _reviewed_before(work, hold, digest)
     if cmd.lines is None:
         return None
     if min(cmd.lines, cmd.test_files) < 0:
-        raise InvalidInput(f"lines {cmd.lines}, test_files {cmd.test_files}: not below 0")
+        raise InvalidInput(f"lines and test_files must not be negative (got {cmd.lines} and {cmd.test_files})")
     tokens = _tokens(work, hold, cmd)
     if not is_thin(tokens, cmd.lines, cmd.test_files, baseline):
         return None
@@ -39,7 +39,7 @@ def reviewed(work: UnitOfWork, hold: Hold, cmd: commands.Submit, encoded: bytes,
         free, over = claims.ended(hold.task, hold.claim, lifecycle.PAUSED_BY, work.now)
         over = replace(over, error_class=REVIEW, error=why)
     over = replace(over, refused=over.refused + 1)
-    # It was handed in: nothing more is expected under this claim.
+    # It was submitted: nothing more is expected under this claim.
     pause = causes.PauseCause(cause=causes.REVIEW, reason=why, at=work.now, by=f"agent:{over.agent}")
     free = replace(moves.paused(free, pause), answerable=False)
     kept = work.record(
@@ -50,12 +50,12 @@ def reviewed(work: UnitOfWork, hold: Hold, cmd: commands.Submit, encoded: bytes,
     return Outcome(
         outcome="REVIEW", message=f"{kept.key}: kept for {why}", result=result.id, state=kept.state,
         generation=over.generation, current_generation=kept.generation, work_lost=False, version=kept.version,
-        hint="a person adopts the result, or resumes the task",
+        hint="a person must adopt the result or resume the task",
     )  # fmt: skip
 
 
 def _reviewed_before(work: UnitOfWork, hold: Hold, digest: str) -> Outcome | None:
-    """The same result once more by the receipt that handed it in: the same answer, no effect."""
+    """The same result again by the receipt that submitted it: the same answer, no effect."""
     if not hold.verdict.genuine or hold.claim.error_class != REVIEW:
         return None
     where = {"project": hold.claim.project, "task": hold.claim.task, "generation": hold.claim.generation}
@@ -70,7 +70,7 @@ def _reviewed_before(work: UnitOfWork, hold: Hold, digest: str) -> Outcome | Non
 
 
 def _tokens(work: UnitOfWork, hold: Hold, cmd: commands.Submit) -> int:
-    """What the claim has taken, with what this very submission reports."""
+    """The tokens that the claim has used, including what this submit reports."""
     where = {"project": hold.claim.project, "task": hold.claim.task, "generation": hold.claim.generation}
     so_far = {row.model: tokens_of(row) for row in work.find(Usage, where) if not row.late}
     said = {one.model: one.fresh + one.written + one.output for one in check_all(cmd.usage)}

@@ -1,4 +1,4 @@
-"""What one task may cost: the budget that `max_cost_usd` makes. It covers all attempts, and the task's subtasks."""
+"""Cost caps: the budget that `max_cost_usd` creates. It covers all attempts and the task's subtasks."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from tenure.engine.runtime.unit_of_work import UnitOfWork
 
 
 def cap_of(brief: Brief) -> int | None:
-    """Nano-dollars; None where the task may cost anything."""
+    """Nano-dollars; None where the task has no cap."""
     said = brief.constraints.get("max_cost_usd")
     return None if said is None else budgets.parse_amount(str(said), USD, "constraints.max_cost_usd")
 
 
 def new_cap(work: UnitOfWork, task: Task, brief: Brief) -> list[Budget]:
-    """The budget of a task that is being made."""
+    """The budget of a task being created."""
     allocated = cap_of(brief)
     return [] if allocated is None else [_row(work, task, allocated)]
 
 
 def follow(work: UnitOfWork, task: Task, before: Brief, after: Brief) -> None:
-    """What the task may cost was edited: its budget follows, and one that is new knows what was spent before.
+    """The cap was edited: its budget follows, and a new one starts with earlier spending.
 
-    Subtasks that it paused go on, if it is no longer used up; the task itself is in the caller's hand: see `go_on`.
+    Subtasks that it paused resume if it covers them again; the caller handles the task itself: see `go_on`.
     """
     allocated = cap_of(after)
     if allocated == cap_of(before):
@@ -47,28 +47,28 @@ def follow(work: UnitOfWork, task: Task, before: Brief, after: Brief) -> None:
 
 
 def go_on(work: UnitOfWork, task: Task, *, but: str | None = None) -> None:
-    """Resume what the task's own budget has paused, if that is no longer used up."""
+    """Resume what the task's own budget has paused, if it is no longer used up."""
     from tenure.engine.budgets.budget_verbs import resumed
 
     resumed(work, task.project, budget_id(TASK, task.id), but=but)
 
 
 def counted(work: UnitOfWork, row: Budget, task: Task) -> Budget:
-    """The new budget of a task that was worked on: with what it and its subtasks have cost."""
+    """The new budget of a task with history: includes what it and its subtasks have cost."""
     below = tuple(child.id for child in descendants(work, task))
-    # What came late does not count against the task itself; but it is above its subtasks.
+    # Late usage does not count against the task itself; but the task is above its subtasks.
     spent = total(work, row.currency, {"project": task.project, "task": task.id, "late": False})
     return replace(row, consumed=spent + total(work, row.currency, {"project": task.project, "task": below}))
 
 
 def total(work: UnitOfWork, currency: str, where: Where) -> int:
-    """What usage that matches comes to."""
+    """The sum of matching usage."""
     fields = ("cost",) if currency == USD else COUNTED
     return sum(n or 0 for sums in work.sums(Usage, where, "project", fields).values() for n in sums)
 
 
 def mark(work: UnitOfWork, task: Task) -> None:
-    """Claims of the task and of those below it look for its budget from now on."""
+    """From now on claims of the task and of those below it check its budget."""
     for one in (task, *descendants(work, task)):
         now_is = work.get(Task, one.project, one.id)
         if now_is is not None and not now_is.capped:

@@ -1,12 +1,12 @@
-"""Ready tasks that a budget cannot pay for, parked under it: looked at once, and not by every claim.
+"""Ready tasks that a budget cannot cover, parked under it: examined once, and not by every claim.
 
-`Project.parked` has the budgets with the least price of what is parked under each, so that a claim knows without a look
-whether any of it can be paid by now. What can be is put back into the lanes, the best first and a page at a time: what
-one claim gives back is soon reserved again, and thousands need not be written for it.
+`Project.parked` maps budgets to the lowest price parked under each, so that a claim knows without a query whether any
+of it is affordable now. Affordable tasks go back to the lanes, best first and a page at a time: what one claim returns
+is soon reserved again, and thousands of tasks need not be written for it.
 
-A budget is known here by its id and the time when its `default_estimate` was last set: what was parked before that is
-looked at again, whatever it would have cost then. An agent's own budget parks nothing: what that agent cannot pay for
-is there for the others.
+The key of a budget here is its id and the time when its `default_estimate` was last set: tasks parked before that are
+examined again, whatever their price was. An agent's own budget parks nothing: what that agent cannot afford is there
+for the others.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from tenure.core.records import Budget, Project, Task, replace
 from tenure.engine.budgets.budget_guard import kept_rows, reason, recommendation, shown
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 
-MARK = "$"  # before the key, where else a task's id stands
-PAGE = 64  # of tasks that age alike
-LARGE_PAGE = 500  # where all are put back
+MARK = "$"  # prefix of the key, in place of a task's id
+PAGE = 64  # of tasks whose priorities age alike
+LARGE_PAGE = 500  # when all are put back
 MOST_BUDGETS = limits.BUDGETS_PARKED
 COUNTED = 1000
 
@@ -38,7 +38,7 @@ def _id_of(key: str) -> str:
 
 
 def park(work: UnitOfWork, project: str, task: Task, short: Short) -> bool:
-    """Take the task out of its lane until the budget can pay; False where it must stay."""
+    """Take the task out of its lane until the budget covers it; False where it must stay."""
     key = key_of(short.budget)
     row = _project(work, project)
     if short.budget.scope == AGENT or (key not in row.parked and len(row.parked) >= MOST_BUDGETS):
@@ -51,7 +51,7 @@ def park(work: UnitOfWork, project: str, task: Task, short: Short) -> bool:
 
 
 def unpark(work: UnitOfWork, project: str) -> bool:
-    """Put back what can be paid by now, at most a page of each budget; whether there is more."""
+    """Put back the affordable tasks, at most a page per budget; return whether there is more."""
     row = _project(work, project)
     is_more = False
     rows = {key_of(budget): budget for budget in kept_rows(work, project, [_id_of(key) for key in row.parked])}
@@ -67,12 +67,12 @@ def unpark(work: UnitOfWork, project: str) -> bool:
 
 
 class _Part(NamedTuple):
-    least: int | None  # of what stays parked; None: nothing does
+    least: int | None  # the lowest price that stays parked; None: nothing does
     is_more: bool = False
 
 
 def _unpark_of(work: UnitOfWork, project: str, key: str, budget: Budget | None, least: int) -> _Part:
-    """`budget` is None where there is none any more, or it prices tasks anew: then all are put back."""
+    """`budget` is None where it no longer exists, or its prices have changed: then all are put back."""
     room, most = None, LARGE_PAGE
     if budget is not None:
         room, most = budgets.headroom(budget, work.now), PAGE
@@ -90,7 +90,7 @@ def _unpark_of(work: UnitOfWork, project: str, key: str, budget: Budget | None, 
 
 
 def _best(work: UnitOfWork, project: str, key: str, room: int | None, most: int) -> list[list[Task]]:
-    """The first of what is parked under a budget, a page of each where ranks can be compared."""
+    """The first tasks parked under a budget, a page of each where ranks are comparable."""
     payable = Range(low=0, high=None if room is None else room + 1)
     where = {"project": project, "parked": MARK + key, "price": payable}
     alike = [{"band": band, "boost": boost} for band in (0, 1) for boost in BOOSTS.values()]
@@ -98,7 +98,7 @@ def _best(work: UnitOfWork, project: str, key: str, room: int | None, most: int)
 
 
 def closed(work: UnitOfWork, project: Project, agent: str) -> Short | None:
-    """What keeps the agent from every task here: a budget of all of them that has nothing left, or is throttled."""
+    """The budget that blocks every task for the agent: it covers all of them and is used up or throttled."""
     scopes = [scope for scope in (TENANT, budgets.PROJECT, AGENT) if scope in project.funded]
     for budget in kept_rows(work, project.id, [budget_id(scope, agent) for scope in scopes]):
         if budgets.short(budget, 1, work.now) is not None:
@@ -107,9 +107,9 @@ def closed(work: UnitOfWork, project: Project, agent: str) -> Short | None:
 
 
 def explained(work: UnitOfWork, project: str, nothing: Outcome, closed: Short | None, beside: int) -> Outcome:
-    """NO_TASK with how many tasks cannot be paid, what is missing, and when a budget next has something to give.
+    """NO_TASK with the number of unaffordable tasks, the shortage, and when a budget next has money.
 
-    `closed` keeps the agent from all of them; `beside` are those that stay in their lanes.
+    `closed` blocks the agent from all of them; `beside` are those that stay in their lanes.
     """
     row = _project(work, project)
     ready = {"project": project, "state": lifecycle.READY}
@@ -135,7 +135,7 @@ def explained(work: UnitOfWork, project: str, nothing: Outcome, closed: Short | 
 
 
 def _missing(work: UnitOfWork, project: str, row: Project) -> Short | None:
-    """What the cheapest of what is parked lacks."""
+    """What the cheapest parked task is missing."""
     rows = {key_of(budget): budget for budget in kept_rows(work, project, [_id_of(key) for key in row.parked])}
     lacking = [budgets.short(rows[key], least, work.now) for key, least in row.parked.items() if key in rows]
     return min((short for short in lacking if short is not None), key=lambda short: short.missing, default=None)

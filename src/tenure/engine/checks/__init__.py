@@ -1,1 +1,1 @@
-"""Checks of what is handed in: what a transaction must not find out itself, who takes a check, what follows."""
+"""Validation of submitted results: evidence collected outside of the transaction, verdicts, and what follows."""

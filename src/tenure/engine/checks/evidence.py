@@ -1,9 +1,40 @@
-"""What a decision needs to know and a transaction must not find out: whether an output is good, by a quick validator.
+"""Evidence: what a decision needs to know and a transaction must not compute, such as a quick validator's verdict.
 
-A handler asks for what it needs (`of_output`, `check_contracts`). Where the command came without the answer it ends
-with `Lacking`, and nothing of it is done; the engine, or the gatherer, finds out in between (`find_out`: outside of
-every transaction, in a process that can be ended) and runs the command again with the answer. An answer is known by the
-digest of its question, contract and output included: one that was found for another contract does not count.
+What it is. A task's contract may name a quick validator (JSON Schema, a pattern). It must judge the output before the
+submit is answered, so that the holder can fix it at once. But it runs foreign patterns and schemas: it may take a
+second, and it runs in a process that can be killed. Inside of a transaction it would hold the project's lock for that
+long. So it runs before.
+
+How it works.
+1. A handler asks for what it needs: `of_output` for a verdict, `check_contracts` for the settings of a new contract.
+2. If the command came without the answer, the handler raises `NeedsEvidence` with its questions. The command ends and
+   nothing of it is kept.
+3. The engine (for a batch of one caller) or the batcher (for many callers, with `evidence_threads.py`) collects the
+   findings by `collect`, outside of every transaction, and runs the command again with them.
+4. Each round may need something else, since rows may change in between. After a few rounds the command ends with
+   CONFLICT, and nothing was done.
+In a batch of many callers, a command that needs evidence is left out together with the later commands of its caller
+(`left_out.py`). Nobody else waits for it, and each caller's order is kept.
+
+Why it is safe.
+- A finding is identified by the digest of its question: validator, settings and output. If the contract or the output
+  has changed since, the digest differs and the finding does not count. There is no other link between the two runs.
+- The second run decides everything again, on rows read in its own transaction: the receipt, the state, the contract. A
+  finding only spares it the computation.
+- `Finding.ok` is None where the validator could not decide: it crashed, timed out, or its settings are no longer
+  valid. The submit is then kept and waits for a verdict; a fault of a validator never costs an attempt.
+- `_proven` remembers settings that were found valid in this process, at most MOST_PROVEN of them. It holds no verdicts
+  and no invalid settings, so a stale entry cannot accept an output.
+- When all checkers are busy, `too_many` answers at once: outputs wait for a verdict, contracts must be sent again.
+
+Which tests prove it.
+- `testing/engine/validations.py`: a finding for an older contract does not count; a validator that cannot decide costs
+  no attempt; the third refused output ends the attempt.
+- `tests/engine/test_gathering*.py`: no caller of a batch waits for another's evidence, and each keeps its order.
+
+What a new question must do. Put everything that the answer depends on into the `Question`, so that its digest covers
+it. Raise all questions of a command in one `NeedsEvidence`. Give `_found` a way to answer that ends within a second,
+and a finding for "cannot decide" that neither accepts nor refuses.
 """
 
 from __future__ import annotations
@@ -24,7 +55,7 @@ MOST_PROVEN = limits.CHECKS_CACHED
 
 
 class Question(NamedTuple):
-    """`output` is data and summary; None asks whether outputs can be judged by these settings at all."""
+    """`output` is data and summary; None asks whether these settings are valid at all."""
 
     key: str
     validator: str
@@ -33,7 +64,7 @@ class Question(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """`ok` is None where nothing can be said; `error` is what is wrong with the settings."""
+    """`ok` is None where it could not be decided; `error` is the fault of the settings."""
 
     ok: bool | None
     reasons: tuple[str, ...] = ()
@@ -45,7 +76,7 @@ NOTHING: Evidence = {}
 
 
 class NeedsEvidence(Exception):
-    """Ends a command that cannot be decided yet; it changes nothing. Without questions: it waits for one before it."""
+    """Ends a command that cannot be decided yet; it changes nothing. Without questions: it waits for an earlier one."""
 
     def __init__(self, questions: Sequence[Question] = ()) -> None:
         super().__init__(f"{len(questions)} questions")
@@ -53,18 +84,18 @@ class NeedsEvidence(Exception):
 
 
 def raise_needs(answers: Iterable[Any]) -> None:
-    """One Lacking for all that is lacking among these answers, if anything is."""
+    """Raise one NeedsEvidence for all questions among these answers, if there are any."""
     lacking = [answer for answer in answers if isinstance(answer, NeedsEvidence)]
     if lacking:
         raise NeedsEvidence(tuple({q.key: q for one in lacking for q in one.questions}.values()))
 
 
-# Contracts that were found good in this process. What is bad is asked again: its reason goes to whoever gave it.
+# Contracts found valid in this process. Invalid ones are checked again: the caller gets the reason.
 _proven: dict[str, None] = {}
 
 
 def of_output(work: UnitOfWork, contract: Mapping[str, Any], data: Any, summary: str) -> Finding:
-    """The verdict of the contract's validator on this output; raises Lacking where it is not known."""
+    """The verdict of the contract's validator on this output; raises NeedsEvidence where it is not known."""
     question = _question(contract, (data, summary))
     found = work.evidence.get(question.key)
     if found is None:
@@ -73,7 +104,7 @@ def of_output(work: UnitOfWork, contract: Mapping[str, Any], data: Any, summary:
 
 
 def check_contracts(work: UnitOfWork, contracts: Iterable[Mapping[str, Any]]) -> None:
-    """Raise what is wrong with one of them; Lacking where that is not known."""
+    """Raise the error of the first invalid one; NeedsEvidence where that is not known."""
     unknown: dict[str, Question] = {}
     for contract in contracts:
         if validator_of(contract) in (NONE, REVIEW):
@@ -91,15 +122,15 @@ def check_contracts(work: UnitOfWork, contracts: Iterable[Mapping[str, Any]]) ->
 
 
 def _question(contract: Mapping[str, Any], output: tuple[Any, str] | None) -> Question:
-    import hashlib  # a fifth of what a bare start costs: only for those whose output is checked
+    import hashlib  # a fifth of the startup time: only for validated outputs
 
     name, settings = validator_of(contract), contract.get("settings") or {}
     asked = msgspec.json.encode((name, settings, output), order="sorted")
     return Question(hashlib.sha256(asked).hexdigest(), name, settings, output)
 
 
-def find_out(questions: Iterable[Question]) -> dict[str, Finding]:
-    """The answers. Takes its time, a second a question at most: never inside a transaction."""
+def collect(questions: Iterable[Question]) -> dict[str, Finding]:
+    """The findings. Takes up to a second per question: never call it inside a transaction."""
     found = {}
     for question in questions:
         finding = found[question.key] = _found(question)
@@ -123,7 +154,7 @@ def _found(question: Question) -> Finding:
     except Undecided as error:
         return Finding(None, (error.message,), error if question.output is None else None)
     except TenureError as error:
-        # The contract was good when the task got it: what is wrong by now is no reason to send the work back.
+        # The contract was valid when the task got it: a fault since then does not reject the work.
         return Finding(None, (error.message,), error)
     except Exception as error:  # noqa: BLE001 a plug-in's fault is nobody's output's
         return _broken(question, error)
@@ -131,10 +162,10 @@ def _found(question: Question) -> Finding:
 
 
 def too_many(questions: Iterable[Question]) -> dict[str, Finding]:
-    """What can be said where nobody can look now: an output waits for its verdict, a contract is to be sent again."""
+    """The findings while all checkers are busy: an output waits for its verdict, a contract must be sent again."""
     from tenure.validators.port import Undecided
 
-    busy = Undecided("too many outputs are being checked just now", "Send it again in a moment.", again=True)
+    busy = Undecided("too many outputs are being checked", "send it again in a moment", again=True)
     return {q.key: Finding(None, (busy.message,), busy if q.output is None else None) for q in questions}
 
 

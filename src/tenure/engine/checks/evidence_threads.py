@@ -1,6 +1,6 @@
-"""Threads that find out what commands lack, so that no batch waits for it: see `evidence`.
+"""Threads that collect evidence for commands, so that no batch waits for it: see `evidence.py`.
 
-Two are as many as there are processes to ask, each for a second at most. Begun when they are first needed.
+Two threads, as many as there are checking processes, each for a second per question at most. Started on first use.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from queue import SimpleQueue
 from typing import NamedTuple
 
 from tenure.core import limits
-from tenure.engine.checks.evidence import Finding, Question, find_out, too_many
+from tenure.engine.checks.evidence import Finding, Question, collect, too_many
 
 THREADS = 2
 MOST_WAITING = limits.CHECKS_WAITING
@@ -32,7 +32,7 @@ class EvidenceThreads:
         self._lock = threading.Lock()
 
     def ask(self, questions: Sequence[Question], tell: Tell) -> None:
-        """`tell` hears what was found, in a thread of this, or in the caller's where too many wait already."""
+        """`tell` receives the findings, in one of these threads, or in the caller's where too many wait already."""
         if self._queue.qsize() >= self._most_waiting:
             tell(too_many(questions))
             return
@@ -44,7 +44,7 @@ class EvidenceThreads:
         self._queue.put(_Inquiry(questions, tell))
 
     def close(self) -> None:
-        """Answer what was asked, and end."""
+        """Answer the open inquiries, and end."""
         with self._lock:
             threads, self._threads = self._threads, []
         for _ in threads:
@@ -55,4 +55,4 @@ class EvidenceThreads:
 
     def _work(self) -> None:
         while (inquiry := self._queue.get()) is not None:
-            inquiry.tell(find_out(inquiry.questions))
+            inquiry.tell(collect(inquiry.questions))

@@ -1,7 +1,7 @@
-"""A batch of many callers, of which some commands cannot be decided before something was found out: the others go on.
+"""A batch of many callers in which some commands need evidence: the others are run without them.
 
-What is left out is tried again with what was found. A caller's commands keep their order: what it has behind one that
-is left out is left out too.
+A command that is left out runs again with its evidence. A caller's commands keep their order: its later commands are
+left out too.
 """
 
 from __future__ import annotations
@@ -12,23 +12,25 @@ from typing import TYPE_CHECKING, Any
 from tenure.engine.checks.evidence import NeedsEvidence
 
 if TYPE_CHECKING:
-    from tenure.engine.runtime.engine import Asked
+    from tenure.engine.runtime.engine import CheckedCommand
 
 Check = Callable[[Sequence[Any]], None]
 
 
 class _OutOfOrder(Exception):
-    """Something was decided although its caller had a command before it that could not be."""
+    """A command was decided although an earlier one of its caller could not be."""
 
     def __init__(self, lacking: dict[int, NeedsEvidence]) -> None:
         super().__init__()
         self.lacking = lacking
 
 
-def run_without(
-    run: Callable[[Sequence[Asked], Check], list[Any]], batch: Sequence[Asked], callers: Sequence[Hashable]
+def run_without_undecided(
+    run: Callable[[Sequence[CheckedCommand], Check], list[Any]],
+    batch: Sequence[CheckedCommand],
+    callers: Sequence[Hashable],
 ) -> list[Any]:
-    """What `run` answers, with Lacking in the place of what is left out."""
+    """What `run` answers, with NeedsEvidence in the place of commands that are left out."""
 
     def check(answers: Sequence[Any]) -> None:
         lacking = {n: answer for n, answer in enumerate(answers) if isinstance(answer, NeedsEvidence)}
@@ -44,5 +46,5 @@ def run_without(
         lacking = error.lacking
     first = {callers[n]: n for n in reversed(lacking)}
     kept = [n for n, caller in enumerate(callers) if n < first.get(caller, len(batch))]
-    done = iter(run_without(run, [batch[n] for n in kept], [callers[n] for n in kept]))
+    done = iter(run_without_undecided(run, [batch[n] for n in kept], [callers[n] for n in kept]))
     return [next(done) if n in kept else lacking.get(n, NeedsEvidence()) for n in range(len(batch))]

@@ -1,7 +1,7 @@
-"""A submission for a task whose contract names a validator: judged at once by a quick one, else it waits for a verdict.
+"""A submit for a task whose contract names a validator: a quick one judges at once, others give their verdict later.
 
-The third output that a quick check refuses under one claim ends the attempt. Where a quick check cannot be decided the
-submission is not lost: it waits like one for the others.
+The third output that a quick check refuses under one claim ends the attempt. Where a quick check cannot decide, the
+submit is not lost: it waits for a verdict like the others.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from tenure.engine.runtime.effects import brief_of, spread
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.engine.verbs import holder_verbs, submit
 
-WAITING = "VALIDATING"  # the reason of a result whose verdict is to come
+WAITING = "VALIDATING"  # the reason of a result that waits for its verdict
 LONGEST_ERROR = limits.REASONS_TEXT
 
 
-def handed_in(
+def checked_submit(
     work: UnitOfWork, hold: holder_verbs.Hold, cmd: commands.Submit, encoded: bytes, digest: str
 ) -> Outcome | None:
-    """The answer; None where it is none of the validator's: the submission is accepted, or refused for its receipt."""
+    """The answer; None where no validator decides: the submit is accepted, or refused for its receipt."""
     answer = _said_before(work, hold, cmd, digest)
     if answer is not None or hold.refusal is not None:
         return answer
@@ -57,7 +57,7 @@ def text_of(reasons: tuple[str, ...]) -> str:
 
 def _waits(work: UnitOfWork, hold: holder_verbs.Hold, result: Result, name: str, note: str | None) -> Outcome:
     if hold.is_late:
-        free, over = hold.task, hold.claim  # it keeps the reason by which it ended
+        free, over = hold.task, hold.claim  # it keeps the reason for which it ended
     else:
         free, over = claims.ended(hold.task, hold.claim, lifecycle.SUBMITTED_BY, work.now)
     row = Validation(
@@ -75,11 +75,11 @@ def _waits(work: UnitOfWork, hold: holder_verbs.Hold, result: Result, name: str,
 
 def _is_waiting(work: UnitOfWork, task: Task, row: Validation, **more: Any) -> Outcome:
     if row.validator == validation.REVIEW:
-        hint = "a person, or another agent, says whether it is good: approve or reject"
+        hint = "a person or another agent must approve or reject it"
     else:
-        hint = "you do not hold it any more; if it is refused, it is tried again"
+        hint = "you no longer hold it; if it is refused, the task is retried"
     return Outcome(
-        outcome="VALIDATING", message=f"{task.key}: handed in; {row.validator} has to find it good", hint=hint,
+        outcome="VALIDATING", message=f"{task.key}: submitted; waiting for {row.validator}", hint=hint,
         result=row.result, generation=row.claimed, current_generation=task.generation, work_lost=False,
         state=task.state, version=task.version,
         validation=view(work, row, task), **more,
@@ -87,7 +87,7 @@ def _is_waiting(work: UnitOfWork, task: Task, row: Validation, **more: Any) -> O
 
 
 def _said_before(work: UnitOfWork, hold: holder_verbs.Hold, cmd: commands.Submit, digest: str) -> Outcome | None:
-    """The same result once more, under the receipt that has handed it in: the same answer, and nothing happens."""
+    """The same result again, under the receipt that submitted it: the same answer, no effect."""
     claim, task = hold.claim, hold.task
     if not hold.verdict.genuine or (hold.refusal is None and not claim.invalid):
         return None
@@ -139,14 +139,14 @@ def _invalid(
     if is_last and not hold.is_late:
         task = _ended(work, hold.task, marked, rows, reasons)
     else:
-        task = _mendable(work, hold, marked, rows, reasons, is_last)
+        task = _fixable(work, hold, marked, rows, reasons, is_last)
     return _refusal(task, marked, reasons, result=rows[0].id if rows else None)
 
 
-def _mendable(
+def _fixable(
     work: UnitOfWork, hold: holder_verbs.Hold, claim: Claim, rows: list[Row], reasons: tuple[str, ...], is_last: bool
 ) -> Task:
-    if hold.is_late:  # there is no attempt to end; but its window closes with the last
+    if hold.is_late:  # no attempt to end; the late submit closes with the last try
         task = replace(hold.task, answerable=not is_last)
     else:
         task = holder_verbs.keep_started(work, hold.task)
@@ -176,11 +176,11 @@ def _ended(work: UnitOfWork, task: Task, claim: Claim, rows: list[Row], reasons:
 def _refusal(task: Task, claim: Claim, reasons: tuple[str, ...], **more: Any) -> Outcome:
     left = MOST_INVALID - claim.invalid if claim.reason != "SUBMITTED" else 0
     is_held = claims.is_held(task) and task.generation == claim.generation
-    if is_held or claims.is_answerable(task, claim):
-        hint = f"mend it and submit again; {left} more {'try' if left == 1 else 'tries'}"
+    if is_held or claims.is_late_submit_open(task, claim):
+        hint = f"fix it and submit again; {left} more {'try' if left == 1 else 'tries'}"
         directive = "continue"
     else:
-        hint, directive = "the attempt has failed by it; it is tried again, or waits for a person", "abort"
+        hint, directive = "the attempt has failed; the task is retried, or waits for a person", "abort"
     return Outcome(
         outcome="INVALID_OUTPUT", message=f"{task.key}: {text_of(reasons) or 'the output was refused'}",
         reasons=reasons, hint=hint, directive=directive, generation=claim.generation,

@@ -1,4 +1,4 @@
-"""Looks at the checks of results: what waits for which validator, who checks it, what was said. They write nothing."""
+"""Queries of validations: what waits for which validator, who runs it, the verdicts. They write nothing."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ MOST_LISTED = limits.LISTED
 
 
 def row_of_task(work: UnitOfWork, task: Task) -> Validation | None:
-    """The check of the task's last claim, where it is still to be decided."""
+    """The open validation of the task's last claim, if any."""
     row = work.get(Validation, task.project, claims.claim_id(task.id, task.generation)) if task.checked else None
     return row if validation.is_open(row, task) else None
 
 
 def open_rows(work: UnitOfWork, project: str, most: int) -> list[tuple[Task, Validation]]:
-    """What waits for a verdict now, the longest first: not what is paused or cancelled meanwhile."""
+    """Tasks that wait for a verdict now, longest first; not those paused or cancelled meanwhile."""
     rows = work.find(Validation, {"project": project, "state": validation.OPEN}, order="created_at", limit=most)
     tasks = work.get_many(Task, project, [row.task for row in rows])
     pairs = [(tasks[row.task], row) for row in rows if row.task in tasks]
@@ -32,7 +32,7 @@ def open_rows(work: UnitOfWork, project: str, most: int) -> list[tuple[Task, Val
 
 
 def of_task(work: UnitOfWork, task: Task) -> list[Validation]:
-    """All checks of its results, by generation."""
+    """All validations of its results, by generation."""
     if not task.generation:
         return []
     found = work.find(Validation, {"project": task.project, "task": task.id})
@@ -40,7 +40,7 @@ def of_task(work: UnitOfWork, task: Task) -> list[Validation]:
 
 
 def state_of(work: UnitOfWork, row: Validation) -> str:
-    """waiting, running or review for what is open; else passed, refused or withdrawn."""
+    """waiting, running or review while open; else passed, refused or withdrawn."""
     if row.state != validation.OPEN:
         return row.state
     if validation.is_running(row, work.epoch, work.now):
@@ -62,7 +62,7 @@ def view(work: UnitOfWork, row: Validation, task: Task) -> ValidationView:
 
 
 def validations(work: UnitOfWork, project: str, *, limit: int = 100) -> list[WaitingView]:
-    """Results that wait for a verdict, the longest first, with what they are judged by."""
+    """Results that wait for a verdict, longest first, with their contract."""
     project_of(work, project)
     found = open_rows(work, project, inputs.check_limit(limit, MOST_LISTED))
     return [{**view(work, row, task), "settings": settings(work, task), "task": task.id} for task, row in found]
@@ -84,19 +84,19 @@ def counts(work: UnitOfWork, project: str) -> dict[str, ValidationCounts]:
 
 
 def sentences(work: UnitOfWork, task: Task) -> list[str]:
-    """What a task in `validating` waits for, for people; nothing of any other."""
+    """What a task in `validating` waits for, for people; None for any other."""
     row = row_of_task(work, task) if task.state == lifecycle.VALIDATING else None
     return [] if row is None else [_sentence(work, row)]
 
 
 def _sentence(work: UnitOfWork, row: Validation) -> str:
     seconds = (work.now - row.created_at) / 1e6
-    said = f"handed in {seconds:.0f} s ago; "
+    said = f"submitted {seconds:.0f} s ago; "
     if row.validator == validation.REVIEW:
-        return said + "waits for a review: approve or reject it"
+        return said + "waiting for a review: approve or reject it"
     if validation.is_running(row, work.epoch, work.now):
         return f"{said}{row.holder} runs {row.validator} (try {row.tries} of {validation.MOST_TRIES})"
-    said += f"waits for somebody to run {row.validator}"
+    said += f"waiting for a process that runs {row.validator}"
     if row.tries:
         said += f", after {row.tries} of {validation.MOST_TRIES} tries"
     return f"{said}: {row.note}" if row.note else f"{said}; `run`, `daemon` and `serve` do"

@@ -1,4 +1,4 @@
-"""Verdicts on results that wait for one: who takes the check, what follows from its word; and a person's own word.
+"""Verdicts on submitted results: who takes a validation, what follows from the verdict; and approve and reject.
 
 A taker is fenced as a holder is: `_held` judges its receipt by rows read in the transaction that applies the verdict.
 It never moves the task's generation.
@@ -26,11 +26,11 @@ from tenure.engine.runtime.unit_of_work import Handlers, Refused, UnitOfWork
 from tenure.engine.verbs.operator_verbs import denied
 from tenure.engine.verbs.submit import accept
 
-MOST_LOOKED_AT = limits.CHECKS_RANKED
+MOST_EXAMINED = limits.CHECKS_RANKED
 
 
 class Held(NamedTuple):
-    """A taker's receipt and the rows it was judged by; `code` is None where its word counts."""
+    """A taker's receipt and the rows it was judged by; `code` is None where its verdict counts."""
 
     row: Validation
     task: Task
@@ -56,7 +56,7 @@ def take(work: UnitOfWork, cmd: commands.TakeValidation) -> Outcome:
         if again is not None:
             return again
     for task, row in _best(work, cmd.project):
-        if not validation.is_waiting(row, work.epoch, work.now) or not _is_asked_for(cmd, row):
+        if not validation.is_waiting(row, work.epoch, work.now) or not _is_requested(cmd, row):
             continue
         if roles.is_author(work.principal, current_claim(work, task)):
             continue
@@ -64,20 +64,20 @@ def take(work: UnitOfWork, cmd: commands.TakeValidation) -> Outcome:
             _give_up(work, task, row)
             continue
         return _granted(work, cmd, task, row, lease)
-    return Outcome(outcome="NO_TASK", message="no result waits for a verdict that could be given here")
+    return Outcome(outcome="NO_TASK", message="no result waits for a validator that runs here")
 
 
 def _best(work: UnitOfWork, project: str) -> list[tuple[Task, Validation]]:
-    found = open_rows(work, project, MOST_LOOKED_AT)
+    found = open_rows(work, project, MOST_EXAMINED)
     return sorted(found, key=lambda pair: (pair[0].priority, pair[1].created_at, pair[1].id))
 
 
-def _is_asked_for(cmd: commands.TakeValidation, row: Validation) -> bool:
+def _is_requested(cmd: commands.TakeValidation, row: Validation) -> bool:
     return not cmd.validators or row.validator in cmd.validators
 
 
 def _taken_again(work: UnitOfWork, cmd: commands.TakeValidation, task: Task, row: Validation) -> Outcome | None:
-    """The same request once more, by its taker: the same receipt."""
+    """The same request again, by its taker: the same receipt."""
     if cmd.request_id is None or _request(work, cmd) != row.request_id or row.holder != cmd.checker:
         return None
     return _receipt(work, task, row, again=True) if validation.is_running(row, work.epoch, work.now) else None
@@ -89,7 +89,7 @@ def _request(work: UnitOfWork, cmd: commands.TakeValidation) -> str | None:
 
 def _named(work: UnitOfWork, cmd: commands.TakeValidation, task: Task, row: Validation, lease: int) -> Outcome:
     roles.check_verdict(work.principal, current_claim(work, task), f"the result of {task.key}")
-    if row.validator == REVIEW or not _is_asked_for(cmd, row):
+    if row.validator == REVIEW or not _is_requested(cmd, row):
         hint = "approve or reject it" if row.validator == REVIEW else None
         return Outcome(
             outcome="DENIED_STATE", state=task.state, message=f"{task.key} waits for {row.validator}", hint=hint
@@ -97,7 +97,7 @@ def _named(work: UnitOfWork, cmd: commands.TakeValidation, task: Task, row: Vali
     if validation.is_running(row, work.epoch, work.now):
         return Outcome(
             outcome="DENIED_ACTIVE_CLAIM", holder=row.holder, lease_until=row.until, lease=work.seconds_to(row.until),
-            message=f"{task.key}: {row.holder} checks it", state=task.state,
+            message=f"{task.key}: {row.holder} is validating it", state=task.state,
         )  # fmt: skip
     if validation.is_given_up(row):
         kept = _give_up(work, task, row)
@@ -133,7 +133,7 @@ def _receipt(work: UnitOfWork, task: Task, row: Validation, **more: Any) -> Outc
 
 
 def _give_up(work: UnitOfWork, task: Task, row: Validation) -> Task:
-    """Nobody could decide, as often as it was tried: the task waits for a person."""
+    """Undecided after the last try: the task waits for a person."""
     held_back = validation.paused(task, row, work.now)
     kept = work.record(
         "task.paused", replace(row, holder=None, retry_at=None), task=held_back, level="warning",
@@ -158,7 +158,7 @@ def _judged(work: UnitOfWork, project: str, text: str) -> Held:
 
 
 def _held(work: UnitOfWork, project: str, text: str) -> Held:
-    """The guard of every word of a taker: the rows it may write on, or Refused."""
+    """The guard of every write of a taker: returns the rows it may write to, or raises Refused."""
     held = _judged(work, project, text)
     if held.code is not None:
         raise Refused(_refusal(held))
@@ -221,7 +221,7 @@ def judge(work: UnitOfWork, cmd: commands.Judge) -> Outcome:
     inputs.check_size(cmd.details, "details", validation.LARGEST_DETAILS)
     reasons = _reasons(cmd.reasons)
     if not cmd.ok and not reasons:
-        raise InvalidInput("judge: a refused output needs a reason", "say what to mend")
+        raise InvalidInput("a refusal needs a reason", "say what to fix")
     held = _judged(work, cmd.project, cmd.receipt)
     if held.code == "NO_CLAIM" and held.row.state == (PASSED if cmd.ok else REFUSED):
         claim = work.get(Claim, cmd.project, held.row.id)
@@ -236,7 +236,7 @@ def judge(work: UnitOfWork, cmd: commands.Judge) -> Outcome:
 
 
 def _decider(work: UnitOfWork) -> str:
-    """Who decides, as far as it is proven: what a checker or a header calls itself does not count."""
+    """Who decides, as far as proven: the name that a checker or a header gives itself does not count."""
     return work.principal.owner or work.principal.name
 
 
@@ -245,7 +245,7 @@ def _reasons(given: Iterable[str]) -> tuple[str, ...]:
 
 
 def _said_before(held: Held, claim: Claim | None) -> Outcome:
-    """This very taker's verdict once more."""
+    """This taker's verdict, repeated."""
     row, product = held.row, claim.work_product if claim else None
     return Outcome(
         outcome="ACCEPTED" if row.state == PASSED else "OK", again=True, state=held.task.state, result=row.result,
@@ -257,7 +257,7 @@ def _said_before(held: Held, claim: Claim | None) -> Outcome:
 def _pass(
     work: UnitOfWork, task: Task, row: Validation, by: str, details: dict[str, Any], reasons: tuple[str, ...]
 ) -> Outcome:
-    """Completed, as a submission that is accepted at once."""
+    """Complete the task, as a submit that is accepted at once does."""
     done = validation.decided(
         row, PASSED, reasons, task_view.packed(work, row.project, details), by=by, now=work.now
     )  # fmt: skip
@@ -269,7 +269,7 @@ def _pass(
 def _refuse(
     work: UnitOfWork, task: Task, row: Validation, by: str, reasons: tuple[str, ...], details: dict[str, Any]
 ) -> Outcome:
-    """A failed attempt of class invalid_output; the reasons are for whoever tries again."""
+    """A failed attempt of class invalid_output; the reasons go to the next holder."""
     text, claim = text_of(reasons), current_claim(work, task)
     done = validation.decided(
         row, REFUSED, reasons, task_view.packed(work, row.project, details), by=by, now=work.now
@@ -296,7 +296,7 @@ def _refuse(
     )  # fmt: skip
 
 
-# --- a person's word ----------------------------------------------------------------------------------------
+# --- approve, reject ----------------------------------------------------------------------------------------
 
 
 def approve(work: UnitOfWork, cmd: commands.Approve) -> Outcome:
@@ -312,9 +312,9 @@ def reject(work: UnitOfWork, cmd: commands.Reject) -> Outcome:
 
 
 def _reviewed(work: UnitOfWork, project_name: str, name: str, verb: str) -> tuple[Task, Validation, str]:
-    """The task and what it waits for, for somebody who may say so.
+    """The task and its open validation, for a caller who may decide it.
 
-    A person's word stands for any validator's. An agent's only where a review is asked for, and never on its own work.
+    A person may decide for any validator. An agent may only decide a review, and never of work it submitted.
     """
     project = project_of(work, project_name)
     task = task_named(work, project_name, name)
@@ -324,15 +324,15 @@ def _reviewed(work: UnitOfWork, project_name: str, name: str, verb: str) -> tupl
     who = work.principal
     if who.role == "agent" and not project.agents_may_operate:
         if row.validator != REVIEW:
-            raise NotAllowed(f"{verb}: {task.key} waits for {row.validator}, not for a review", "a person may say it")
+            raise NotAllowed(f"{verb}: {task.key} waits for {row.validator}, not for a review", "a person may decide")
         if who.agent is None:
-            raise NotAllowed(f"{verb}: a review says who reviews", "join first, or name the agent")
+            raise NotAllowed(f"{verb}: a review needs its reviewer", "join first, or name the agent")
     roles.check_verdict(who, current_claim(work, task), f"{verb}: {task.key}")
     return task, row, _decider(work)
 
 
 def _may_be_judged(task: Task) -> bool:
-    """It waits for a verdict, or for a person because nobody could decide: a verdict lifts that cause."""
+    """Whether it waits for a verdict, or is paused because none was reached: a verdict lifts that cause."""
     is_undecided = task.state == PAUSED and {pause.cause for pause in task.pauses} == {causes.REVIEW}
     return task.state == VALIDATING or is_undecided
 
@@ -341,7 +341,7 @@ def _may_be_judged(task: Task) -> bool:
 
 
 def withdraw(work: UnitOfWork, task: Task) -> tuple[Task, list[Any]]:
-    """The task as if nothing had been handed in, with the rows that say so; the caller tells of it."""
+    """The task as if nothing had been submitted, with its rows; the caller appends the event."""
     row = row_of_task(work, task)
     assert row is not None, task.key
     free, over = validation.withdrawn(task, current_claim(work, task), work.now)
@@ -349,7 +349,7 @@ def withdraw(work: UnitOfWork, task: Task) -> tuple[Task, list[Any]]:
 
 
 def closed(work: UnitOfWork, row: Validation) -> list[Any]:
-    """The check, and its result, as withdrawn."""
+    """The validation and its result, as withdrawn."""
     result = work.get(Result, row.project, row.result)
     done = replace(row, state=validation.WITHDRAWN, decided_at=work.now, decided_by=_decider(work), retry_at=None)
     return [done, *([replace(result, reason="SUPERSEDED")] if result is not None else [])]

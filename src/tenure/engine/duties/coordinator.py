@@ -1,7 +1,7 @@
-"""The coordinator: a thread that stands for election and, while it leads, does the duties of the whole store.
+"""The coordinator: a thread that stands for election and, while it leads, runs the duties of the whole store.
 
-`coordinating.py` says why no two of them do the same work. This is the loop: look, renew or stand, run what is due,
-wait until the next thing falls due or somebody writes. Nothing that goes wrong in a cycle ends it.
+`election.py` says why no two of them do the same work. This is the loop: query, renew or stand, run due duties, wait
+until the next due time or the next write. No error in a cycle ends it.
 """
 
 from __future__ import annotations
@@ -17,40 +17,40 @@ from tenure.core.errors import OutcomeUnknown, StoreError, StoreUnavailable, Ten
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Cycles, replace
 from tenure.engine.duties import election
-from tenure.engine.duties.election import DUTIES, Duty, LeaderEngine, Seen
+from tenure.engine.duties.election import DUTIES, DueView, Duty, LeaderEngine
 from tenure.engine.runtime.engine import Engine
 from tenure.engine.runtime.unit_of_work import Refused
 
 T = TypeVar("T")
 LEASE = limits.LEADER_LEASE
-RENEWED = 0.4  # of the lease: when it is renewed, give or take a tenth
+RENEWED = 0.4  # of the lease: when it is renewed, ± a tenth
 GIVEN_UP = 2 / 3  # of the lease: when a leader that cannot renew stops by itself
-LOOKS = 2.0  # seconds between looks where nothing calls for one earlier
-SOONEST = 0.1  # between looks, however much is written
-LOOK_UP = 0.2  # between looks whether the thread shall end
+CYCLE_EVERY = 2.0  # seconds between cycles unless something is due earlier
+SOONEST = 0.1  # between cycles, however much is written
+CHECK_EVERY = 0.2  # between checks whether the thread must end
 LONGEST_BACK_OFF = limits.LEADER_BACK_OFF
 KEPT = limits.COORDINATOR_NOTES
 
 
 class Note(NamedTuple):
-    """Something that a cycle has to tell, of this process alone."""
+    """A note of a cycle, about this process alone."""
 
-    time: int  # the store's, as it was last seen
+    time: int  # the store's, as last read
     level: str
     message: str
 
 
 class Cycle(NamedTuple):
-    """What one look of the loop came to."""
+    """The result of one cycle."""
 
     seconds: float
     settled: int  # rows
     failed: int  # rows that could not be settled
-    ok: bool  # False: it broke off
+    ok: bool  # False: it was aborted
 
 
 class Coordinator:
-    """Safe to ask from any thread; `step` is for the one thread that coordinates."""
+    """Safe to query from any thread; `step` is for the one thread that coordinates."""
 
     def __init__(
         self,
@@ -59,14 +59,15 @@ class Coordinator:
         monotonic: Callable[[], float],
         *,
         lease: float = LEASE,
-        looks: float = LOOKS,
+        looks: float = CYCLE_EVERY,
         duties: Mapping[str, Duty] = DUTIES,
         tell: Callable[[Note], None] = lambda _: None,
         cycled: Callable[[Cycle], None] = lambda _: None,
     ) -> None:
         """`instance` names this process and no other, ever.
 
-        `tell` hears of what goes wrong, and of leading; `cycled` of each cycle, whether this process leads or not.
+        `tell` receives errors and changes of leadership; `cycled` receives every cycle, whether this process leads or
+        not.
         """
         self.engine, self.instance = engine, instance
         self.notes: deque[Note] = deque(maxlen=KEPT)
@@ -78,7 +79,7 @@ class Coordinator:
         self._cycles = Cycles()
         self._now = 0
         self._mark = 0
-        self._troubles = 0  # cycles in a row that the store was away
+        self._troubles = 0  # cycles in a row in which the store was unavailable
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -86,7 +87,7 @@ class Coordinator:
 
     @property
     def term(self) -> int | None:
-        """The term that this process leads with, as far as it can know by now."""
+        """The term that this process leads with, as far as it can know."""
         led = self._led
         return led.term if led is not None and self._monotonic() < self._good_until else None
 
@@ -95,12 +96,12 @@ class Coordinator:
         return self._cycles
 
     def start(self) -> None:
-        # A daemon: a process that forgets to stop it must still end, and the lease ends by itself.
+        # A daemon thread: a process that does not stop it must still exit, and the lease expires.
         self._thread = threading.Thread(target=self._run, name="tenure-coordinator", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """End after what is in hand, and step down at once, so that another may lead."""
+        """End after the current cycle, and step down at once, so that another may lead."""
         self._ended.set()
         if self._thread is not None:
             self._thread.join()
@@ -112,7 +113,7 @@ class Coordinator:
             return
         try:
             election.resign(self.engine, self.instance, led.term)
-        except StoreError as error:  # the lease will end it
+        except StoreError as error:  # the lease will expire
             self._note("warning", f"could not step down: {error.message}")
 
     # --- the thread ---
@@ -122,13 +123,13 @@ class Coordinator:
             self._wait(self.step())
 
     def _wait(self, seconds: float) -> None:
-        """Until then, or until somebody has written; a store that is away has no news."""
+        """Wait until then, or until a write; an unavailable store has no news."""
         until = self._monotonic() + seconds
         if self._ended.wait(min(seconds, SOONEST)):
             return
         while not self._ended.is_set():
             left = until - self._monotonic()
-            if left <= 0 or self._has_news(min(left, LOOK_UP)):
+            if left <= 0 or self._has_news(min(left, CHECK_EVERY)):
                 return
 
     def _has_news(self, seconds: float) -> bool:
@@ -138,12 +139,12 @@ class Coordinator:
         try:
             return self.engine.store.wait(self._mark, seconds)
         except StoreError:
-            return True  # the next look tells what is wrong
+            return True  # the next cycle reports the error
 
     # --- a cycle ---
 
     def step(self) -> float:
-        """One cycle; how many seconds the next one has time."""
+        """Run one cycle; return the seconds until the next."""
         began = self._monotonic()
         self._settled = self._failed = 0
         pause = self._step()
@@ -152,8 +153,8 @@ class Coordinator:
 
     def _step(self) -> float:
         try:
-            self._mark = self.engine.store.mark()  # before the look: what is written after it will wake us
-            seen = election.look(self.engine, round(self._looks * 1e6), self._duties)
+            self._mark = self.engine.store.mark()  # before the query: any later write wakes us
+            seen = election.read_due(self.engine, round(self._looks * 1e6), self._duties)
             self._now = seen.now
             self._check_lead(seen)
             if self._led is not None:
@@ -165,14 +166,14 @@ class Coordinator:
         except Refused as refusal:
             self._lose(refusal.outcome.message)
             return SOONEST
-        except Exception as error:  # noqa: BLE001 - a bug, or a store that is away, must not end the thread for good
+        except Exception as error:  # noqa: BLE001 - a bug, or an unavailable store, must not end the thread for good
             self._fail(_spelled(error))
         self._troubles += 1
         back_off = min(LONGEST_BACK_OFF, 0.5 * 2.0 ** min(self._troubles, 10))
         return back_off * (0.5 + self.engine.chance.fraction())
 
-    def _check_lead(self, seen: Seen) -> None:
-        """Go on leading, or stand where nobody leads."""
+    def _check_lead(self, seen: DueView) -> None:
+        """Renew the leadership, or stand for election where nobody leads."""
         if self._led is not None:
             self._keep_up()
             return
@@ -195,7 +196,7 @@ class Coordinator:
         return outcome
 
     def _keep_up(self) -> None:
-        """Renew in time. Refuses once it cannot be known any more who leads: another may, from here on."""
+        """Renew in time. Raises Refused once the leader cannot know whether it still leads: another may by then."""
         led = self._led
         assert led is not None
         if self._monotonic() >= self._good_until:
@@ -205,8 +206,8 @@ class Coordinator:
             if outcome.outcome != "RENEWED":
                 raise Refused(Outcome(outcome="STALE_TERM", message=outcome.message or f"term {led.term} is over"))
 
-    def _do(self, led: LeaderEngine, name: str, duty: Duty, seen: Seen) -> None:
-        """This tick of the duty, unless somebody has begun it, in each project that has something to do."""
+    def _do(self, led: LeaderEngine, name: str, duty: Duty, seen: DueView) -> None:
+        """Run this tick of the duty, unless it was already taken, in each project that has something to do."""
         tick = election.tick_of(name, duty, seen)
         if seen.leader is not None and not team.is_new_tick(seen.leader, name, tick, seen.now):
             return
@@ -225,7 +226,7 @@ class Coordinator:
                 self._fail(f"{name} of {project}: {row}: {what}")
 
     def _apart(self, what: str, run: Callable[[], T]) -> T | None:
-        """What is wrong in one project, or with one duty, does not keep the leader from the others."""
+        """Confine an error to its project and duty."""
         try:
             return run()
         except (Refused, StoreUnavailable, OutcomeUnknown):
@@ -234,23 +235,23 @@ class Coordinator:
             self._fail(f"{what}: {_spelled(error)}")
             return None
 
-    def _pause(self, seen: Seen) -> float:
-        """Seconds until the next thing that is known to come."""
+    def _pause(self, seen: DueView) -> float:
+        """Seconds until the next known due time."""
         leader = seen.leader
         if self._led is None:
             left = self._looks if leader is None else max(SOONEST, (leader.until - seen.now) / 1e6)
-            # Not all at once, when the lease of a leader that died is over.
+            # Spread out, so that not all stand at once when the lease of a dead leader expires.
             return min(self._lease, left) + SOONEST * self.engine.chance.fraction()
         pauses = [self._looks, max(0.0, self._renew_at - self._monotonic())]
         pauses += [(at - seen.now) / 1e6 for at in seen.due.values() if at > seen.now]
         return max(SOONEST, min(pauses))
 
-    # --- telling ---
+    # --- notes ---
 
     def _lose(self, why: str) -> None:
         led, self._led = self._led, None
         if led is not None:
-            self._note("warning", f"leads no more with term {led.term}: {why}")
+            self._note("warning", f"no longer leads with term {led.term}: {why}")
 
     def _fail(self, message: str) -> None:
         self._cycles = replace(self._cycles, error=message, error_at=self._now or None)

@@ -1,20 +1,20 @@
 """The coordinator's transactions: standing for election, taking a tick, and every write of a duty under its term.
 
-Any number of processes stand; one leads. It holds a lease of the store's clock, with a *term* that grows by one at each
-change, and these three things keep a second one from doing its work:
+Any number of processes stand; one leads. It holds a lease on the store's clock, with a *term* that grows by one at each
+change. Three things keep a second process from doing its work:
 
-1. *The term is checked in the write.* A leader's duties run on `Led`, an engine whose every transaction begins by
-   asking the leader's row, under the lock that an election takes too. Whoever was deposed while it slept, between two
-   transactions or just before the first, is refused with STALE_TERM and has written nothing. It does not matter what
-   it believes, nor what its clock says.
+1. *The term is checked in the write.* A leader's duties run on `LeaderEngine`, whose every transaction begins by
+   reading the leader's row, under the lock that an election takes too. A leader deposed while it slept, between two
+   transactions or just before the first, is refused with STALE_TERM and has written nothing, whatever it believes and
+   whatever its clock shows.
 2. *A tick is begun once.* The row keeps the last tick of each duty; it is taken in a transaction under the term, before
-   the duty's first write, and passed on from leader to leader. So a (duty, tick) is begun by one leader, in one term,
-   and whoever dies in the middle of it leaves the rest to the next tick.
-3. *A leader that is cut off stops by itself*, by its own monotonic clock, at two thirds of the lease since it began to
-   ask for the last renewal: before anybody else can be elected, and without a word from the store.
+   the duty's first write, and passed on from leader to leader. So a (duty, tick) is begun by one leader, in one term;
+   if that leader dies in the middle, the next tick does the rest.
+3. *A leader that is cut off stops itself*, by its own monotonic clock, at two thirds of the lease since it began to
+   request the last renewal: before another can be elected, and without an answer from the store.
 
-Sweeps would be right without any of this, since they only settle what is due. Schedules and triggers would not: what
-fires twice would make two tasks, were it not for the key that each of them has.
+Sweeps would be correct without any of this, since they only settle due rows. Schedules and triggers would not:
+firing twice would create two tasks, if each firing had no key.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from tenure.stores.port import Transaction
 T = TypeVar("T")
 STORE = ""  # the project of the leader's row: its write lock is what elections and leaders' writes share
 SECOND = 1_000_000
-BRIEFLY = 30.0  # seconds for which one leads that does a single thing
+BRIEFLY = 30.0  # lease in seconds of a leader that runs one duty and steps down
 MOST_ROUNDS = limits.TRIGGER_ROUNDS
 
 
@@ -50,14 +50,14 @@ class Duty(NamedTuple):
     every: int  # microseconds from tick to tick
     find: Callable[[Engine, int], Sequence[str]]  # projects that have something to do at that time; writes nothing
     run: Callable[[Engine, str], Report]
-    # When its next thing falls due, if it is not after that time: it is then done at that instant, not with a tick.
+    # When its next item falls due, if not after that time: it then runs at that instant, not with a tick.
     due: Callable[[Transaction, int], int | None] | None = None
 
 
 def _due(engine: Engine, now: int) -> Sequence[str]:
     with engine.store.begin(engine.tenant, write=False) as tx:
         page = tx.due(None, now, PAGE)
-    if len(page) == PAGE:  # it may be full of rows that no rule can settle, with others behind
+    if len(page) == PAGE:  # it may be full of rows that no rule can settle, with others after them
         return sweep.projects(engine)
     return sorted({task.project for task in page})
 
@@ -78,35 +78,33 @@ def _idle(engine: Engine, now: int) -> Sequence[str]:
 DUTIES: dict[str, Duty] = {
     "settle": Duty(2 * SECOND, _due, sweep.settle, _first_task),
     "schedules": Duty(SECOND, schedules.projects_due, schedules.fire, schedules.first_due),
-    "triggers": Duty(
-        SECOND, trigger_duty.projects_with_news, trigger_duty.hear
-    ),  # before the archive takes events away
-    "watch": Duty(60 * SECOND, failure_watch.projects_watched, failure_watch.look_out),
+    "triggers": Duty(SECOND, trigger_duty.projects_with_news, trigger_duty.hear),  # before the archive drops events
+    "watch": Duty(60 * SECOND, failure_watch.projects_watched, failure_watch.investigate),
     "tidy": Duty(10 * SECOND, _untidy, sweep.tidy),
     "archive": Duty(60 * SECOND, lambda engine, _: sweep.projects(engine), sweep.archive),
     "artifacts": Duty(600 * SECOND, _idle, retention.drop),
 }
 
 
-class Seen(NamedTuple):
-    """One look at the store."""
+class DueView(NamedTuple):
+    """One read of the store."""
 
     now: int
     leader: Leader | None
-    due: Mapping[str, int]  # duty → when its next thing falls due, as far as that is within the time looked ahead
+    due: Mapping[str, int]  # duty → when its next item falls due, within the time queried
 
 
-def look(engine: Engine, ahead: int, duties: Mapping[str, Duty] = DUTIES) -> Seen:
+def read_due(engine: Engine, ahead: int, duties: Mapping[str, Duty] = DUTIES) -> DueView:
     """Who leads, and what falls due within `ahead` microseconds, anywhere."""
     with engine.store.begin(engine.tenant, write=False) as tx:
         found = tx.load(Leader, ((STORE, COORDINATOR),))
         prompt = {name: duty.due(tx, tx.now + ahead) for name, duty in duties.items() if duty.due is not None}
         due = {name: at for name, at in prompt.items() if at is not None}
-        return Seen(tx.now, found[0] if found else None, due)
+        return DueView(tx.now, found[0] if found else None, due)
 
 
-def tick_of(name: str, duty: Duty, seen: Seen) -> int:
-    """The instant that a run of the duty is for: the beginning of its interval, or when its first thing fell due."""
+def tick_of(name: str, duty: Duty, seen: DueView) -> int:
+    """The instant that a run of the duty is for: the start of its interval, or when its first item fell due."""
     tick = seen.now - seen.now % duty.every
     due = seen.due.get(name)
     return max(tick, due) if due is not None and due <= seen.now else tick
@@ -116,10 +114,10 @@ def tick_of(name: str, duty: Duty, seen: Seen) -> int:
 
 
 class LeaderEngine(Engine):
-    """The engine of one term: each of its write transactions proves first that the term still runs.
+    """The engine of one term: each of its write transactions first proves that the term is current.
 
-    Raises Refused with STALE_TERM where it does not. `keep_up` is called before each: it renews the lease in time, and
-    refuses once the leader cannot know any more whether it leads.
+    Raises Refused with STALE_TERM where it is not. `keep_up` is called before each: it renews the lease in time, and
+    refuses once the leader cannot know whether it still leads.
     """
 
     def __init__(self, engine: Engine, holder: str, term: int, keep_up: Callable[[], None]) -> None:
@@ -140,7 +138,7 @@ class LeaderEngine(Engine):
         return work
 
     def begin_tick(self, duty: str, tick: int) -> bool:
-        """Take this tick of the duty; False where somebody had it before."""
+        """Take this tick of the duty; False where it was taken before."""
 
         def decide(work: UnitOfWork) -> bool:
             leader = work.get(Leader, STORE, COORDINATOR)
@@ -154,7 +152,7 @@ class LeaderEngine(Engine):
 
 
 def stand(engine: Engine, holder: str, lease: float, term: int | None, cycles: Cycles) -> Outcome:
-    """Be elected, or renew with the term held so far and tell how the work goes; DENIED_LEADER where another leads."""
+    """Become the leader, or renew leadership and report progress; DENIED_LEADER where another leads."""
     command = commands.Lead(project=STORE, holder=holder, lease=lease, term=term)
 
     def decide(work: UnitOfWork) -> Outcome:
@@ -168,14 +166,14 @@ def stand(engine: Engine, holder: str, lease: float, term: int | None, cycles: C
 
 
 def resign(engine: Engine, holder: str, term: int) -> Outcome:
-    """Let the next one lead at once."""
+    """Step down, so that the next may lead at once."""
     return engine.transact(
         (STORE,), lambda work: step_down(work, commands.StepDown(project=STORE, holder=holder, term=term))
     )
 
 
 def hear_alone(engine: Engine, project: str, holder: str) -> bool:
-    """Where nobody leads: make what the log asks for up to its end, as a leader for that long. False: one leads."""
+    """If nobody leads: fire triggers up to the end of the log, as leader for that long. False: another leads."""
     if project not in trigger_duty.projects_with_news(engine, 0):
         return True
     outcome = stand(engine, holder, BRIEFLY, None, Cycles())

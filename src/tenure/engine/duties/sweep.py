@@ -1,6 +1,6 @@
-"""Sweeps: what keeps events prompt. Anyone may run them; they only settle, so no answer needs them.
+"""Sweeps keep events prompt. Anyone may run them; they only settle, so no answer needs them.
 
-Each is idempotent, takes at most a page of rows a transaction, and keeps an error on one row apart from the rest.
+Each is idempotent, takes at most a page of rows per transaction, and confines an error to its row.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 
 def sweep(engine: Engine, project: str) -> Report:
-    """Settle everything that is due in a project; then stale agents, idle sessions, old reservations and requests.
+    """Settle everything due in a project; then stale agents, idle sessions, old reservations and requests.
 
-    Last, what has been over for long goes into the archive.
+    Last, tasks that ended long ago move to the archive.
     """
     total = settle(engine, project)
     total.add(tidy(engine, project))
@@ -35,7 +35,7 @@ def sweep(engine: Engine, project: str) -> Report:
 
 
 def settle(engine: Engine, project: str) -> Report:
-    """Everything that is due in a project, a page a transaction."""
+    """Settle everything due in a project, a page per transaction."""
 
     def decide(work: UnitOfWork) -> Report:
         page = Report()
@@ -51,13 +51,13 @@ def settle(engine: Engine, project: str) -> Report:
 
 
 def tidy(engine: Engine, project: str) -> Report:
-    """Stale agents, idle sessions, reservations and requests whose time is over."""
+    """Stale agents, idle sessions, expired reservations and requests."""
 
     def decide(work: UnitOfWork) -> Report:
         report = Report()
         already = len(work.events)
         _tidy(work, project)
-        report.told.update(event.kind for event in work.events[already:])
+        report.events.update(event.kind for event in work.events[already:])
         return report
 
     return engine.transact((project,), decide)
@@ -72,17 +72,17 @@ def is_untidy(engine: Engine, project: str) -> bool:
 
 
 def archive(engine: Engine, project: str) -> Report:
-    """What has been over for long goes into the archive, and in time from there."""
+    """Move tasks that ended long ago to the archive, and delete from it in time."""
     moved = mover.sweep(engine, project)
     report = Report()
     report.failed = moved.failed
-    report.told.update({"archive.moved": moved.tasks, "archive.pruned": moved.pruned})
-    report.told = +report.told
+    report.events.update({"archive.moved": moved.tasks, "archive.pruned": moved.pruned})
+    report.events = +report.events
     return report
 
 
-def projects_seen(work: UnitOfWork, project: str) -> list[str]:
-    """The names of all projects in the store that are there for whoever looks."""
+def visible_projects(work: UnitOfWork, project: str) -> list[str]:
+    """The names of all projects in the store that the caller may see."""
     only = work.principal.projects
     return [p.id for p in work.find(Project, {}) if not only or p.id in only]
 
@@ -111,4 +111,4 @@ def _tidy(work: UnitOfWork, project: str) -> None:
         work.remove(request)
 
 
-READS: Reads = {q.Projects: projects_seen}
+READS: Reads = {q.Projects: visible_projects}

@@ -1,1 +1,1 @@
-"""Models: what a task will take, which one a claim is told, which are in trouble; prices and tiers."""
+"""Models: estimates, the model recommended to a claim, models in trouble; prices and tiers."""

@@ -1,7 +1,7 @@
-"""What a task will probably take: tokens, money, and the model that both were worked out for; and learning it.
+"""Estimates of a task: tokens, money, and the model they are for; and how they are learnt.
 
-A task whose holders told what they spent is *metered*: when it comes to its end, what it took goes into the history of
-its type and size, from which the next ones are estimated. Other tasks pay nothing for this.
+A task whose holders reported usage is *metered*: when it ends, its usage goes into the history of its type and size,
+from which later tasks are estimated. Other tasks cost nothing extra.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from tenure.engine.verbs.holder_verbs import Hold
 
 
 class Estimate(NamedTuple):
-    """`cost` is nano-dollars, None where no price is known; `tokens` is None where nothing says how large it is."""
+    """`cost` is nano-dollars, None where no price is known; `tokens` is None where the size is unknown."""
 
     tokens: int | None
     cost: int | None
     model: str | None
-    source: str  # what it rests on: "said", "like tasks", "complexity", "nothing"
+    source: str  # the basis: "said", "like tasks", "complexity", "nothing"
 
 
 def estimate_of(work: UnitOfWork, task: Task, brief: Brief, agent: Agent | None = None) -> Estimate:
-    """For one attempt, whichever it is; `agent` is whose it will be, since its models have prices of their own.
+    """For one attempt, whichever it is; `agent` is its holder, since its models have their own prices.
 
-    Without one that is known, and without a model that the task names, the cost is what like tasks came to, if that is
-    known: money is never guessed. The same before and after the claim, so that what is reserved is what was looked for.
+    Without a known agent or a model that the task names, the cost is that of like tasks, if known: money is never
+    guessed. The same before and after the claim, so that exactly the checked amount is reserved.
     """
     project = work.get(Project, task.project, task.project)
     assert project is not None, task.project
@@ -44,9 +44,9 @@ def estimate_of(work: UnitOfWork, task: Task, brief: Brief, agent: Agent | None 
 
 
 def cost_of(work: UnitOfWork, model: str, tokens: int) -> int | None:
-    """Of so many tokens, split as the table of tiers says; None where the model has no price."""
+    """The price of this many tokens, split as the tier table says; None where the model has no price."""
     from tenure.core.savings import rate_of
-    from tenure.engine.models.prices import price_table  # large, and only needed where money is reserved
+    from tenure.engine.models.prices import price_table  # large; needed only where money is reserved
 
     tiers = tiers_of(work)
     rate = rate_of(model, tiers, price_table(work.own.prices), work.now)
@@ -57,12 +57,12 @@ def cost_of(work: UnitOfWork, model: str, tokens: int) -> int | None:
 
 
 def metered(work: UnitOfWork, hold: Hold) -> None:
-    """A holder has told what it spent, in time: with or before its last word."""
+    """A holder has reported usage in time: with or before its submit."""
     task = work.get(Task, hold.task.project, hold.task.id)
     assert task is not None, hold.task.key
     if not task.metered:
         task = work.put(replace(task, metered=True))
-    if task.state == COMPLETED:  # it told with its result
+    if task.state == COMPLETED:  # reported with its result
         learn(work, task)
         project = work.get(Project, task.project, task.project)
         if project is not None and project.limited:
@@ -70,7 +70,7 @@ def metered(work: UnitOfWork, hold: Hold) -> None:
 
 
 def learn(work: UnitOfWork, task: Task) -> None:
-    """The task came to its end: remember what it took, once, whatever is told of it again."""
+    """The task has ended: record its usage once, whatever is reported later."""
     spent = _spent(work, task)
     tokens = sum(estimates.tokens_of(row) for row in spent)
     if not tokens:
@@ -95,7 +95,7 @@ def learn(work: UnitOfWork, task: Task) -> None:
 
 
 def _spent(work: UnitOfWork, task: Task) -> list[Usage]:
-    """All that was told in time in the task's present run."""
+    """All usage reported in time in the task's current run."""
     rows = work.find(Usage, {"project": task.project, "task": task.id, "late": False})
     if task.run == 1:
         return rows

@@ -1,4 +1,4 @@
-"""Which model a claim is told to use; and models in trouble: a rate limit cools one for all, a success clears it.
+"""Which model a claim gets; and models in trouble: a rate limit cools one for all agents, a success clears it.
 
 While no model of the project is in trouble nothing here reads a row: `Project.limited` names those that are.
 """
@@ -23,7 +23,7 @@ def tiers_of(work: UnitOfWork) -> Tiers:
 
 
 def _tiers_for_holders(work: UnitOfWork) -> Tiers:
-    """A slip in a user's own file keeps nobody from handing in: then what ships must do."""
+    """An error in a user's file keeps nobody from submitting: the shipped table is used instead."""
     try:
         return tiers_of(work)
     except InvalidInput:
@@ -52,20 +52,20 @@ def route_for(
     return found if project.routing or not found.by_rule else None
 
 
-def told_of_model(
+def recommended(
     work: UnitOfWork, task: Task, brief: Brief, attempt: int, agent: str, model: str | None
 ) -> dict[str, str | None]:
-    """What a holder is told of the model to use; `model` is what its claim has recorded, which a repeat tells again."""
+    """The model shown to a holder; `model` is the one that its claim recorded, so that a repeat shows the same."""
     project = work.get(Project, task.project, task.project)
     assert project is not None, task.project
     user = user_of(work.get(Agent, task.project, agent))
     if model is None:
         return shown(route_for(work, project, task, brief, user, attempt))
-    found = route_for(work, project, task, brief, user, attempt, lambda name: name != model)  # as it was then
+    found = route_for(work, project, task, brief, user, attempt, lambda name: name != model)  # as at the claim
     if found is not None and found.model == model:
         return shown(found)
-    place = tiers_of(work).place_of(model)  # the agent has other models by now, or the task other wishes
-    return {"model": model, "tier": place.tier if place else None, "why": "as it was told when it claimed the task"}
+    place = tiers_of(work).place_of(model)  # the agent's models or the task's have changed
+    return {"model": model, "tier": place.tier if place else None, "why": "as recommended at the claim"}
 
 
 def shown(found: Route | None) -> dict[str, str | None]:
@@ -73,24 +73,24 @@ def shown(found: Route | None) -> dict[str, str | None]:
     return {} if found is None else {"model": found.model, "tier": found.tier, "why": found.why}
 
 
-def told_to_use(work: UnitOfWork, project: Project, task: Task, claim: Claim) -> str | None:
-    """What the holder was told, where its claim does not say: worked out once more, as if nothing was in trouble."""
+def recommended_model(work: UnitOfWork, project: Project, task: Task, claim: Claim) -> str | None:
+    """The model of a claim that did not record one: computed again, as if none was in trouble."""
     user = user_of(work.get(Agent, project.id, claim.agent))
     try:
         found = route_for(work, project, task, brief_of(work, task), user, claim.attempt)
-    except InvalidInput:  # of a user's own tiers: a failure is told all the same
+    except InvalidInput:  # in a user's tiers: the failure is reported all the same
         return None
     return found.model if found else None
 
 
 class Cooling:
-    """What of a project's models keeps off claims now."""
+    """Which models of a project cannot be claimed for now."""
 
     def __init__(self, work: UnitOfWork, project: Project) -> None:
         self._work, self._project = work, project
 
     def _rows(self) -> list[Model]:
-        """As they are by now: a claim of the same batch may have gone to one."""
+        """Their current rows: an earlier claim of the batch may have used one."""
         limited = self._project.limited
         return list(self._work.get_many(Model, self._project.id, limited).values()) if limited else []
 
@@ -109,7 +109,7 @@ class Cooling:
         return min((at for at in ahead if at > self._work.now), default=None)
 
     def waits(self, task: Task, user: User) -> bool:
-        """Does all cool down that this agent could use for the task? That does not depend on the task's size."""
+        """Whether every model that this agent could use for the task is cooling off. Independent of the task's size."""
         if not self._project.limited or not (self._project.routing or task.models or task.fallback_models):
             return False
         wanted = model_choice.wanted_of(task, {}, task.attempts + 1, None)
@@ -121,7 +121,7 @@ class Cooling:
 
 
 def limited(work: UnitOfWork, project: str, name: str, retry_after: int | None) -> None:
-    """A holder met a rate limit: the model cools down for all, as long as it was told or longer each time."""
+    """A holder met a rate limit: the model cools off for all agents, as long as the limit said or longer each time."""
     name = known_as(name)
     model = work.get(Model, project, name) or Model(project=project, id=name)
     work.put(replace(retry.model_limited(model, work.now, retry_after), tried_by=None))
@@ -129,9 +129,9 @@ def limited(work: UnitOfWork, project: str, name: str, retry_after: int | None) 
 
 
 def tried(work: UnitOfWork, project: Project, claim: Claim, model: str) -> None:
-    """A claim goes to this model. After a cool-off one is let through, and the others wait for what becomes of it.
+    """A claim uses this model. After a cool-off one claim is let through, and the others wait for its outcome.
 
-    Whoever has had no success for long is forgiven too: it may be that nobody uses that model any more.
+    A model without success for long is cleared too: perhaps nobody uses it any more.
     """
     for row in work.get_many(Model, project.id, project.limited).values():
         if tiers_of(work).is_same(row.id, model):
@@ -142,7 +142,7 @@ def tried(work: UnitOfWork, project: Project, claim: Claim, model: str) -> None:
 
 
 def works(work: UnitOfWork, project: Project, claim: Claim) -> None:
-    """A result of this claim was accepted: what it was told to use, and what it said it has used, works."""
+    """A result of this claim was accepted: the recommended model and the reported one both work."""
     where = {"project": project.id, "task": claim.task, "generation": claim.generation}
     names = {usage.model for usage in work.find(Usage, where)} | ({claim.model} if claim.model else set())
     tiers = _tiers_for_holders(work)

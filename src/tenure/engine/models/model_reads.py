@@ -1,4 +1,4 @@
-"""Looks at models: the tiers with their prices, what estimates were worth, what routing saved. Writes nothing."""
+"""Queries of models: tiers and prices, accuracy of estimates, savings by routing. They write nothing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def models(work: UnitOfWork, project: str) -> v.ModelsView:
-    """Which models there are for what, what they cost, and which are in trouble."""
+    """Which models exist for which tier, what they cost, and which are in trouble."""
     row = project_of(work, project)
     tiers, prices = tiers_of(work), price_table(work.own.prices)
 
@@ -52,8 +52,8 @@ def _limited(work: UnitOfWork, model: Model) -> v.LimitedView:
     }  # fmt: skip
 
 
-def estimates_seen(work: UnitOfWork, project: str) -> v.EstimatesView:
-    """How near estimates came to what tasks took, by type."""
+def read_estimates(work: UnitOfWork, project: str) -> v.EstimatesView:
+    """How close estimates came to actual usage, by type."""
     project_of(work, project)
     by_type: dict[str, list[LikeTasks]] = {}
     for row in work.find(LikeTasks, {"project": project}):
@@ -87,8 +87,8 @@ def _size(row: LikeTasks) -> v.SizeView:
     }  # fmt: skip
 
 
-def savings_seen(work: UnitOfWork, project: str) -> v.SavingsView:
-    """What choosing models by tier has saved against all of it in the middle tier, at the prices of now."""
+def read_savings(work: UnitOfWork, project: str) -> v.SavingsView:
+    """What routing by tier has saved compared with the middle tier for all tasks, at current prices."""
     project_of(work, project)
     used = work.sums(Usage, {"project": project}, "model", TOKENS)
     found = savings(
@@ -112,4 +112,4 @@ def _saved(tier: Saved) -> v.SavedView:
     }  # fmt: skip
 
 
-READS: Reads = {q.ShowSavings: savings_seen, q.Estimates: estimates_seen, q.Models: models}
+READS: Reads = {q.ShowSavings: read_savings, q.Estimates: read_estimates, q.Models: models}

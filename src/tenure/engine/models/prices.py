@@ -1,4 +1,4 @@
-"""Where the table of prices comes from: the one that ships, and a user's own file before it.
+"""The price table: the shipped one, overridden by a user's file.
 
 [models."my-model"]
 fresh = "0.50"      # dollars for a million tokens, as texts: money is exact
@@ -20,11 +20,11 @@ SHIPPED = Path(__file__).parents[2] / "data" / "prices.json"
 
 @cache
 def price_table(own: str | None = None) -> Prices:
-    """Prices, with those of the file `own` first; raises InvalidInput for a file that cannot be read. Read once."""
+    """Prices, with those of the file `own` first; raises InvalidInput for an unreadable file. Read once."""
     if own is None:
         return Prices(SHIPPED.read_bytes())
     content = read_own(own)
     models = content.pop("models", {})
     if content or not isinstance(models, dict):
-        raise InvalidInput(f'{own}: prices stand below [models."NAME"], and nothing else does')
+        raise InvalidInput(f'{own}: only tables [models."NAME"] are allowed')
     return Prices(SHIPPED.read_bytes(), models)

@@ -1,4 +1,4 @@
-"""Where the tiers of models come from: those that ship, and a user's own file laid over them, key by key.
+"""The model tiers: the shipped ones, overridden by a user's file, key by key.
 
 [families.anthropic.small]
 model = "claude-haiku-4-5"
@@ -21,7 +21,7 @@ SHIPPED = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(__file__)
 
 @cache
 def tier_table(own: str | None = None) -> Tiers:
-    """Tiers, with what the file `own` says before them; raises InvalidInput for one that cannot be understood."""
+    """Tiers, with those of the file `own` first; raises InvalidInput for an invalid file."""
     with open(SHIPPED, "rb") as file:
         shipped = file.read()
     if own is None:

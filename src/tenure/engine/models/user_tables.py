@@ -1,4 +1,4 @@
-"""A user's own tables, which come before those that ship as data: paths of files; `tiering` and `pricing` read them."""
+"""Paths of a user's tables, which override the shipped ones; `tiers.py` and `prices.py` read them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ LARGEST = limits.OWN_TABLE_BYTES
 
 
 class UserTables(NamedTuple):
-    """None: what ships is all."""
+    """None: only the shipped table."""
 
     prices: str | None = None
     tiers: str | None = None
 
 
 def read_own(path: str) -> dict[str, Any]:
-    """What a user's file says; raises InvalidInput, which names it, for one that cannot be read."""
+    """The contents of a user's file; raises InvalidInput, which names the file, if it cannot be read."""
     import tomllib  # 8 ms, for the few who have a file
 
     try:
@@ -27,7 +27,7 @@ def read_own(path: str) -> dict[str, Any]:
     except OSError as error:
         raise InvalidInput(f"{path}: {error.strerror}") from None
     if len(text) > LARGEST:
-        raise InvalidInput(f"{path}: more than {LARGEST:,} bytes")
+        raise InvalidInput(f"{path}: must have at most {LARGEST:,} bytes")
     try:
         return tomllib.loads(text.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:

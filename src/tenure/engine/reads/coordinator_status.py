@@ -1,6 +1,6 @@
-"""What is told of the coordinator, by any process: who leads and how it gets on, what time has brought; and `recover`.
+"""The coordinator's status, from any process: who leads and how it gets on, recent events; and `recover`.
 
-The leader's row says it all, so a server that does not lead answers the same as the one that does.
+The leader's row has all of it, so every server gives the same answer, leading or not.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from tenure.stores.port import Transaction
 
 WAITING = (lifecycle.PENDING, lifecycle.READY, lifecycle.RETRYING)
 MOST_LOGGED = limits.COORDINATOR_LOG
-NOTE = "coordinator.note"  # the kind of what a cycle tells; it is in no log but this process's own
+NOTE = "coordinator.note"  # the kind of a cycle's notes, which only this process keeps
 
-# What time brings, and what leaders do.
+# What time brings about, and what leaders do.
 KINDS = (
     "leader.elected", "leader.lost", "epoch.started", "task.lease_expired", "task.process_gone", "task.retry_due",
     "task.offer_ended", "task.warned", "task.aborted", "task.deadline_missed", "task.dead_lettered", "dag.failed",
@@ -50,7 +50,7 @@ def status(engine: Engine, here: Coordinator | None = None, only: Collection[str
     leader = found[0] if found and found[0].until > now else None
     cycles = leader.cycles if leader else Cycles()
     if here is not None and leader is not None and here.instance == leader.holder:
-        cycles = here.cycles  # the row has those of its last renewal
+        cycles = here.cycles  # the row has the count of its last renewal
     return {
         "active": leader is not None,
         "instance": leader.holder if leader else None,
@@ -75,7 +75,7 @@ def _seconds(later: int, earlier: int) -> float:
 
 
 def _counts(tx: Transaction, projects: Iterable[str]) -> dict[str, int]:
-    """Tasks as they lie in the store: what is overdue there is what no cycle has seen to."""
+    """Tasks as stored: overdue ones have not been settled by any cycle."""
     states: Counter[str] = Counter()
     stale: Counter[bool] = Counter()
     for project in projects:
@@ -92,7 +92,7 @@ def _counts(tx: Transaction, projects: Iterable[str]) -> dict[str, int]:
 def logs(
     engine: Engine, notes: Iterable[Note] = (), *, level: str = "info", limit: int = 100, since: int | None = None
 ) -> list[dict[str, Any]]:
-    """The last things of at least this level that time has brought, with the notes among them, oldest first."""
+    """The latest events of at least this level that time brought about, with the notes among them, oldest first."""
     check_choice(level, LEVELS, "level")
     levels = LEVELS[LEVELS.index(level) :]
     limit = max(1, min(limit, MOST_LOGGED))
@@ -110,19 +110,19 @@ def logs(
 
 
 def recover(engine: Engine, project: str | None = None) -> dict[str, Any]:
-    """Settle everything that is due and tidy up, now, in one project or all; what was done in each.
+    """Settle everything due and tidy up, now, in one project or all; return the result of each.
 
-    Needs no leader, as sweeps need none: it is what a person asks for when nobody seems to lead.
+    Needs no leader, as sweeps need none: for a person, when nobody seems to lead.
     """
     known = sweep.projects(engine)
     if project is not None and project not in known:
-        raise NotFound(f"there is no project {project!r}")
+        raise NotFound(f"no project {project!r}")
     done = {name: sweep.sweep(engine, name) for name in (known if project is None else [project])}
-    return {"settled": sum(report.settled for report in done.values()), "projects": _told(done.items())}
+    return {"settled": sum(report.settled for report in done.values()), "projects": _summaries(done.items())}
 
 
-def _told(done: Iterable[tuple[str, Report]]) -> Sequence[dict[str, Any]]:
+def _summaries(done: Iterable[tuple[str, Report]]) -> Sequence[dict[str, Any]]:
     return [
-        {"project": name, "settled": report.settled, "events": dict(report.told), "failed": report.failed}
+        {"project": name, "settled": report.settled, "events": dict(report.events), "failed": report.failed}
         for name, report in done
     ]

@@ -1,7 +1,7 @@
-"""How much stands where, in every project, for metrics: counted by index, cheap with a million tasks.
+"""Tasks by state, in every project, for metrics: counted by index, cheap with a million tasks.
 
-Rows are counted as they lie, not settled: bringing a long backlog up to `now` would cost most when a look must cost
-least, and what nobody has settled yet is one of the numbers. Writes nothing.
+Rows are counted as stored, not settled: settling a long backlog would make the query most expensive when it must be
+cheapest, and the unsettled backlog is one of the numbers. Writes nothing.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     from tenure.core.views import GaugesView
     from tenure.core.views.flow_views import MoneyView
 
-OTHER = "other"  # stands for all projects beyond the first, and for nothing else
-ANY = "any"  # the tier of tasks that are too many to be told apart
-# A tier stands in no index. A few tasks are looked at one by one; more are left to the store, which reads them all.
+OTHER = "other"  # all projects beyond the first ones; not a project's name
+ANY = "any"  # the tier of tasks that are too many to be classified
+# No index has the tier. A few tasks are examined one by one; more are left to the store, which reads them all.
 A_FEW = 500
 MOST_READ = limits.GAUGE_TASKS
 MOST_OVERDUE = limits.GAUGE_OVERDUE
-MOST_LOOKED_AT = limits.GAUGE_READY
-AT_ONCE = 100  # projects that are counted together
-DAY = 24 * 3600 * inputs.SECOND  # agents that nobody has heard of for so long are no longer counted
+MOST_EXAMINED = limits.GAUGE_READY
+AT_ONCE = 100  # projects counted together
+DAY = 24 * 3600 * inputs.SECOND  # agents silent for longer are not counted
 
 
 def gauges(work: UnitOfWork, project: str, *, most: int = 100) -> list[GaugesView]:
-    """One entry for each of the first `most` projects that were made, and one for all the others."""
+    """One entry for each of the `most` oldest projects, and one for all the others."""
     made = sorted(work.find(Project, {}), key=lambda p: (p.created_at, p.id))
     names = [p.id for p in made]
     entries = [_entry(work, name, (name,)) for name in names[:most]]
@@ -82,15 +82,15 @@ def _tiers(work: UnitOfWork, where: dict[str, Any], count: int, *, can_read_all:
 
 
 def _moved_away(work: UnitOfWork, where: dict[str, Any]) -> int:
-    """Completed tasks that are no longer rows of their own."""
+    """Completed tasks that no longer have rows."""
     return sum(completed or 0 for (completed,) in work.tx.sums(Track, where, "project", ("completed",)).values())
 
 
 def _oldest_ready(work: UnitOfWork, projects: Sequence[str]) -> float:
-    """For how many seconds the longest waiting has been ready, of those that were made first: ids grow with time."""
+    """How many seconds the longest waiting of the oldest tasks has been ready: ids grow with time."""
     since = []
     for project in projects:
-        found = work.tx.find(Task, {"project": project, "state": lifecycle.READY}, limit=MOST_LOOKED_AT)
+        found = work.tx.find(Task, {"project": project, "state": lifecycle.READY}, limit=MOST_EXAMINED)
         since += [task.ready_at or task.updated_at for task in found]
     return max(0, work.now - min(since, default=work.now)) / inputs.SECOND
 
@@ -106,7 +106,7 @@ def _agents(work: UnitOfWork, where: dict[str, Any]) -> dict[str, int]:
         "stale": _number(work, {**here, "draining": False, "stale": True}),
     }
     up = _number(work, awake)
-    # Who holds is few beside who is there: the index of holders names them.
+    # Holders are few compared with agents: the index of holders names them.
     active = 0
     for project in where["project"]:
         holders = work.tx.count(Task, {"project": project, "agent": Present()}, "agent")
@@ -116,7 +116,7 @@ def _agents(work: UnitOfWork, where: dict[str, Any]) -> dict[str, int]:
 
 
 def _budget(work: UnitOfWork, projects: Sequence[str]) -> MoneyView | None:
-    """As it lies, but in its period; amounts of several projects cannot be added up, so others have none."""
+    """As stored, in its current period; amounts of several projects cannot be added up, so `other` has none."""
     found = work.tx.load(Budget, [(project, budgets.PROJECT) for project in projects])
     if not found:
         return None
@@ -129,7 +129,7 @@ def _budget(work: UnitOfWork, projects: Sequence[str]) -> MoneyView | None:
 
 
 def _readers(work: UnitOfWork, project: str) -> dict[str, float]:
-    """For how long each has held the archive back."""
+    """How long each reader has held the archive back."""
     behind = holding_back(work, project)
     names = [cursor.id for cursor in work.tx.find(Cursor, {"project": project})]
     return {

@@ -1,8 +1,8 @@
-"""How the work flows: what was finished when, how much stands where over time, how long tasks wait, who is busy.
+"""The flow of work: what finished when, tasks by state over time, how long tasks wait, who is busy.
 
-Read from the end of the log alone, so that it costs the same with a hundred tasks and with a million: at most
-MOST_WALKED events back, and of those at most MOST_READ that tell of a move. Where that does not reach back as far as
-was asked for, `since` says from when on the numbers are true. Writes nothing.
+Read only from the end of the log, so that it costs the same with a hundred tasks and a million: at most MOST_WALKED
+events back, and of those at most MOST_READ that move a task. Where that does not go back as far as requested,
+`since` gives the time from which the numbers hold. Writes nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LONGEST = limits.OVERVIEW_MINUTES
 MINUTE = 60 * inputs.SECOND
 MOST_HELD = limits.OVERVIEW_HELD
 
-# What a chart tells apart: fewer lines than there are states.
+# The groups of a chart: fewer lines than there are states.
 GROUPS = {
     "waiting": (lifecycle.CREATED, lifecycle.PENDING, lifecycle.RETRYING),
     "ready": (lifecycle.READY,),
@@ -36,7 +36,7 @@ GROUPS = {
     "dead": (lifecycle.DEAD_LETTERED,),
 }
 _GROUP = {state: group for group, states in GROUPS.items() for state in states}
-# Told often, and no move out of its group: left unread, so that the log is read further back.
+# Frequent, and no move out of its group: not read, so that the log is read further back.
 _STILL = ("task.progress", "task.checkpoint", "task.started", "task.landing", "task.noted", "task.edited")
 _MOVES = tuple(kind for kind in KINDS if kind.startswith("task.") and kind not in _STILL)
 _COUNTED = {
@@ -46,10 +46,10 @@ _COUNTED = {
 
 
 def overview(work: UnitOfWork, project: str, *, minutes: int = 60) -> dict[str, Any]:
-    """The last `minutes` of a project in STEPS steps, and where it stands now."""
+    """The last `minutes` of a project in STEPS steps, and the present state."""
     project_of(work, project)
     if not 1 <= minutes <= LONGEST:
-        raise InvalidInput(f"minutes {minutes}: from 1 to {LONGEST}")
+        raise InvalidInput(f"minutes must be from 1 to {LONGEST} (got {minutes})")
     counts: dict[str, int] = work.count(Task, {"project": project}, "state")
     told = _tail(work, project, work.now - minutes * MINUTE)
     since = told.since
@@ -75,7 +75,7 @@ def _held_in(project: str) -> dict[str, Any]:
 
 
 class _Tail(NamedTuple):
-    events: list[Event]  # of tasks' moves, oldest first
+    events: list[Event]  # moves of tasks, oldest first
     since: int
     is_whole: bool
 
@@ -90,14 +90,14 @@ def _tail(work: UnitOfWork, project: str, since: int) -> _Tail:
     is_whole = len(events) < MOST_READ and not (first and first[0].time > since)
     if not is_whole:
         since = events[0].time if len(events) == MOST_READ else first[0].time
-    # What time has brought since, and no command has written yet.
+    # Moves that are due and that no command has written yet.
     return _Tail([*events, *(e for e in work.events if e.project == project and e.kind in _MOVES)], since, is_whole)
 
 
 def _steps(events: Sequence[Event], counts: dict[str, int], since: int, step: int, now: int) -> list[dict[str, Any]]:
-    """One entry a step, oldest first: what happened in it, and how many tasks stood where at its end.
+    """One entry per step, oldest first: what happened in it, and the tasks by state at its end.
 
-    How many stood where is worked out from now backwards, each move undone.
+    States are computed backwards from now, by undoing each move.
     """
     standing = Counter[str]()
     for state, count in counts.items():
@@ -151,7 +151,7 @@ def _spans(events: Iterable[Event], held: Iterable[Task], since: int, now: int) 
 
 
 def _agents(events: Iterable[Event], spans: Iterable[_Span], window: int) -> list[dict[str, Any]]:
-    """What each did; `busy` is how many tasks it held on average: 1.0 is never idle, with one task at a time."""
+    """What each agent did; `busy` is the average number of tasks held: 1.0 is never idle, with one task at a time."""
     did: dict[str, Counter[str]] = {}
     for event in events:
         if event.agent and event.kind in _COUNTED and event.kind != "task.created":
@@ -172,19 +172,19 @@ MOST_SAMPLED = limits.OVERVIEW_SAMPLED
 
 
 def _waits(work: UnitOfWork, project: str, events: Sequence[Event]) -> list[int]:
-    """How long the tasks of the last claims had been ready for."""
+    """How long the tasks of the last claims had been ready."""
     claimed = [(e.task, e.time) for e in events if e.kind == "task.claimed" and e.task is not None][-MOST_SAMPLED:]
     tasks = work.get_many(Task, project, {id for id, _ in claimed})
     waits = []
     for id, time in claimed:
         ready_at = tasks[id].ready_at if id in tasks else None
-        if ready_at is not None and ready_at <= time:  # else it has been ready again since
+        if ready_at is not None and ready_at <= time:  # else it became ready again since
             waits.append(time - ready_at)
     return waits
 
 
 def _spread(lengths: Sequence[int]) -> dict[str, Any] | None:
-    """Seconds: the middle one, that which 95 of 100 stay within, and the longest."""
+    """Seconds: median, 95th percentile and maximum."""
     if not lengths:
         return None
     ordered = [length / inputs.SECOND for length in sorted(lengths)]
@@ -195,7 +195,7 @@ def _spread(lengths: Sequence[int]) -> dict[str, Any] | None:
 
 
 def _oldest(work: UnitOfWork, project: str, counts: dict[str, int]) -> list[dict[str, Any]]:
-    """Of each state in which tasks wait or work, the task that was made first: ids grow with time."""
+    """The oldest task of each state in which tasks wait or work: ids grow with time."""
     oldest = []
     for state in lifecycle.OPEN:
         found = work.find(Task, {"project": project, "state": state}, limit=1) if counts.get(state) else []
@@ -204,7 +204,7 @@ def _oldest(work: UnitOfWork, project: str, counts: dict[str, int]) -> list[dict
 
 
 def _since(task: Task) -> int:
-    """Since when it has stood there, as far as the row tells."""
+    """Since when it has been in that state, as far as the row shows."""
     if claims.is_held(task):
         return task.claimed_at or task.updated_at
     return (task.ready_at if task.state == lifecycle.READY else task.dead_lettered_at) or task.updated_at

@@ -1,4 +1,4 @@
-"""What one agent holds in one session, and what it lost there: so that a verb without a name reaches no other claim."""
+"""What one agent holds in one session, and what it lost there, so that a verb without a name affects no other claim."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DAY = limits.LOST_CLAIM_IN_STORE
 
 
 def own_claims(work: UnitOfWork, project: str, session: str, agent: str) -> list[v.OwnClaim]:
-    """Live claims, and those that ended in the last day without the agent's own word; the oldest first."""
+    """Live claims, and claims that expired or were paused while held in the last day; oldest first."""
     project_of(work, project)
     mine = {"project": project, "session": session, "agent": agent}
     found = work.find(Claim, {**mine, "state": "active"})

@@ -1,5 +1,5 @@
-"""Plans as they stand: the tasks of dags in the terms in which they were asked for, so that a plan can be written down
-and applied again. They write nothing.
+"""Export of plans: the tasks of dags as input, so that a plan can be written to a file and applied again. They write
+nothing.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ def tracks(work: UnitOfWork, project: str) -> list[TrackView]:
 def plans(
     work: UnitOfWork, project: str, *, dag: str | None = None, plan: str | None = None, open_only: bool = False
 ) -> list[PlanView]:
-    """One dag, one plan by its name, or all that is not archived: groups of tasks, each with its edges.
+    """One dag, one plan by its name, or everything unarchived: groups of tasks, each with its edges.
 
-    A plan has the tasks that it made, and a dag of no plan all but those that holders have spawned: whoever takes up
-    the parent spawns them again. Tasks of no plan that are alone, or were added to a plan's, are one group.
+    A plan has the tasks that it created; a dag without a plan has all except those spawned by holders: the next holder
+    of the parent spawns them again. Single tasks without a plan, or added to a plan's dag, form one group.
     """
     settings = project_of(work, project)
     groups: list[tuple[Dag | None, list[Task]]]
@@ -88,8 +88,8 @@ def _all(work: UnitOfWork, project: str) -> list[tuple[Dag | None, list[Task]]]:
 def _check_count(count: int) -> None:
     if count > inputs.LARGEST_PLAN:
         raise TooLarge(
-            f"more than {inputs.LARGEST_PLAN} tasks; a plan has no more than that",
-            "name one plan or dag, or take the open tasks alone",
+            f"a plan may have at most {inputs.LARGEST_PLAN} tasks",
+            "name one plan or dag, or export only the open tasks",
         )
 
 
@@ -109,7 +109,7 @@ def _group(work: UnitOfWork, settings: Project, row: Dag | None, tasks: list[Tas
 
 
 def _name(task: Task) -> str | None:
-    """The local name by which its plan knows the task."""
+    """The local name of the task in its plan."""
     kind, _, rest = (task.idempotency_key or "").partition(":")
     return rest.partition(":")[2] if kind == "plan" else None
 

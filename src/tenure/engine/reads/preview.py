@@ -1,4 +1,4 @@
-"""What a claim would find: ready work in the order of the claim. Nothing is claimed and nothing written."""
+"""What a claim would find: ready tasks in the order of the claim. Nothing is claimed or written."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def ready(work: UnitOfWork, project: str, *, track: str | None = None, limit: int = 50) -> list[TaskView]:
-    """Claimable tasks, best first, whoever asks."""
+    """Claimable tasks, best first, for any agent."""
     if project_of(work, project).parked:
         from tenure.engine.budgets.unaffordable import unpark
 
@@ -31,9 +31,9 @@ def ready(work: UnitOfWork, project: str, *, track: str | None = None, limit: in
 
 
 def next_for(work: UnitOfWork, project: str, agent: str, session: str, **filters: Any) -> Outcome:
-    """What `claim_next` would answer now, as the task stands before that claim.
+    """What `claim_next` would answer now, with the task as it is before that claim.
 
-    The claim itself is run on the rows of a read transaction, which are never saved: so the two cannot disagree.
+    The claim itself runs on the rows of a read transaction, which are never saved: so the two cannot disagree.
     """
     before = work.bookmark()
     answer = claim_next(work, commands.ClaimNext(project=project, agent=agent, session=session, **filters))

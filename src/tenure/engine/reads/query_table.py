@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from tenure.engine.runtime.unit_of_work import Reads
 
 
-def look(engine: Engine, query: Query, principal: Principal = OWNER) -> Any:
-    """What the query asks for, of rows brought up to `now`; nothing is written."""
-    roles.check_look(principal, query)
+def read_query(engine: Engine, query: Query, principal: Principal = OWNER) -> Any:
+    """The answer to the query, from rows brought up to `now`; nothing is written."""
+    roles.check_query(principal, query)
     function, required, optional = _reading(type(query))
     follows = isinstance(query, q.Log) and not query.last
     with engine.reading((query.project,) if query.project else (), follows=follows) as work:
-        work.begin_command(principal, None)  # what there is to see may depend on who looks
+        work.begin_command(principal, None)  # the answer may depend on the caller
         arguments = [getattr(query, name) for name in required]
         return function(work, query.project, *arguments, **{name: getattr(query, name) for name in optional})
 

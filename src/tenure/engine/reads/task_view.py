@@ -1,4 +1,4 @@
-"""What is handed out with a task: its view, its inputs, its last checkpoint; and large values kept apart."""
+"""What a claim returns with a task: its view, its inputs, its last checkpoint; and large values stored separately."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ MOST_INPUTS = limits.INPUT_BYTES
 
 
 def packed(work: UnitOfWork, project: str, value: Any) -> Any:
-    """The value as a row may keep it: itself, or a reference to a body where it is large or looks like one."""
+    """The value as stored in a row: itself, or a reference to a body where it is large or could be taken for one."""
     encoded = msgspec.json.encode(value)
     if len(encoded) <= INLINE and not is_reference(value):
         return value
-    import hashlib  # a fifth of what a bare start costs, and seldom needed
+    import hashlib  # a fifth of the startup time, and rarely needed
 
     name = hashlib.sha256(encoded).hexdigest()
     kept = work.get(Body, project, name)
@@ -74,7 +74,7 @@ def task_view(work: UnitOfWork, task: Task, brief: Brief) -> v.TaskView:
 
 
 def view_of(shown: Iterable[Any], wanted: Iterable[Any], last_error: LastError | None) -> v.TaskView:
-    """The same from values: those of SHOWN; and title, description, spec and so on, in the brief's order of them."""
+    """The same from values: those of SHOWN; and the brief's fields (title, description, spec, …) in their order."""
     title, description, spec, *others = wanted
     view: Any = {"title": title}
     view |= {name: value for name, value in zip(SHOWN, shown, strict=True) if value is not None and value != ()}
@@ -104,7 +104,7 @@ def dependencies(work: UnitOfWork, task: Task) -> list[tuple[Edge, Task]]:
 
 
 def waits_for(work: UnitOfWork, task: Task) -> tuple[str, ...]:
-    """Keys of the dependencies that hold the task back."""
+    """Keys of the unmet dependencies."""
     return tuple(sorted(t.key for e, t in dependencies(work, task) if not is_met(e, t.state)))
 
 
@@ -115,14 +115,14 @@ def accepted_result(work: UnitOfWork, task: Task) -> Result | None:
 
 
 class Inputs(NamedTuple):
-    """What a task is given of others: by key the output of each, and the `context_refs` that name nothing."""
+    """What a task gets from others: the output of each by key, and the `context_refs` that name nothing."""
 
     outputs: dict[str, Any]
     missing: tuple[str, ...] = ()
 
 
 def inputs_of(work: UnitOfWork, task: Task, brief: Brief) -> Inputs:
-    """Outputs, and failures, of what the task depended on and refers to; beyond 256 KB by reference only."""
+    """Outputs and failures of its dependencies and references; beyond 256 KB by reference only."""
     wanted = _Wanted(work, {t.id: t for _, t in dependencies(work, task)})
     spec = unpacked(work, task.project, brief.spec)
     for ref in spec.get("context_refs", ()):
@@ -152,8 +152,8 @@ def inputs_of(work: UnitOfWork, task: Task, brief: Brief) -> Inputs:
 
 
 def _list_artifacts(entry: dict[str, Any], source: Task, rows: Iterable[Artifact], size: int) -> int:
-    """Add what an artifact is known by; its bytes are fetched by whoever wants them. How much there is by now."""
-    from tenure.engine.artifacts.artifact_verbs import view  # most tasks have none, and a start stays cheap
+    """Add an artifact's description; its bytes are fetched on request. Returns the size so far."""
+    from tenure.engine.artifacts.artifact_verbs import view  # most tasks have none; keeps startup fast
 
     listed = entry["artifacts"] = []
     for row in {row.id: row for row in rows}.values():
@@ -167,17 +167,17 @@ def _list_artifacts(entry: dict[str, Any], source: Task, rows: Iterable[Artifact
 
 
 class _Wanted:
-    """What the claim shall carry: outputs of tasks, and single artifacts of others."""
+    """What the claim carries: outputs of tasks, and single artifacts of others."""
 
     def __init__(self, work: UnitOfWork, tasks: dict[str, Task]) -> None:
         self.tasks = tasks
-        self.outputs = set(tasks)  # the others are there for an artifact alone
+        self.outputs = set(tasks)  # the others are needed only for an artifact
         self.artifacts: dict[str, list[Artifact]] = {}
         self.missing: list[str] = []
         self._work = work
 
     def add(self, project: str, ref: str) -> None:
-        """What a reference names; one that names nothing is no reason to keep everybody from the claim."""
+        """What a reference names; a dangling reference must not block the claim."""
         if not (self._add_output(project, ref) or self._add_artifact(project, ref)):
             self.missing.append(ref)
 
@@ -214,7 +214,7 @@ class _Wanted:
 
 
 def earlier_artifacts(work: UnitOfWork, task: Task) -> tuple[v.ArtifactView, ...] | None:
-    """What earlier claims of this run have put, the last of each name: for whoever goes on."""
+    """Artifacts of earlier claims of this run, the last of each name: for the next holder."""
     if not task.artifacts:
         return None
     from tenure.core.artifacts import newest
@@ -224,15 +224,15 @@ def earlier_artifacts(work: UnitOfWork, task: Task) -> tuple[v.ArtifactView, ...
     return tuple(views(newest(rows, task.run), task)) or None
 
 
-def handed_checkpoint(work: UnitOfWork, task: Task) -> v.CheckpointView | None:
-    """The checkpoint that a new holder is given."""
+def checkpoint_for_holder(work: UnitOfWork, task: Task) -> v.CheckpointView | None:
+    """The checkpoint that a new holder gets."""
     if task.generation <= 1 and not task.answerable:
-        return None  # nobody before this claim could have left one
+        return None  # no earlier claim could have saved one
     return checkpoint_of(work, task)
 
 
 def checkpoint_of(work: UnitOfWork, task: Task) -> v.CheckpointView | None:
-    """The last checkpoint, be it the present holder's own."""
+    """The last checkpoint, even the current holder's own."""
     kept = work.get(Checkpoint, task.project, task.id)
     if kept is None:
         return None

@@ -1,4 +1,4 @@
-"""Looks at the state, brought up to `now`: tasks, history, dags, status, usage, sessions, log. They write nothing."""
+"""Queries of the state, brought up to `now`: tasks, history, dags, status, usage, sessions, log. They write nothing."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def views(work: UnitOfWork, tasks: Iterable[Task]) -> list[v.TaskView]:
 
 
 def show(work: UnitOfWork, project: str, name: str) -> v.TaskInFull:
-    """Everything about one task but its log."""
+    """Everything about one task except its log."""
     project_of(work, project)
     task = task_named(work, project, name)
     view: Any = task_view.task_view(work, task, brief_of(work, task))
@@ -120,8 +120,8 @@ def tasks(
 ) -> list[v.TaskView]:
     """A page of tasks; `filters` are those of FILTERS, `after` the last row's (order value, id).
 
-    `archived`: also those that a person has hidden, and those that were moved into the archive. `text` is looked for in
-    titles and keys, among the first MOST_SEARCHED that the other filters leave.
+    `archived`: also tasks that a person has hidden, and those moved to the archive. `text` is searched for in titles
+    and keys, among the first MOST_SEARCHED tasks that pass the other filters.
     """
     project_of(work, project)
     where: dict[str, Any] = {"project": project}
@@ -159,15 +159,15 @@ def tasks(
 
 
 def _check_cursor(after: tuple[Any, str] | None, order: str) -> None:
-    """Stores compare only like with like."""
+    """Stores compare only values of one type."""
     value = None if after is None else after[0]
     if after is None or (isinstance(value, str) if order.endswith("key") else value is None or type(value) is int):
         return
-    raise InvalidInput(f"after: {value!r:.60} is no place in the order of {order}", "pass `next` of the page before")
+    raise InvalidInput(f"after: {value!r:.60} is not a position in order {order}", "pass `next` of the previous page")
 
 
 def states(work: UnitOfWork, project: str, names: Iterable[str]) -> list[v.StateLine]:
-    """One short line a name: where the task stands, or that there is none."""
+    """One short line per name: the state of the task, or that there is none."""
     project_of(work, project)
     out: list[v.StateLine] = []
     for name in names:
@@ -186,12 +186,12 @@ def states(work: UnitOfWork, project: str, names: Iterable[str]) -> list[v.State
 
 
 def history(work: UnitOfWork, project: str, name: str) -> list[v.HistoryEntry]:
-    """The lineage: one entry a generation, with every refused submission under it. No nonce is ever shown."""
+    """The lineage: one entry per generation, with every refused submit under it. No nonce is ever shown."""
     project_of(work, project)
     task = task_named(work, project, name)
     refused: dict[int, list[Result]] = {}
     for result in work.find(Result, {"project": project, "task": task.id, "accepted": False}, order="submitted_at"):
-        if result.reason != "VALIDATING":  # that one waits for its verdict
+        if result.reason != "VALIDATING":  # it waits for its verdict
             refused.setdefault(result.generation, []).append(result)
     spent: dict[int, list[Usage]] = {}
     for row in usage_rows.of_task(work, project, task.id):
@@ -245,7 +245,7 @@ def result_view(work: UnitOfWork, result: Result, *, data: bool = True) -> Any:
 
 
 def dag(work: UnitOfWork, project: str, id: str) -> v.DagView:
-    """A dag with its tasks, edges, counts and critical path; a lone task's dag is that task."""
+    """A dag with its tasks, edges, counts and critical path; a single task's dag is that task."""
     project_of(work, project)
     recall_dag(work, project, id)
     tasks_ = {t.id: t for t in work.find(Task, {"project": project, "dag": id})}
@@ -316,7 +316,7 @@ def inbox(
 
 
 def messages(work: UnitOfWork, project: str, *, limit: int = 100) -> list[v.MessageEntry]:
-    """All mail of the project, newest first: one entry a message, with its recipients and who of them has read it."""
+    """All mail of the project, newest first: one entry per message, with its recipients and who has read it."""
     project_of(work, project)
     limit = inputs.check_limit(limit, MOST_LISTED)
     told: dict[str, Any] = {}
@@ -382,7 +382,7 @@ _MEMORY = {
 
 
 def session(work: UnitOfWork, project: str, id: str) -> v.SessionView:
-    """A session's memory, read from the log and the claims."""
+    """A session's history, from the log and the claims."""
     project_of(work, project)
     row = work.get(Session, project, id)
     if row is None:
@@ -420,7 +420,7 @@ def track_progress(work: UnitOfWork, project: str) -> dict[str, v.TrackProgress]
     """Completed, in progress and pending tasks of each track that has any."""
     in_progress = (*lifecycle.HELD, lifecycle.VALIDATING)
     shown = [state for state in lifecycle.STATES if state != lifecycle.CANCELLED]
-    # State by state, since that has an index: track by track read every task once for each track.
+    # By state, which has an index: by track, every task would be read once for each track.
     by_state = {state: work.count(Task, {"project": project, "state": state}, "track") for state in shown}
     return {
         track.id: {
@@ -436,7 +436,7 @@ def track_progress(work: UnitOfWork, project: str) -> dict[str, v.TrackProgress]
 
 
 def status(work: UnitOfWork, project: str) -> v.StatusView:
-    """One screen: who leads, who works, how far each track is, how many tasks stand where."""
+    """One screen: who leads, who works, the progress of each track, tasks by state."""
     settings = project_of(work, project)
     leader = work.get(Leader, project, PROJECT_LEADER)
     coordinator = work.get(Leader, "", COORDINATOR)
@@ -457,7 +457,7 @@ def status(work: UnitOfWork, project: str) -> v.StatusView:
 
 
 def _sources(work: UnitOfWork, project: Project) -> dict[str, int]:
-    """How much there is that fires by itself, as long as somebody leads."""
+    """How many schedules and triggers there are, which fire while somebody leads."""
     on = {"project": project.id, "enabled": True}
     return {
         "schedules": sum(work.count(Schedule, on, "enabled").values()),
@@ -469,13 +469,13 @@ def _sources(work: UnitOfWork, project: Project) -> dict[str, int]:
 def _budgets(work: UnitOfWork, project: Project) -> list[v.BudgetView]:
     if not project.funded:
         return []
-    from tenure.engine.budgets import budget_reads  # most projects have none, and a start stays cheap
+    from tenure.engine.budgets import budget_reads  # most projects have none; keeps startup fast
 
     return [budget_reads.view(work, row) for row in budget_reads.rows(work, project.id, limit=MOST_BUDGETS)]
 
 
 def _by_state(work: UnitOfWork, project: str) -> dict[str, int]:
-    """How many tasks stand where, those that have left for the archive among them."""
+    """Tasks by state, including those in the archive."""
     counts: dict[str, int] = work.count(Task, {"project": project}, "state")
     for track in work.find(Track, {"project": project}):
         for state in lifecycle.FINISHED:
@@ -486,12 +486,12 @@ def _by_state(work: UnitOfWork, project: str) -> dict[str, int]:
 
 
 def usage(work: UnitOfWork, project: str, *, by: str = "task", limit: int = 100) -> list[v.SpentView]:
-    """What was spent on each task, or by each agent, model or session: the dearest first."""
+    """Spending by task, agent, model or session, most expensive first."""
     return usage_rows.spent_by(work, project, by, limit)
 
 
 def processes(work: UnitOfWork, project: str) -> list[v.ProcessView]:
-    """The processes that hold claims now, for somebody on their host to see whether they still run."""
+    """The processes that hold claims now, so that a process on their host can check whether they still run."""
     project_of(work, project)
     holding: dict[str, list[str]] = {}
     for claim in work.find(Claim, {"project": project, "process": Present()}):
@@ -543,12 +543,12 @@ def event_view(event: Event) -> v.EventView:
 
 
 def _fields(row: msgspec.Struct) -> Any:
-    """A row as a view that has its very fields."""
+    """A row as a view with the same fields."""
     return msgspec.structs.asdict(row)
 
 
 def _archived_events(work: UnitOfWork, project: str, where: dict[str, Any]) -> list[Event]:
-    """The part of a task's log that lies in the archive."""
+    """The archived part of a task's log."""
     row = work.get(Archived, project, where["task"])
     return [event for event in archive.events_in(row) if matches(event, where)] if row is not None else []
 

@@ -1,4 +1,4 @@
-"""Why a task stands where it does, in sentences. Writes nothing."""
+"""Why a task is in its state, in sentences. Writes nothing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def why(work: UnitOfWork, project: str, name: str) -> WhyView:
-    """Why a task stands where it does: its place in the order, what it waits for, who holds it, who could take it."""
+    """Why a task is in its state: its position in the order, its dependencies, its holder, who could claim it."""
     settings = project_of(work, project)
     task = task_named(work, project, name)
     reasons: list[str] = []
@@ -32,8 +32,8 @@ def why(work: UnitOfWork, project: str, name: str) -> WhyView:
     waits = task_view.waits_for(work, task)
     if waits:
         said["waits_for"] = list(waits)
-        reasons.append(f"waits for {', '.join(waits[:5])}")
-    for field, text in (("not_before", "may not start before {}"), ("retry_at", "is tried again at {}")):
+        reasons.append(f"waiting for {', '.join(waits[:5])}")
+    for field, text in (("not_before", "may not start before {}"), ("retry_at", "is retried at {}")):
         at = getattr(task, field)
         if at is not None and at > work.now:
             reasons.append(f"{text.format(at)}, in {(at - work.now) / 1e6:.0f} s")
@@ -47,14 +47,14 @@ def why(work: UnitOfWork, project: str, name: str) -> WhyView:
     if task.state == lifecycle.CREATED:
         reasons.append("a draft: publish it")
     if task.offer_to is not None:
-        reasons.append(f"held out to agent {task.offer_to}")
+        reasons.append(f"offered to agent {task.offer_to}")
     reasons += _by_budget(work, settings, task)
     if task.parked is not None and not task.parked.startswith("$"):
         other = work.get(Task, project, task.parked)
-        reasons.append(f"would overlap what {other.key if other else task.parked} holds")
+        reasons.append(f"would overlap the claim of {other.key if other else task.parked}")
     reasons += _by_reservation(work, task)
     reasons += [
-        f"the line is stopped for {s}: {r}" for s, r in settings.stopped.items() if s in eligibility.scopes_of(task, "")
+        f"claiming is stopped for {s}: {r}" for s, r in settings.stopped.items() if s in eligibility.scopes_of(task, "")
     ]
     if task.state == lifecycle.READY:
         said["agents"] = _who_could(work, settings, task)
@@ -64,7 +64,7 @@ def why(work: UnitOfWork, project: str, name: str) -> WhyView:
 
 
 def _by_reservation(work: UnitOfWork, task: Task) -> list[str]:
-    """What is reserved of what a ready task touches or needs, whoever would claim it."""
+    """Reservations that conflict with what a ready task touches or needs, for any agent."""
     if task.state != lifecycle.READY or not task.guarded:
         return []
     from tenure.engine.verbs.claim import in_the_way
@@ -78,7 +78,7 @@ def _by_reservation(work: UnitOfWork, task: Task) -> list[str]:
 
 
 def _by_budget(work: UnitOfWork, settings: Project, task: Task) -> list[str]:
-    """What keeps a ready task from being paid, whoever would claim it."""
+    """Why no budget covers a ready task, for any agent."""
     if not (task.capped or settings.funded):
         return []
     from tenure.engine.budgets.budget_guard import reason, short_of
@@ -88,7 +88,7 @@ def _by_budget(work: UnitOfWork, settings: Project, task: Task) -> list[str]:
 
 
 def _who_could(work: UnitOfWork, settings: Project, task: Task) -> list[CouldTake]:
-    """For each known agent why it cannot take the task; nothing there means that it can."""
+    """For each known agent why it cannot claim the task; an empty list means that it can."""
     out: list[CouldTake] = []
     cooling = Cooling(work, settings)
     for agent in work.find(Agent, {"project": task.project, "left_at": Present(False)}):
@@ -103,7 +103,7 @@ def _who_could(work: UnitOfWork, settings: Project, task: Task) -> list[CouldTak
         elif agent.draining:
             why_not.append("is draining")
         if (agent.cool_until or 0) > work.now:
-            why_not.append("cools off after failures of its own")
+            why_not.append("is cooling off after failures")
         out.append({"agent": agent.id, "why_not": why_not})
     return out
 

@@ -1,18 +1,18 @@
-"""The gatherer: single commands of many callers become batches, and each caller gets its own outcome.
+"""The batcher: single commands of many callers become batches, and each caller gets its own outcome.
 
-There is no timer. A worker that is free takes what waits, up to a batch, and runs it as one transaction; whatever
-comes meanwhile is the next batch. So a lone command never waits for others, and under load the batches grow.
+There is no timer. A free worker takes the waiting commands, up to one batch, and runs them as one transaction; commands
+that arrive meanwhile form the next batch. So a single command never waits for others, and batches grow under load.
 
 Invariants:
-- Commands of one caller run in the order in which it gave them. They stand so in a batch, and while a batch has one of
-  them no other batch takes the next.
+- Commands of one caller run in the order in which it gave them. They keep that order in a batch, and while a batch has
+  one of them no other batch takes the next.
 - Callers take turns: each gives one command before any gives a second.
-- No two batches are in one project: the store lets one write there at a time, and each would only be smaller.
-- What was taken in is answered once. A caller that has gone takes its command with it, unless a batch has it already.
-- Over its bounds it refuses at once and keeps nothing.
-- No batch waits until something was found out for a command: that one is left out, and its caller's turn comes later.
+- No two batches share a project: the store lets one write there at a time, and each batch would only be smaller.
+- Every accepted command is answered once. A caller that leaves withdraws its command unless a batch already has it.
+- Over its limits the batcher refuses at once and keeps nothing.
+- No batch waits for evidence: a command that needs it is left out, and its caller gets a later turn.
 
-Not imported by `tenure.engine`: a single command needs none of it.
+Not imported by `tenure.engine`: a single command does not need it.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ from tenure.core.errors import Bug, Conflict, InvalidInput, Overloaded, StoreUna
 from tenure.core.outcomes import Outcome
 from tenure.engine.checks.evidence import Finding, NeedsEvidence
 from tenure.engine.checks.evidence_threads import EvidenceThreads
-from tenure.engine.runtime.engine import ROUNDS, Answer, Asked, Engine, asked, told
+from tenure.engine.runtime.engine import ROUNDS, Answer, CheckedCommand, Engine, checked_command, final_answers
 from tenure.stores.port import WRITERS
 
 if TYPE_CHECKING:
-    import asyncio  # only named: threads do without it
+    import asyncio  # for types only: threads do not need it
 
 MOST_WAITING = limits.BATCHER_WAITING
 MOST_BYTES = 8 * inputs.LARGEST_BATCH
-# Different callers have no order among each other, and a store does like commands together. What frees comes before
-# what takes.
+# Callers have no order among each other, and stores run commands of one kind faster together. Commands that free tasks
+# come before commands that take them.
 _ORDER: dict[type[Command], int] = {commands.Submit: 0, commands.Renew: 1, commands.ClaimNext: 3}
-SLOTS = inputs.MOST_COMMANDS  # tasks that a batch may claim or make, so that no transaction grows long
+SLOTS = inputs.MOST_COMMANDS  # tasks that a batch may claim or create: bounds the transaction
 
 
 class Batcher:
     """Runs commands of many threads and event loops on one engine, a batch at a time.
 
-    `in_flight` is how many batches run at once; the store knows best. `most_waiting` commands and `most_bytes` of them
-    may wait for their batch: beyond that `Overloaded` is raised, and nothing was done. A caller is a thread or an
+    `in_flight` is the number of concurrent batches; by default the store chooses. At most `most_waiting` commands with
+    `most_bytes` in total may wait: beyond that `Overloaded` is raised and nothing was done. A caller is a thread or an
     asyncio task unless `caller` says otherwise.
     """
 
@@ -65,25 +65,25 @@ class Batcher:
         most_bytes: int = MOST_BYTES,
     ) -> None:
         if in_flight is None:
-            # A second batch keeps the second core busy; more added nothing where it was measured.
+            # A second batch keeps the second core busy; more brought no gain when measured.
             in_flight = 2 if WRITERS in engine.store.features else 1
         if in_flight < 1 or most_waiting < 1:
-            raise InvalidInput(f"in_flight {in_flight}, most_waiting {most_waiting}: at least 1 each")
+            raise InvalidInput(f"in_flight and most_waiting must be at least 1 (got {in_flight} and {most_waiting})")
         if most_bytes < inputs.LARGEST_BATCH:
-            raise InvalidInput(f"most_bytes {most_bytes}: at least {inputs.LARGEST_BATCH}, or some commands never fit")
+            raise InvalidInput(f"most_bytes must be at least {inputs.LARGEST_BATCH} (got {most_bytes})")
         self.engine = engine
         self._most_waiting, self._most_bytes = most_waiting, most_bytes
         self._waiting = self._bytes = 0
-        # What waits, by caller. Each caller here is in a batch, or stands in `_turns`, or stands aside while a batch is
-        # in the project of its next command. A line may be empty: its caller has taken back what it gave.
-        self._lines: dict[Hashable, deque[_Place]] = {}
+        # Waiting commands, by caller. Each caller here is in a batch, or queued in `_turns`, or set aside while a batch
+        # is in the project of its next command. A queue may be empty: its caller has withdrawn its commands.
+        self._lines: dict[Hashable, deque[_Entry]] = {}
         self._turns: deque[Hashable] = deque()
-        self._aside: dict[str, list[Hashable]] = {}  # by project that a batch is in
-        # A caller is in `_lacking` while something is found out for its first command: see `inquiring`.
+        self._aside: dict[str, list[Hashable]] = {}  # project that a batch is in → callers
+        # A caller is in `_lacking` while evidence is collected for its first command: see `checks/evidence.py`.
         self._inquirer = EvidenceThreads()
         self._lacking: set[Hashable] = set()
         self._changed = threading.Condition(threading.Lock())
-        self._waking: set[asyncio.AbstractEventLoop] = set()  # loops that will tell the workers at the end of a turn
+        self._waking: set[asyncio.AbstractEventLoop] = set()  # loops that wake the workers when an iteration ends
         self._is_closed = False
         self._process = os.getpid()
         self._workers = [
@@ -104,44 +104,46 @@ class Batcher:
 
     @property
     def waiting(self) -> int:
-        """How many commands wait for a batch to take them."""
+        """The number of commands that wait for a batch."""
         return self._waiting
 
-    # --- asking ---
+    # --- callers ---
 
     def do(self, command: Command, principal: Principal = OWNER, *, caller: Hashable = None) -> Outcome:
-        """The outcome of one command; its error is raised. Blocks this thread."""
-        ready = asked(command, principal)
+        """Return the outcome of one command, or raise its error. Blocks this thread."""
+        ready = checked_command(command, principal)
         if threading.current_thread() in self._workers:  # a future's callback: it would wait for itself
-            (answer,) = self.engine.run_asked((ready,))
+            (answer,) = self.engine.run_checked((ready,))
             return _outcome(answer)
         place = _Blocked(ready, _this_thread() if caller is None else caller)
         self._put(place)
         try:
-            place.told.acquire()
-        except BaseException:  # an interrupted wait, whatever interrupted it
+            place.answered.acquire()
+        except BaseException:  # the wait was interrupted
             self._drop(place)
             raise
         return _outcome(place.answer)
 
     def submit(self, command: Command, principal: Principal = OWNER, *, caller: Hashable = None) -> Future[Outcome]:
-        """The outcome to come. `cancel` takes the command back for as long as no batch has it.
+        """A future of the outcome. `cancel` withdraws the command while no batch has it.
 
-        Callbacks of the future run in a worker's thread: they must not wait for another future of this gatherer.
+        Callbacks of the future run in a worker's thread: they must not wait for another future of this batcher.
         """
-        place = _Promised(asked(command, principal), _this_thread() if caller is None else caller, self._drop)
+        place = _Promised(checked_command(command, principal), _this_thread() if caller is None else caller, self._drop)
         self._put(place)
         return place.future
 
     async def ado(self, command: Command, principal: Principal = OWNER, *, caller: Hashable = None) -> Outcome:
-        """As `do`, for asyncio. Cancelled, it takes the command back, or lets go of the outcome if a batch has it."""
+        """As `do`, for asyncio. Cancelling withdraws the command, or drops the outcome if a batch already has it."""
         import asyncio
 
         loop = asyncio.get_running_loop()
-        place = _Awaited(asked(command, principal), asyncio.current_task() if caller is None else caller, loop)
+        place = _Awaited(
+            checked_command(command, principal), asyncio.current_task() if caller is None else caller, loop
+        )
         self._put(place, is_awake=False)
         if loop not in self._waking:
-            # Once all that came with it in this turn of the loop stands in line: one batch, not one for each.
+            # Wake after all commands of this loop iteration are queued: one batch instead of one each.
             self._waking.add(loop)
             loop.call_soon(self._wake, loop)
         try:
@@ -152,9 +154,9 @@ class Batcher:
         return _outcome(place.answer)
 
     def close(self, *, drain: bool = True) -> None:
-        """Take nothing in any more, and wait until what is in flight is done.
+        """Refuse new commands, and wait until the batches in flight are done.
 
-        What still waits is run first, or with `drain=False` refused: nothing of it was done. Blocks; a second call is
+        Waiting commands are run first, or with `drain=False` refused with nothing done. Blocks; a second call is
         harmless.
         """
         if self._process != os.getpid():
@@ -167,7 +169,7 @@ class Batcher:
                     line.clear()
                 self._waiting = self._bytes = 0
             self._changed.notify_all()
-        _tell(refused, [self._closed()] * len(refused))
+        _deliver(refused, [self._closed()] * len(refused))
         for worker in self._workers:
             if worker is not threading.current_thread():
                 worker.join()
@@ -181,19 +183,19 @@ class Batcher:
             if self._turns:
                 self._changed.notify()
 
-    def _put(self, place: _Place, *, is_awake: bool = True) -> None:
-        """`is_awake`: a worker is told at once; else whoever puts sees to it."""
+    def _put(self, place: _Entry, *, is_awake: bool = True) -> None:
+        """`is_awake`: wake a worker at once; otherwise the caller does."""
         if self._process != os.getpid():
             raise StoreUnavailable(
-                "this process was forked from one that gathers commands, and has no workers", "Open the store anew."
+                "this process was forked from one with a batcher, and has no workers", "open the store again here"
             )
         with self._changed:
             if self._is_closed:
                 raise self._closed()
             if self._waiting >= self._most_waiting or self._bytes + place.size > self._most_bytes:
                 raise Overloaded(
-                    f"{self._waiting} commands of {self._bytes} bytes are waiting already;"
-                    f" at most {self._most_waiting} of {self._most_bytes}",
+                    f"{self._waiting} commands with {self._bytes} bytes are already waiting;"
+                    f" the limits are {self._most_waiting} and {self._most_bytes}",
                     "nothing was done: send it again in a moment",
                 )
             line = self._lines.get(place.caller)
@@ -210,8 +212,8 @@ class Batcher:
             self._waiting += 1
             self._bytes += place.size
 
-    def _drop(self, place: _Place) -> bool:
-        """Take a command back; False where a batch has it, or had it."""
+    def _drop(self, place: _Entry) -> bool:
+        """Withdraw a command; False where a batch has it, or had it."""
         with self._changed:
             line = self._lines.get(place.caller)
             if line is None or place not in line:
@@ -220,20 +222,20 @@ class Batcher:
             self._left(place)
         return True
 
-    def _take(self) -> list[_Place]:
-        """A batch, as soon as there is one; empty once closed and nothing is left."""
+    def _take(self) -> list[_Entry]:
+        """The next batch, as soon as there is one; empty once closed and drained."""
         with self._changed:
-            while not (batch := self._gathered()) and (not self._is_closed or self._lacking):
+            while not (batch := self._next_batch()) and (not self._is_closed or self._lacking):
                 self._changed.wait()
             if self._turns:
-                self._changed.notify()  # there is more than one can take
+                self._changed.notify()  # more than one batch is waiting
             return batch
 
-    def _gathered(self) -> list[_Place]:
-        """What callers give in turn: one command each, then what they have behind it. Its projects are its own."""
-        batch: list[_Place] = []
+    def _next_batch(self) -> list[_Entry]:
+        """One command of each caller in turn, then the rest. The projects of the batch are its own."""
+        batch: list[_Entry] = []
         projects: set[str] = set()
-        behind: deque[Hashable] = deque()  # callers that have given, and have more
+        behind: deque[Hashable] = deque()  # callers that gave one and have more
         slots = size = first = 0
         while callers := self._turns or behind:
             caller = callers[0]
@@ -258,8 +260,8 @@ class Batcher:
             callers.popleft()
         return [*sorted(batch[:first], key=_turn), *batch[first:]]
 
-    def _finish(self, batch: Sequence[_Place]) -> None:
-        """Let those stand in turn again who stood aside, and then the batch's own callers."""
+    def _finish(self, batch: Sequence[_Entry]) -> None:
+        """Queue the callers that were set aside, then the batch's own callers."""
         with self._changed:
             callers = [caller for project in {place.project for place in batch} for caller in self._aside.pop(project)]
             callers += dict.fromkeys(place.caller for place in batch if place.caller not in self._lacking)
@@ -271,23 +273,23 @@ class Batcher:
             if self._turns:
                 self._changed.notify()
 
-    def _left(self, place: _Place) -> None:
+    def _left(self, place: _Entry) -> None:
         self._waiting -= 1
         self._bytes -= place.size
 
     def _closed(self) -> StoreUnavailable:
-        return StoreUnavailable(f"{self.engine.store.url}: its gatherer was closed; nothing was done")
+        return StoreUnavailable(f"{self.engine.store.url}: the batcher was closed; nothing was done")
 
-    def _leave_out(self, places: Sequence[_Place]) -> None:
-        """A caller's commands of a batch that could not be decided yet: they are the first that it gives again."""
+    def _leave_out(self, places: Sequence[_Entry]) -> None:
+        """Put back a caller's commands that could not be decided yet: they are the first that it gives again."""
         with self._changed:
             self._lines[places[0].caller].extendleft(reversed(places))
             self._lacking.add(places[0].caller)
             self._waiting += len(places)
             self._bytes += sum(place.size for place in places)
 
-    def _inform(self, place: _Place, found: Mapping[str, Finding]) -> None:
-        """What was lacking is known: its caller stands in turn again."""
+    def _inform(self, place: _Entry, found: Mapping[str, Finding]) -> None:
+        """The evidence is there: queue its caller again."""
         with self._changed:
             place.asked = place.asked._replace(evidence={**place.asked.evidence, **found})
             self._lacking.remove(place.caller)
@@ -302,32 +304,32 @@ class Batcher:
     def _work(self) -> None:
         while batch := self._take():
             answers = self._tried(self._commit, batch)
-            left_out: dict[Hashable, list[tuple[_Place, NeedsEvidence]]] = {}
+            left_out: dict[Hashable, list[tuple[_Entry, NeedsEvidence]]] = {}
             for place, answer in zip(batch, answers, strict=True):
                 if type(answer) is NeedsEvidence:
                     left_out.setdefault(place.caller, []).append((place, answer))
             for left in left_out.values():
                 self._leave_out([place for place, _ in left])
-            self._finish(batch)  # before the answers are made: the next batch need not wait for that
+            self._finish(batch)  # before answers are built, so that the next batch does not wait
             for (place, lacking), *_ in left_out.values():
                 self._inquirer.ask(lacking.questions, partial(self._inform, place))
             if left_out:
                 decided = [(p, a) for p, a in zip(batch, answers, strict=True) if type(a) is not NeedsEvidence]
                 batch, answers = [p for p, _ in decided], [a for _, a in decided]
-            _tell(batch, self._tried(told, answers))
+            _deliver(batch, self._tried(final_answers, answers))
 
-    def _commit(self, batch: Sequence[_Place]) -> Sequence[Any]:
-        answers = self.engine.commit_asked([place.asked for place in batch], [place.caller for place in batch])
+    def _commit(self, batch: Sequence[_Entry]) -> Sequence[Any]:
+        answers = self.engine.commit_checked([place.asked for place in batch], [place.caller for place in batch])
         return [
             self._patient(place, a) if type(a) is NeedsEvidence else a for place, a in zip(batch, answers, strict=True)
         ]
 
-    def _patient(self, place: _Place, lacking: NeedsEvidence) -> NeedsEvidence | Conflict:
-        """Something is found out for a command only so often: each time it may need something else by then."""
+    def _patient(self, place: _Entry, lacking: NeedsEvidence) -> NeedsEvidence | Conflict:
+        """Collecting evidence is bounded: each round may need something else."""
         place.rounds += bool(lacking.questions)
         if place.rounds <= ROUNDS:
             return lacking
-        return Conflict("what is asked for changed while it was looked at; nothing was done")
+        return Conflict("the rows kept changing while the command ran; nothing was done")
 
     def _tried(self, step: Callable[[Sequence[Any]], Sequence[Any]], batch: Sequence[Any]) -> Sequence[Any]:
         try:
@@ -340,27 +342,27 @@ class Batcher:
         except BaseException as error:  # noqa: BLE001 - whatever it was, nobody must wait for ever
             bug = Bug(
                 f"{type(error).__name__}: {error}",
-                "whether anything was done is not known: send it again with the same request id; please report this",
+                "the outcome is unknown: send it again with the same request id; please report this",
             )
             bug.definite = False
             bug.__cause__ = error
             return [bug] * len(batch)
 
 
-# --- places in the queue ---
+# --- queue entries ---
 
 
-def _turn(place: _Place) -> int:
+def _turn(place: _Entry) -> int:
     return _ORDER.get(type(place.asked.item.command), 2)
 
 
-class _Place:
-    """One command that waits, and how its caller is told."""
+class _Entry:
+    """One waiting command, and how its caller gets the answer."""
 
     __slots__ = ("answer", "asked", "caller", "project", "rounds", "size", "slots")
     answer: Answer
 
-    def __init__(self, ready: Asked, caller: Hashable) -> None:
+    def __init__(self, ready: CheckedCommand, caller: Hashable) -> None:
         self.asked = ready
         self.caller = caller
         self.project = ready.item.command.project
@@ -371,38 +373,38 @@ class _Place:
     def begin(self) -> None:
         """A batch has it."""
 
-    def tell(self) -> None:
+    def deliver(self) -> None:
         raise NotImplementedError
 
 
-class _Blocked(_Place):
-    """A thread waits: it stands before a lock that the answer opens."""
+class _Blocked(_Entry):
+    """A waiting thread: it blocks on a lock that the answer releases."""
 
-    __slots__ = ("told",)
+    __slots__ = ("answered",)
 
-    def __init__(self, ready: Asked, caller: Hashable) -> None:
+    def __init__(self, ready: CheckedCommand, caller: Hashable) -> None:
         super().__init__(ready, caller)
-        self.told = threading.Lock()
-        self.told.acquire()
+        self.answered = threading.Lock()
+        self.answered.acquire()
 
-    def tell(self) -> None:
-        self.told.release()
+    def deliver(self) -> None:
+        self.answered.release()
 
 
-class _Promised(_Place):
+class _Promised(_Entry):
     __slots__ = ("future",)
 
-    def __init__(self, ready: Asked, caller: Hashable, drop: Callable[[_Place], bool]) -> None:
+    def __init__(self, ready: CheckedCommand, caller: Hashable, drop: Callable[[_Entry], bool]) -> None:
         super().__init__(ready, caller)
         self.future = _Promise(lambda: drop(self))
 
     def begin(self) -> None:
         if self.future.running():  # it was left out once
             return
-        with suppress(RuntimeError):  # somebody else has set its result: that must not end the worker
+        with suppress(RuntimeError):  # its result was set elsewhere: that must not end the worker
             self.future.set_running_or_notify_cancel()
 
-    def tell(self) -> None:
+    def deliver(self) -> None:
         self.future.forget_place()
         if isinstance(self.answer, TenureError):
             self.future.set_exception(self.answer)
@@ -416,54 +418,54 @@ class _Promise(Future[Outcome]):
         self._drop: Callable[[], bool] | None = drop
 
     def cancel(self) -> bool:
-        if self.running():  # a batch had it, and left it out for now
+        if self.running():  # a batch had it and left it out
             return False
         return super().cancel() if self._drop is not None and self._drop() else self.cancelled()
 
     def forget_place(self) -> None:
-        """Each knows the other, and only the collector of cycles would find them."""
+        """Break the reference cycle, which only the cycle collector would find."""
         self._drop = None
 
 
-class _Awaited(_Place):
-    """A task of an event loop waits. The loop is woken once for all its tasks in a batch: see `_tell`."""
+class _Awaited(_Entry):
+    """A waiting task of an event loop. The loop is woken once for all its tasks in a batch: see `_deliver`."""
 
     __slots__ = ("future", "loop")
 
-    def __init__(self, ready: Asked, caller: Hashable, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, ready: CheckedCommand, caller: Hashable, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(ready, caller)
         self.loop = loop
         self.future: asyncio.Future[None] = loop.create_future()
 
-    def tell(self) -> None:
+    def deliver(self) -> None:
         if not self.future.done():
             self.future.set_result(None)
 
 
-def _tell(batch: Sequence[_Place], answers: Sequence[Answer]) -> None:
-    """Every caller its own answer. One that cannot be told does not keep the others from theirs."""
-    loops: dict[asyncio.AbstractEventLoop, list[_Place]] = {}
-    told: set[int] = set()
+def _deliver(batch: Sequence[_Entry], answers: Sequence[Answer]) -> None:
+    """Give every caller its answer. A failing delivery does not affect the others."""
+    loops: dict[asyncio.AbstractEventLoop, list[_Entry]] = {}
+    raised: set[int] = set()
     for place, answer in zip(batch, answers, strict=True):
         place.answer = answer
         if isinstance(answer, TenureError):
-            if id(answer) in told:  # raised in two threads, one exception would gather the tracebacks of both
+            if id(answer) in raised:  # one exception raised in two threads would collect both tracebacks
                 place.answer = copy(answer)
                 place.answer.__cause__ = answer.__cause__
-            told.add(id(answer))
+            raised.add(id(answer))
         if isinstance(place, _Awaited):
             loops.setdefault(place.loop, []).append(place)
         else:
             with suppress(BaseException):  # a callback that would end this thread
-                place.tell()
+                place.deliver()
     for loop, places in loops.items():
-        with suppress(RuntimeError):  # the loop was closed: nobody listens
-            loop.call_soon_threadsafe(_tell_in_loop, places)
+        with suppress(RuntimeError):  # the loop was closed
+            loop.call_soon_threadsafe(_deliver_in_loop, places)
 
 
-def _tell_in_loop(places: Sequence[_Place]) -> None:
+def _deliver_in_loop(places: Sequence[_Entry]) -> None:
     for place in places:
-        place.tell()
+        place.deliver()
 
 
 def _outcome(answer: Answer) -> Outcome:
@@ -473,7 +475,7 @@ def _outcome(answer: Answer) -> Outcome:
 
 
 def _slots(command: Command) -> int:
-    """How many tasks it may claim or make."""
+    """How many tasks it may claim or create."""
     if isinstance(command, commands.ClaimNext):
         return max(1, command.n)
     return max(1, len(command.tasks)) if isinstance(command, (commands.Plan, commands.Spawn)) else 1

@@ -1,4 +1,4 @@
-"""A host's clock that was wrong, and was put right: what was written while it was ahead is put right too."""
+"""Repair after a host's clock was ahead and was corrected: times written meanwhile are corrected too."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 
 class ClockState(NamedTuple):
-    """In microseconds: the store's time, how far the clock is behind it, and by how much it has jumped ahead."""
+    """In microseconds: the store's time, how far the clock is behind it, and how far it has jumped ahead."""
 
     now: int
     behind: int
     jump: int
-    is_host: bool  # False: the time is a server's
+    is_host: bool  # False: the time is a database server's
 
 
 class Accepted(NamedTuple):
-    """By how many microseconds the store's time went back, and the tasks whose claims ended with that."""
+    """How many microseconds the store's time went back, and the tasks whose claims ended with that."""
 
     back: int
     ended: list[str]
@@ -39,10 +39,10 @@ def clock_state(engine: Engine) -> ClockState:
 
 
 def accept_clock(engine: Engine) -> Accepted:
-    """Take the host's clock as right, in one transaction.
+    """Accept the host's clock, in one transaction.
 
-    One event `clock.accepted` in each project, which may be earlier than the one before it; no other may. What is to
-    come by a time that was set ahead moves back by as much. Claims that were made ahead end, their attempts given back.
+    Each project gets one event `clock.accepted`; only this event may be earlier than the one before it. Future times
+    that were set ahead move back by the same amount. Claims made ahead end, and their attempts are given back.
     """
     names = projects(engine)
     accepted: Accepted = engine.transact(["", *names], lambda work: _accepted(work, names), settled=False)
@@ -57,7 +57,7 @@ def _accepted(work: UnitOfWork, names: list[str]) -> Accepted:
         moved = list(_moved(work, project, back)) if back else []
         work.record(
             "clock.accepted", *moved, project=project, level="warning", details={"back": back, "moved": len(moved)},
-            message=f"the clock was put right: {back // clock.SECOND} s back",
+            message=f"the clock was corrected: {back // clock.SECOND} s back",
         )  # fmt: skip
         ended += [_ended(work, task) for task in _made_ahead(work, project)] if back else []
     spread(work)

@@ -1,7 +1,7 @@
 """What a task's move means for others: its dag's counts, its dependents, its reservations, its dead letter.
 
-Moves queue up on the Work and are spread one after another, so that a cascade through a long chain needs no deep
-stack. Each effect reads the rows as they are by then and applies a difference, so their order does not matter.
+Moves queue up on the unit of work and are spread one after another, so a cascade through a long chain needs no deep
+stack. Each effect reads the current rows and applies a difference, so their order does not matter.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tenure.engine.runtime.unit_of_work import UnitOfWork
 
 
 def spread(work: UnitOfWork) -> None:
-    """Bring everything that the moves so far touch in line. Every command ends with it."""
+    """Apply the effects of all moves so far. Every command ends with it."""
     counted: dict[tuple[str, str], None] = {}
     while work.moved:
         before, after = work.moved.popleft()
@@ -27,7 +27,7 @@ def spread(work: UnitOfWork) -> None:
         if before is None or before.state == after.state:
             continue
         if after.state == COMPLETED and after.metered:
-            from tenure.engine.models.estimates import learn  # most tasks tell nothing of what they cost
+            from tenure.engine.models.estimates import learn  # most tasks report no cost
 
             learn(work, after)
         if after.state == DEAD_LETTERED:
@@ -35,28 +35,28 @@ def spread(work: UnitOfWork) -> None:
         elif after.state == RETRYING:
             _announce_retry(work, after)
         if after.dependents:
-            _tell_dependents(work, before, after)
+            _update_dependents(work, before, after)
         if before.reserved and before.state in HELD and after.state not in HELD:
             free_reservations(work, after)
         if before.agent is not None and before.state in HELD and after.state not in HELD:
             _let_agent_go(work, before)
         if before.funded and before.state in HELD and after.state not in HELD:
-            from tenure.engine.budgets.budget_guard import release  # few projects have budgets, and a start stays cheap
+            from tenure.engine.budgets.budget_guard import release  # few projects have budgets; keeps startup fast
 
             release(work, after)
-    for project, id in counted:  # not before all moves are counted: one's end may let another run
+    for project, id in counted:  # after all moves are counted: one end may let another run
         dag = work.get(Dag, project, id)
         if dag is not None:
             announce_end(work, dag)
 
 
 def current(work: UnitOfWork, task: Task) -> Task:
-    """The task as this work has it by now."""
+    """The task as this unit of work currently has it."""
     return work.get(Task, task.project, task.id) or task
 
 
 def current_claim(work: UnitOfWork, task: Task) -> Claim:
-    """The claim of the task's own generation; every task that was ever claimed has one."""
+    """The claim of the task's current generation; every task that was ever claimed has one."""
     claim = work.get(Claim, task.project, claims.claim_id(task.id, task.generation))
     assert claim is not None, f"{task.key} has no claim of generation {task.generation}"
     return claim
@@ -75,7 +75,7 @@ def _count_in_dag(work: UnitOfWork, before: Task | None, after: Task) -> None:
 
 
 def announce_end(work: UnitOfWork, dag: Dag) -> None:
-    """The end of a dag is told once for each (dag, run, status); one that goes on after its end begins a new run."""
+    """Append the end of a dag once for each (dag, run, status); a dag that continues after its end begins a new run."""
     if dag.status == "open":
         if dag.ended_at is not None:
             reopened_dag = replace(dag, run=dag.run + 1, ended_at=None)
@@ -93,7 +93,7 @@ def announce_end(work: UnitOfWork, dag: Dag) -> None:
 # --- dependents ---------------------------------------------------------------------------------------------
 
 
-def _tell_dependents(work: UnitOfWork, before: Task, after: Task) -> None:
+def _update_dependents(work: UnitOfWork, before: Task, after: Task) -> None:
     if {before.state, after.state}.isdisjoint(lifecycle.ENDED):
         return
     edges = work.find(Edge, {"project": after.project, "needs": after.id})
@@ -111,7 +111,7 @@ def _tell_dependents(work: UnitOfWork, before: Task, after: Task) -> None:
 
 
 def unmet_changed(work: UnitOfWork, task: Task, change: int, because: Task) -> Task:
-    """One dependency more or less to wait for; the task moves where that puts it."""
+    """Add or remove one unmet dependency; the task moves to the state that follows."""
     updated = replace(task, unmet=task.unmet + change)
     if task.state in (PENDING, READY):
         updated = moves.waiting(updated, work.instant)
@@ -120,7 +120,7 @@ def unmet_changed(work: UnitOfWork, task: Task, change: int, because: Task) -> T
             return work.record("task.ready", task=updated, details={"after": because.key})
         return work.record("task.pending", task=updated, details={"waits_for": because.key})
     updated = work.put(updated)
-    work.moved.append((task, updated))  # its part in the dag may have changed with the count
+    work.moved.append((task, updated))  # the count may change its part in the dag
     return updated
 
 
@@ -128,7 +128,7 @@ def unmet_changed(work: UnitOfWork, task: Task, change: int, because: Task) -> T
 
 
 def cascade_of(source: Task) -> Cancelled:
-    """Why a dependent was cancelled; retrying the source finds what it cancelled by it."""
+    """Why a dependent was cancelled; a retry of the source finds the tasks it cancelled by this."""
     return Cancelled(cause=causes.CASCADE, source=source.id, reason=f"{source.key} is {source.state}")
 
 
@@ -138,7 +138,7 @@ def was_cancelled_by(task: Task, cause: str, source: Task) -> bool:
 
 
 def descendants(work: UnitOfWork, task: Task) -> Iterator[Task]:
-    """Subtasks at any depth, as they are by now."""
+    """Subtasks at any depth, in their current state."""
     if task.children:
         for child in work.find(Task, {"project": task.project, "parent": task.id}):
             yield child
@@ -146,11 +146,11 @@ def descendants(work: UnitOfWork, task: Task) -> Iterator[Task]:
 
 
 def cancel_task(work: UnitOfWork, task: Task, why: Cancelled, message: str) -> Task:
-    """Cancel, whoever holds it; open subtasks go along, also those below a finished one."""
+    """Cancel, even while held; open subtasks are cancelled too, also those below a finished one."""
     kept = _cancel_one(work, task, why, message)
     for child in list(descendants(work, task)):
         if child.state not in lifecycle.FINISHED:
-            text = f"{task.key}, of which it is a subtask, was cancelled"
+            text = f"its parent {task.key} was cancelled"
             _cancel_one(work, child, Cancelled(cause=causes.PARENT, source=task.id, reason=text), text)
     return kept
 
@@ -185,9 +185,9 @@ def dead_letter_id(task: Task) -> str:
 
 def _write_dead_letter(work: UnitOfWork, task: Task) -> None:
     if work.get(DeadLetter, task.project, dead_letter_id(task)) is not None:
-        return  # undone and back: the record of this run is there already
+        return  # undone and dead again: the record of this run exists
     tried = [c for c in lineage(work, task) if c.run == task.run]
-    # an older attempt's error is not what killed it: a lease that runs out leaves none
+    # not an older attempt's error: an expired lease leaves none
     error = task.last_error if task.last_error and task.last_error.generation == task.generation else None
     letter = DeadLetter(
         project=task.project,
@@ -196,7 +196,7 @@ def _write_dead_letter(work: UnitOfWork, task: Task) -> None:
         run=task.run,
         dag=task.dag,
         error_class=error.error_class if error else "lease_expired",
-        error=error.message if error else "attempts used up without a result",
+        error=error.message if error else "all attempts used without a result",
         history=retry.failure_history(tried),
         poison_pill=retry.is_poison(brief_of(work, task).retry, task.failures),
         dead_lettered_at=task.dead_lettered_at or work.instant,
@@ -215,7 +215,7 @@ def _write_dead_letter(work: UnitOfWork, task: Task) -> None:
 
 
 def resolved(work: UnitOfWork, task: Task, resolution: str, note: str) -> list[Row]:
-    """The dead letter's record with what a person decided, for the event that carries the decision out."""
+    """The dead letter's record with a person's decision, for the event that applies it."""
     letter = work.get(DeadLetter, task.project, dead_letter_id(task))
     if task.state != DEAD_LETTERED or letter is None:
         return []
@@ -223,7 +223,7 @@ def resolved(work: UnitOfWork, task: Task, resolution: str, note: str) -> list[R
 
 
 def reopened(work: UnitOfWork, task: Task) -> list[Row]:
-    """The dead letter's record as one that waits for a decision again."""
+    """The dead letter's record, waiting for a decision again."""
     letter = work.get(DeadLetter, task.project, dead_letter_id(task))
     return [] if letter is None else [replace(letter, resolution=None, note=None, reviewed_by=None, reviewed_at=None)]
 
@@ -246,9 +246,9 @@ def _announce_retry(work: UnitOfWork, task: Task) -> None:
 
 
 def _let_agent_go(work: UnitOfWork, held: Task) -> None:
-    """The end of an agent's last claim is its own end, where an operator has terminated it.
+    """End a terminated agent together with its last claim.
 
-    Settling looks only at agents that it has read: the sweep tells of the others, and no answer depends on that.
+    Settling handles only agents that it has read; the sweep reports the others, and no answer depends on that.
     """
     is_settling = work.instant != work.now
     agent = (work.peek if is_settling else work.get)(Agent, held.project, held.agent or "")
@@ -257,7 +257,7 @@ def _let_agent_go(work: UnitOfWork, held: Task) -> None:
 
 
 def end_agent(work: UnitOfWork, agent: Agent) -> Agent:
-    """A terminated agent that holds nothing any more is gone, and told so once."""
+    """A terminated agent without claims is gone; reported once."""
     if agent.terminated_at is None or agent.left_at is not None:
         return agent
     if work.find(Task, {"project": agent.project, "agent": agent.id}, limit=1):
@@ -271,7 +271,7 @@ def end_agent(work: UnitOfWork, agent: Agent) -> Agent:
 
 
 def free_reservations(work: UnitOfWork, task: Task) -> None:
-    """The claim is over: what it reserved is free, and what was parked under it is looked at again."""
+    """The claim is over: free its reservations, and unpark the tasks parked under it."""
     held = work.find(Reservation, {"project": task.project, "task": task.id})
     release_reservations(work, task.project, held)
     for parked in work.find(Task, {"project": task.project, "parked": task.id}):
@@ -279,7 +279,7 @@ def free_reservations(work: UnitOfWork, task: Task) -> None:
 
 
 def living(work: UnitOfWork, rows: list[Reservation]) -> list[Reservation]:
-    """Without those of claims that are over. 0.1 left such rows behind; they keep nobody from anything."""
+    """Reservations except those of claims that are over. 0.1 left such rows behind; they block nobody."""
     return [row for row in rows if row.task is None or _is_claimed(work, row)]
 
 
@@ -289,7 +289,7 @@ def _is_claimed(work: UnitOfWork, row: Reservation) -> bool:
 
 
 def drop_left_over(work: UnitOfWork, project: str) -> None:
-    """Free what claims that are over have reserved."""
+    """Free the reservations of claims that are over."""
     rows = work.find(Reservation, {"project": project})
     alive = {row.id for row in living(work, rows)}
     release_reservations(work, project, [row for row in rows if row.id not in alive])

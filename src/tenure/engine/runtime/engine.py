@@ -13,7 +13,7 @@ from tenure.core.commands import OWNER, Command, Principal
 from tenure.core.errors import Bug, ClockJump, Conflict, InvalidInput, StoreError, TenureError, TooLarge
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Project
-from tenure.engine.checks.evidence import NOTHING, Evidence, Finding, NeedsEvidence, find_out, raise_needs
+from tenure.engine.checks.evidence import NOTHING, Evidence, Finding, NeedsEvidence, collect, raise_needs
 from tenure.engine.models.user_tables import UserTables
 from tenure.engine.runtime import repeats
 from tenure.engine.runtime.handlers import handler_of, is_known
@@ -38,25 +38,25 @@ if TYPE_CHECKING:
 
 Answer = Outcome | TenureError
 T = TypeVar("T")
-TRIES = 10  # of a whole transaction whose rows changed under it
-TRIES_OF_A_PART = 2  # once the whole has had its tries
+TRIES = 10  # attempts of a transaction whose rows changed meanwhile
+TRIES_OF_A_PART = 2  # for each part, after the whole batch has failed
 MOST_TURNS = limits.RESTARTS
-ROUNDS = 5  # of finding out what a transaction needs to know: each time it may need something else
+ROUNDS = 5  # of collecting evidence: each round may need something else
 
 
-class Asked(NamedTuple):
-    """A command that was checked, and on whose behalf it runs."""
+class CheckedCommand(NamedTuple):
+    """A checked command and its principal."""
 
     item: inputs.Checked
     principal: Principal
-    evidence: Evidence = NOTHING  # what was found out for it so far
+    evidence: Evidence = NOTHING  # collected so far
 
 
-def asked(command: Command, principal: Principal = OWNER) -> Asked:
-    """The command, ready for `Engine.run_asked`; raises what is wrong with it. No store is touched."""
+def checked_command(command: Command, principal: Principal = OWNER) -> CheckedCommand:
+    """Check the command and prepare it for `Engine.run_checked`; raises on invalid input. Touches no store."""
     if not is_known(type(command)):
-        raise InvalidInput(f"{type(command).__name__} is no command")
-    return Asked(inputs.validated(command), principal)
+        raise InvalidInput(f"{type(command).__name__} is not a command")
+    return CheckedCommand(inputs.validated(command), principal)
 
 
 class Engine:
@@ -71,7 +71,7 @@ class Engine:
         pause: Callable[[float], None] = lambda _: None,
         fast_path: bool = True,
     ) -> None:
-        """`pause` waits between tries of a transaction; the clock is the store's.
+        """`pause` waits between attempts of a transaction; the clock is the store's.
 
         Without `fast_path` plain tasks take the slow path too, even where the store has a fast one.
         """
@@ -79,18 +79,18 @@ class Engine:
         self.chance = chance
         self.tenant = tenant
         self._pause = pause
-        self.places: Callable[[str], Artifacts] | None = None  # where the artifacts of a project lie, if it is known
-        self.own = UserTables()  # a user's own tables of prices and tiers
-        self._fuses = fast_path and FAST_PATH in store.features
-        self._reaching: set[str] = set()  # projects whose transactions were found to write to the store's own rows too
-        self.trials = _trials() if self._fuses else None
-        self._of_copies = threading.Lock()  # whoever begins a copy's epoch
+        self.places: Callable[[str], Artifacts] | None = None  # project → its artifact store, if configured
+        self.own = UserTables()  # a user's price and tier tables
+        self._has_fast_path = fast_path and FAST_PATH in store.features
+        self._with_store_lock: set[str] = set()  # projects whose transactions also write rows of the store
+        self.trials = _trials() if self._has_fast_path else None
+        self._of_copies = threading.Lock()  # held while beginning a copy's epoch
         self._enter_copy()
 
     # --- commands ---
 
     def do(self, command: Command, principal: Principal = OWNER) -> Outcome:
-        """The outcome of one command; its error is raised."""
+        """Return the outcome of one command, or raise its error."""
         (answer,) = self.run((command,), principal)
         if isinstance(answer, TenureError):
             raise answer
@@ -102,40 +102,40 @@ class Engine:
         An error of one command leaves no trace of it and does not touch the others.
         """
         if len(batch) > inputs.MOST_COMMANDS:
-            raise TooLarge(f"a batch of {len(batch)} commands; at most {inputs.MOST_COMMANDS}")
-        checked = [_asked_or_error(command, principal) for command in batch]
-        answers = iter(self.run_asked([c for c in checked if isinstance(c, Asked)]))
-        return [next(answers) if isinstance(c, Asked) else c for c in checked]
+            raise TooLarge(f"a batch may have at most {inputs.MOST_COMMANDS} commands (got {len(batch)})")
+        checked = [_checked_or_error(command, principal) for command in batch]
+        answers = iter(self.run_checked([c for c in checked if isinstance(c, CheckedCommand)]))
+        return [next(answers) if isinstance(c, CheckedCommand) else c for c in checked]
 
-    def run_asked(self, batch: Sequence[Asked]) -> list[Answer]:
-        """As `run`, of commands that were checked before, each on behalf of its own principal."""
+    def run_checked(self, batch: Sequence[CheckedCommand]) -> list[Answer]:
+        """As `run`, for commands that were checked before, each with its own principal."""
         _check_bounds(batch)
-        return told(self._run_part(batch, TRIES)) if batch else []
+        return final_answers(self._run_part(batch, TRIES)) if batch else []
 
-    def commit_asked(
-        self, batch: Sequence[Asked], callers: Sequence[Hashable]
+    def commit_checked(
+        self, batch: Sequence[CheckedCommand], callers: Sequence[Hashable]
     ) -> list[Answer | DeferredAnswer | NeedsEvidence]:
-        """As `run_asked`, but some answers are still to be made: the store is free for the next batch meanwhile.
+        """As `run_checked`, but some answers are built later: the store is free for the next batch meanwhile.
 
-        Where something has to be found out for a command no other caller waits for that: it is left out, with what its
-        own caller has behind it, and Lacking stands in for its answer. `callers` has one for each command.
+        A command that needs evidence does not delay other callers: it is left out together with the later commands of
+        its caller, and NeedsEvidence takes the place of its answer. `callers` has one entry for each command.
         """
-        from tenure.engine.checks.left_out import run_without  # a single command needs none of it
+        from tenure.engine.checks.left_out import run_without_undecided  # a single command does not need it
 
         _check_bounds(batch)
-        return run_without(lambda some, check: self._run_part(some, TRIES, check), batch, callers)
+        return run_without_undecided(lambda some, check: self._run_part(some, TRIES, check), batch, callers)
 
     def _run_part(
-        self, batch: Sequence[Asked], tries: int, check: Callable[[Sequence[Any]], None] = raise_needs
+        self, batch: Sequence[CheckedCommand], tries: int, check: Callable[[Sequence[Any]], None] = raise_needs
     ) -> list[Answer | DeferredAnswer]:
-        """`check` sees the answers before they are committed, and may raise."""
+        """`check` gets the answers before they are committed, and may raise."""
         projects = sorted({a.item.command.project for a in batch})
         has_begun = False
 
         def decide(work: UnitOfWork) -> list[Answer | DeferredAnswer]:
             nonlocal has_begun
             has_begun = True
-            answers = self._decide(work, batch, ready, fuses=self._fuses)
+            answers = self._decide(work, batch, ready, uses_fast_path=self._has_fast_path)
             if any(isinstance(answer, NeedsEvidence) for answer in answers):
                 check(answers)
             return answers
@@ -143,23 +143,23 @@ class Engine:
         ready = self._ready(batch)
         given = [a.item.command for a in batch]
         known = {key: found for a in batch for key, found in a.evidence.items()}
-        ahead = partial(expected, batch=given, fuses=self._fuses)
+        ahead = partial(expected, batch=given, uses_fast_path=self._has_fast_path)
         attempt = partial(
             self.transact, projects, decide, claiming=_claims(batch), tries=tries, ahead=ahead, evidence=known
         )
         try:
             answers = self.trials.run(given, lambda trial: attempt(trial=trial)) if self.trials else attempt()
         except TenureError as error:
-            # What fails before the first command was looked at is about none of them.
+            # A failure before the first command was examined concerns none of them.
             if len(batch) == 1 or not error.definite or not has_begun or isinstance(error, ClockJump):
                 return [error] * len(batch)
-            # The store refused the whole: find the command it stumbles over, so that its neighbours are served.
+            # The store refused the whole batch: find the failing command, so that the others succeed.
             half = len(batch) // 2
             return self._run_part(batch[:half], TRIES_OF_A_PART) + self._run_part(batch[half:], TRIES_OF_A_PART)
         return [self._finished(*pair) for pair in zip(batch, answers, strict=True)]
 
-    def _finished(self, asked: Asked, answer: Answer | DeferredAnswer) -> Answer | DeferredAnswer:
-        """The answer of a command that one transaction could not finish: run again until it is."""
+    def _finished(self, asked: CheckedCommand, answer: Answer | DeferredAnswer) -> Answer | DeferredAnswer:
+        """The answer of a command that one transaction could not finish: run it again until it is done."""
         if not isinstance(answer, Unfinished):
             return answer
 
@@ -175,40 +175,45 @@ class Engine:
             return error
         return answer
 
-    def _ready(self, batch: Sequence[Asked]) -> list[Any]:
-        """What the short way can know of each command before the transaction."""
-        if not self._fuses:
+    def _ready(self, batch: Sequence[CheckedCommand]) -> list[Any]:
+        """What the fast path can know about each command before the transaction."""
+        if not self._has_fast_path:
             return []
         from tenure.engine.runtime import fast_path
 
         return [fast_path.ready(asked.item.command, asked.principal) for asked in batch]
 
     def _decide(
-        self, work: UnitOfWork, batch: Sequence[Asked], ready: Sequence[Any] = (), *, fuses: bool = False
+        self,
+        work: UnitOfWork,
+        batch: Sequence[CheckedCommand],
+        ready: Sequence[Any] = (),
+        *,
+        uses_fast_path: bool = False,
     ) -> list[Answer | DeferredAnswer]:
         work.expected_claims = sum(isinstance(a.item.command, commands.ClaimNext) for a in batch)
-        read_ahead(work, [a.item.command for a in batch], fuses=fuses)
+        read_ahead(work, [a.item.command for a in batch], uses_fast_path=uses_fast_path)
         answers: list[Answer | DeferredAnswer] = []
         while len(answers) < len(batch):
             settle_overdue(work)
             rest, known = batch[len(answers) :], ready[len(answers) :]
-            answers += (fuses and self._decide_together(work, rest, known)) or [
+            answers += (uses_fast_path and self._decide_together(work, rest, known)) or [
                 self._decide_one(work, rest[0].item, rest[0].principal)
             ]
         return answers
 
     def _decide_together(
-        self, work: UnitOfWork, batch: Sequence[Asked], ready: Sequence[Any]
+        self, work: UnitOfWork, batch: Sequence[CheckedCommand], ready: Sequence[Any]
     ) -> list[Answer | DeferredAnswer]:
-        """Answers of the first commands, as far as the store can do them by itself."""
+        """Answers of the first commands, as far as the store's fast path can do them."""
         from tenure.engine.runtime import fast_path
 
         run = [(asked.item.command, asked.principal, known) for asked, known in zip(batch, ready, strict=True)]
         done = fast_path.answers(work, run)
         left = [asked.item.command for asked, answer in zip(batch, done, strict=False) if answer is None]
         if left:
-            work.tx.expect(lambda tx: read_holders(UnitOfWork(tx, NO_RANDOM), left, fuses=True))
-            read_holders(work, left, fuses=True)
+            work.tx.expect(lambda tx: read_holders(UnitOfWork(tx, NO_RANDOM), left, uses_fast_path=True))
+            read_holders(work, left, uses_fast_path=True)
         answers: list[Answer | DeferredAnswer] = []
         for asked, answer in zip(batch, done, strict=False):
             if isinstance(answer, (Outcome, DeferredAnswer)):
@@ -219,7 +224,7 @@ class Engine:
         return answers
 
     def _decide_one(self, work: UnitOfWork, item: inputs.Checked, principal: Principal) -> Answer | DeferredAnswer:
-        work.be_alone()
+        work.need_exclusive_lock()
         command = item.command
         work.begin_command(principal, command.trace_id)
         bookmark = work.bookmark()
@@ -256,12 +261,12 @@ class Engine:
 
     def preview(self, batch: Sequence[Command], principal: Principal = OWNER) -> list[Answer]:
         """What `run` would answer now: decided on rows that are never saved."""
-        checked = [_asked_or_error(command, principal) for command in batch]
-        good = [c for c in checked if isinstance(c, Asked)]
-        answers = iter(told(self._previewed(good)))
-        return [next(answers) if isinstance(c, Asked) else c for c in checked]
+        checked = [_checked_or_error(command, principal) for command in batch]
+        good = [c for c in checked if isinstance(c, CheckedCommand)]
+        answers = iter(final_answers(self._previewed(good)))
+        return [next(answers) if isinstance(c, CheckedCommand) else c for c in checked]
 
-    def _previewed(self, batch: Sequence[Asked]) -> list[Answer | DeferredAnswer]:
+    def _previewed(self, batch: Sequence[CheckedCommand]) -> list[Answer | DeferredAnswer]:
         known: dict[str, Finding] = {}
         for _ in range(ROUNDS):
             with self.reading(sorted({a.item.command.project for a in batch})) as work:
@@ -271,8 +276,8 @@ class Engine:
                 raise_needs(answers)
                 return answers
             except NeedsEvidence as lacking:
-                known |= find_out(lacking.questions)
-        raise Conflict("what is asked for changed while it was looked at; nothing was done")
+                known |= collect(lacking.questions)
+        raise Conflict("the rows kept changing while the command ran; nothing was done")
 
     # --- transactions ---
 
@@ -287,35 +292,35 @@ class Engine:
         ahead: Callable[[Transaction], object] | None = None,
         evidence: Evidence | None = None,
         trial: Attempt | None = None,
-        founding: bool = False,
+        begins_epoch: bool = False,
     ) -> T:
-        """Run `decide` in one write transaction, after settling what is due; run it again where rows changed.
+        """Run `decide` in one write transaction, after settling due rows; run it again where rows changed.
 
-        `ahead` asks what will be asked, for stores that like to know. What `decide` lacks is found out when the
-        transaction has ended, with nothing written; then it is run again. Only who is `founding` an epoch writes to a
-        copy that has none of its own yet: a store may turn out to be one whenever it had to be opened again.
+        `ahead` announces the reads to come, for stores that can use it. Evidence that `decide` needs is collected after
+        the transaction has ended with nothing written; then it runs again. Only with `begins_epoch` may it write to a
+        copy without its own epoch: a store may prove to be a copy whenever it is opened again.
         """
         tried = rounds = 0
-        shares, is_bold = trial or (False, False)
+        shares, is_optimistic = trial or (False, False)
         known = dict(evidence or ())
-        locked = list(projects) if self._reaching.isdisjoint(projects) else sorted({"", *projects})
+        locked = list(projects) if self._with_store_lock.isdisjoint(projects) else sorted({"", *projects})
         while True:
             try:
                 with self.store.begin(self.tenant, write=True) as tx:
-                    if self.store.is_copy and not founding:
+                    if self.store.is_copy and not begins_epoch:
                         raise _Copied
-                    tx.lock("share" if shares else "write", locked)  # before `now` is read: who was first is earlier
+                    tx.lock("share" if shares else "write", locked)  # before `now` is read, so that times follow locks
                     tx.lock("claim", claiming)
                     if ahead is not None:
                         tx.expect(ahead)
                     work = self._begin(tx)
                     work.evidence, work.locked = known, frozenset(locked)
-                    work.shares, work.is_bold = shares, is_bold
+                    work.shares, work.is_optimistic = shares, is_optimistic
                     report = Report()
                     if settled:
                         settle_due(work, projects, report, limit=PAGE)
                     if report.more and report.settled:
-                        work.save()  # a crowd of due rows is settled in transactions of its own, before the batch
+                        work.save()  # many due rows are settled in separate transactions before the batch
                         continue
                     answer = decide(work)
                     work.save(last=True)
@@ -325,12 +330,12 @@ class Engine:
             except NeedsMoreLocks as more:
                 locked = sorted({*locked, *more.projects})
                 if more.is_lasting:
-                    self._reaching.update(projects)
+                    self._with_store_lock.update(projects)
             except NeedsEvidence as lacking:
                 rounds += 1
                 if rounds > ROUNDS:
-                    raise Conflict("what is asked for changed while it was looked at; nothing was done") from None
-                known |= find_out(lacking.questions)
+                    raise Conflict("the rows kept changing while the command ran; nothing was done") from None
+                known |= collect(lacking.questions)
             except Conflict:
                 tried += 1
                 if tried == tries:
@@ -338,7 +343,7 @@ class Engine:
                 self._pause(0.001 * 2**tried * (0.5 + self.chance.fraction()))
 
     def _begin(self, tx: Transaction) -> UnitOfWork:
-        """What a write transaction begins with, before anything is settled; who leads proves it here: see `Led`."""
+        """Runs first in a write transaction, before settling; a leader proves its term here: see `LeaderEngine`."""
         return self._work(tx)
 
     def _work(self, tx: Transaction) -> UnitOfWork:
@@ -347,8 +352,8 @@ class Engine:
         return work
 
     def sweep(self, project: str | None = None) -> Report:
-        """Settle what is due, in one project or all. Makes events prompt; no answer depends on it."""
-        from tenure.engine.duties.sweep import projects, sweep  # here and below: what a single command does not need
+        """Settle due rows, in one project or all. Makes events prompt; no answer depends on it."""
+        from tenure.engine.duties.sweep import projects, sweep  # here and below: a single command does not need it
 
         total = Report()
         for name in [project] if project is not None else projects(self):
@@ -356,13 +361,13 @@ class Engine:
         return total
 
     def new_epoch(self, why: str) -> str:
-        """End every live claim and void all receipts handed out so far."""
+        """End every live claim and void all receipts issued so far."""
         from tenure.engine.runtime.epoch import begin_epoch
 
         return begin_epoch(self, why)
 
     def accept_clock(self) -> Accepted:
-        """Take the host's clock as right, and put right what was written while it was ahead."""
+        """Accept the host's clock, and correct rows written while it was ahead."""
         from tenure.engine.runtime.clock_repair import accept_clock
 
         return accept_clock(self)
@@ -370,20 +375,20 @@ class Engine:
     def _enter_copy(self) -> None:
         if self.store.is_copy:
             with self._of_copies:
-                if self.store.is_copy:  # no other thread was first
+                if self.store.is_copy:  # unless another thread was first
                     self.new_epoch(
                         "the store is a copy: another file than at its last opening, or an older state of it"
                     )
 
     def verify(self, *, with_replay: bool = True) -> list[str]:
-        """What is wrong with the store as a whole; empty when every promise holds. Reads everything."""
+        """The faults of the whole store; empty when every invariant holds. Reads everything."""
         from tenure.engine.verify import verify
 
         return verify(self, with_replay=with_replay)
 
     @contextmanager
     def reading(self, projects: Sequence[str] = (), *, follows: bool = False) -> Iterator[UnitOfWork]:
-        """Rows brought up to `now` for a look; nothing is written. `follows`: who asks goes on in the log from it."""
+        """Rows brought up to `now` for a query; nothing is written. `follows`: the caller then follows the log."""
         self._enter_copy()
         with self.store.begin(self.tenant, write=False) as tx:
             if follows:
@@ -394,33 +399,33 @@ class Engine:
 
 
 class _Copied(Exception):
-    """The store is a copy that has no epoch of its own yet."""
+    """The store is a copy without its own epoch."""
 
 
 def _trials() -> Optimism:
-    from tenure.engine.runtime.optimistic import Optimism  # only a store that fuses needs them
+    from tenure.engine.runtime.optimistic import Optimism  # only a store with a fast path needs it
 
     return Optimism()
 
 
-def _check_bounds(batch: Sequence[Asked]) -> None:
+def _check_bounds(batch: Sequence[CheckedCommand]) -> None:
     if len(batch) > inputs.MOST_COMMANDS:
-        raise TooLarge(f"a batch of {len(batch)} commands; at most {inputs.MOST_COMMANDS}")
+        raise TooLarge(f"a batch may have at most {inputs.MOST_COMMANDS} commands (got {len(batch)})")
     if sum(len(a.item.encoded) for a in batch) > inputs.LARGEST_BATCH:
-        raise TooLarge(f"a batch of more than {inputs.LARGEST_BATCH} bytes")
+        raise TooLarge(f"a batch may have at most {inputs.LARGEST_BATCH} bytes")
 
 
-def _asked_or_error(command: Command, principal: Principal) -> Asked | TenureError:
+def _checked_or_error(command: Command, principal: Principal) -> CheckedCommand | TenureError:
     try:
-        return asked(command, principal)
+        return checked_command(command, principal)
     except TenureError as error:
         return error
 
 
-def told(answers: Sequence[Answer | DeferredAnswer]) -> list[Answer]:
+def final_answers(answers: Sequence[Answer | DeferredAnswer]) -> list[Answer]:
     return [answer.tell() if isinstance(answer, DeferredAnswer) else answer for answer in answers]
 
 
-def _claims(batch: Sequence[Asked]) -> Sequence[str]:
+def _claims(batch: Sequence[CheckedCommand]) -> Sequence[str]:
     claiming = (commands.ClaimTask, commands.ClaimNext)
     return sorted({a.item.command.project for a in batch if isinstance(a.item.command, claiming)})

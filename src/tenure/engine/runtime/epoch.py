@@ -1,7 +1,7 @@
 """A new store epoch: after a restore, a copy, or a failover that may have lost commits.
 
-Generation numbers alone do not fence once history can fork; the epoch does. Every live claim ends in the very
-transaction that changes it, with its attempt given back, and old receipts are refused from then on.
+Generation numbers alone do not fence once history can fork; the epoch does. Every live claim ends in the transaction
+that changes the epoch, with its attempt given back, and old receipts are refused from then on.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ if TYPE_CHECKING:
 
 
 def begin_epoch(engine: Engine, why: str) -> str:
-    """Put a new epoch in force and end every live claim; the epoch's id."""
+    """Put a new epoch in force and end every live claim; return the epoch's id."""
 
-    # a lease that was over before the epoch has expired, whether or not a sweep has said so
-    epoch: str = engine.transact(projects(engine), lambda work: put_in_force(work, why), founding=True)
+    # a lease that ended before the epoch has expired, swept or not
+    epoch: str = engine.transact(projects(engine), lambda work: put_in_force(work, why), begins_epoch=True)
     engine.store.settled_here()
     return epoch
 
 
 def put_in_force(work: UnitOfWork, why: str) -> str:
-    """A new epoch from this transaction on, with every live claim ended; the epoch's id."""
+    """Begin a new epoch with this transaction and end every live claim; return the epoch's id."""
     epoch = work.chance.token(EPOCH_BYTES).hex()
     work.tx.set_epoch(epoch)
     work.epoch = epoch
     work.record("epoch.started", project="", level="warning", message=why, details={"epoch": epoch})
     for task in work.find(Task, {"state": lifecycle.HELD}):
         settle_once(work, task)
-    # a claim that ended earlier is not answerable across epochs: its receipt is stale by its epoch already
+    # no late submit across epochs: the receipt is stale by its epoch already
     spread(work)
     for held in work.find(Reservation, {}):
         release_reservations(work, held.project, [held])

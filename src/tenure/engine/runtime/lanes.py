@@ -1,4 +1,4 @@
-"""Ready work in the order of the claim, lane by lane, with what this batch has changed taken into account."""
+"""Ready tasks in the order of the claim, lane by lane, including what this batch has changed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class LaneQueue:
     def __init__(
         self, work: UnitOfWork, project: str, name: str, heads: Sequence[Head], page: int, *, ahead: bool
     ) -> None:
-        """`heads` are the lane's first; with `ahead` the tasks of each page are read with it."""
+        """`heads` are the lane's first entries; with `ahead` the tasks of each page are read with it."""
         self.work, self.project, self.name = work, project, name
         self.lane = parse_lane(name)
         self.places: list[LanePosition] = []
@@ -36,15 +36,15 @@ class LaneQueue:
         return found
 
     def seek(self, at: int) -> int | None:
-        """Where in `places` the next unchanged one stands, at or behind `at`."""
-        while self.reach(at):
+        """The index in `places` of the next unchanged entry, at or after `at`."""
+        while self.has_entry(at):
             if not self.work.is_changed(Task, self.project, self.places[at].id):
                 return at
             at += 1
         return None
 
-    def reach(self, at: int) -> bool:
-        """Is there a place of that number? Reads on as far as it takes."""
+    def has_entry(self, at: int) -> bool:
+        """Whether there is an entry with that index. Reads on as far as needed."""
         while at >= len(self.places):
             if self._is_drained:
                 return False
@@ -67,7 +67,7 @@ class LaneQueue:
 
 
 def _read_offered(work: UnitOfWork, project: str, ids: list[str]) -> None:
-    """The tasks next in line, as many as the batch may take, with what is handed out along with them."""
+    """The next tasks in order, as many as the batch may take, with the rows that their claims return."""
     if work.expected_claims > 1:
         wanted = ids[: work.expected_claims]
         work.get_many(Task, project, wanted)
@@ -75,7 +75,7 @@ def _read_offered(work: UnitOfWork, project: str, ids: list[str]) -> None:
 
 
 def queues(work: UnitOfWork, project: str, expected: int, *, ahead: bool) -> list[LaneQueue]:
-    """The stored lanes of a project, of which about so many tasks will be taken."""
+    """The stored lanes of a project, of which about this many tasks will be taken."""
     depth = max(1, min(LARGEST_PAGE, expected // 4))
     heads = work.tx.lanes(project, depth)
     page = max(8, min(LARGEST_PAGE, expected // max(1, len(heads))))
@@ -83,7 +83,7 @@ def queues(work: UnitOfWork, project: str, expected: int, *, ahead: bool) -> lis
 
 
 class Lanes:
-    """All lanes of one project, for as long as one transaction lasts."""
+    """All lanes of one project, for the duration of one transaction."""
 
     def __init__(self, work: UnitOfWork, project: str, expected: int = 1) -> None:
         self.work, self.project = work, project
@@ -98,7 +98,7 @@ class Lanes:
                 yield task
 
     def _stored(self, fits: Callable[[Lane], bool]) -> Iterator[LanePosition]:
-        """One place of each lane in a heap: a lane is read on only when its turn has come."""
+        """One entry of each lane in a heap: a lane is read on only when its turn comes."""
         heap = [
             (queue.places[at], at, queue)
             for queue in self.stored

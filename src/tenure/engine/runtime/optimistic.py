@@ -1,4 +1,4 @@
-"""How a batch of fused verbs is tried first, and where that goes well: see `share` in the port, `last` in `fused`."""
+"""Optimistic execution of hot batches, with back-off per project: see `share` in the port, `last` in the fast path."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from tenure.engine.runtime.unit_of_work import NeedsExclusiveLock, Tries
 from tenure.stores.fast_path import NeedsSlowPath
 
 T = TypeVar("T")
-FROM = 8  # tasks of a batch that shares: where they are fewer it gains less than being run twice costs
+FROM = 8  # fewest tasks of a batch that shares: below, a second run costs more than sharing gains
 
 
 class Attempt(NamedTuple):
-    """`shares`: beside others in its projects. `is_bold`: a verb that is all there is to do goes with the commit."""
+    """`shares`: beside others in its projects. `is_optimistic`: a transaction's only verb goes with the commit."""
 
     shares: bool = False
-    is_bold: bool = False
+    is_optimistic: bool = False
 
 
 PLAIN = Attempt()
 
 
 class Optimism:
-    """Learns where it goes well: in a project with graphs, say, something has to be decided in every batch."""
+    """Learns where optimism pays: in a project with graphs, say, every batch has something that needs the slow path."""
 
     def __init__(self, least: int = FROM, first: int = 1) -> None:
-        """`least`: a batch of so many tasks shares. `first`: so many batches of a kind come before one is bold.
+        """`least`: tasks from which a batch shares. `first`: batches of a kind that run before one is optimistic.
 
-        It is never the first: a process that does one thing and ends learns nothing.
+        It is never the first batch: a process that runs one command and exits learns nothing.
         """
         self._least = least
         self._shared = Tries()  # by project
-        self._bold = Tries(first)  # by project and kind of command
+        self._optimistic = Tries(first)  # by project and kind of command
 
     def run(self, batch: Sequence[Command], attempt: Callable[[Attempt], T]) -> T:
-        """What the attempt gives, which is made again, plainly, where something has to be decided after all."""
+        """Run the attempt; where something needs the slow path after all, run it again without optimism."""
         trial = self._of(batch)
         if trial == PLAIN:
             return attempt(PLAIN)
@@ -55,13 +55,13 @@ class Optimism:
         is_large = sum(getattr(command, "n", 1) for command in batch) >= self._least
         waits = [self._shared.is_to_wait(project) for project in _projects(batch)] if is_large else [True]
         kinds = _kinds(batch)
-        return Attempt(not any(waits), len(kinds) == 1 and not self._bold.is_to_wait(*kinds))
+        return Attempt(not any(waits), len(kinds) == 1 and not self._optimistic.is_to_wait(*kinds))
 
     def _note(self, trial: Attempt, batch: Sequence[Command], *, went: bool) -> None:
         for project in _projects(batch) if trial.shares else ():
             self._shared.note(project, went)
-        for kind in _kinds(batch) if trial.is_bold else ():
-            self._bold.note(kind, went)
+        for kind in _kinds(batch) if trial.is_optimistic else ():
+            self._optimistic.note(kind, went)
 
 
 def _projects(batch: Sequence[Command]) -> set[str]:

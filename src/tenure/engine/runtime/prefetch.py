@@ -1,4 +1,4 @@
-"""Rows that the commands of a batch would ask for one by one, read at once: a server answers each question alone."""
+"""Rows that the commands of a batch would read one by one, read at once to save round trips."""
 
 from __future__ import annotations
 
@@ -16,20 +16,26 @@ from tenure.engine.runtime.unit_of_work import NO_RANDOM, UnitOfWork
 from tenure.stores.fast_path import Asking
 from tenure.stores.port import Transaction
 
-_FUSED = (commands.Submit, commands.Renew)
+_FAST_PATH = (commands.Submit, commands.Renew)
 
 
-def read_ahead(work: UnitOfWork, batch: Sequence[Command], *, fuses: bool = False) -> None:
-    """Everything below, for a batch of several; with `fuses` not what the store will look at by itself."""
-    if fuses or len(batch) > 1:
-        read_claimers(work, [command for command in batch if not (fuses and type(command) is commands.ClaimNext)])
+def read_ahead(work: UnitOfWork, batch: Sequence[Command], *, uses_fast_path: bool = False) -> None:
+    """Everything below, for a batch of several; with `uses_fast_path` without what the fast path reads by itself."""
+    if uses_fast_path or len(batch) > 1:
+        read_claimers(
+            work, [command for command in batch if not (uses_fast_path and type(command) is commands.ClaimNext)]
+        )
         read_makers(work, batch)
-    if fuses or len(batch) > 1:
-        read_holders(work, [command for command in batch if not (fuses and isinstance(command, _FUSED))], fuses=fuses)
+    if uses_fast_path or len(batch) > 1:
+        read_holders(
+            work,
+            [command for command in batch if not (uses_fast_path and isinstance(command, _FAST_PATH))],
+            uses_fast_path=uses_fast_path,
+        )
 
 
-def expected(tx: Transaction, batch: Sequence[Command], *, fuses: bool) -> None:
-    """What the batch is sure to ask, in the very words: a rehearsal on a transaction that only notes them."""
+def expected(tx: Transaction, batch: Sequence[Command], *, uses_fast_path: bool) -> None:
+    """Announce the reads that the batch is sure to make: a rehearsal on a transaction that only records them."""
     work = UnitOfWork(tx, NO_RANDOM)
     claims: dict[str, int] = {}
     for command in batch:
@@ -40,17 +46,17 @@ def expected(tx: Transaction, batch: Sequence[Command], *, fuses: bool) -> None:
         work.get(Project, project, project)
         if n:
             queues(work, project, n, ahead=False)
-    if fuses:
+    if uses_fast_path:
         first = [command for command in batch if type(command) is commands.ClaimNext]
-        for project, numbers in asking_of(first).items():
+        for project, numbers in claimants_of(first).items():
             tx.known(project, list(numbers.values()), MOST_NAMED)  # type: ignore[attr-defined]  # the store declares it
-        read_holders(work, [command for command in batch if not isinstance(command, _FUSED)], fuses=True)
-    read_claimers(work, [command for command in batch if not (fuses and type(command) is commands.ClaimNext)])
+        read_holders(work, [command for command in batch if not isinstance(command, _FAST_PATH)], uses_fast_path=True)
+    read_claimers(work, [command for command in batch if not (uses_fast_path and type(command) is commands.ClaimNext)])
     read_makers(work, batch)
 
 
-def asking_of(run: Iterable[commands.ClaimNext]) -> dict[str, dict[int, Asking]]:
-    """Who asks, by project, and by its number in the run."""
+def claimants_of(run: Iterable[commands.ClaimNext]) -> dict[str, dict[int, Asking]]:
+    """The claimants, by project and by their number in the run."""
     found: dict[str, dict[int, Asking]] = {}
     for n, command in enumerate(run):
         found.setdefault(command.project, {})[n] = Asking(command.agent, command.session, command.request_id)
@@ -58,7 +64,7 @@ def asking_of(run: Iterable[commands.ClaimNext]) -> dict[str, dict[int, Asking]]
 
 
 def read_makers(work: UnitOfWork, batch: Iterable[Command]) -> None:
-    """Which of the tasks that are to be made are there already."""
+    """Which of the tasks to create exist already."""
     keys: dict[str, list[str]] = {}
     for command in batch:
         if isinstance(command, commands.Add) and command.task.idempotency_key is not None:
@@ -69,7 +75,7 @@ def read_makers(work: UnitOfWork, batch: Iterable[Command]) -> None:
 
 
 def read_claimers(work: UnitOfWork, batch: Iterable[Command]) -> None:
-    """The agents and sessions that want to claim, and which of them hold nothing and were offered nothing."""
+    """The agents and sessions that want to claim, and which of them hold nothing and have no offers."""
     agents: dict[str, dict[str, None]] = {}
     sessions: dict[str, dict[str, None]] = {}
     requests: dict[str, list[str]] = {}
@@ -89,8 +95,8 @@ def read_claimers(work: UnitOfWork, batch: Iterable[Command]) -> None:
         work.learn_absent(Task, project, "session", names.keys())
 
 
-def read_holders(work: UnitOfWork, batch: Iterable[Command], *, fuses: bool) -> None:
-    """The tasks and claims of the receipts that are presented, and who holds them. What is no receipt is left alone."""
+def read_holders(work: UnitOfWork, batch: Iterable[Command], *, uses_fast_path: bool) -> None:
+    """The tasks, claims and holders of the presented receipts. Malformed receipts are skipped."""
     presented: dict[str, dict[Receipt, None]] = {}
     for command in batch:
         text = getattr(command, "receipt", None)
@@ -99,7 +105,7 @@ def read_holders(work: UnitOfWork, batch: Iterable[Command], *, fuses: bool) -> 
                 receipt = parse_receipt(text)
                 presented.setdefault(command.project, {})[receipt] = None
     for project, receipts in presented.items():
-        if fuses:
+        if uses_fast_path:
             work.learn_holders(project, receipts)
             continue
         tasks = {t.ref: t.id for t in work.learn_unique(Task, project, "ref", {r.name for r in receipts})}

@@ -1,6 +1,6 @@
-"""From the name that somebody gave to the row: id, key, short key, or an unambiguous beginning.
+"""From a name to its row: id, key, short key, or an unambiguous prefix.
 
-Archived tasks are found too, where no other has that name; what is done with one brings it back (see `recalling`).
+Archived tasks are found too, where no other has that name; changing one brings it back (see `archive/recall.py`).
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ SHORTEST_BEGINNING = limits.PREFIX_MIN
 def project_of(work: UnitOfWork, name: str) -> Project:
     project = work.get(Project, name, name)
     if project is None:
-        raise NotFound(f"no project {name[:80]!r} here", "init makes one; or name another")
+        raise NotFound(f"no project {name[:80]!r} here", "create it with init, or name another project")
     return project
 
 
 def task_named(work: UnitOfWork, project: str, name: str) -> Task:
-    """The one task of that name; NotFound or Ambiguous otherwise."""
+    """The one task with that name; raises NotFound or Ambiguous otherwise."""
     task = find_task(work, project, name)
     if task is None:
         raise NotFound(f"no task {name[:80]!r} in project {project}")
@@ -46,21 +46,21 @@ def find_task(work: UnitOfWork, project: str, name: str) -> Task | None:
 def task_by_ref(work: UnitOfWork, project: str, ref: str) -> Task | None:
     found = work.find(Task, {"project": project, "ref": ref}, limit=1)
     if not found:
-        # by its key, so that the archive needs no index for this: `A-001-slug`, `A-001-slug::2`, or without a slug
+        # by key, so that the archive needs no index: `A-001-slug`, `A-001-slug::2`, or without a slug
         beginning = Prefix(ref.partition("::")[0] + "-")
         found = _archived(work, project, ref=ref, key=beginning) or _archived(work, project, key=ref)
     return found[0] if found else None
 
 
 def tasks_by_idempotency(work: UnitOfWork, project: str, keys: str | Prefix | tuple[str, ...]) -> list[Task]:
-    """The tasks with that idempotency key, one of those, or one that begins so."""
+    """The tasks with that idempotency key, or those whose name begins so."""
     found = work.find(Task, {"project": project, "idempotency_key": keys})
     there = {task.id for task in found}
     return [*found, *(t for t in _archived(work, project, idempotency_key=keys) if t.id not in there)]
 
 
 def _archived(work: UnitOfWork, project: str, **where: Any) -> list[Task]:
-    from tenure.engine.archive.recall import recall_by  # not before something is looked for in vain
+    from tenure.engine.archive.recall import recall_by  # only after a search found nothing
 
     return recall_by(work, project, **where)
 
@@ -78,7 +78,7 @@ def _by_beginning(work: UnitOfWork, project: str, field: str, text: str) -> Task
         found = _archived(work, project, **{field: Prefix(text)}, most=4)
     if len(found) > 1:
         some = ", ".join(t.key for t in found[:3])
-        raise Ambiguous(f"{text!r} is the beginning of several tasks: {some}{' …' if len(found) > 3 else ''}")
+        raise Ambiguous(f"{text!r} is a prefix of several tasks: {some}{' …' if len(found) > 3 else ''}")
     return found[0] if found else None
 
 

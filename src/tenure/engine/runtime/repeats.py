@@ -1,11 +1,12 @@
 """Repeats: one effect and the same answer for a request that is sent again.
 
-What a holder asks for with its receipt is kept with its claim, the last few requests of each: so a repeat has the same
-answer after another has claimed, after the end of the task, in a new epoch. Claims and tasks remember their own
-request in their own row, and a result in its result. What is left (create without a key, edits, operators' verbs,
-mail, reservations that stand alone) is remembered for a day in a row of its own.
+A claim keeps the last few requests made with its receipt, so a repeat gets the same answer after another agent has
+claimed, after the end of the task, and in a new epoch. Claims and tasks keep their own request in their row, and a
+submit in its result. The rest (create without a key, edits, operators' verbs, mail, standalone reservations) is kept
+for a day in separate rows.
 
-Renewals and reservations grant something that must still be so when it is said: their receipt is judged first.
+Renewals and reservations grant something that must still hold when the repeat is answered: their receipt is judged
+first.
 """
 
 from __future__ import annotations
@@ -69,23 +70,23 @@ REMEMBER_THEMSELVES = (
     c.TryTrigger,
     c.Deliver,
 )
-_OF_A_TASK = ("id", "key", "ref", "title", "state")  # what a repeat needs of each that was made
+_OF_A_TASK = ("id", "key", "ref", "title", "state")  # what a repeat returns of each created task
 
 
 def check_same(kept: str | None, command: c.Command, owner: str, what: str = "command") -> None:
-    """Raises where the request id was used for something else, or with a key of another owner.
+    """Raise where the request id was used for something else, or with a key of another owner.
 
-    The one place that tells a repeat from a reuse.
+    The one place that distinguishes a repeat from a reuse.
     """
     if not is_same(kept, command, owner):
         raise RequestIdReused(
             f"request id {(command.request_id or '')[:80]!r} was used for another {what}, or by another key's owner",
-            "take a new id for a new request",
+            "use a new id for a new request",
         )
 
 
 def remembered(work: UnitOfWork, item: Checked, principal: Principal) -> Outcome | None:
-    """The answer of the first time, if this request was answered before."""
+    """The first answer, if this request was answered before."""
     command = item.command
     if command.request_id is None:
         return None
@@ -107,7 +108,7 @@ def remembered(work: UnitOfWork, item: Checked, principal: Principal) -> Outcome
 
 
 def remember(work: UnitOfWork, item: Checked, principal: Principal, outcome: Outcome, *, told: bool) -> None:
-    """Keep the answer of a command that had an effect. `told`: it has appended an event."""
+    """Keep the answer of a command that had an effect. `told`: it appended an event."""
     command = item.command
     if command.request_id is None or outcome.again:
         return
@@ -125,7 +126,7 @@ def remember(work: UnitOfWork, item: Checked, principal: Principal, outcome: Out
         )  # fmt: skip
 
 
-# --- in a row of its own ------------------------------------------------------------------------------------
+# --- in a separate row --------------------------------------------------------------------------------------
 
 
 def _is_remembered(item: Checked) -> bool:
@@ -143,7 +144,7 @@ def _row_id(item: Checked, principal: Principal) -> str:
 
 
 def _claim_of(work: UnitOfWork, command: c.Command) -> Claim | None:
-    """The claim whose genuine receipt the command presents, whatever has become of it since."""
+    """The claim whose genuine receipt the command presents, whatever has happened to it since."""
     if not isinstance(command, OF_CLAIMS) or command.receipt is None:
         return None
     try:
@@ -157,7 +158,7 @@ def _claim_of(work: UnitOfWork, command: c.Command) -> Claim | None:
 
 def _answered_before(work: UnitOfWork, claim: Claim, command: c.Command) -> Outcome | None:
     of_submit = isinstance(command, c.Submit)
-    # An accepted result is known by its own row, on the short way too: of a submission only refusals stand here.
+    # An accepted result is recognised by its own row, on the fast path too: of submits only refusals are kept here.
     found = next(
         (a for a in claim.requests if a.id == command.request_id and (a.verb == _verb(command) or not of_submit)), None
     )
@@ -191,7 +192,7 @@ def _with_answer(claim: Claim, command: c.Command, outcome: Outcome) -> Claim:
 
 
 def _trimmed(outcome: Outcome) -> dict[str, Any]:
-    """The answer without what a repeat does not need: views are looked up by those who want them."""
+    """The answer without what a repeat does not need: callers query the views they want."""
     if outcome.tasks is not None:
         outcome = replace(outcome, tasks=tuple(_named(task) for task in outcome.tasks))
     found: dict[str, Any] = msgspec.to_builtins(outcome)

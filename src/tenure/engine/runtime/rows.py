@@ -1,7 +1,7 @@
-"""The rows of one transaction as they are by now: what was read, with what was changed laid over it.
+"""The current rows of one transaction: the rows read, overlaid with the changed ones.
 
-`Work` changes them and tells of it; here they are only found. A question goes to the store once: a row that was read is
-kept, and what a look at many values has shown (`learn_absent`, `learn_unique`) need not be asked for each.
+`UnitOfWork` changes rows and appends events; here they are only found. Each question goes to the store once: a row that
+was read is kept, and what one query over many values has shown (`learn_absent`, `learn_unique`) is not asked again.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class Rows:
         self.tx = tx
         self._rows: dict[Key, Row | None] = {}
         self._loaded: dict[Key, Row | None] = {}
-        self._changed: dict[type[Row], dict[Key, None]] = {}  # keys only, in order of their first change
+        self._changed: dict[type[Row], dict[Key, None]] = {}  # keys in the order of their first change
         self._changed_by: dict[type[Row], dict[str, dict[Any, set[Key]]]] = {}  # kind → field → value → see _like
         self._journal: list[tuple[Key, Any]] = []
         self._told: dict[tuple[type[Row], str, str], dict[str, list[Any]]] = {}  # kind, project, field → value → stored
-        self.recalled: dict[Key, str] = {}  # rows that lie in the archive → the lineage that they come back with
+        self.recalled: dict[Key, str] = {}  # rows in the archive → the lineage with which they return
 
     def get(self, kind: type[R], project: str, id: str) -> R | None:
         key = (kind, project, id)
@@ -46,12 +46,12 @@ class Rows:
         return row  # type: ignore[no-any-return]  # the key's kind is the row's
 
     def peek(self, kind: type[R], project: str, id: str) -> R | None:
-        """The row, if it was read already."""
+        """The row, if it was already read."""
         row = self._rows.get((kind, project, id), UNREAD)
         return None if row is UNREAD else row
 
     def get_many(self, kind: type[R], project: str, wanted: Iterable[str]) -> dict[str, R]:
-        """The rows that exist, by id, with one look at the store for those not read yet."""
+        """The rows that exist, by id, with one query for those not read yet."""
         wanted = list(dict.fromkeys(wanted))
         unread = [(project, i) for i in wanted if (kind, project, i) not in self._rows]
         if unread:
@@ -73,7 +73,7 @@ class Rows:
         after: tuple[Any, str] | None = None,
         limit: int | None = None,
     ) -> list[R]:
-        """As the store's `find`, with what this work has changed taken into account."""
+        """As the store's `find`, including what this unit of work has changed."""
         changed = self._changed.get(kind, {})
         asked = None if limit is None else limit + len(changed)
         found: dict[Key, Any] = {}  # ids repeat across projects
@@ -99,7 +99,7 @@ class Rows:
         return sorted(found.values(), key=place, reverse=falling)[:limit]
 
     def walk(self, kind: type[R]) -> Iterator[R]:
-        """Every row of the kind as it is by now, read in pages. None is remembered, as `find` would: see verifying."""
+        """Every current row of the kind, read in pages. Unlike with `find`, none is kept: see `verify`."""
         changed = self._changed.get(kind, {})
         for project in self.tx.count(kind, {}, "project"):
             after = None
@@ -116,19 +116,19 @@ class Rows:
         told.update({value: [] for value in values if value not in has_rows})
 
     def has_none(self, kind: type[Row], project: str, field: str, value: str) -> bool:
-        """Is it known by now, without a look, that no row has this value? False where it is not known."""
+        """Whether it is known without a query that no row has this value. False where it is not known."""
         told = self._told.get((kind, project, field))
         return told is not None and told.get(value) == [] and not self._changed.get(kind)
 
     def learn_unique(self, kind: type[R], project: str, field: str, values: Collection[str]) -> list[R]:
-        """The stored rows with these values of a field of which no two have the same; `find` need not ask for each."""
+        """The stored rows with these values of a unique field; `find` need not ask for each."""
         rows = self.tx.find(kind, {"project": project, field: tuple(values)})
         told = self._told.setdefault((kind, project, field), {})
         told.update({value: [] for value in values} | {getattr(row, field): [row] for row in rows})
         return rows
 
     def learn_holders(self, project: str, receipts: Collection[Receipt]) -> None:
-        """As the store has them: the tasks that receipts name, their claims, and who holds them."""
+        """The stored tasks that receipts name, their claims, and their holders."""
         tx: FastPath = self.tx  # type: ignore[assignment]  # the store declares it
         found = tx.holders(project, [(receipt.name, receipt.generation) for receipt in receipts])
         told = self._told.setdefault((Task, project, "ref"), {})
@@ -148,7 +148,7 @@ class Rows:
         return self.tx.find(kind, where, order=order, after=after, limit=limit)
 
     def count(self, kind: type[Row], where: Where, by: str) -> dict[Any, int]:
-        """How many rows match by now, for each value of the field `by`."""
+        """How many current rows match, for each value of the field `by`."""
         counts = dict(self.tx.count(kind, where, by))
         for key in self._changed.get(kind, {}):
             for row, change in ((self._loaded[key], -1), (self._rows[key], 1)):
@@ -158,13 +158,13 @@ class Rows:
         return {value: n for value, n in counts.items() if n}
 
     def sums(self, kind: type[Row], where: Where, by: str, fields: Sequence[str]) -> dict[Any, tuple[int | None, ...]]:
-        """As the store's `sums`, by now: where this work has changed rows of that kind, it adds them up itself."""
+        """As the store's `sums`; where this unit of work has changed rows of that kind, it adds them up itself."""
         if self._changed.get(kind, {}).keys() <= self.recalled.keys():
             return self.tx.sums(kind, where, by, fields)
         return sums_of(self.find(kind, where), by, fields)
 
     def tally(self, kind: type[Row], where: Where, most: int) -> int:
-        """How many rows match by now, counted no further than `most`."""
+        """How many current rows match, counted up to `most`."""
         changed = self._changed.get(kind, {})
         count = self.tx.tally(kind, where, most + len(changed))
         for key in changed:
@@ -175,7 +175,7 @@ class Rows:
     def _like(self, kind: type[Row], where: Where) -> Collection[Key]:
         """Keys of changed rows of which any version had the first text that `where` names: the others cannot match.
 
-        Looking at all of them made a batch quadratic: half of the time at 100 claims.
+        Scanning all of them made a batch quadratic: half of the time at 100 claims.
         """
         changed = self._changed.get(kind, {})
         field = next((f for f, wanted in where.items() if f != "project" and type(wanted) is str), None)
@@ -197,7 +197,7 @@ class Rows:
                 keys.setdefault(getattr(row, field), set()).add(key)
 
     def next_due(self, project: str) -> int | None:
-        """When something in the project next falls due, as far as is known by now."""
+        """When something in the project next falls due, as far as is known."""
         changed = self._changed.get(Task, {})
         if not changed:
             return self.tx.next_due(project)
@@ -216,12 +216,12 @@ class Rows:
     def _recall(self, project: str, ids: Collection[str]) -> None:
         """Tasks that are not in their table may be in the archive."""
         if ids:
-            from tenure.engine.archive.recall import recall  # few transactions ever ask for what is not there
+            from tenure.engine.archive.recall import recall  # few transactions ask for rows that do not exist
 
             recall(self, project, ids)
 
     def remember(self, row: Row, lineage: str) -> None:
-        """Have a row of the archive: found and read like any other, stored again only if its lineage changes."""
+        """Take in a row from the archive: found and read like any other, stored again only if its lineage changes."""
         key = (type(row), row.project, row.id)
         self._rows[key] = self._loaded[key] = row
         self._changed.setdefault(key[0], {}).setdefault(key)
@@ -229,18 +229,18 @@ class Rows:
         self.recalled[key] = lineage
 
     def is_recalled(self, row: Row) -> bool:
-        """Does it lie in the archive, as far as is known by now?"""
+        """Whether the row is known to lie in the archive."""
         return (type(row), row.project, row.id) in self.recalled
 
     def changed(self, kind: type[Row]) -> Collection[Key]:
         return self._changed.get(kind, {})
 
     def versions(self, key: Key) -> tuple[Row | None, Row | None]:
-        """A row as it was loaded, and as it is by now."""
+        """A row as loaded, and its current version."""
         return self._loaded.get(key), self._rows.get(key)
 
-    def made_anew(self, key: Key) -> Row:
-        """A row of the archive as it was there; it is stored as a new one."""
+    def recreated(self, key: Key) -> Row:
+        """A row as archived; it is stored as a new one."""
         row, self._loaded[key] = self._loaded[key], None
         assert row is not None
         return row

@@ -1,7 +1,7 @@
-"""One transaction's work: the rows it has read and changed, and the events it will append.
+"""The unit of work of one transaction: the rows it has read and changed, and the events it will append.
 
-Commands of a batch run one after another on the same Work, so each sees what those before it did; a refused or
-failed command is taken back alone (`undo_to`). Nothing reaches the store before `save`.
+Commands of a batch run one after another on the same unit of work, so each sees the changes of those before it; a
+refused or failed command is undone alone (`undo_to`). Nothing reaches the store before `save`.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ Patch = tuple[tuple[str, str, dict[str, Any] | None], ...]  # as in Event
 
 
 class Random(Protocol):
-    """Where randomness comes from; handed in, so that a history can be run again."""
+    """The source of randomness; injected, so that a history can be replayed."""
 
     def token(self, size: int) -> bytes:
-        """So many random bytes."""
+        """This many random bytes."""
 
     def fraction(self) -> float:
         """A number in [0, 1)."""
@@ -43,26 +43,26 @@ class Random(Protocol):
 
 class _NoRandom:
     def token(self, size: int) -> bytes:
-        raise Bug("a rehearsal makes nothing")
+        raise Bug("a rehearsal must not create anything")
 
     def fraction(self) -> float:
-        raise Bug("a rehearsal makes nothing")
+        raise Bug("a rehearsal must not create anything")
 
 
 NO_RANDOM = _NoRandom()
 
 
 class Tries:
-    """How a short way has fared, of one kind of thing or another.
+    """How an optimistic path has fared, per kind of thing.
 
-    Where one could not take it the next ones of its kind often cannot either, and each try costs a journey: so after
-    each failure in a row twice as many are left alone.
+    Where one could not take it, the next of its kind often cannot either, and each attempt costs a round trip: after
+    each failure in a row, twice as many are skipped.
     """
 
     MOST = limits.FAST_PATH_SKIPS
 
     def __init__(self, first: int = 0) -> None:
-        """`first`: how many of a kind are left alone before it is tried at all."""
+        """`first`: how many of a kind are skipped before the first attempt."""
         self._first = first
         self._misses: dict[Any, int] = {}
         self._waits: dict[Any, int] = {}
@@ -77,13 +77,13 @@ class Tries:
         self._waits[kind] = self._misses[kind]
 
 
-class FusedTries(Tries):
-    """Of the fused verbs in one transaction, by kind of command."""
+class FastPathTries(Tries):
+    """Back-off of the fast path in one transaction, by kind of command."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.claims_at_once = inputs.MOST_COMMANDS  # that are tried together
-        self.knows_askers = False
+        self.claims_at_once = inputs.MOST_COMMANDS  # attempted together
+        self.knows_claimants = False
 
 
 class UnitOfWork(Rows):
@@ -91,32 +91,32 @@ class UnitOfWork(Rows):
         super().__init__(tx)
         self.chance = chance
         self.now = tx.now
-        self.instant = tx.now  # the moment that a change is of: earlier than `now` while settling what fell due before
+        self.instant = tx.now  # the time of a change: earlier than `now` while settling
         self.epoch = tx.epoch
         self.events: list[Event] = []
-        self.moved: deque[tuple[Task | None, Task]] = deque()  # transitions whose effects on others are still to come
+        self.moved: deque[tuple[Task | None, Task]] = deque()  # transitions whose effects on others are pending
         self.overdue: list[tuple[str, str]] = []  # tasks left due at `now` by a command of this batch
         self.principal = Principal()
         self.trace_id: str | None = None
-        self.evidence: Evidence = {}  # what was found out for the command beforehand
+        self.evidence: Evidence = {}  # collected for the command before the transaction
         self._command_id: str | None = None
         self._ids: ids.IdMaker | None = None
         self.lanes: dict[str, Any] = {}  # project → what lanes.py has read of it
-        self.expected_claims = 1  # how many the batch may take: the size of a first page
-        self.fused = FusedTries()
-        self.own = UserTables()  # a user's own tables, as the engine was told
+        self.expected_claims = 1  # claims that the batch may make: the size of a first page
+        self.fast_path_tries = FastPathTries()
+        self.own = UserTables()  # a user's price and tier tables
         self.lane_entries: dict[tuple[str, str], dict[str, Task]] = {}  # changed tasks that are claimable now
-        self.dropped: list[tuple[str, Collection[str]]] = []  # project and tasks whose events go at the end
-        self.locked: frozenset[str] | None = None  # projects that it may write to; None: it was not said
-        self.shares = False  # its projects with others: nothing may be written but by fused verbs
-        self.is_bold = False  # a fused verb that is all there is to do may be left to the commit
-        self.wrote = False  # something has gone to the store already
-        self.is_unfinished = False  # the command has more to do than one transaction should
+        self.dropped: list[tuple[str, Collection[str]]] = []  # project and tasks whose events are dropped at the end
+        self.locked: frozenset[str] | None = None  # projects that it may write to; None: not limited
+        self.shares = False  # shares its projects with other transactions: only the fast path may write
+        self.is_optimistic = False  # a fast-path statement that is the only write may go with the commit
+        self.wrote = False  # something was already written to the store
+        self.is_unfinished = False  # the command has more to do than fits one transaction
 
-    # --- who is asking ---
+    # --- principal ---
 
     def seconds_to(self, at: int | None) -> float | None:
-        """How long it is until then, for programs whose clock may be wrong."""
+        """The duration until then, for programs whose clock may be wrong."""
         return None if at is None else max(0.0, (at - self.now) / 1e6)
 
     def begin_command(self, principal: Principal, trace_id: str | None, command_id: str | None = None) -> None:
@@ -136,10 +136,10 @@ class UnitOfWork(Rows):
             self._ids = ids.IdMaker(self.now, self.chance.token(ids.IdMaker.RANDOM_BYTES))
         return self._ids.next(prefix)
 
-    def reach(self, *projects: str, lasting: bool = True) -> None:
-        """Be sure to hold the write lock of these projects; raises Reach where the transaction must begin anew.
+    def need_locks(self, *projects: str, lasting: bool = True) -> None:
+        """Ensure the write lock of these projects; raises NeedsMoreLocks where the transaction must restart with it.
 
-        `lasting`: the next transactions of this project will want the same.
+        `lasting`: the next transactions of this project will need the same.
         """
         if self.locked is not None and not self.locked.issuperset(projects):
             raise NeedsMoreLocks(projects, is_lasting=lasting)
@@ -147,7 +147,7 @@ class UnitOfWork(Rows):
     # --- changing ---
 
     def put(self, row: R) -> R:
-        """Keep a new version of a row, without an event. A task gets its derived columns here and nowhere else."""
+        """Put a new version of a row, without an event. A task gets its derived columns here and nowhere else."""
         if type(row) is Task:
             row = task = stamp(row, self.now)  # type: ignore[assignment, arg-type]  # a task stays a task
             if task.due_at is not None and task.due_at <= self.now:
@@ -158,16 +158,16 @@ class UnitOfWork(Rows):
     def remove(self, row: Row) -> None:
         self._set((type(row), row.project, row.id), None)
 
-    def be_alone(self) -> None:
-        """What follows must be decided of rows that nobody else writes; raises Alone where the transaction shares."""
+    def need_exclusive_lock(self) -> None:
+        """What follows needs rows that nobody else writes; raises NeedsExclusiveLock where the transaction shares."""
         if self.shares:
             raise NeedsExclusiveLock
 
     def _set(self, key: Key, row: Row | None) -> None:
-        self.be_alone()
+        self.need_exclusive_lock()
         before = self._rows.get(key, UNREAD)
         if before is UNREAD:
-            before = self._loaded[key] = self._rows[key] = None  # made here: the store has none
+            before = self._loaded[key] = self._rows[key] = None  # created here: the store has none
         self._journal.append((key, before))
         self._rows[key] = row
         self._changed.setdefault(key[0], {}).setdefault(key)
@@ -199,9 +199,9 @@ class UnitOfWork(Rows):
         removed: Collection[Row] = (),
         **told: Any,
     ) -> Task | None:
-        """Keep new versions of rows together with the one event that tells of them; returns the task as kept.
+        """Put new versions of rows together with their one event; returns the task as put.
 
-        The event's patch holds what changed in each row, so that the log can be replayed. `told` is as in `_tell`.
+        The event's patch holds what changed in each row, so that the log can be replayed. `told` as in `_append_event`.
         """
         patch: list[tuple[str, str, dict[str, Any] | None]] = []
         before: Task | None = None
@@ -220,12 +220,12 @@ class UnitOfWork(Rows):
         for row in removed:
             self.remove(row)
             patch.append((KINDS[type(row)].table, row.id, None))
-        self._tell(kind, project, before, task, tuple(patch), **told)
+        self._append_event(kind, project, before, task, tuple(patch), **told)
         if task is not None and (before is None or before.state != task.state):
             self.moved.append((before, task))
         return task
 
-    def _tell(
+    def _append_event(
         self,
         kind: str,
         project: str,
@@ -240,7 +240,7 @@ class UnitOfWork(Rows):
         session: str | None = None,
         generation: int | None = None,
     ) -> None:
-        """Append the event; where the thing fell due before `now` the details say at which instant."""
+        """Append the event; if the change fell due before `now`, the details give that instant."""
         details = details or {}
         if self.instant != self.now:
             details = details | {"at": self.instant}
@@ -263,18 +263,18 @@ class UnitOfWork(Rows):
         )  # fmt: skip
 
     def tell(self, kind: str, project: str, patch: Patch, *, details: dict[str, Any], first: bool = False) -> None:
-        """Append an event with a patch of the caller's; `first`: before all others, which tell of what came of it."""
-        self._tell(kind, project, None, None, patch, details=details)
+        """Append an event with the caller's own patch; `first`: before all others, which are its consequences."""
+        self._append_event(kind, project, None, None, patch, details=details)
         if first:
             self.events.insert(0, self.events.pop())
 
-    # --- taking back, saving ---
+    # --- undo, save ---
 
     def bookmark(self) -> tuple[int, int]:
         return len(self._journal), len(self.events)
 
     def undo_to(self, bookmark: tuple[int, int]) -> None:
-        """Take back everything since the bookmark: a command that is refused or fails changes nothing."""
+        """Undo everything since the bookmark: a command that is refused or fails changes nothing."""
         journal, events = bookmark
         while len(self._journal) > journal:
             key, before = self._journal.pop()
@@ -285,7 +285,7 @@ class UnitOfWork(Rows):
         self.moved.clear()
 
     def flush(self) -> None:
-        """Write what has changed so far and go on from there: from here on it cannot be undone alone."""
+        """Write the changes so far and continue: from here on they cannot be undone separately."""
         if not self.events and not self._changed:
             return
         self.save()
@@ -297,10 +297,10 @@ class UnitOfWork(Rows):
             del self._told[told]
         for kept in (self._changed, self._changed_by, self._journal, self.events, self.lane_entries, self.lanes):
             kept.clear()
-        self.fused.knows_askers = False
+        self.fast_path_tries.knows_claimants = False
 
     def forget(self, *kinds: type[Row]) -> None:
-        """A fused verb has written to these kinds: what was read of them is not any more what is stored."""
+        """A fast-path statement has written rows of these kinds: rows read before are out of date."""
         self.wrote = True
         for rows in (self._rows, self._loaded):
             for key in [key for key in rows if key[0] in kinds]:
@@ -310,7 +310,7 @@ class UnitOfWork(Rows):
         self.lanes.clear()
 
     def learn(self, *rows: Row) -> None:
-        """These rows are in the store by now."""
+        """These rows are now in the store."""
         for row in rows:
             self._keep(row)
 
@@ -326,7 +326,7 @@ class UnitOfWork(Rows):
                 before, after = self._loaded[key], self._rows[key]
                 if before is not after and before != after:
                     changes.append(Change(before, after))
-        if self.events:  # first: they go out with the changes, and the commit then needs no answer of theirs
+        if self.events:  # first: they are sent with the changes, and the commit need not wait for their answer
             self.tx.append(self.events)
         if changes:
             self.tx.save(changes, last=last and not self.dropped)
@@ -360,7 +360,7 @@ def _difference(old: Row | None, new: Row) -> dict[str, Any]:
     }
 
 
-# What a broken rule of ours raises. One command or row is taken back and told of; its neighbours go on.
+# What a broken rule of ours raises. One command or row is undone and reported; the others go on.
 OUR_FAULTS = (Bug, AssertionError, ArithmeticError, LookupError, TypeError, ValueError, RecursionError, AttributeError)
 
 
@@ -373,13 +373,13 @@ class Refused(Exception):
 
 
 class NeedsExclusiveLock(Exception):
-    """Ends a transaction that shares its projects and must not: nothing is kept of it, and it is run again alone."""
+    """Ends a transaction that shares its projects and must not: nothing of it is kept, and it runs again alone."""
 
 
 class NeedsMoreLocks(Exception):
-    """Ends a transaction that must write to more projects than it has locked: it is run again with all of them.
+    """Ends a transaction that must write to more projects than it has locked: it is run again with all of them locked.
 
-    Taking a lock on the way would take it in another order than others do, and wait for them while they wait for us.
+    Taking a lock midway would take it in another order than other transactions do: a deadlock.
     """
 
     def __init__(self, projects: tuple[str, ...], *, is_lasting: bool) -> None:
@@ -388,13 +388,13 @@ class NeedsMoreLocks(Exception):
 
 
 class DeferredAnswer(NamedTuple):
-    """An outcome that is made once the transaction has ended: nobody has to wait for its making."""
+    """An outcome that is built after the transaction has ended, so that no other waits for it."""
 
     tell: Callable[[], Outcome]
 
 
 class Unfinished(DeferredAnswer):
-    """What the command did so far is kept, and it is to be run again; the outcome is what it could say by then."""
+    """What the command did so far is kept, and it must run again; the outcome is the answer so far."""
 
 
 Handlers = dict[type[Command], Callable[[UnitOfWork, Any], Outcome]]

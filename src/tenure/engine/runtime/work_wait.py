@@ -11,8 +11,8 @@ from tenure.stores.port import WAKE_UPS, Store
 
 POLL_WITH_WAKE_UPS = 30.0
 POLL_WITHOUT = 5.0
-SHORTEST = 0.05  # a row that no rule can settle stays due, and must not keep everybody spinning
-LOOK_UP = 0.2  # seconds between looks whether the waiter is still wanted
+SHORTEST = 0.05  # a row that no rule can settle stays due: waiters must not spin on it
+CHECK_EVERY = 0.2  # seconds between checks whether the waiter is still there
 
 
 def claim_next_or_wait(
@@ -25,16 +25,16 @@ def claim_next_or_wait(
     is_wanted: Callable[[], bool] | None = None,
     do: Callable[[Command, Principal], Outcome] | None = None,
 ) -> Outcome:
-    """As `claim_next`, but stays until there is something to take or `timeout` seconds are over.
+    """As `claim_next`, but waits until there is a task to take or `timeout` seconds have passed.
 
-    Once `is_wanted` says no it takes nothing any more: nobody would get the receipt. `do` is a gatherer's, where there
+    Once `is_wanted` returns False it claims nothing: nobody would receive the receipt. `do` is the batcher's, if there
     is one.
     """
     do = do or engine.do
     poll = POLL_WITH_WAKE_UPS if WAKE_UPS in engine.store.features else POLL_WITHOUT
     give_up = monotonic() + timeout
     while True:
-        mark = engine.store.mark()  # before the look: what is written after it will wake us
+        mark = engine.store.mark()  # before the query: any later write wakes us
         outcome = do(command, principal)
         left = give_up - monotonic()
         if outcome.outcome != "NO_TASK" or left <= 0:
@@ -49,13 +49,13 @@ def claim_next_or_wait(
 def _waited(
     store: Store, mark: int, seconds: float, monotonic: Callable[[], float], is_wanted: Callable[[], bool] | None
 ) -> bool:
-    """Stay for news or until the time is over; False as soon as nobody wants to know."""
+    """Wait for news or the end of the time; False as soon as nobody waits for the answer."""
     if is_wanted is None:
         store.wait(mark, seconds)
         return True
     until = monotonic() + seconds
     while is_wanted():
         left = until - monotonic()
-        if left <= 0 or store.wait(mark, min(left, LOOK_UP)):
+        if left <= 0 or store.wait(mark, min(left, CHECK_EVERY)):
             return is_wanted()
     return False

@@ -1,1 +1,1 @@
-"""Where work comes from by itself: schedules, triggers, deliveries, ends of dags, the watch."""
+"""Schedules and triggers: schedules, triggers, deliveries, ends of dags, the failure watch."""

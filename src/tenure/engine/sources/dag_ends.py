@@ -1,4 +1,4 @@
-"""What the end of a dag triggers: templates that stand in the dag itself, by the status that it ends with."""
+"""What the end of a dag triggers: templates in the dag itself, by the status that it ends with."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tenure.engine.runtime.unit_of_work import UnitOfWork
 
 
 def checked(work: UnitOfWork, project: Project, on_end: Mapping[str, Template]) -> dict[str, Any]:
-    """As the dag keeps them, each tried once; from here on the project's log is read for them."""
-    from tenure.core.templates import check_template, stored  # here: few plans have any
+    """The templates as stored in the dag, each checked once; from here on the project's log is read for them."""
+    from tenure.core.templates import check_template, stored  # few plans have any
     from tenure.core.triggers import DAG_ENDS
     from tenure.engine.sources.template_tasks import rehearse
     from tenure.engine.sources.triggers import SAMPLE, listen
@@ -26,7 +26,7 @@ def checked(work: UnitOfWork, project: Project, on_end: Mapping[str, Template]) 
 
 
 def changed(work: UnitOfWork, dag: Dag, on_end: dict[str, Any]) -> Dag:
-    """The dag with what its plan says now."""
+    """The dag with the templates of its current plan."""
     if dag.on_end == on_end:
         return dag
     dag = replace(dag, on_end=on_end)

@@ -1,6 +1,6 @@
-"""Deliveries for webhooks. The signature is all that is gone by, and it is judged in the transaction of the deed.
+"""Deliveries to webhooks. Only the signature authorises one, and it is verified in the transaction that applies it.
 
-Unknown names and wrong signatures get one answer, in which nothing can be told apart.
+Unknown names and wrong signatures get the same answer.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 
 def deliver(work: UnitOfWork, cmd: commands.Deliver) -> Outcome:
-    """Make what the delivery asks for, once for each delivery's name."""
+    """Create the tasks of the delivery, once per delivery id."""
     if len(cmd.body) > signatures.LARGEST_BODY:
-        raise TooLarge(f"a body of {len(cmd.body)} bytes; at most {signatures.LARGEST_BODY}")
+        raise TooLarge(f"the body may have at most {signatures.LARGEST_BODY} bytes (got {len(cmd.body)})")
     project, row = work.get(Project, cmd.project, cmd.project), work.get(Trigger, cmd.project, cmd.trigger[:255])
     delivery = _verified(row, cmd.headers, cmd.body, work.now)
     if project is None or row is None or delivery is None:
@@ -39,37 +39,37 @@ def deliver(work: UnitOfWork, cmd: commands.Deliver) -> Outcome:
     values = {"body": _decoded(cmd.body), "delivery": {"id": delivery.id, "event": delivery.event}}
     key = f"webhook:{row.id}:{delivery.id}"
     if tasks_by_idempotency(work, project.id, key):
-        return Outcome(outcome="EXISTS", again=True, message="this delivery was taken before")
+        return Outcome(outcome="EXISTS", again=True, message="this delivery was already accepted")
     if not rule.fits(row.filter, values):
-        return Outcome(outcome="OK", message="it does not fit: nothing was made")
+        return Outcome(outcome="OK", message="the filter does not match: nothing was created")
     if rule.is_spent(row, work.now):
-        hold_back(work, row, f"it has fired {row.most} times in this hour")
+        hold_back(work, row, f"fired {row.most} times in this hour")
         left = rule.left_of_hour(row, work.now)
         return Outcome(
             outcome="DENIED_LIMIT", retry_at=work.now + left, retry_in=left / 1e6,
-            message=f"the trigger takes {row.most} deliveries in an hour",
+            message=f"the trigger accepts at most {row.most} deliveries per hour",
         )  # fmt: skip
     told = {"trigger": {"name": row.id, "delivery": delivery.id, "depth": 1}}
     cause = Cause(key, f"webhook:{row.id}", work.now, values, told)
     if isinstance(fire(work, project, row, cause, delivery=delivery.id), str):
-        return Outcome(outcome="TEMPLATE_FAILED", message="what was asked for could not be made; its owners are told")
+        return Outcome(outcome="TEMPLATE_FAILED", message="the tasks could not be created; the error is in the log")
     return Outcome(outcome="CREATED", message="taken")
 
 
 def is_genuine(engine: Engine, project: str, trigger: str, headers: Mapping[str, str], body: bytes) -> bool:
-    """The same judgement on a look alone: who has no secret costs no transaction that writes."""
+    """The same check in a read: a sender without the secret costs no write transaction."""
     with engine.store.begin(engine.tenant, write=False) as tx:
         found = tx.load(Trigger, ((project, trigger),)) if len(trigger) <= 255 and len(project) <= 255 else []
         return _verified(found[0] if found else None, headers, body, tx.now) is not None
 
 
 def not_genuine() -> NotSignedIn:
-    return NotSignedIn("no such webhook, or not its signature", "is the secret the one that was last shown?")
+    return NotSignedIn("unknown webhook or wrong signature", "use the secret that was last shown")
 
 
 def _verified(row: Trigger | None, headers: Mapping[str, str], body: bytes, now: int) -> Delivery | None:
     if row is None or row.signature is None:
-        # As long as if there were one, so that names cannot be told apart by the time it takes.
+        # Takes as long as for a known trigger, so that timing does not reveal names.
         signatures.verified(signatures.GITHUB, (bytes(signatures.SECRET_BYTES),), headers, body, now)
         return None
     return signatures.verified(row.signature, signatures.keys_at(row, now), headers, body, now)
@@ -80,7 +80,7 @@ def _decoded(body: bytes) -> Any:
     try:
         return msgspec.json.decode(body)
     except (msgspec.MsgspecError, ValueError, RecursionError):
-        raise InvalidInput("the body is no JSON", "set the sender's content type to application/json") from None
+        raise InvalidInput("the body is not valid JSON", "set the sender's content type to application/json") from None
 
 
 HANDLERS: Handlers = {commands.Deliver: deliver}

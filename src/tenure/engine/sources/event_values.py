@@ -1,4 +1,4 @@
-"""What an event has to tell: the values that filters and templates go by, and how many triggers led to it."""
+"""The values of an event that filters and templates use, and how many triggers led to it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TOLD = (
 
 
 def values_of(work: UnitOfWork, event: Event) -> dict[str, Any]:
-    """`event`, and the `task` or `dag` that it is about as they are now."""
+    """`event`, and the `task` or `dag` that it is about in their current state."""
     values: dict[str, Any] = {"event": event_values(event)}
     task = _task(work, event)
     if task is not None:
@@ -37,13 +37,13 @@ def values_of(work: UnitOfWork, event: Event) -> dict[str, Any]:
 
 
 def event_values(event: Event) -> dict[str, Any]:
-    """The event alone, which costs no look at the store."""
+    """The event alone, without a query to the store."""
     time = datetime.fromtimestamp(event.time // 1_000_000, UTC)
     return {name: getattr(event, name) for name in _TOLD} | {"time": f"{time:%Y-%m-%dT%H:%M:%SZ}"}
 
 
 def depth_of(work: UnitOfWork, event: Event) -> int:
-    """How many triggers, one after the other, led to what the event is about."""
+    """How many triggers, one after the other, led to the event's subject."""
     task = _task(work, event)
     dag = _dag(work, event)
     if task is None and dag is not None and dag.created_by.startswith("trigger:"):

@@ -1,7 +1,7 @@
-"""The self-improvement watch: where much of one tag, type or track fails, a task is made that finds out why.
+"""The failure watch: creates a task that investigates when failures of one tag, type or track cluster.
 
-Read from the end of the log, at most MOST_WALKED events back, so that it costs the same whatever the project's age.
-One task a subject at a time: while it is open no other is made, and what failed before it ended counts no more.
+Read from the end of the log, at most MOST_WALKED events back, so that the project's age does not matter. One task per
+subject at a time: while it is open no other is created, and failures before its end no longer count.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def projects_watched(engine: Engine, now: int) -> Sequence[str]:
         return [project.id for project in tx.find(Project, {}) if project.watch is not None]
 
 
-def look_out(engine: Engine, project: str) -> Report:
-    """Make the tasks that find out why, where there is something to find out."""
+def investigate(engine: Engine, project: str) -> Report:
+    """Create the tasks that investigate, where failures cluster."""
     report = Report()
     with engine.reading((project,)) as work:
         if not _suspects(work, project):
@@ -71,19 +71,19 @@ def look_out(engine: Engine, project: str) -> Report:
                 subject, settings.watch, failure_watch.key_of(subject.name, settings.watch, work.now)
             )
             Builder(work, settings, f"{failure_watch.CREATED_BY}{subject.name}").build((new,))
-        report.told.update(event.kind for event in work.events[already:])
+        report.events.update(event.kind for event in work.events[already:])
 
     engine.transact((project,), decide)
     return report
 
 
 def _suspects(work: UnitOfWork, project: str) -> list[Subject]:
-    """Subjects of which too much fails, and about which nobody was asked yet."""
+    """Subjects that fail too often and have no open task."""
     settings = work.get(Project, project, project)
     if settings is None or settings.watch is None:
         return []
     watch = settings.watch
-    asked = _asked(work, project)
+    asked = _last_investigations(work, project)
     found = failure_watch.counted(
         _attempts(work, project, watch), {name: task.updated_at for name, task in asked.items()}
     )
@@ -96,7 +96,7 @@ def _suspects(work: UnitOfWork, project: str) -> list[Subject]:
     ]
 
 
-def _asked(work: UnitOfWork, project: str) -> dict[str, Task]:
+def _last_investigations(work: UnitOfWork, project: str) -> dict[str, Task]:
     """The last task about each subject."""
     tasks = tasks_by_idempotency(work, project, Prefix(failure_watch.CREATED_BY))
     last: dict[str, Task] = {}
@@ -111,17 +111,19 @@ def _is_open(task: Task | None) -> bool:
 
 
 def _attempts(work: UnitOfWork, project: str, watch: Watch) -> list[Attempt]:
-    """The attempts that ended in the window, oldest first; its own tasks' are not among them."""
+    """The attempts that ended in the window, oldest first, without those of the watch's own tasks."""
     last = work.tx.events({"project": project}, limit=1, last=True)
     floor = max(0, last[0].sequence - MOST_WALKED) if last else 0
     where = {"project": project, "kind": _ENDS, "time": Range(work.now - round(watch.window * inputs.SECOND))}
     events = work.tx.events(where, after=floor, limit=MOST_READ, last=True)
     tasks = work.get_many(Task, project, {event.task for event in events if event.task is not None})
     roots = work.get_many(Task, project, {task.root for task in tasks.values() if task.root is not None})
-    return list(_told(events, tasks, roots, watch))
+    return list(_ended_attempts(events, tasks, roots, watch))
 
 
-def _told(events: Iterable[Event], tasks: dict[str, Task], roots: dict[str, Task], watch: Watch) -> Iterable[Attempt]:
+def _ended_attempts(
+    events: Iterable[Event], tasks: dict[str, Task], roots: dict[str, Task], watch: Watch
+) -> Iterable[Attempt]:
     for event in events:
         task = tasks.get(event.task or "")
         first = roots.get(task.root or "", task) if task is not None else None
@@ -136,14 +138,14 @@ def _told(events: Iterable[Event], tasks: dict[str, Task], roots: dict[str, Task
         yield Attempt(event.time, task.key, subjects, error_class, event.message)
 
 
-# --- looks --------------------------------------------------------------------------------------------------
+# --- queries ------------------------------------------------------------------------------------------------
 
 
 def watched(work: UnitOfWork, project: str) -> WatchedView:
-    """What it goes by, and how much fails of what; where it is off, as it would be with its defaults."""
+    """Its settings, and the failure rates; where it is off, as it would be with its defaults."""
     settings = project_of(work, project)
     watch = settings.watch or Watch()
-    asked = _asked(work, project)
+    asked = _last_investigations(work, project)
     found = failure_watch.counted(
         _attempts(work, project, watch), {name: task.updated_at for name, task in asked.items()}
     )
@@ -151,11 +153,11 @@ def watched(work: UnitOfWork, project: str) -> WatchedView:
         "on": settings.watch is not None,
         "window": watch.window, "threshold": watch.threshold, "least": watch.least, "by": watch.by,
         "track": watch.track, "priority": watch.priority,
-        "subjects": [_seen(subject, asked.get(subject.name)) for subject in found[:MOST_SHOWN]],
+        "subjects": [_subject_view(subject, asked.get(subject.name)) for subject in found[:MOST_SHOWN]],
     }  # fmt: skip
 
 
-def _seen(subject: Subject, task: Task | None) -> Any:
+def _subject_view(subject: Subject, task: Task | None) -> Any:
     return {
         "subject": subject.name, "failed": len(subject.failed), "attempts": len(subject.attempts),
         "rate": round(subject.rate, 4), "task": task.key if task is not None and _is_open(task) else None,

@@ -1,8 +1,8 @@
-"""Schedules: setting them, looking at them, and making the tasks of a tick.
+"""Schedules: setting and reading them, and creating the tasks of a tick.
 
-A tick belongs to the leader. It is dealt with in one transaction, under the leader's term: the tasks, whose key is
-(schedule, tick), and the schedule's next tick. A leader that dies before leaves the tick to the next one; one that was
-deposed writes nothing; and if all of that were wrong, the key would still make it one task a tick.
+A tick belongs to the leader. It is handled in one transaction, under the leader's term: the tasks, whose key is
+(schedule, tick), and the schedule's next tick. A leader that dies before leaves the tick to the next one; a deposed
+leader writes nothing; and even without that, the key allows only one task per tick.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 LONGEST_NAME = limits.SCHEDULE_NAME
 MOST = limits.SCHEDULES
 MOST_TICKS = limits.SCHEDULE_TICKS_SHOWN
-A_PAGE = 20  # schedules a transaction
+A_PAGE = 20  # schedules per transaction
 MOST_TURNS = limits.SCHEDULE_TURNS
-TASKS_A_TURN = 200  # of one schedule in one transaction: more ticks than that are dealt with in several
+TASKS_A_TURN = 200  # of one schedule in one transaction: more ticks take several
 
 
 # --- commands -----------------------------------------------------------------------------------------------
@@ -58,7 +58,7 @@ def set_schedule(work: UnitOfWork, cmd: commands.SetSchedule) -> Outcome:
     rehearse(work, project, cmd.template, _values(name, work.now, cmd.zone), lambda _: None)
     before = work.get(Schedule, cmd.project, name)
     if before is None and work.tally(Schedule, {"project": cmd.project}, MOST) >= MOST:
-        raise LimitReached(f"{cmd.project} has {MOST} schedules, the most there may be", "take one away first")
+        raise LimitReached(f"{cmd.project} has {MOST} schedules, the maximum", "remove one first")
     row = before or Schedule(
         project=cmd.project,
         id=name,
@@ -95,19 +95,19 @@ def resume_schedule(work: UnitOfWork, cmd: commands.ResumeSchedule) -> Outcome:
 def remove_schedule(work: UnitOfWork, cmd: commands.RemoveSchedule) -> Outcome:
     row = named(work, cmd.project, cmd.schedule)
     work.record("schedule.removed", project=row.project, removed=[row], details={"schedule": row.id})
-    return Outcome(outcome="UPDATED", command_id=work.command_id, message=f"schedule {row.id} is gone")
+    return Outcome(outcome="UPDATED", command_id=work.command_id, message=f"schedule {row.id} is removed")
 
 
 def run_schedule(work: UnitOfWork, cmd: commands.RunSchedule) -> Outcome:
-    """Its tasks now, for whoever asks; the ticks go on as they were."""
+    """Create its tasks now; its ticks are not affected."""
     row = named(work, cmd.project, cmd.schedule)
     template = template_of(row.template)
     made = produce(work, project_of(work, cmd.project), template, _cause(row, work.now, key=None))
     row = replace(row, fired=row.fired + 1, last_made=made.name)
-    _record(work, "schedule.fired", row, **_told(made))
+    _record(work, "schedule.fired", row, **_text(made))
     return Outcome(
         outcome="CREATED", command_id=work.command_id, tasks=shown(work, made), schedule=view(work, row),
-        message=f"schedule {row.id} made {made.name}",
+        message=f"schedule {row.id} created {made.name}",
     )  # fmt: skip
 
 
@@ -121,17 +121,17 @@ def named(work: UnitOfWork, project: str, name: str) -> Schedule:
 
 
 def check_source_name(name: str, what: str) -> str:
-    """A name that can be part of a key."""
+    """Check a name that becomes part of a key."""
     ids.check_name(name, what)
     if len(name) > LONGEST_NAME or ":" in name:
-        raise InvalidInput(f"{what} {name[:80]!r}: at most {LONGEST_NAME} characters, without ':'")
+        raise InvalidInput(f"{what} {name[:80]!r} must have at most {LONGEST_NAME} characters and no ':'")
     return name
 
 
 def _next(cron: str, zone: str, after: int) -> int:
     at = rule.next_tick(cron, zone, after)
     if at is None:
-        raise InvalidInput(f"schedule {cron[:60]!r}: there is no such day for fifty years")
+        raise InvalidInput(f"schedule {cron[:60]!r}: no such date in the next fifty years")
     return at
 
 
@@ -144,7 +144,7 @@ def _kept(work: UnitOfWork, kind: str, row: Schedule, outcome: str = "UPDATED") 
 
 
 def first_due(tx: Transaction, until: int) -> int | None:
-    """When the next tick is, anywhere, if it is not after `until`."""
+    """When the next tick is, in any project, if not after `until`."""
     found = tx.find(Schedule, {"next_at": Range(high=until + 1)}, order="next_at", limit=1)
     return found[0].next_at if found else None
 
@@ -155,7 +155,7 @@ def projects_due(engine: Engine, now: int) -> Sequence[str]:
 
 
 def fire(engine: Engine, project: str) -> Report:
-    """Deal with every tick that is due in the project."""
+    """Handle every tick that is due in the project."""
     report = Report()
 
     def decide(work: UnitOfWork) -> int:
@@ -166,19 +166,19 @@ def fire(engine: Engine, project: str) -> Report:
         for row in due:
             assert settings is not None
             _fire_apart(work, settings, row)
-        report.told.update(event.kind for event in work.events[already:])
+        report.events.update(event.kind for event in work.events[already:])
         return len(due)
 
-    for _ in range(MOST_TURNS):  # what is left waits for the leader's next tick: other projects want theirs too
+    for _ in range(MOST_TURNS):  # the rest waits for the leader's next tick: other projects come first
         if not engine.transact((project,), decide):
             break
     return report
 
 
 def _fire_apart(work: UnitOfWork, project: Project, row: Schedule) -> None:
-    """A schedule that cannot be dealt with is paused, loudly: no other has to wait for it.
+    """Pause a schedule that cannot be handled, with an event, so that it does not block the others.
 
-    As where this host does not know the zone.
+    For example, where this host does not know the time zone.
     """
     bookmark = work.bookmark()
     try:
@@ -187,12 +187,12 @@ def _fire_apart(work: UnitOfWork, project: Project, row: Schedule) -> None:
         raise
     except (TenureError, *OUR_FAULTS) as error:
         work.undo_to(bookmark)
-        why = f"it cannot be reckoned: {said(error)}"[:1000]
+        why = f"its next tick cannot be computed: {said(error)}"[:1000]
         _record(work, "schedule.paused", replace(row, enabled=False, next_at=None, reason=why), "error", message=why)
 
 
 def _fire(work: UnitOfWork, project: Project, row: Schedule) -> None:
-    """One schedule's ticks up to now, or as many as go into one transaction; its next tick lies behind them."""
+    """Handle one schedule's ticks up to now, or as many as fit one transaction, and set its next tick."""
     assert row.next_at is not None
     due = rule.due_ticks(row.cron, row.zone, since=row.next_at - 1, now=work.now, misfire=row.misfire)
     after = rule.next_tick(row.cron, row.zone, work.now)
@@ -213,7 +213,7 @@ def _fire(work: UnitOfWork, project: Project, row: Schedule) -> None:
             _record(work, "schedule.failed", row, "error", message=made, tick=tick)
         else:
             row = replace(row, fired=row.fired + 1, last_made=made.name, last_error=None)
-            _record(work, "schedule.fired", row, **_told(made), tick=tick)
+            _record(work, "schedule.fired", row, **_text(made), tick=tick)
 
 
 def _record(work: UnitOfWork, kind: str, row: Schedule, level: str = "info", message: str = "", **details: Any) -> None:
@@ -222,9 +222,9 @@ def _record(work: UnitOfWork, kind: str, row: Schedule, level: str = "info", mes
 
 
 def _moved(row: Schedule, next_at: int | None) -> Schedule:
-    """With its next tick; one that has none for fifty years is at rest."""
+    """With its next tick; a schedule without one for fifty years is disabled."""
     if next_at is None:
-        return replace(row, next_at=None, enabled=False, reason="it has no tick any more")
+        return replace(row, next_at=None, enabled=False, reason="it has no further tick")
     return replace(row, next_at=next_at)
 
 
@@ -240,11 +240,11 @@ def _values(name: str, tick: int, zone: str) -> dict[str, Any]:
     return {"schedule": {"name": name}, "tick": spelled}
 
 
-def _told(made: Produced) -> dict[str, Any]:
+def _text(made: Produced) -> dict[str, Any]:
     return {"made": made.name, "tasks": len(made.tasks), **({"again": True} if made.again else {})}
 
 
-# --- looks --------------------------------------------------------------------------------------------------
+# --- queries ------------------------------------------------------------------------------------------------
 
 
 def schedules(work: UnitOfWork, project: str) -> list[ScheduleView]:

@@ -1,7 +1,7 @@
-"""Tasks from a template: made once for each key, whoever asks for them how often.
+"""Tasks from a template: created once per key, however often they are requested.
 
-The tick, event or delivery that makes them is their key, so that a second leader, a repeat, or a crash between two
-transactions finds what is there. Whoever fires moves its cursor in the same transaction: both happen, or neither.
+The tick, event or delivery is their key, so that a second leader, a repeat, or a crash between two transactions finds
+the existing tasks. The source moves its cursor in the same transaction: both happen, or neither.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from tenure.stores.port import Transaction
 
 T = TypeVar("T")
 LINE = "project:"
-MOVED = "the project was moved to "  # why the line is stopped where it was
+MOVED = "the project was moved to "  # why claiming is stopped at the source
 LONGEST_ERROR = limits.TRIGGER_ERROR
-FAULTS = (TenureError, Refused, *OUR_FAULTS)  # what a template's own trouble raises; a store's is raised on
+FAULTS = (TenureError, Refused, *OUR_FAULTS)  # raised by a faulty template; store errors propagate
 
 
 class Cause(NamedTuple):
-    """What makes tasks, by which key, and what it has to tell them."""
+    """What creates tasks, by which key, and the values it passes to them."""
 
-    key: str | None  # None: made each time it is asked for
+    key: str | None  # None: created on every request
     by: str  # `cron:nightly`
     at: int  # the instant that relative times count from
     values: Mapping[str, Any]
@@ -41,7 +41,7 @@ class Cause(NamedTuple):
 class Produced(NamedTuple):
     tasks: list[Task]
     dag: str | None
-    again: bool = False  # it was there already
+    again: bool = False  # it existed already
 
     @property
     def name(self) -> str:
@@ -50,7 +50,7 @@ class Produced(NamedTuple):
 
 
 def projects_here(tx: Transaction) -> set[str]:
-    """Projects that were not moved to another store: their schedules and triggers go on there, and not in both."""
+    """Projects that were not moved to another store: schedules and triggers continue there, and not in both."""
     return {row.id for row in tx.find(Project, {}) if not row.stopped.get(LINE, "").startswith(MOVED)}
 
 
@@ -59,7 +59,7 @@ def template_of(stored: Mapping[str, Any]) -> Template:
 
 
 def produce(work: UnitOfWork, project: Project, template: Template, cause: Cause) -> Produced:
-    """The tasks of the template, all of them or an error."""
+    """Create the tasks of the template: all of them, or an error."""
     if cause.key is not None:
         there = tasks_by_idempotency(work, project.id, _key(cause.key, 0))
         if there:
@@ -86,7 +86,7 @@ def produce(work: UnitOfWork, project: Project, template: Template, cause: Cause
 def rehearse(
     work: UnitOfWork, project: Project, template: Template, values: Mapping[str, Any], show: Callable[[Produced], T]
 ) -> T:
-    """What `show` says of what would be made now; raises what would be wrong with it. Everything is taken back."""
+    """What `show` would return for the tasks; raises what would be wrong with them. Everything is undone."""
     bookmark = work.bookmark()
     try:
         return show(produce(work, project, template, Cause(None, work.principal.name, work.now, values, {})))
@@ -99,7 +99,7 @@ def shown(work: UnitOfWork, made: Produced) -> tuple[Mapping[str, Any], ...]:
 
 
 def attempt(work: UnitOfWork, project: Project, template: Template, cause: Cause) -> Produced | str:
-    """What was made, or why it could not be; then nothing of it is left."""
+    """The created tasks, or why they could not be; then nothing of it remains."""
     bookmark = work.bookmark()
     try:
         return produce(work, project, template, cause)
@@ -115,7 +115,7 @@ def _key(base: str, number: int) -> str:
 
 
 def said(error: BaseException) -> str:
-    """What went wrong, in a line."""
+    """The error in one line."""
     if isinstance(error, Refused):
         return error.outcome.message
     return error.message if isinstance(error, TenureError) else f"{type(error).__name__}: {error}"

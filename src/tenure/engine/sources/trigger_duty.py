@@ -1,11 +1,11 @@
-"""The leader's duty of triggers: what the log of a project asks for is made, each event once, none left out.
+"""The leader's trigger duty: fires on the events of a project's log, each event once, none skipped.
 
-One reading serves all triggers of a project. What was read and what was made of it are one transaction, under the
-leader's term and the project's write lock, behind which sequences are in the order of commits: so no event that
-commits late can come before the cursor, a crash reads the page again, and a leader that was deposed writes nothing.
-What an event makes has the event's id as its key, which would keep it one if all of that were wrong.
+One read serves all triggers of a project. The read page and what it created are one transaction, under the leader's
+term and the project's write lock, under which sequences follow the order of commits: so no event that commits late can
+fall behind the cursor, a crash reads the page again, and a deposed leader writes nothing. The created tasks have the
+event's id as their key, which alone would keep them unique.
 
-The end of a dag is an event like any other; what it triggers stands in the dag itself.
+The end of a dag is an event like any other; its templates are in the dag itself.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from tenure.engine.sources.triggers import MOST, READER
 if TYPE_CHECKING:
     from tenure.engine.runtime.engine import Engine
 
-PAGE = 500  # events a transaction
-FIRINGS = 50  # a transaction
+PAGE = 500  # events per transaction
+FIRINGS = 50  # per transaction
 MOST_TURNS = limits.TRIGGER_TURNS
 
 
 def projects_with_news(engine: Engine, now: int) -> Sequence[str]:
-    """Projects whose log goes on behind what was read of it."""
+    """Projects whose log continues after the cursor."""
     with engine.store.begin(engine.tenant, write=False) as tx:
         here = projects_here(tx)
         return [
@@ -44,7 +44,7 @@ def projects_with_news(engine: Engine, now: int) -> Sequence[str]:
 
 
 def hear(engine: Engine, project: str) -> Report:
-    """Read what is new, a page a transaction, and make what it asks for."""
+    """Read new events, a page per transaction, and fire the triggers on them."""
     report = Report()
 
     def decide(work: UnitOfWork) -> bool:
@@ -56,7 +56,7 @@ def hear(engine: Engine, project: str) -> Report:
         read = _hear(work, settings, events)
         if read:
             work.put(replace(cursor, sequence=events[read - 1].sequence))
-        report.told.update(event.kind for event in work.events[already:])
+        report.events.update(event.kind for event in work.events[already:])
         return read < len(events) or len(events) == PAGE
 
     for _ in range(MOST_TURNS):
@@ -66,7 +66,7 @@ def hear(engine: Engine, project: str) -> Report:
 
 
 def _hear(work: UnitOfWork, project: Project, events: Sequence[Event]) -> int:
-    """How many of them were dealt with, which is all unless they make very much."""
+    """How many of them were handled: all, unless they create very many tasks."""
     enabled = {"project": project.id, "enabled": True}
     ours = {row.id: rule.kinds_of(row.kind) for row in work.find(Trigger, enabled, limit=MOST) if row.signature is None}
     fired = 0
@@ -74,12 +74,12 @@ def _hear(work: UnitOfWork, project: Project, events: Sequence[Event]) -> int:
         if fired >= FIRINGS:
             return number
         fired += sum(
-            _ask(work, project, name, event) for name, kinds in ours.items() if event.kind in kinds
+            _offer(work, project, name, event) for name, kinds in ours.items() if event.kind in kinds
         ) + _end_of_dag(work, project, event)
     return len(events)
 
 
-def _ask(work: UnitOfWork, project: Project, name: str, event: Event) -> bool:
+def _offer(work: UnitOfWork, project: Project, name: str, event: Event) -> bool:
     """Whether the trigger took the event up."""
     row = work.get(Trigger, project.id, name)
     if row is None or event.sequence <= row.behind:
@@ -90,10 +90,10 @@ def _ask(work: UnitOfWork, project: Project, name: str, event: Event) -> bool:
         return False
     depth = depth_of(work, event) + 1
     if depth > rule.DEEPEST:
-        hold_back(work, row, f"{event.key or event.kind} came of {rule.DEEPEST} triggers, one after the other")
+        hold_back(work, row, f"{event.key or event.kind} is the result of a chain of {rule.DEEPEST} triggers")
         return True
     if rule.is_spent(row, work.now):
-        hold_back(work, row, f"it has fired {row.most} times in this hour")
+        hold_back(work, row, f"fired {row.most} times in this hour")
         return True
     work.begin_command(Principal(), event.trace_id)
     told = {"trigger": {"name": name, "event": event.id, "depth": depth}}
@@ -103,7 +103,7 @@ def _ask(work: UnitOfWork, project: Project, name: str, event: Event) -> bool:
 
 
 def fire(work: UnitOfWork, project: Project, row: Trigger, cause: Cause, **details: Any) -> Produced | str:
-    """Make what the trigger's template asks for, and tell of it; or why it could not be."""
+    """Create the tasks of the trigger's template and append the event; or the error."""
     made = attempt(work, project, template_of(row.template), cause)
     if isinstance(made, str):
         row = replace(row, failed=row.failed + 1, last_at=work.now, last_error=made)
@@ -118,7 +118,7 @@ def fire(work: UnitOfWork, project: Project, row: Trigger, cause: Cause, **detai
 
 
 def hold_back(work: UnitOfWork, row: Trigger, why: str) -> None:
-    """Count what it did not do; told once an hour, so that a loop does not fill the log either."""
+    """Count a suppressed firing; the event is appended once an hour, so that a loop does not fill the log either."""
     row = replace(row, held_back=row.held_back + 1)
     if row.told_at is not None and work.now < row.told_at + rule.HOUR:
         work.put(row)

@@ -1,5 +1,5 @@
-"""Triggers: setting them, trying them, looking at them. `firing` makes what events ask for, `delivering` what comes
-from outside.
+"""Triggers: setting, trying and reading them. `trigger_duty.py` fires on events, `deliveries.py` on requests from
+outside.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 READER = "triggers"  # the name of their cursor
 MOST = limits.TRIGGERS
 LONGEST_GRACE = limits.WEBHOOK_GRACE
-LOOKED_BACK = 1000  # events, for one to try a trigger with
-HINT = "keep it now: it is not shown again"
+LOOKED_BACK = 1000  # events searched for one to try a trigger with
+HINT = "save it now: it is not shown again"
 
 
 # --- commands -----------------------------------------------------------------------------------------------
@@ -43,12 +43,12 @@ def set_trigger(work: UnitOfWork, cmd: commands.SetTrigger) -> Outcome:
     rehearse(work, project, cmd.template, SAMPLE, lambda _: None)
     before = work.get(Trigger, cmd.project, name)
     if before is None and work.tally(Trigger, {"project": cmd.project}, MOST) >= MOST:
-        raise LimitReached(f"{cmd.project} has {MOST} triggers, the most there may be", "take one away first")
+        raise LimitReached(f"{cmd.project} has {MOST} triggers, the maximum", "remove one first")
     row = before or Trigger(
         project=cmd.project, id=name, kind="", filter={}, template={}, behind=last_sequence(work, cmd.project),
         created_at=work.now, created_by=work.principal.name, changed_at=work.now,
     )  # fmt: skip
-    if before is not None and before.kind != cmd.on:  # what went before was not for it
+    if before is not None and before.kind != cmd.on:  # earlier events were not for it
         row = replace(row, behind=last_sequence(work, cmd.project))
     wanted = replace(
         row, kind=cmd.on, filter=where, most=cmd.most, template=templates.stored(cmd.template),
@@ -68,14 +68,14 @@ def _form(cmd: commands.SetTrigger) -> str | None:
     if cmd.on == rule.WEBHOOK:
         return inputs.check_choice(cmd.signature, signatures.FORMS, "signature")
     if cmd.secret is not None:
-        raise InvalidInput(f"secret: a trigger on {cmd.on} has none", "only on = webhook is signed")
+        raise InvalidInput(f"a trigger on {cmd.on} takes no secret", "only on = webhook is signed")
     return None
 
 
 def _with_secret(
     work: UnitOfWork, cmd: commands.SetTrigger, before: Trigger | None, row: Trigger
 ) -> tuple[Trigger, str | None]:
-    """The trigger with its key, and the secret to show: a new one, or what this very request was shown before."""
+    """The trigger with its key, and the secret to show: a new one, or the one that this request was shown before."""
     if row.signature is None:
         return replace(row, secret=b"", previous=b"", previous_until=None), None
     if before is not None and _is_repeat(work, before, cmd):
@@ -100,7 +100,7 @@ def _keyed(
 
 
 def _is_repeat(work: UnitOfWork, row: Trigger, cmd: commands.SetTrigger | commands.RotateSecret) -> bool:
-    """Whether this request has made the secret already: then it gets the same."""
+    """Whether this request already created the secret: then it gets the same."""
     if cmd.request_id is None or row.request_id != cmd.request_id:
         return False
     check_same(row.request_hash, cmd, work.principal.owner)
@@ -111,7 +111,7 @@ def rotate_secret(work: UnitOfWork, cmd: commands.RotateSecret) -> Outcome:
     row = named(work, cmd.project, cmd.trigger)
     grace = inputs.micros(cmd.grace, "grace", high=LONGEST_GRACE)
     if row.signature is None:
-        raise InvalidInput(f"trigger {row.id} hears {row.kind}: it has no secret", "only on = webhook is signed")
+        raise InvalidInput(f"trigger {row.id} is on {row.kind} and has no secret", "only on = webhook is signed")
     if _is_repeat(work, row, cmd):
         return replace(_shown(work, "UPDATED", row, signatures.spelled(row.signature, row.secret)), again=True)
     before = row.secret if grace else b""
@@ -142,18 +142,19 @@ def resume_trigger(work: UnitOfWork, cmd: commands.ResumeTrigger) -> Outcome:
 def remove_trigger(work: UnitOfWork, cmd: commands.RemoveTrigger) -> Outcome:
     row = named(work, cmd.project, cmd.trigger)
     work.record("trigger.removed", project=row.project, removed=[row], details={"trigger": row.id})
-    return Outcome(outcome="UPDATED", command_id=work.command_id, message=f"trigger {row.id} is gone")
+    return Outcome(outcome="UPDATED", command_id=work.command_id, message=f"trigger {row.id} is removed")
 
 
 def try_trigger(work: UnitOfWork, cmd: commands.TryTrigger) -> Outcome:
-    """What it would make of a sample; an answer, never a deed."""
+    """What it would create for a sample; nothing is stored."""
     row = named(work, cmd.project, cmd.trigger)
     values = cmd.sample if cmd.sample is not None else _last_heard(work, row)
     if not rule.fits(row.filter, values):
-        return Outcome(outcome="OK", tasks=(), trigger=view(row), message="it does not fit: nothing would be made")
+        message = "the filter does not match: nothing would be created"
+        return Outcome(outcome="OK", tasks=(), trigger=view(row), message=message)
     project, template = project_of(work, cmd.project), template_of(row.template)
     tasks = rehearse(work, project, template, values, lambda made: shown(work, made))
-    return Outcome(outcome="OK", tasks=tasks, trigger=view(row), message="nothing was stored; it would make:")
+    return Outcome(outcome="OK", tasks=tasks, trigger=view(row), message="nothing was stored; it would create:")
 
 
 def _last_heard(work: UnitOfWork, row: Trigger) -> dict[str, Any]:
@@ -171,13 +172,13 @@ def _last_heard(work: UnitOfWork, row: Trigger) -> dict[str, Any]:
 
 
 def listen(work: UnitOfWork, project: str) -> None:
-    """Have the log of the project read from here on, for whatever wants to be told."""
+    """Have the project's log read from here on, for triggers and ends of dags."""
     if work.get(Cursor, project, READER) is None:
         work.put(Cursor(project=project, id=READER, sequence=last_sequence(work, project)))
 
 
 def last_sequence(work: UnitOfWork, project: str) -> int:
-    """Of the project's log as it is stored; what this transaction appends comes behind it."""
+    """The end of the project's stored log; what this transaction appends comes after it."""
     last = work.tx.events({"project": project}, limit=1, last=True)
     return last[0].sequence if last else 0
 
@@ -192,13 +193,13 @@ def named(work: UnitOfWork, project: str, name: str) -> Trigger:
 
 
 class _Any(dict[str, Any]):
-    """Has something at every path."""
+    """Has a value at every path."""
 
     def get(self, key: str, default: Any = None) -> Any:
         return _Any()
 
 
-SAMPLE = dict.fromkeys(templates.ROOTS, _Any())  # by which a template can be tried before anything has happened
+SAMPLE = dict.fromkeys(templates.ROOTS, _Any())  # values to check a template with before any event
 
 
 def _record(work: UnitOfWork, kind: str, row: Trigger) -> None:
@@ -212,7 +213,7 @@ def _shown(work: UnitOfWork, outcome: str, row: Trigger, secret: str | None = No
     )  # fmt: skip
 
 
-# --- looks --------------------------------------------------------------------------------------------------
+# --- queries ------------------------------------------------------------------------------------------------
 
 
 def triggers(work: UnitOfWork, project: str) -> list[TriggerView]:

@@ -1,4 +1,4 @@
-"""Agents, sessions and processes: registering, signs of life, draining, leaving, being gone."""
+"""Agents, sessions and processes: register, heartbeat, drain, terminate, leave, report ended processes."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from tenure.core.views import AgentView
 
 MOST_PROCESSES = limits.PROCESSES_GONE
-TERMINATED = "terminated"  # the directive of an agent that an operator has ended
+TERMINATED = "terminated"  # the directive of an agent that an operator has terminated
 MOST_MAIL = limits.MAIL_COUNTED
 
 
 def known_agent(work: UnitOfWork, project: str, name: str, type: str | None = None) -> Agent:
-    """The agent's row, made on first sight; being heard of is written at most every 15 s."""
+    """Return the agent's row, created on first use; `last seen` is written at most every 15 s."""
     agent = work.get(Agent, project, name)
     if agent is None:
         ids.check_name(name, "agent")
@@ -36,7 +36,7 @@ def known_agent(work: UnitOfWork, project: str, name: str, type: str | None = No
 
 
 def seen(work: UnitOfWork, agent: Agent) -> Agent:
-    """What an operator has said of it stays: neither a drain nor an end is lifted by a sign of life."""
+    """Keep the operator's decision: a sign of life lifts neither a drain nor a termination."""
     is_ended = agent.terminated_at is not None and agent.left_at is not None
     if not is_ended and (agent.left_at is not None or agent.stale):
         agent = replace(agent, left_at=None, stale=False, last_seen=work.now)
@@ -47,7 +47,7 @@ def seen(work: UnitOfWork, agent: Agent) -> Agent:
 
 
 def known_session(work: UnitOfWork, project: Project, id: str, agent: str, user: str | None) -> Session:
-    """The session's row, made on first sight."""
+    """Return the session's row, created on first use."""
     session = work.get(Session, project.id, id)
     if session is not None:
         roles.check_mine(work.principal, session.agent, f"session {id}")
@@ -62,14 +62,14 @@ def known_session(work: UnitOfWork, project: Project, id: str, agent: str, user:
 
 
 def user_of(work: UnitOfWork, said: str | None) -> str | None:
-    """For whom it is done; whoever signed in is not asked."""
+    """The agent that the command acts for; a signed-in person needs none."""
     return said if work.principal.key is None else work.principal.user
 
 
 def active(work: UnitOfWork, session: Session, *, held: bool = False) -> Session:
-    """A sign of life, written at most every 15 s like an agent's; one that is over stays so.
+    """Record a sign of life, at most every 15 s as for agents; an ended session stays ended.
 
-    `held`: it came from a holder, whose session cannot be over by its silence.
+    `held`: the sign comes from a holder, so silence cannot have ended its session.
     """
     if work.now - session.last_activity < team.PRESENCE:
         return session
@@ -79,7 +79,7 @@ def active(work: UnitOfWork, session: Session, *, held: bool = False) -> Session
 
 
 def _is_over(work: UnitOfWork, session: Session) -> bool:
-    """As the sweep will say, or has said."""
+    """Whether the sweep will end the session for silence, or already has."""
     if session.ended_at is not None:
         return True
     idle = work.now - session.last_activity >= team.SESSION_IDLE
@@ -93,7 +93,7 @@ def _check_session_limit(work: UnitOfWork, project: Project) -> None:
     open_ = work.find(Session, {"project": project.id, "ended_at": Present(False)})
     if sum(not _is_over(work, s) for s in open_) >= most:
         raise LimitReached(
-            f"project {project.id} has max_active_sessions = {most} sessions",
+            f"project {project.id} has {most} active sessions, its max_active_sessions limit",
             "end one, or ask an admin to raise the limit",
         )
 
@@ -108,7 +108,7 @@ def register(work: UnitOfWork, cmd: commands.Register) -> Outcome:
     for what in ("capabilities", "models", "tracks"):
         inputs.check_list(getattr(cmd, what), what)
     if cmd.max_concurrent_tasks is not None and cmd.max_concurrent_tasks < 1:
-        raise InvalidInput(f"max_concurrent_tasks {cmd.max_concurrent_tasks}: at least 1")
+        raise InvalidInput(f"max_concurrent_tasks must be at least 1 (got {cmd.max_concurrent_tasks})")
     before = work.get(Agent, cmd.project, cmd.agent)
     agent = Agent(
         project=cmd.project, id=cmd.agent, type=cmd.type, capabilities=tuple(sorted(set(cmd.capabilities))),
@@ -128,7 +128,7 @@ def register(work: UnitOfWork, cmd: commands.Register) -> Outcome:
 
 
 def _said_by_operators(agent: Agent | None) -> dict[str, Any]:
-    """What stays when the agent tells anew what it is."""
+    """Fields that stay when the agent registers again."""
     if agent is None:
         return {}
     ended = agent.terminated_at
@@ -139,7 +139,7 @@ def _said_by_operators(agent: Agent | None) -> dict[str, Any]:
 
 
 def heartbeat(work: UnitOfWork, cmd: commands.Heartbeat) -> Outcome:
-    """A sign of life; renews no lease, brings back how much mail waits."""
+    """Record a sign of life and return the number of unread messages; renews no lease."""
     project = project_of(work, cmd.project)
     inputs.check_choice(cmd.health, team.HEALTH, "health")
     inputs.check_text(cmd.step or "", "step", 1000)
@@ -216,7 +216,7 @@ def _finishing(work: UnitOfWork, agent: Agent) -> str:
 
 
 def resume(work: UnitOfWork, cmd: commands.ResumeAgent) -> Outcome:
-    """Lift what operators have said of it: drain and terminate. It comes back with its next sign of life."""
+    """Lift an operator's drain and termination. The agent becomes active with its next sign of life."""
     project_of(work, cmd.project)
     agent = _existing(work, cmd.project, cmd.agent)
     if not agent.draining and agent.terminated_at is None:
@@ -253,12 +253,12 @@ def leave(work: UnitOfWork, cmd: commands.Leave) -> Outcome:
 
 
 def give_back(work: UnitOfWork, where: dict[str, str], ending: lifecycle.Ending, kind: str) -> tuple[str, ...]:
-    """End every claim that matches; the keys of the tasks that are free again."""
+    """End every claim that matches; return the keys of the tasks that are free again."""
     freed = []
     for task in work.find(Task, where):
         if not claims.is_held(task):
             continue
-        # The brief would cost a round trip of its own.
+        # The brief would cost another round trip.
         policy = None if claims.is_given_back(task, ending) else brief_of(work, task).retry
         free, over = claims.ended(task, current_claim(work, task), ending, work.now, retry=policy)
         work.record(kind, over, task=free, agent=task.agent, session=task.session)
@@ -268,13 +268,13 @@ def give_back(work: UnitOfWork, where: dict[str, str], ending: lifecycle.Ending,
 
 
 def gone(work: UnitOfWork, cmd: commands.Gone) -> Outcome:
-    """End the claims of processes that were seen to have ended, as the end of their leases would; each is answerable.
+    """End the claims of processes that have ended, as the end of their leases would; late submits stay open.
 
-    A claim is found by its own process, so one that was taken over meanwhile is another's and stays.
+    A claim is found by its own process, so a claim that another process has taken over since is left alone.
     """
     project_of(work, cmd.project)
     if len(cmd.processes) > MOST_PROCESSES:
-        raise TooLarge(f"{len(cmd.processes)} processes; at most {MOST_PROCESSES} at once")
+        raise TooLarge(f"at most {MOST_PROCESSES} processes in one command (got {len(cmd.processes)})")
     wanted = tuple(text_of(check_process(process)) for process in cmd.processes)
     freed = []
     for claim in work.find(Claim, {"project": cmd.project, "process": wanted}):

@@ -1,7 +1,7 @@
-"""API keys: making, rotating, revoking, listing. They belong to the store: their rows and events have no project.
+"""API keys: create, rotate, revoke, list. They belong to the store: their rows and events have no project.
 
-A secret leaves the engine once, in the answer to the command that made it, and is kept nowhere; so a repeated request
-cannot be given the same answer. It is given a new secret for the same key, and the one that nobody received is void.
+A secret leaves the engine once, in the answer to the command that made it, and is stored nowhere. A repeated request
+therefore cannot return the same secret: it returns a new one for the same key and voids the one nobody received.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def create_key(work: UnitOfWork, cmd: commands.CreateKey) -> Outcome:
 
 
 def rotate_key(work: UnitOfWork, cmd: commands.RotateKey) -> Outcome:
-    """The secret before the last is void at once; the last one ends with the grace, or with its own time if sooner."""
+    """The secret before the last is void at once; the last one ends with the grace period, or earlier if it expires."""
     _check_place(work, cmd)
     grace = inputs.micros(cmd.grace, "grace", high=LONGEST_GRACE)
     again = _sent_before(work, cmd)
@@ -55,7 +55,7 @@ def rotate_key(work: UnitOfWork, cmd: commands.RotateKey) -> Outcome:
     if before.revoked_at is not None:
         return Outcome(
             outcome="DENIED_STATE", key=key_view(work, before), message=f"key {before.id} ({before.name}) is revoked",
-            hint="make a new one",
+            hint="create a new key",
         )  # fmt: skip
     until = work.now + grace
     expires = None
@@ -77,11 +77,11 @@ def revoke_key(work: UnitOfWork, cmd: commands.RevokeKey) -> Outcome:
         return Outcome(outcome="UNCHANGED", key=key_view(work, key))
     key = replace(key, revoked_at=work.now, previous=b"", previous_until=None)
     _record(work, "key.revoked", key)
-    return Outcome(outcome="UPDATED", key=key_view(work, key), message=f"key {key.id} ({key.name}) is void")
+    return Outcome(outcome="UPDATED", key=key_view(work, key), message=f"key {key.id} ({key.name}) is revoked")
 
 
 def key_named(work: UnitOfWork, name: str) -> ApiKey:
-    """The key of that id, or the one unrevoked key of that name; one beyond the asker's reach looks unknown."""
+    """The key with that id, or the one unrevoked key with that name; a key outside the caller's scope is not found."""
     who = work.principal
     key = work.get(ApiKey, "", name)
     found = [key] if key is not None else work.find(ApiKey, {"project": "", "name": name, "revoked_at": Present(False)})
@@ -90,34 +90,34 @@ def key_named(work: UnitOfWork, name: str) -> ApiKey:
         raise NotFound(f"no key {name[:80]!r} here")
     if len(mine) > 1:
         some = ", ".join(k.id for k in mine[:3])
-        raise Ambiguous(f"{name[:80]!r} is the name of several keys: {some}", "name it by its id")
-    keys.check_reach(who.role, who.projects, mine[0].role, mine[0].projects)
+        raise Ambiguous(f"{name[:80]!r} names several keys: {some}", "use the key's id")
+    keys.check_project(who.role, who.projects, mine[0].role, mine[0].projects)
     return mine[0]
 
 
 def _check_place(work: UnitOfWork, cmd: AnyKeyCommand) -> None:
     if cmd.project:
         project_of(work, cmd.project)
-        raise InvalidInput("keys belong to the store: no project is named", "`projects` says where a key is good")
+        raise InvalidInput("keys belong to the store: leave out the project", "`projects` limits where a key is valid")
 
 
 def _check_wanted(work: UnitOfWork, cmd: commands.CreateKey) -> None:
     inputs.check_text(cmd.name, "name", LONGEST_NAME, required=True)
     if not cmd.name.isprintable():
-        raise InvalidInput(f"name {cmd.name!r}: without line breaks and other control characters")
+        raise InvalidInput(f"name {cmd.name!r} contains control characters: use printable text on one line")
     inputs.check_text(cmd.user or "", "user", inputs.LONGEST_NAME)
     inputs.check_choice(cmd.role, roles.ROLES, "role")
     who = work.principal
     for name in inputs.check_list(cmd.projects, "project"):
         roles.check_scope(who, name)
         project_of(work, name)
-    keys.check_reach(who.role, who.projects, cmd.role, cmd.projects)
+    keys.check_project(who.role, who.projects, cmd.role, cmd.projects)
     for name in inputs.check_list(cmd.capabilities, "capability"):
         inputs.check_choice(name, roles.CAPABILITIES, "capability")
     if cmd.agent is not None:
         ids.check_name(cmd.agent, "agent")
         if cmd.role != "agent":
-            raise InvalidInput(f"agent {cmd.agent[:80]!r}: only a key of the role agent speaks for one")
+            raise InvalidInput(f"agent {cmd.agent[:80]!r}: only a key with role agent may name an agent")
 
 
 def _digest(work: UnitOfWork, cmd: commands.Command) -> str | None:
@@ -125,7 +125,7 @@ def _digest(work: UnitOfWork, cmd: commands.Command) -> str | None:
 
 
 def _sent_before(work: UnitOfWork, cmd: commands.CreateKey | commands.RotateKey) -> ApiKey | None:
-    """The key that this request has made or rotated already."""
+    """The key that this request already created or rotated."""
     if cmd.request_id is None:
         return None
     found = work.find(ApiKey, {"project": "", "request_id": cmd.request_id})
@@ -137,7 +137,7 @@ def _sent_before(work: UnitOfWork, cmd: commands.CreateKey | commands.RotateKey)
 
 def _renewed(work: UnitOfWork, key: ApiKey, outcome: str) -> Outcome:
     if key.revoked_at is not None:
-        return Outcome(outcome="DENIED_STATE", key=key_view(work, key), message=f"key {key.id} is revoked by now")
+        return Outcome(outcome="DENIED_STATE", key=key_view(work, key), message=f"key {key.id} has been revoked since")
     return replace(_with_secret(work, "key.rotated", key, outcome), again=True)
 
 
@@ -147,7 +147,7 @@ def _with_secret(work: UnitOfWork, kind: str, key: ApiKey, outcome: str) -> Outc
     _record(work, kind, key)
     return Outcome(
         outcome=outcome, key=key_view(work, key), secret=keys.spelled(key.id, secret),
-        message=f"key {key.id} ({key.name})", hint="keep it now: it is not shown again",
+        message=f"key {key.id} ({key.name})", hint="save it now: it is not shown again",
     )  # fmt: skip
 
 
@@ -156,11 +156,11 @@ def _record(work: UnitOfWork, kind: str, key: ApiKey) -> None:
     work.record(kind, key, project="", details=details)
 
 
-# --- looks --------------------------------------------------------------------------------------------------
+# --- queries -----------------------------------------------------------------------------------------------
 
 
-def keys_seen(work: UnitOfWork, project: str, *, ended: bool = False) -> list[KeyView]:
-    """The keys that whoever looks may know of, oldest first."""
+def read_keys(work: UnitOfWork, project: str, *, ended: bool = False) -> list[KeyView]:
+    """The keys that the caller may see, oldest first."""
     only = work.principal.projects
     found = work.find(ApiKey, {"project": ""}, order="created_at")
     return [
@@ -187,4 +187,4 @@ HANDLERS: Handlers = {
 }
 
 
-READS: Reads = {q.Keys: keys_seen}
+READS: Reads = {q.Keys: read_keys}

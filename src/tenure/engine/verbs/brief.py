@@ -1,7 +1,7 @@
-"""A new description of a held task: what its holder is told, and how it says that it has seen it.
+"""A changed description of a held task: how its holder learns of it and acknowledges it.
 
-While `Task.unseen_since` is set there is a newer description than the holder knows: its signs of life are answered with
-the directive `changed` and the difference, and its result is not accepted.
+While `Task.unseen_since` is set, the holder has not seen the newest description: its signs of life return the
+directive `changed` and the diff, and its result is not accepted.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ def directive(work: UnitOfWork, task: Task) -> dict[str, Any]:
 
 
 def news(work: UnitOfWork, task: Task) -> dict[str, Any]:
-    """What has changed since the holder last saw it; nothing where it has seen all. A pause goes before it."""
+    """What has changed since the holder last read it, or None. A pause takes precedence."""
     if task.unseen_since is None or not claims.is_held(task):
         return {}
     said: dict[str, Any] = {"brief": task.brief_number, "diff": difference(work, task)}
     if task.wanted != "pause":
-        text = f"the description was changed: read the difference, then say --seen {task.brief_number}"
+        text = f"the description was changed: read the difference, then acknowledge with --seen {task.brief_number}"
         said |= {"directive": "changed", "directive_text": text}
     return said
 
 
 def difference(work: UnitOfWork, task: Task) -> str:
-    """From the description that the holder saw to the one of now, as a unified diff."""
-    import difflib  # few tasks are changed while they are held, and a start stays cheap
+    """A unified diff from the description that the holder read to the current one."""
+    import difflib  # rarely needed; keeps startup fast
 
     brief = brief_of(work, task)
     old, new = (str(task_view.unpacked(work, task.project, text) or "") for text in (brief.seen, brief.description))
@@ -54,11 +54,14 @@ def difference(work: UnitOfWork, task: Task) -> str:
 
 
 def acknowledged(work: UnitOfWork, task: Task, seen: int | None) -> Task:
-    """The task after its holder has said up to which number it has seen the description."""
+    """The task after its holder has acknowledged the description up to that number."""
     if seen is None:
         return task
     if not 1 <= seen <= task.brief_number:
-        raise InvalidInput(f"seen {seen}: {task.key} has description {task.brief_number}", "read the answer's `brief`")
+        raise InvalidInput(
+            f"seen must be from 1 to {task.brief_number}, the current description of {task.key} (got {seen})",
+            "read the answer's `brief`",
+        )
     if task.unseen_since is None or seen < task.brief_number:
         return task
     brief = replace(brief_of(work, task), seen=None)
@@ -68,20 +71,20 @@ def acknowledged(work: UnitOfWork, task: Task, seen: int | None) -> Task:
 
 
 def unseen(work: UnitOfWork, task: Task) -> Outcome | None:
-    """The refusal of a result that is for an older description; the claim stays."""
+    """The refusal of a result made for an older description; the claim stays."""
     if task.unseen_since is None or not claims.is_held(task):
         return None
     number = task.brief_number
     return Outcome(
         outcome="CHANGED", work_lost=False, state=task.state, generation=task.generation,
         current_generation=task.generation, lease_until=task.lease_until, **news(work, task),
-        message=f"{task.key}: its description was changed since you last saw it; it is number {number} now",
-        hint=f"read the difference, do what it asks for, then submit with --seen {number}",
+        message=f"{task.key}: its description has changed since you last read it; the current number is {number}",
+        hint=f"read the diff, do what it asks for, then submit with --seen {number}",
     )  # fmt: skip
 
 
 def described(task: Task, before: Brief, after: Brief) -> tuple[Task, Brief]:
-    """Both rows where the description may be another: its number, and what a holder has not seen yet."""
+    """Both rows with the new description's number, and what the holder has not seen of it."""
     if after.description == before.description:
         return task, after
     number = task.brief_number + 1
@@ -91,6 +94,6 @@ def described(task: Task, before: Brief, after: Brief) -> tuple[Task, Brief]:
         return replace(task, brief_number=number, unseen_since=task.brief_number), replace(
             after, seen=before.description
         )
-    if after.description == after.seen:  # back to what the holder knows
+    if after.description == after.seen:  # restored to what the holder has read
         return replace(task, brief_number=number, unseen_since=None), replace(after, seen=None)
     return replace(task, brief_number=number), after

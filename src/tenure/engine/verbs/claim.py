@@ -1,4 +1,4 @@
-"""Claims: by name, or the best that an agent may take."""
+"""Claims: a named task, or the best task that an agent may take."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tenure.core.priority import Lane
 from tenure.core.processes import check_process, text_of
 from tenure.core.receipts import NONCE_BYTES, receipt_of
 from tenure.core.records import Agent, Brief, Claim, LastError, Project, Reservation, Task, replace
-from tenure.engine.models.model_choice import Cooling, route_for, told_of_model, tried, user_of
+from tenure.engine.models.model_choice import Cooling, recommended, route_for, tried, user_of
 from tenure.engine.reads import task_view
 from tenure.engine.runtime.effects import brief_of, current_claim, drop_left_over, living, spread
 from tenure.engine.runtime.lanes import Lanes
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 MOST_AT_ONCE = limits.CLAIMS_AT_ONCE
 MOST_GENERATIONS = limits.GENERATIONS
 MOST_UNPAID = limits.UNPAID
-COUNTED = 1000  # NO_TASK counts no further
+COUNTED = 1000  # NO_TASK counts up to this number
 
 
 class Sent(NamedTuple):
-    """The request itself, by which a repeat is known, and the process whose end proves the holder gone."""
+    """The request, which identifies a repeat, and the process whose end proves that the holder is gone."""
 
     id: str | None = None
     digest: str | None = None
@@ -44,7 +44,7 @@ class Sent(NamedTuple):
 
 
 class Claimant:
-    """Who wants to claim, and for how long; the same for every task it is offered."""
+    """Who wants to claim, and for how long; the same for every candidate task."""
 
     def __init__(
         self, work: UnitOfWork, cmd: commands.ClaimTask | commands.ClaimNext, sent: Sent | None = None
@@ -61,7 +61,7 @@ class Claimant:
 
     @cached_property
     def profile(self) -> Profile:
-        """What it can do by its own word."""
+        """What it declares that it can do."""
         return eligibility.profile_of(self.agent, self.project.stopped)
 
     @cached_property
@@ -69,7 +69,7 @@ class Claimant:
         return Cooling(self._work, self.project)
 
     def waits(self, task: Task) -> bool:
-        """Are all models that it could use for the task rate limited?"""
+        """Whether all models that it could use for the task are rate limited."""
         return bool(self.project.limited) and self.cooling.waits(task, user_of(self.agent))
 
 
@@ -77,20 +77,20 @@ def claim(work: UnitOfWork, cmd: commands.ClaimTask) -> Outcome:
     sent, repeated = sending(work, cmd)
     if repeated:
         return _granted_again(work, repeated[0], sent.process)
-    asker = Claimant(work, cmd, sent)
+    claimant = Claimant(work, cmd, sent)
     task = task_named(work, cmd.project, cmd.task)
     denial = (
-        _denied_by_agent(asker)
-        or _denied_by_state(work, task, asker)
-        or _denied_by_line(task, asker)
-        or _denied_by_offer(task, asker)
-        or _denied_by_skill(task, asker)
-        or _denied_by_limit(work, asker)
-        or _denied_by_generations(work, task, asker)
-        or _denied_by_conflict(work, task, asker)
-        or _denied_by_budget(work, task, asker)
+        _denied_by_agent(claimant)
+        or _denied_by_state(work, task, claimant)
+        or _denied_by_line(task, claimant)
+        or _denied_by_offer(task, claimant)
+        or _denied_by_skill(task, claimant)
+        or _denied_by_limit(work, claimant)
+        or _denied_by_generations(work, task, claimant)
+        or _denied_by_conflict(work, task, claimant)
+        or _denied_by_budget(work, task, claimant)
     )
-    return denial or _grant(work, task, asker)
+    return denial or _grant(work, task, claimant)
 
 
 def claim_next(work: UnitOfWork, cmd: commands.ClaimNext) -> Outcome:
@@ -98,29 +98,29 @@ def claim_next(work: UnitOfWork, cmd: commands.ClaimNext) -> Outcome:
     if repeated:
         return several([_granted_again(work, c, sent.process) for c in repeated], cmd.n)
     if not 1 <= cmd.n <= MOST_AT_ONCE:
-        raise InvalidInput(f"n {cmd.n}: from 1 to {MOST_AT_ONCE} tasks at once")
+        raise InvalidInput(f"n must be from 1 to {MOST_AT_ONCE} (got {cmd.n})")
     inputs.check_list(cmd.capabilities or (), "capability")
-    asker = Claimant(work, cmd, sent)
-    denial = _denied_by_agent(asker) or _denied_by_limit(work, asker)
+    claimant = Claimant(work, cmd, sent)
+    denial = _denied_by_agent(claimant) or _denied_by_limit(work, claimant)
     if denial:
         return denial
-    cooling = asker.agent.cool_until
+    cooling = claimant.agent.cool_until
     if cooling is not None and cooling > work.now:
         return Outcome(
             outcome="NO_TASK", retry_at=cooling, retry_in=work.seconds_to(cooling),
-            message=f"agent {asker.agent.id} cools off after {asker.agent.troubles} failures of its own in a row",
+            message=f"agent {claimant.agent.id} is cooling off after {claimant.agent.troubles} failures in a row",
         )  # fmt: skip
     held = work.find(Task, {"project": cmd.project, "session": cmd.session}, limit=claims.MOST_NAMED)
     unfinished = tuple(t.key for t in held if claims.is_held(t))
-    search = Search(work, cmd, asker)
-    if (asker.project.funded or asker.project.parked) and search.is_closed():
+    search = Search(work, cmd, claimant)
+    if (claimant.project.funded or claimant.project.parked) and search.is_closed():
         return search.nothing(unfinished)
     granted = []
     for task in search:
-        granted.append(_grant(work, task, asker))
+        granted.append(_grant(work, task, claimant))
         if len(granted) == cmd.n:
             break
-        if (denial := _denied_by_limit(work, asker)) is not None:
+        if (denial := _denied_by_limit(work, claimant)) is not None:
             break
     if not granted:
         return search.nothing(unfinished)
@@ -140,7 +140,7 @@ def several(granted: list[Outcome], n: int) -> Outcome:
 
 
 def sending(work: UnitOfWork, cmd: commands.ClaimTask | commands.ClaimNext) -> tuple[Sent, list[Claim]]:
-    """The request, and the claims that an earlier sending of it was given, whichever process sent it."""
+    """The request, and the claims that it was granted when it was first sent, from any process."""
     sent = sent_of(cmd, work.principal)
     if cmd.request_id is None or work.has_none(Claim, cmd.project, "request_id", cmd.request_id):
         return sent, []
@@ -158,12 +158,12 @@ def sent_of(cmd: commands.ClaimTask | commands.ClaimNext, principal: commands.Pr
 
 
 def _without_process(cmd: commands.ClaimTask | commands.ClaimNext) -> commands.ClaimTask | commands.ClaimNext:
-    """A repeat may come from another process."""
+    """The stored request without its process: a repeat may come from another one."""
     return cmd if cmd.process is None else replace(cmd, process=None)
 
 
 def _granted_again(work: UnitOfWork, claim: Claim, process: str | None) -> Outcome:
-    """The same receipt once more; it is the asking process that has it now."""
+    """Return the same receipt again; the claim now belongs to the repeating process."""
     task = work.get(Task, claim.project, claim.task)
     assert task is not None
     if claim.state == "active" and claim.process != process:
@@ -174,24 +174,24 @@ def _granted_again(work: UnitOfWork, claim: Claim, process: str | None) -> Outco
 # --- denials ------------------------------------------------------------------------------------------------
 
 
-def _denied_by_state(work: UnitOfWork, task: Task, asker: Claimant) -> Outcome | None:
+def _denied_by_state(work: UnitOfWork, task: Task, claimant: Claimant) -> Outcome | None:
     code = claims.denial_by_state(task)
     if code is None:
         return None
     if code == "DENIED_ACTIVE_CLAIM":
-        yours = task.session == asker.session.id
+        yours = task.session == claimant.session.id
         return Outcome(
             outcome=code, holder=task.agent, yours=yours, generation=task.generation, lease_until=task.lease_until,
             lease=_seconds(task.lease_until, work.now), state=task.state,
             message=f"{task.key}: generation {task.generation} is held by agent {task.agent}"
-            + (" in this very session" if yours else ""),
+            + (" in this session" if yours else ""),
             hint="use the receipt of that claim" if yours else "take another task, or wait for the lease to end",
         )  # fmt: skip
     if code == "DENIED_NOT_READY":
         waits = task_view.waits_for(work, task)
         return Outcome(
             outcome=code, state=task.state, waits_for=waits, retry_at=task.retry_at or task.not_before,
-            message=f"{task.key} is {task.state}" + (f", waits for {', '.join(waits[:5])}" if waits else ""),
+            message=f"{task.key} is {task.state}" + (f", waiting for {', '.join(waits[:5])}" if waits else ""),
         )  # fmt: skip
     return Outcome(outcome=code, state=task.state, message=f"{task.key} is {task.state}" + _because(task))
 
@@ -200,40 +200,40 @@ def _because(task: Task) -> str:
     return f": {task.reason}" if task.reason else ""
 
 
-def _denied_by_line(task: Task, asker: Claimant) -> Outcome | None:
-    stop = eligibility.stop_of(asker.profile, *eligibility.scopes_of(task, asker.agent.id))
+def _denied_by_line(task: Task, claimant: Claimant) -> Outcome | None:
+    stop = eligibility.stop_of(claimant.profile, *eligibility.scopes_of(task, claimant.agent.id))
     return stop and Outcome(outcome="DENIED_PAUSED", state=task.state, message=stop.sentence)
 
 
-def _denied_by_offer(task: Task, asker: Claimant) -> Outcome | None:
-    if task.offer_to is None or task.offer_to == asker.agent.id:
+def _denied_by_offer(task: Task, claimant: Claimant) -> Outcome | None:
+    if task.offer_to is None or task.offer_to == claimant.agent.id:
         return None
     return Outcome(
         outcome="DENIED_OFFERED", holder=task.offer_to, retry_at=task.offer_until, state=task.state,
-        message=f"{task.key} is held out to agent {task.offer_to}",
+        message=f"{task.key} is offered to agent {task.offer_to}",
     )  # fmt: skip
 
 
-def _denied_by_skill(task: Task, asker: Claimant) -> Outcome | None:
-    lack = eligibility.lacks_skill(asker.profile, eligibility.lane_of_task(task))
-    message = f"{task.key} is not for agent {asker.agent.id}, which {lack.sentence}" if lack else ""
+def _denied_by_skill(task: Task, claimant: Claimant) -> Outcome | None:
+    lack = eligibility.lacks_skill(claimant.profile, eligibility.lane_of_task(task))
+    message = f"{task.key} is not for agent {claimant.agent.id}, which {lack.sentence}" if lack else ""
     return lack and Outcome(outcome="DENIED_CAPABILITY", state=task.state, message=message)
 
 
-def _denied_by_agent(asker: Claimant) -> Outcome | None:
-    agent = asker.agent
+def _denied_by_agent(claimant: Claimant) -> Outcome | None:
+    agent = claimant.agent
     if agent.terminated_at is None:
         return None
     return Outcome(
         outcome="DENIED_AGENT", directive=agents.TERMINATED, message=agents.ended_text(agent),
-        hint=f"end here; a person can let it work again with `tenure agent resume {agent.id}`",
+        hint=f"stop here; a person can reinstate it with `tenure agent resume {agent.id}`",
     )  # fmt: skip
 
 
-def _denied_by_limit(work: UnitOfWork, asker: Claimant) -> Outcome | None:
-    agent, limits = asker.agent, asker.project.limits
+def _denied_by_limit(work: UnitOfWork, claimant: Claimant) -> Outcome | None:
+    agent, limits = claimant.agent, claimant.project.limits
     if agent.draining:
-        return Outcome(outcome="DENIED_LIMIT", message=f"agent {agent.id} is draining and takes nothing more")
+        return Outcome(outcome="DENIED_LIMIT", message=f"agent {agent.id} is draining and claims no more tasks")
     allowed = agent.max_concurrent_tasks
     if retry.is_half_open(agent):
         allowed = 1
@@ -251,25 +251,26 @@ def _denied_by_limit(work: UnitOfWork, asker: Claimant) -> Outcome | None:
         and len(work.find(Task, {"project": agent.project, "state": lifecycle.HELD}, limit=most)) >= most
     ):
         return Outcome(
-            outcome="DENIED_LIMIT", message=f"project {agent.project} holds max_concurrent_claims = {most} claims",
+            outcome="DENIED_LIMIT",
+            message=f"project {agent.project} has {most} live claims, its max_concurrent_claims limit",
             hint="an admin can raise the limit max_concurrent_claims",
         )  # fmt: skip
     return None
 
 
-def _denied_by_generations(work: UnitOfWork, task: Task, asker: Claimant) -> Outcome | None:
-    """A limit reached dead-letters the task, so that it does not wedge."""
-    most = asker.project.limits.get("max_generations_per_task", MOST_GENERATIONS)
+def _denied_by_generations(work: UnitOfWork, task: Task, claimant: Claimant) -> Outcome | None:
+    """Dead-letter a task that has reached the limit, so that it does not block its lane."""
+    most = claimant.project.limits.get("max_generations_per_task", MOST_GENERATIONS)
     if task.generation < most or _claims_of_run(work, task, most) < most:
         return None
-    message = f"claimed {most} times in this run without a result: max_generations_per_task = {most} is reached"
+    message = f"claimed {most} times in this run without a result, its max_generations_per_task limit"
     error = LastError(error_class="limit", message=message, generation=task.generation, at=work.now)
     dead = replace(moves.dead_lettered(task, work.now), last_error=error, failed_at=work.now)
     work.record("task.failed", task=dead, level="error", message=message)
     spread(work)
     return Outcome(
         outcome="DENIED_LIMIT", state=lifecycle.DEAD_LETTERED,
-        message=f"{task.key}: {message}; it is a dead letter now",
+        message=f"{task.key}: {message}; it is now a dead letter",
         hint="an admin can raise the limit; then a person retries the task",
     )  # fmt: skip
 
@@ -284,7 +285,7 @@ def _patterns(brief: Brief) -> tuple[str, ...]:
 
 
 def in_the_way(work: UnitOfWork, task: Task, session: str) -> Reservation | None:
-    """A reservation that keeps the task from being claimed in this session."""
+    """A reservation that keeps this session from claiming the task."""
     if not task.guarded:
         return None
     held = living(work, work.find(Reservation, {"project": task.project}))
@@ -292,8 +293,8 @@ def in_the_way(work: UnitOfWork, task: Task, session: str) -> Reservation | None
     return reservations.in_the_way(patterns, "exclusive", held, task=task.id, session=session, now=work.now)
 
 
-def _denied_by_conflict(work: UnitOfWork, task: Task, asker: Claimant) -> Outcome | None:
-    other = in_the_way(work, task, asker.session.id)
+def _denied_by_conflict(work: UnitOfWork, task: Task, claimant: Claimant) -> Outcome | None:
+    other = in_the_way(work, task, claimant.session.id)
     if other is None:
         return None
     holder = work.get(Task, task.project, other.task) if other.task else None
@@ -304,46 +305,46 @@ def _denied_by_conflict(work: UnitOfWork, task: Task, asker: Claimant) -> Outcom
     )  # fmt: skip
 
 
-def _counts(task: Task, asker: Claimant) -> bool:
-    """Is there any budget that it may count in?"""
-    return bool(asker.project.funded) or task.capped
+def _counts(task: Task, claimant: Claimant) -> bool:
+    """Whether any budget may apply to it."""
+    return bool(claimant.project.funded) or task.capped
 
 
-def _denied_by_budget(work: UnitOfWork, task: Task, asker: Claimant) -> Outcome | None:
-    if not _counts(task, asker):
+def _denied_by_budget(work: UnitOfWork, task: Task, claimant: Claimant) -> Outcome | None:
+    if not _counts(task, claimant):
         return None
-    from tenure.engine.budgets import budget_guard  # most projects have none, and a start stays cheap
+    from tenure.engine.budgets import budget_guard  # most projects have none; keeps startup fast
 
-    short = budget_guard.short_of(work, asker.project, task, asker.agent.id)
+    short = budget_guard.short_of(work, claimant.project, task, claimant.agent.id)
     return None if short is None else budget_guard.denied(work, task, short)
 
 
-# --- the best that an agent may take ------------------------------------------------------------------------
+# --- the best task that an agent may take ---------------------------------------------------------------------
 
 
 class Search:
-    """Tasks that the asker may take, best first: its offers, then the lanes that fit."""
+    """Tasks that the claimant may take, best first: its offers, then the lanes it fits."""
 
-    def __init__(self, work: UnitOfWork, cmd: commands.ClaimNext, asker: Claimant) -> None:
-        self.work, self.cmd, self.asker = work, cmd, asker
-        self.profile = profile_for(asker.profile, cmd)
+    def __init__(self, work: UnitOfWork, cmd: commands.ClaimNext, claimant: Claimant) -> None:
+        self.work, self.cmd, self.claimant = work, cmd, claimant
+        self.profile = profile_for(claimant.profile, cmd)
         self.passed_over: dict[str, int] = {}
-        self.next_at: int | None = None  # the first end of what passes by itself
-        self._unpaid = self._left_there = 0  # tasks that cannot be paid, and those of them that could not be parked
-        self._has_more = False  # parked tasks that can be paid and are not back in their lanes yet
-        self._short: Short | None = None  # the budget that keeps the agent from every task
+        self.next_at: int | None = None  # when the first temporary obstacle ends
+        self._unpaid = self._left_there = 0  # unaffordable tasks, and those of them that could not be parked
+        self._has_more = False  # affordable parked tasks that are not back in their lanes yet
+        self._short: Short | None = None  # the budget that blocks every task for this agent
 
     def is_closed(self) -> bool:
-        """Can nothing be paid here? Else what can be by now is put back into the lanes."""
+        """Whether nothing here is affordable. Otherwise affordable parked tasks go back to their lanes."""
         from tenure.engine.budgets import unaffordable
 
-        self._short = unaffordable.closed(self.work, self.asker.project, self.asker.agent.id)
-        if self._short is None and self.asker.project.parked:
+        self._short = unaffordable.closed(self.work, self.claimant.project, self.claimant.agent.id)
+        if self._short is None and self.claimant.project.parked:
             self._has_more = unaffordable.unpark(self.work, self.cmd.project)
         return self._short is not None
 
     def __iter__(self) -> Iterator[Task]:
-        where = {"project": self.cmd.project, "offer_to": self.asker.agent.id, "state": lifecycle.READY}
+        where = {"project": self.cmd.project, "offer_to": self.claimant.agent.id, "state": lifecycle.READY}
         offers = sorted(self.work.find(Task, where), key=lambda t: priority.place(t, self.work.now))
         yield from (t for t in offers if self.fits(eligibility.lane_of_task(t)) and self._may_take(t))
         for task in self._lanes().offer(self.fits):
@@ -362,7 +363,7 @@ class Search:
         return fits(self.profile, lane)
 
     def _may_take(self, task: Task) -> bool:
-        obstacle = next(eligibility.task_obstacles(self.profile, task, self.work.now, self.asker.waits), None)
+        obstacle = next(eligibility.task_obstacles(self.profile, task, self.work.now, self.claimant.waits), None)
         if obstacle is not None:
             self._note_end(task, obstacle.word)
         why = obstacle.word if obstacle else self._taken_back(task)
@@ -371,21 +372,21 @@ class Search:
         return why is None
 
     def _taken_back(self, task: Task) -> str | None:
-        """What takes a task out of the lanes: its generations are used up, another claim is in the way, or no money."""
-        if _denied_by_generations(self.work, task, self.asker) is not None:
+        """Take a task out of the lanes: generations used up, a conflicting claim, or no budget that covers it."""
+        if _denied_by_generations(self.work, task, self.claimant) is not None:
             return "limit"
-        other = in_the_way(self.work, task, self.asker.session.id)
+        other = in_the_way(self.work, task, self.claimant.session.id)
         if other is None:
-            return "unaffordable" if _counts(task, self.asker) and self._cannot_pay(task) else None
+            return "unaffordable" if _counts(task, self.claimant) and self._cannot_pay(task) else None
         if other.task is not None:
-            self.work.put(replace(task, parked=other.task))  # until that claim ends nobody need look again
+            self.work.put(replace(task, parked=other.task))  # skipped until that claim ends
         return "conflicting"
 
     def _cannot_pay(self, task: Task) -> bool:
-        """One that is parked is counted with the others of its kind, and looked at again when the budget can pay."""
+        """Count a parked task with the others of its kind; it is examined again when the budget can pay."""
         from tenure.engine.budgets import budget_guard, unaffordable
 
-        short = budget_guard.short_of(self.work, self.asker.project, task, self.asker.agent.id)
+        short = budget_guard.short_of(self.work, self.claimant.project, task, self.claimant.agent.id)
         if short is None:
             return False
         self._unpaid += 1
@@ -396,18 +397,18 @@ class Search:
         return True
 
     def _note_end(self, task: Task, why: str) -> None:
-        """When a cool-off that keeps the asker from the task is over: nothing else will tell whoever waits for it."""
-        at = task.cool_offs.get(self.asker.agent.id) if why == "cooling" else None
+        """Note when a cool-off that blocks the claimant ends: no event would wake a waiter then."""
+        at = task.cool_offs.get(self.claimant.agent.id) if why == "cooling" else None
         if why == "model_cooling":
-            at = self.asker.cooling.next_at()
+            at = self.claimant.cooling.next_at()
         if at is not None:
             self.next_at = at if self.next_at is None else min(at, self.next_at)
 
     def nothing(self, unfinished: tuple[str, ...]) -> Outcome:
         found = nothing(
-            self.work, self.cmd.project, self.asker.agent.id, unfinished, self.passed_over, next_at=self.next_at
+            self.work, self.cmd.project, self.claimant.agent.id, unfinished, self.passed_over, next_at=self.next_at
         )
-        if not (self._short or self._unpaid or self.asker.project.parked):
+        if not (self._short or self._unpaid or self.claimant.project.parked):
             return found
         from tenure.engine.budgets import unaffordable
 
@@ -416,7 +417,7 @@ class Search:
 
 
 def profile_for(own: Profile, cmd: commands.ClaimNext) -> Profile:
-    """What the asker can do by its own word, but for what this command says."""
+    """What the claimant declares, apart from what this command adds."""
     return own._replace(
         capabilities=own.capabilities if cmd.capabilities is None else frozenset(cmd.capabilities),
         tracks=cmd.tracks or own.tracks, region=cmd.region or own.region, types=cmd.types, tags=cmd.tags,
@@ -436,7 +437,7 @@ def nothing(
     *,
     next_at: int | None = None,
 ) -> Outcome:
-    """NO_TASK, and how many tasks stand where; counts end at a thousand so that the answer stays cheap."""
+    """NO_TASK with the number of tasks by state; counts stop at a thousand to keep the answer cheap."""
     waiting = (lifecycle.PENDING, lifecycle.RETRYING)
     states = {"waiting": waiting, "held": lifecycle.HELD, "ready_for_others": lifecycle.READY}
 
@@ -456,21 +457,22 @@ def nothing(
 # --- granting -----------------------------------------------------------------------------------------------
 
 
-def _grant(work: UnitOfWork, task: Task, asker: Claimant) -> Outcome:
+def _grant(work: UnitOfWork, task: Task, claimant: Claimant) -> Outcome:
     last = current_claim(work, task) if task.generation else None
     held, new = claims.granted(
-        task, last, agent=asker.agent.id, session=asker.session.id, user=asker.user, lease=asker.lease, now=work.now,
-        nonce=work.chance.token(NONCE_BYTES), epoch=work.epoch, process=asker.sent.process, request_id=asker.sent.id,
-        request_hash=asker.sent.digest, metadata=asker.metadata, key=work.principal.key,
+        task, last, agent=claimant.agent.id, session=claimant.session.id, user=claimant.user, lease=claimant.lease,
+        now=work.now, nonce=work.chance.token(NONCE_BYTES), epoch=work.epoch, process=claimant.sent.process,
+        request_id=claimant.sent.id, request_hash=claimant.sent.digest,
+        metadata=claimant.metadata, key=work.principal.key,
     )  # fmt: skip
-    new = _with_model(work, task, new, asker)
-    reserved = _reserve(work, held, asker) if task.guarded else ()
+    new = _with_model(work, task, new, claimant)
+    reserved = _reserve(work, held, claimant) if task.guarded else ()
     if reserved:
         held = replace(held, reserved=True)
-    if _counts(task, asker):
+    if _counts(task, claimant):
         from tenure.engine.budgets.budget_guard import reserve
 
-        held, new = reserve(work, asker.project, held, new)
+        held, new = reserve(work, claimant.project, held, new)
     kept = work.record(
         "task.claimed", new, *reserved, task=held,
         details={"lease_until": held.lease_until, "attempt": held.attempts, "previous_generation": task.generation},
@@ -479,13 +481,13 @@ def _grant(work: UnitOfWork, task: Task, asker: Claimant) -> Outcome:
     return _outcome(work, kept, new)
 
 
-def _with_model(work: UnitOfWork, task: Task, claim: Claim, asker: Claimant) -> Claim:
-    """The claim with the model that its holder is told to use, where that matters later: most claims need not say."""
-    project = asker.project
+def _with_model(work: UnitOfWork, task: Task, claim: Claim, claimant: Claimant) -> Claim:
+    """The claim with the model recommended to its holder, stored only where it matters later."""
+    project = claimant.project
     if not (project.limited or task.models or task.fallback_models):
         return claim
-    brief, user = brief_of(work, task), user_of(asker.agent)
-    found = route_for(work, project, task, brief, user, claim.attempt, asker.cooling.is_limited)
+    brief, user = brief_of(work, task), user_of(claimant.agent)
+    found = route_for(work, project, task, brief, user, claim.attempt, claimant.cooling.is_limited)
     if found is None or found.model is None:
         return claim
     if project.limited:
@@ -493,12 +495,12 @@ def _with_model(work: UnitOfWork, task: Task, claim: Claim, asker: Claimant) -> 
     return replace(claim, model=found.model)
 
 
-def _reserve(work: UnitOfWork, task: Task, asker: Claimant) -> tuple[Reservation, ...]:
+def _reserve(work: UnitOfWork, task: Task, claimant: Claimant) -> tuple[Reservation, ...]:
     drop_left_over(work, task.project)
     return tuple(
         Reservation(
             project=task.project, id=work.new_id("hold"), pattern=pattern, task=task.id, generation=task.generation,
-            epoch=work.epoch, agent=asker.agent.id, session=asker.session.id, created_at=work.now,
+            epoch=work.epoch, agent=claimant.agent.id, session=claimant.session.id, created_at=work.now,
         )
         for pattern in _patterns(brief_of(work, task))
     )  # fmt: skip
@@ -512,17 +514,17 @@ def _outcome(work: UnitOfWork, task: Task, claim: Claim) -> Outcome:
 def granted_outcome(
     work: UnitOfWork, task: Task, generation: int, attempt: int, receipt: str, agent: str, model: str | None = None
 ) -> Outcome:
-    """What the holder of that generation is told, whether it still holds the task or not."""
+    """The answer that the holder of that generation gets, whether or not it still holds the task."""
     brief = brief_of(work, task)
     handed = task_view.inputs_of(work, task, brief)
     until = task.lease_until if task.generation == generation else None
     return granted_as(
         task_view.task_view(work, task, brief), generation, attempt, receipt, until, work.now,
         models=retry.models_for(task, attempt) or None,
-        **told_of_model(work, task, brief, attempt, agent, model),
+        **recommended(work, task, brief, attempt, agent, model),
         inputs=handed.outputs or None, missing=handed.missing or None,
         artifacts=task_view.earlier_artifacts(work, task),
-        checkpoint=task_view.handed_checkpoint(work, task),
+        checkpoint=task_view.checkpoint_for_holder(work, task),
     )  # fmt: skip
 
 

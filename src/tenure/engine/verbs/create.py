@@ -1,7 +1,7 @@
-"""Making tasks: one, a whole plan, or subtasks of a holder, through one builder.
+"""Creating tasks: one, a whole plan, or a holder's subtasks, through one builder.
 
-`Builder` checks everything first and then puts rows, so that a plan is made whole or not at all. New tasks only
-point at existing ones, so a circle can close only among the new ones or through a parent that waits for them.
+`Builder` checks everything first and then writes rows, so a plan is created whole or not at all. New tasks only point
+at existing ones, so a cycle can close only among the new ones or through a parent that waits for them.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from tenure.engine.runtime.effects import cancel_task, cascade_of, current, spre
 from tenure.engine.runtime.references import find_task, task_by_ref, task_named, tasks_by_idempotency
 from tenure.engine.runtime.unit_of_work import Refused, UnitOfWork
 
-KEYS_A_LOOK = 500
+KEYS_PER_QUERY = 500
 
 
 class Made(NamedTuple):
-    """A task being made: what was asked, its row, and what it waits for."""
+    """A task being created: the input, its row, and its dependencies."""
 
     new: NewTask
     task: Task
@@ -33,7 +33,7 @@ class Made(NamedTuple):
 
 
 class Builder:
-    """`spawned_in` is the run of the parent whose holder makes its subtasks; their names are then their keys.
+    """`spawned_in` is the run of the parent whose holder creates its subtasks; their names are then their keys.
 
     `aliases` are names by which the new tasks may refer to existing ones.
     """
@@ -51,11 +51,11 @@ class Builder:
         self.spawned_in = spawned_in
         self.work, self.project, self.created_by = work, project, created_by
         self.tracks: dict[str, Track] = {}
-        self.made: dict[str, Made] = {}  # by the new task's id
+        self.made: dict[str, Made] = {}  # new task's id → task
         self.by_name: dict[str, str] = {}  # local names and keys → id
-        self.refs: set[str] = set()  # short keys that this build has given a name to
+        self.refs: set[str] = set()  # short keys that this build has named
         self.grown: dict[str, int] = {}  # root → tasks that this build adds to its lineage
-        self.late_edges: list[Edge] = []  # of existing parents that will wait for new subtasks
+        self.late_edges: list[Edge] = []  # from existing parents that will wait for new subtasks
 
     def build(
         self,
@@ -65,7 +65,7 @@ class Builder:
         parent: Task | None = None,
         blocks_parent: bool = True,
     ) -> list[Task]:
-        """Make the tasks, in the dag or each in its own; all of them, or an error and none.
+        """Create the tasks, in the dag or each in its own: all of them, or an error and none.
 
         With `parent` they are subtasks of an existing task, which waits for them if `blocks_parent`.
         """
@@ -76,7 +76,7 @@ class Builder:
             self._resolve(made)
         if blocks_parent:
             self._add_subtask_edges()
-        created = self._put(self._check_circles())
+        created = self._put(self._check_cycles())
         return [created[id(new)] for new in new_tasks]
 
     # --- names, keys, ids ---
@@ -87,22 +87,22 @@ class Builder:
             inputs.check_new_task(new)
             for name in {n for n in (new.name, new.key) if n is not None}:
                 if name in names:
-                    raise InvalidInput(f"{name[:80]!r} is there twice; names and keys are given once")
+                    raise InvalidInput(f"{name[:80]!r} is used twice; names and keys must be unique")
                 names.add(name)
         if any(new.output for new in new_tasks):
             evidence.check_contracts(self.work, [new.output for new in new_tasks])
         keys = [new.idempotency_key for new in new_tasks if new.idempotency_key is not None]
         if len(set(keys)) < len(keys):
             twice = next(k for k in keys if keys.count(k) > 1)
-            raise InvalidInput(f"idempotency_key {twice[:80]!r} is there twice; each task has its own")
-        for start in range(0, len(keys), KEYS_A_LOOK):
-            some = keys[0] if len(keys) == 1 else tuple(keys[start : start + KEYS_A_LOOK])
+            raise InvalidInput(f"idempotency_key {twice[:80]!r} is used twice; it must be unique per task")
+        for start in range(0, len(keys), KEYS_PER_QUERY):
+            some = keys[0] if len(keys) == 1 else tuple(keys[start : start + KEYS_PER_QUERY])
             for taken in tasks_by_idempotency(self.work, self.project.id, some):
-                raise InvalidInput(f"idempotency_key {taken.idempotency_key!r:.80} is that of {taken.key}")
+                raise InvalidInput(f"idempotency_key {taken.idempotency_key!r:.80} already belongs to {taken.key}")
 
     @staticmethod
     def _keyed_first(new_tasks: Sequence[NewTask]) -> list[NewTask]:
-        """Tasks with a key of their own claim its number before the store counts on; parents before children."""
+        """Tasks with an explicit key take its number before the store counts on; parents before children."""
         waiting = sorted(new_tasks, key=lambda n: n.key is None)
         names = {n for new in new_tasks for n in (new.name, new.key) if n is not None}
         ordered: list[NewTask] = []
@@ -116,7 +116,7 @@ class Builder:
                 ordered.append(new)
                 placed |= {n for n in (new.name, new.key) if n is not None}
             if len(later) == len(waiting):
-                raise Cycle("parents close a circle: " + ", ".join(str(n.name or n.key or n.title) for n in later[:5]))
+                raise Cycle("parents form a cycle: " + ", ".join(str(n.name or n.key or n.title) for n in later[:5]))
             waiting = later
         return ordered
 
@@ -169,7 +169,7 @@ class Builder:
             track = self._track(key.track)
             is_gone = has_number(track.gone, key.sequence)
             if is_gone or key.ref in self.refs or task_by_ref(self.work, self.project.id, key.ref):
-                raise InvalidInput(f"key {new.key}: {key.ref} is taken; keys are never used again")
+                raise InvalidInput(f"key {new.key}: {key.ref} is taken; keys are never reused")
             self.refs.add(key.ref)
             self.tracks[key.track] = replace(track, last_sequence=max(track.last_sequence, key.sequence))
             return key.track, key.sequence, new.key, key.ref
@@ -180,7 +180,7 @@ class Builder:
         return track.id, sequence, f"{ref}-{ids.slug_of(new.title)}", ref
 
     def _adopt(self, parent: Task) -> Task:
-        """The parent with one child more, within the bounds of growth."""
+        """The parent with one more child, within the growth limits."""
         fresh = self.made.get(parent.id)
         parent = fresh.task if fresh else current(self.work, parent)
         root_id = parent.root or parent.id
@@ -188,11 +188,11 @@ class Builder:
         root = new_root.task if new_root else self.work.get(Task, parent.project, root_id)
         grown = self.grown.get(root_id, 0)
         if parent.depth + 1 > graph.DEEPEST_SUBTASK:
-            raise LimitReached(f"{parent.key}: subtasks go at most {graph.DEEPEST_SUBTASK} deep")
+            raise LimitReached(f"{parent.key}: subtasks may be at most {graph.DEEPEST_SUBTASK} levels deep")
         if parent.children >= graph.MOST_CHILDREN:
-            raise LimitReached(f"{parent.key} has {parent.children} subtasks; at most {graph.MOST_CHILDREN}")
+            raise LimitReached(f"{parent.key} has {parent.children} subtasks, the maximum ({graph.MOST_CHILDREN})")
         if root is not None and root.lineage + grown >= graph.LARGEST_LINEAGE:
-            raise LimitReached(f"{root.key}: its lineage has {graph.LARGEST_LINEAGE} tasks, the most there may be")
+            raise LimitReached(f"{root.key}: its lineage has {graph.LARGEST_LINEAGE} tasks, the maximum")
         self.grown[root_id] = grown + 1
         more = replace(parent, children=parent.children + 1)
         if fresh:
@@ -203,7 +203,7 @@ class Builder:
         return more
 
     def _ensure_dag(self, parent: Task) -> None:
-        """A lone task that gets subtasks has a dag with counts from now on."""
+        """A single task that gets subtasks becomes a dag with counts."""
         if graph.has_dag_row(parent) or self.work.get(Dag, parent.project, parent.dag) is not None:
             return
         dag = Dag(project=parent.project, id=parent.dag, created_by=self.created_by, created_at=self.work.now)
@@ -227,7 +227,7 @@ class Builder:
                 made.edges.append(edge)
 
     def _add_subtask_edges(self) -> None:
-        """A declared subtask blocks its parent; one that a holder spawns does not, unless the holder waits."""
+        """A declared subtask blocks its parent; a subtask spawned by a holder does so only if the holder waits."""
         for made in self.made.values():
             if made.task.parent is None:
                 continue
@@ -238,7 +238,7 @@ class Builder:
             if made.task.parent in self.made:
                 edges = self.made[made.task.parent].edges
                 declared = next((e for e in edges if e.id == edge.id), None)
-                if declared is not None:  # the parent named it as a dependency too: one edge, with what that says
+                if declared is not None:  # also declared as a dependency: one edge, with the declared values
                     edges.remove(declared)
                     edge = replace(edge, on_failure=declared.on_failure)
                 edges.append(edge)
@@ -246,7 +246,7 @@ class Builder:
                 check_may_wait(task_named(self.work, self.project.id, made.task.parent))
                 self.late_edges.append(edge)
 
-    def _check_circles(self) -> dict[str, int]:
+    def _check_cycles(self) -> dict[str, int]:
         needs = {m.task.id: [e.needs for e in m.edges] for m in self.made.values()}
         names = {m.task.id: m.task.key for m in self.made.values()}
         order = graph.check_acyclic(needs, names)
@@ -255,17 +255,17 @@ class Builder:
     # --- rows ---
 
     def _put(self, heights: Mapping[str, int]) -> dict[int, Task]:
-        """Put the rows; the tasks as they are then, by the identity of what was asked."""
+        """Write the rows; return the tasks as stored, keyed by the identity of their input."""
         work = self.work
-        pointed: dict[str, int] = {}  # how many of the new edges need a task
-        below: dict[str, int] = {}  # the longest path of new tasks below it
+        pointed: dict[str, int] = {}  # task → number of new edges that need it
+        below: dict[str, int] = {}  # task → longest path of new tasks below it
         for edge in (e for m in self.made.values() for e in m.edges):
             pointed[edge.needs] = pointed.get(edge.needs, 0) + 1
             below[edge.needs] = max(below.get(edge.needs, 0), heights[edge.task] + 1)
         outside = work.get_many(Task, self.project.id, [n for n in pointed if n not in self.made])
         for needs in outside.values():
             work.put(replace(needs, dependents=needs.dependents + pointed[needs.id]))
-        for needs in outside.values():  # not before all are put: raising one may raise another
+        for needs in outside.values():  # after all rows are put: raising one height may raise another
             raise_height(work, current(work, needs), below[needs.id])
         doomed: list[tuple[Task, Task]] = []
         tracks: list[Row] = list(self.tracks.values())
@@ -285,7 +285,7 @@ class Builder:
                 task = moves.waiting(task, work.now)
             cap: list[Row] = []
             if "max_cost_usd" in brief.constraints:
-                from tenure.engine.budgets.task_caps import new_cap  # few tasks have one, and a start stays cheap
+                from tenure.engine.budgets.task_caps import new_cap  # few tasks have one; keeps startup fast
 
                 cap += new_cap(work, task, brief)
             work.record(
@@ -328,23 +328,23 @@ class Builder:
 
 
 def may_wait(task: Task) -> bool:
-    """A dependency may be added to a task that nobody holds and that has not ended."""
+    """Whether a dependency may be added: nobody holds the task and it has not ended."""
     return task.state in (lifecycle.CREATED, lifecycle.PENDING, lifecycle.READY)
 
 
 def check_may_wait(task: Task) -> None:
-    """Refused where a dependency may not be added."""
+    """Raise Refused where a dependency may not be added."""
     if not may_wait(task):
         hint = "its holder can spawn subtasks and wait for them" if claims.is_held(task) else None
-        message = f"{task.key} is {task.state}: its dependencies can change only before it is claimed"
+        message = f"{task.key} is {task.state}: dependencies can change only before it is claimed"
         raise Refused(Outcome(outcome="DENIED_STATE", state=task.state, message=message, hint=hint))
 
 
 def connect(work: UnitOfWork, task: Task, needs: Task, edge: Edge) -> Task:
-    """Add one edge between existing tasks: circle refused, counts and heights kept, the dependent moved if need be."""
+    """Add one edge between existing tasks: refuse cycles, update counts and heights, move the dependent if needed."""
     path = path_between(work, task.project, needs, task)
     if path is not None:
-        raise Cycle("the dependency would close a circle: " + " → ".join([task.key, *path]))
+        raise Cycle("the dependency would create a cycle: " + " → ".join([task.key, *path]))
     needs = work.put(replace(needs, dependents=needs.dependents + 1))
     kept = _linked(work, replace(task, waits_on=task.waits_on + 1), needs, edge, {})
     raise_height(work, needs, kept.height + 1)
@@ -352,7 +352,7 @@ def connect(work: UnitOfWork, task: Task, needs: Task, edge: Edge) -> Task:
 
 
 def relink(work: UnitOfWork, task: Task, needs: Task, edge: Edge, on_failure: str) -> Task:
-    """Have a failure of `needs` mean something else for the dependent; judged at once where it has failed already."""
+    """Change what a failure of `needs` means for the dependent; applied at once if it has already failed."""
     counted = replace(task, unmet=task.unmet - (not graph.is_met(edge, needs.state)))
     changed = replace(edge, on_failure=on_failure)
     kept = _linked(work, counted, needs, changed, {"before": edge.on_failure})
@@ -360,7 +360,7 @@ def relink(work: UnitOfWork, task: Task, needs: Task, edge: Edge, on_failure: st
 
 
 def _linked(work: UnitOfWork, task: Task, needs: Task, edge: Edge, details: dict[str, str]) -> Task:
-    """Keep the edge; it counts where it is not met."""
+    """Store the edge; it counts while it is not met."""
     before = work.get(Task, task.project, task.id)
     linked = replace(task, unmet=task.unmet + (not graph.is_met(edge, needs.state)))
     if task.state in (lifecycle.READY, lifecycle.PENDING):
@@ -369,7 +369,7 @@ def _linked(work: UnitOfWork, task: Task, needs: Task, edge: Edge, details: dict
         "task.linked", edge, task=linked, details={"needs": needs.key, "on_failure": edge.on_failure, **details}
     )
     if before is not None and kept.state == before.state and kept.unmet != before.unmet:
-        work.moved.append((before, kept))  # its part in the dag may have changed with the count
+        work.moved.append((before, kept))  # the count may change its part in the dag
     return kept
 
 
@@ -382,7 +382,7 @@ def _judged(work: UnitOfWork, task: Task, needs: Task, edge: Edge) -> Task:
 
 
 def path_between(work: UnitOfWork, project: str, start: Task, goal: Task) -> list[str] | None:
-    """Keys from `start` along what it needs to `goal`, or None where there is no such path."""
+    """Keys along dependencies from `start` to `goal`, or None where there is no such path."""
     came: dict[str, str | None] = {start.id: None}
     todo = [start.id]
     while todo:
@@ -395,7 +395,7 @@ def path_between(work: UnitOfWork, project: str, start: Task, goal: Task) -> lis
                 at = came[at]
             tasks = work.get_many(Task, project, path)
             return [tasks[i].key for i in reversed(path)]
-        work.get(Task, project, here)  # one of the archive has its edges there
+        work.get(Task, project, here)  # an archived task has its edges in the archive
         for edge in work.find(Edge, {"project": project, "task": here}):
             if edge.needs not in came:
                 came[edge.needs] = here
@@ -404,7 +404,7 @@ def path_between(work: UnitOfWork, project: str, start: Task, goal: Task) -> lis
 
 
 def raise_height(work: UnitOfWork, task: Task, height: int) -> None:
-    """A longer path below counts for everything above, up to the bound of the weight."""
+    """Propagate a longer path below to everything above, up to the bound of the weight."""
     todo = [(task, height)]
     while todo:
         task, height = todo.pop()
@@ -420,7 +420,7 @@ def raise_height(work: UnitOfWork, task: Task, height: int) -> None:
 
 
 def lower_height(work: UnitOfWork, task: Task) -> None:
-    """An edge is gone: look again how long the longest path below is, here and above."""
+    """Recompute the longest path below after an edge was removed, here and above."""
     todo = [task.id]
     while todo:
         here = work.get(Task, task.project, todo.pop())
@@ -436,9 +436,9 @@ def lower_height(work: UnitOfWork, task: Task) -> None:
 
 def check_plan_size(count: int) -> None:
     if count > inputs.LARGEST_PLAN:
-        raise TooLarge(f"a plan of {count} tasks; at most {inputs.LARGEST_PLAN} at once", "split it into several plans")
+        raise TooLarge(f"a plan may have at most {inputs.LARGEST_PLAN} tasks (got {count})", "split the plan")
     if count == 0:
-        raise InvalidInput("a plan without tasks")
+        raise InvalidInput("the plan has no tasks")
 
 
 def _at(instant: int | None, seconds: float | None, now: int) -> int | None:

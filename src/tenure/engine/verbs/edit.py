@@ -1,4 +1,4 @@
-"""Changing what is asked for."""
+"""Editing tasks."""
 
 from __future__ import annotations
 
@@ -28,34 +28,36 @@ def edit(work: UnitOfWork, cmd: commands.Edit) -> Outcome:
     if cmd.version is not None and cmd.version != task.version:
         return Outcome(
             outcome="VERSION_CONFLICT", version=task.version, state=task.state,
-            message=f"{task.key} is at version {task.version}; you read {cmd.version}", hint="read it again, then edit",
+            message=f"{task.key} is at version {task.version}, not {cmd.version}", hint="read it again, then edit",
         )  # fmt: skip
     guarded = [name for name in changes if not inputs.EDITABLE[name]]
     rows: list[Any] = []
     before = task
     closing = [name for name in changes if name in inputs.OF_THE_RESULT]
     if closing and _waits_for_verdict(work, task):
-        from tenure.engine.checks.validation_verbs import withdraw  # few edits meet one
+        from tenure.engine.checks.validation_verbs import withdraw  # few edited tasks have one
 
         if not cmd.supersede:
             return Outcome(
                 outcome="DENIED_STATE", state=task.state, current_generation=task.generation,
-                message=f"{task.key}: its result waits for a verdict; {', '.join(closing)} would change under it",
-                hint="wait for the verdict, or supersede: the result is kept, but does not count",
+                message=f"{task.key}: its result waits for a verdict; {', '.join(closing)} cannot change now",
+                hint="wait for the verdict, or supersede it: the result is kept but does not count",
             )  # fmt: skip
         task, rows = withdraw(work, task)
     elif claims.is_held(task) and guarded:
         if not cmd.supersede:
             return Outcome(
                 outcome="DENIED_STATE", state=task.state, holder=task.agent, current_generation=task.generation,
-                message=f"{task.key} is held by agent {task.agent}; {', '.join(guarded)} would change under it",
+                message=f"{task.key} is held by agent {task.agent}; {', '.join(guarded)} cannot change now",
                 hint="edit it when it is free, or supersede the claim",
             )  # fmt: skip
         task, over = claims.ended(task, current_claim(work, task), lifecycle.SUPERSEDED_BY, work.now)
         rows.append(over)
     elif task.state in lifecycle.FINISHED and guarded:
         return Outcome(
-            outcome="DENIED_STATE", state=task.state, message=f"{task.key} is {task.state}; {', '.join(guarded)} stay"
+            outcome="DENIED_STATE",
+            state=task.state,
+            message=f"{task.key} is {task.state}; {', '.join(guarded)} can no longer change",
         )
     edited, brief, old = apply_changes(work, task, changes)
     work.record(
@@ -64,7 +66,7 @@ def edit(work: UnitOfWork, cmd: commands.Edit) -> Outcome:
     )  # fmt: skip
     spread(work)
     if "constraints" in changes and edited.capped:
-        from tenure.engine.budgets.task_caps import go_on  # few tasks say what they may cost
+        from tenure.engine.budgets.task_caps import go_on  # few tasks have a cost cap
 
         go_on(work, edited)
     now_is = current(work, edited)
@@ -83,7 +85,7 @@ def _waits_for_verdict(work: UnitOfWork, task: Task) -> bool:
 
 
 def apply_changes(work: UnitOfWork, task: Task, changes: dict[str, Any]) -> tuple[Task, Brief, dict[str, Any]]:
-    """Both rows with checked changes in them, and the old values as rows keep them: large ones by reference."""
+    """Both rows with the checked changes, and the old values as stored: large ones by reference."""
     _check_attempts(task, changes)
     brief = brief_of(work, task)
     old = {name: getattr(brief, name) if name in PACKED else current_value(work, task, brief, name) for name in changes}
@@ -104,12 +106,12 @@ def apply_changes(work: UnitOfWork, task: Task, changes: dict[str, Any]) -> tupl
     if "deadline" in changes:
         in_task["missed"] = False
     if any(name in inputs.CLOSES_WINDOW for name in changes):
-        in_task["answerable"] = False  # an old text's result never completes a new text
+        in_task["answerable"] = False  # a result for the old text never completes the new one
     if "touches" in changes or "constraints" in changes:
-        in_task["parked"] = None  # it may no longer overlap what it was parked under
+        in_task["parked"] = None  # it may no longer overlap the claim it was parked under
     before, brief = brief, replace(brief, **in_brief)
     if "constraints" in changes and (task.capped or "max_cost_usd" in brief.constraints):
-        from tenure.engine.budgets.task_caps import follow  # few edits concern it
+        from tenure.engine.budgets.task_caps import follow  # few edits change the cap
 
         follow(work, task, before, brief)
     task, brief = described(replace(task, **in_task), before, brief)
@@ -120,16 +122,17 @@ def apply_changes(work: UnitOfWork, task: Task, changes: dict[str, Any]) -> tupl
 
 
 def _check_attempts(task: Task, changes: dict[str, Any]) -> None:
-    """No task has used more attempts than it may."""
+    """max_attempts may not drop below the attempts already used."""
     if changes.get("max_attempts", task.attempts) < task.attempts:
         raise InvalidInput(
-            f"max_attempts {changes['max_attempts']}: {task.key} has used {task.attempts} attempts",
-            "cancel the task if it should not be tried again",
+            f"max_attempts must be at least {task.attempts}, the attempts that {task.key} has used"
+            f" (got {changes['max_attempts']})",
+            "cancel the task if it should not be retried",
         )
 
 
 def current_value(work: UnitOfWork, task: Task, brief: Brief, name: str) -> Any:
-    """A field's value in the form in which `edit` takes it."""
+    """A field's value in the form that `edit` takes."""
     if name == "boost":
         return task.boost / 100
     if name in _IN_TASK:

@@ -71,7 +71,7 @@ def unlink(work: UnitOfWork, cmd: commands.Unlink) -> Outcome:
 
 
 def disconnect(work: UnitOfWork, task: Task, edge: Edge) -> Task:
-    """Remove one edge; the dependent moves where that puts it."""
+    """Remove one edge; the dependent moves to the state that follows."""
     needs = work.get(Task, task.project, edge.needs)
     assert needs is not None
     work.put(replace(needs, dependents=needs.dependents - 1))
@@ -81,7 +81,7 @@ def disconnect(work: UnitOfWork, task: Task, edge: Edge) -> Task:
     details = {"needs": needs.key, "on_failure": edge.on_failure}
     kept = work.record("task.unlinked", task=free, removed=[edge], details=details)
     if kept.state == task.state:
-        work.moved.append((task, kept))  # its part in the dag may have changed with the count
+        work.moved.append((task, kept))  # the count may change its part in the dag
     lower_height(work, needs)
     spread(work)
     return current(work, kept)
@@ -90,7 +90,7 @@ def disconnect(work: UnitOfWork, task: Task, edge: Edge) -> Task:
 def publish(work: UnitOfWork, cmd: commands.Publish) -> Outcome:
     project_of(work, cmd.project)
     if (cmd.task is None) == (cmd.dag is None):
-        raise InvalidInput("publish: name a task or a dag, one of them")
+        raise InvalidInput("publish needs a task or a dag, and not both")
     if cmd.task is not None:
         drafts = [task_named(work, cmd.project, cmd.task)]
     else:
@@ -112,9 +112,9 @@ def publish(work: UnitOfWork, cmd: commands.Publish) -> Outcome:
 
 
 def spawn(work: UnitOfWork, cmd: commands.Spawn) -> Outcome:
-    """Subtasks of the held task, keyed by (parent, run, local name): what exists is returned, not made again."""
+    """Subtasks of the held task, keyed by (parent, run, local name): existing ones are returned, not created again."""
     if not cmd.tasks:
-        raise InvalidInput("spawn: no tasks")
+        raise InvalidInput("spawn needs at least one task")
     named = [n if n.name else replace(n, name=ids.slug_of(n.title)) for n in cmd.tasks]
     hold = judged(work, cmd.project, cmd.receipt)
     existing = {t.local_name: t for t in spawned(work, hold.task)}
@@ -123,7 +123,7 @@ def spawn(work: UnitOfWork, cmd: commands.Spawn) -> Outcome:
         return (done_before(hold, "WAITING") if is_repeat else None) or hold.refusal
     parent = hold.task
     if any(n.parent is not None for n in named):
-        raise InvalidInput("spawn: the parent is the held task; leave `parent` out")
+        raise InvalidInput("spawn always uses the held task as parent; leave out `parent`")
     missing = [n for n in named if n.name not in existing]
     made = {}
     if missing:
@@ -135,7 +135,7 @@ def spawn(work: UnitOfWork, cmd: commands.Spawn) -> Outcome:
         )
         made = {t.local_name: t for t in built}
     if made and parent.capped:
-        from tenure.engine.budgets.budget_guard import lend  # few tasks say what they may cost
+        from tenure.engine.budgets.budget_guard import lend  # few tasks have a cost cap
 
         lend(work, hold.project, parent, hold.claim, list(made.values()))
     tasks = [made[n.name] if n.name in made else existing[n.name] for n in named]
@@ -150,7 +150,7 @@ def spawn(work: UnitOfWork, cmd: commands.Spawn) -> Outcome:
 
 
 def _without_money(work: UnitOfWork, hold: Hold) -> Outcome | None:
-    """A denial where no budget is left for subtasks."""
+    """A denial where no budget is left for subtasks, else None."""
     if not (hold.project.funded or hold.task.capped):
         return None
     from tenure.engine.budgets.budget_guard import no_headroom  # most projects have no budget
@@ -172,7 +172,7 @@ def wait(work: UnitOfWork, cmd: commands.Wait) -> Outcome:
 
 
 def _wait(work: UnitOfWork, parent: Task) -> Outcome:
-    """The holder gives its claim back until its subtasks have ended, however they end."""
+    """The holder releases its claim until its subtasks have ended, in any way."""
     claim = current_claim(work, parent)
     edges: list[Row] = []
     unmet = 0
@@ -182,11 +182,11 @@ def _wait(work: UnitOfWork, parent: Task) -> Outcome:
             continue
         path = path_between(work, parent.project, child, parent) if child.waits_on else None
         if path is not None:
-            raise Cycle("waiting would close a circle: " + " → ".join([parent.key, *path]))
+            raise Cycle("waiting would create a cycle: " + " → ".join([parent.key, *path]))
         edge = Edge(project=parent.project, id=id, task=parent.id, needs=child.id, on_failure="ignore", subtask=True)
         edges.append(edge)
         unmet += not graph.is_met(edge, child.state)
-        as_it_is = current(work, child)  # the one before may have raised it
+        as_it_is = current(work, child)  # the previous link may have raised it
         work.put(replace(as_it_is, dependents=as_it_is.dependents + 1))
         raise_height(work, current(work, child), parent.height + 1)
     waiting = replace(parent, waits_on=parent.waits_on + len(edges), unmet=parent.unmet + unmet)

@@ -1,8 +1,8 @@
-"""What a holder does with its receipt: renew, start, progress, checkpoint, fail, release, ask; and the guard of it all.
+"""The verbs that take a receipt: renew, start, progress, checkpoint, fail, release, ask; and their guard.
 
-Every function here begins with `held`: the receipt is judged by rows read in this very transaction, and nothing is
-written for one that is not the current (or, for checkpoint, the answerable) claim. `submitting`, `spending`,
-`landing`, `graphs` and `reserving` have the other verbs that take a receipt, behind the same guard.
+Every function here begins with `held`, which judges the receipt by rows read in the same transaction. Nothing is
+written for a receipt that is not the current claim's (or, for checkpoint, one whose late submit is open). `submit`,
+`usage`, `land`, `graph` and `reserve` have the other verbs that take a receipt, behind the same guard.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from tenure.engine.runtime.references import project_of, task_by_ref
 from tenure.engine.runtime.unit_of_work import Handlers, Refused, UnitOfWork
 from tenure.engine.verbs import agents, brief
 
-QUESTION = "question"  # in the lineage: the holder asked a person
+QUESTION = "question"  # the release reason of a claim whose holder asked a person
 
 
 class Hold(NamedTuple):
-    """A receipt and the rows it was judged by. `refusal` is None when the holder may go on."""
+    """A receipt and the rows it was judged by. `refusal` is None when the holder may continue."""
 
     project: Project
     receipt: Receipt
@@ -40,7 +40,7 @@ class Hold(NamedTuple):
 
 
 def held(work: UnitOfWork, project: str, receipt: str, *, late: bool = False) -> Hold:
-    """The guard of every write by a holder: the rows it may write on, or Refused."""
+    """The guard of every write by a holder: returns the rows it may write to, or raises Refused."""
     hold = judged(work, project, receipt, late=late)
     if hold.refusal is not None:
         raise Refused(hold.refusal)
@@ -48,7 +48,7 @@ def held(work: UnitOfWork, project: str, receipt: str, *, late: bool = False) ->
 
 
 def judged(work: UnitOfWork, project_name: str, receipt_text: str, *, late: bool = False) -> Hold:
-    """The verdict on a receipt, for verbs that keep something of a refused one. Refused where there is no task."""
+    """The verdict on a receipt, for verbs that keep data of a refused one. Raises Refused where there is no task."""
     receipt = parse_receipt(receipt_text)
     project = project_of(work, project_name)
     task = task_by_ref(work, project_name, receipt.name)
@@ -89,14 +89,14 @@ def _refusal(task: Task, receipt: Receipt, verdict: Verdict, claim: Claim | None
         fact += f"{CODES[code].meaning} (the task is {task.state})"
     return Outcome(
         outcome=code, message=fact, directive=verdict.directive, current_generation=task.generation, state=task.state,
-        hint="claim the task again and go on" if code == "ALREADY_EXPIRED" else None,
+        hint="claim the task again and continue" if code == "ALREADY_EXPIRED" else None,
     )  # fmt: skip
 
 
 def done_before(hold: Hold, reason: str, error_class: str | None = None) -> Outcome | None:
-    """The same verb once more with the receipt that did it: the same answer, no effect.
+    """The same verb repeated with the receipt that did it: the same answer, no effect.
 
-    A person may have paused the task too: `error_class` tells the holder's own pauses apart.
+    A person may have paused the task too: `error_class` marks the holder's own pauses.
     """
     if (
         hold.verdict.code in ("NO_CLAIM", "TASK_ALREADY_COMPLETED", "TASK_CANCELLED")
@@ -130,16 +130,16 @@ def renew(work: UnitOfWork, cmd: commands.Renew) -> Outcome:
 
 
 def _by_budget(work: UnitOfWork, hold: Hold, answer: Outcome) -> Outcome:
-    """The answer with what budgets have to say to a holder that gives a sign of life."""
+    """The answer with budget warnings for a holder that gives a sign of life."""
     if not (hold.project.funded or hold.task.capped):
         return answer
-    from tenure.engine.budgets.budget_guard import checked  # most projects have none, and a start stays cheap
+    from tenure.engine.budgets.budget_guard import checked  # most projects have none; keeps startup fast
 
     return checked(work, hold, answer)
 
 
 def _started(work: UnitOfWork, task: Task) -> Task:
-    """Keep the task; the first write of a holder is the start of its work, and an event."""
+    """Store the task; a holder's first write starts its work and appends an event."""
     begun = moves.started(task, work.now)
     if begun is task:
         return work.put(task)
@@ -149,12 +149,12 @@ def _started(work: UnitOfWork, task: Task) -> Task:
 
 
 def keep_started(work: UnitOfWork, task: Task) -> Task:
-    """Keep a task whose holder has just presented its receipt."""
+    """Store a task whose holder has just presented its receipt."""
     return _started(work, claims.lengthened(task, work.now))
 
 
 def up_to_date(work: UnitOfWork, hold: Hold, seen: int | None) -> tuple[Hold, Outcome | None]:
-    """Before an effect of the work: refuse what is for a description that the holder has not seen. The claim stays."""
+    """Before an effect of the work: refuse one for a description that the holder has not seen. The claim stays."""
     if hold.task.unseen_since is None and seen is None:
         return hold, None
     hold = hold._replace(task=brief.acknowledged(work, hold.task, seen))
@@ -176,7 +176,7 @@ def start(work: UnitOfWork, cmd: commands.Start) -> Outcome:
 
 def progress(work: UnitOfWork, cmd: commands.Progress) -> Outcome:
     if cmd.percent is not None and not 0 <= cmd.percent <= 100:
-        raise InvalidInput(f"percent {cmd.percent}: from 0 to 100")
+        raise InvalidInput(f"percent must be from 0 to 100 (got {cmd.percent})")
     inputs.check_text(cmd.step or "", "step", 1000)
     hold = held(work, cmd.project, cmd.receipt)
     task = claims.presented(brief.acknowledged(work, hold.task, cmd.seen), work.now)
@@ -203,7 +203,7 @@ def progress(work: UnitOfWork, cmd: commands.Progress) -> Outcome:
 def checkpoint(work: UnitOfWork, cmd: commands.SaveCheckpoint) -> Outcome:
     inputs.check_size(cmd.data, "checkpoint", inputs.LARGEST_CHECKPOINT)
     hold = held(work, cmd.project, cmd.receipt, late=True)
-    work.get(Checkpoint, cmd.project, hold.task.id)  # the one it takes the place of
+    work.get(Checkpoint, cmd.project, hold.task.id)  # the checkpoint that it replaces
     kept = Checkpoint(
         project=cmd.project, id=hold.task.id, data=task_view.packed(work, cmd.project, cmd.data),
         generation=hold.claim.generation, agent=hold.claim.agent, session=hold.claim.session, at=work.now,
@@ -265,12 +265,12 @@ def fail(work: UnitOfWork, cmd: commands.Fail) -> Outcome:
 
 
 def _cool_down(work: UnitOfWork, hold: Hold, cmd: commands.Fail, after: int | None) -> None:
-    """An agent in trouble cools off after three in a row; a rate limit cools the model, for all."""
+    """An agent cools off after three failures in a row; a rate limit makes the model cool off for all agents."""
     claim = hold.claim
     if cmd.error_class == retry.RATE_LIMIT:
-        from tenure.engine.models import model_choice  # seldom needed, and a start stays cheap
+        from tenure.engine.models import model_choice  # rarely needed; keeps startup fast
 
-        name = cmd.model or claim.model or model_choice.told_to_use(work, hold.project, hold.task, claim)
+        name = cmd.model or claim.model or model_choice.recommended_model(work, hold.project, hold.task, claim)
         if name is not None:
             model_choice.limited(work, claim.project, name, after)
         return
@@ -286,7 +286,7 @@ def release(work: UnitOfWork, cmd: commands.Release) -> Outcome:
         return done_before(hold, "VOLUNTARY") or hold.refusal
     task, claim = hold.task, hold.claim
     ending = lifecycle.RELEASED_BY
-    # The brief would cost a round trip of its own.
+    # The brief would cost another round trip.
     policy = None if claims.is_given_back(task, ending) else brief_of(work, task).retry
     free, over = claims.ended(task, claim, ending, work.now, retry=policy)
     free = replace(free, cool_offs=retry.cooled(task, claim.agent, work.now, retry.RELEASE_COOL_OFF))

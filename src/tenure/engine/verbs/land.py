@@ -1,7 +1,7 @@
 """Landing: a holder records which commit it is about to put on which branch, under its live receipt.
 
-The record and the check of the receipt are one transaction, so a stale holder records nothing and has no leave to
-swap the ref. A crash between record and swap leaves the record to whoever goes on, with this receipt or the next.
+The record and the check of the receipt are one transaction, so a stale holder records nothing and may not update the
+ref. After a crash between record and update, the next holder finds the record, with this receipt or a later one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tenure.engine.verbs.holder_verbs import held, keep_started, up_to_date
 if TYPE_CHECKING:
     from tenure.core.views import LandingView
 
-MOST_TOLD = limits.LANDINGS_NAMED
+MOST_RETURNED = limits.LANDINGS_NAMED
 MOST = limits.LANDINGS
 
 
@@ -43,7 +43,7 @@ def land(work: UnitOfWork, cmd: commands.Land) -> Outcome:
     )  # fmt: skip
     same = [row for row in recorded if (row.branch, row.old, row.new) == (said.branch, said.old, said.new)]
     again = bool(same)
-    before = [view(row) for row in of_task(work, hold.task, MOST_TOLD) if row not in same]
+    before = [view(row) for row in of_task(work, hold.task, MOST_RETURNED) if row not in same]
     if again:
         task = keep_started(work, hold.task)
     else:
@@ -60,12 +60,12 @@ def land(work: UnitOfWork, cmd: commands.Land) -> Outcome:
 
 
 def landing_id(claim: str, number: int) -> str:
-    """Each landing under a claim has a row of its own; ids sort as they were recorded."""
+    """Each landing under a claim has its own row; ids sort as they were recorded."""
     return claim if number == 1 else f"{claim}#{number:04}"
 
 
 def of_task(work: UnitOfWork, task: Task, limit: int | None = None) -> list[Landing]:
-    """What the claims of a task have recorded, newest first."""
+    """The landings that claims of the task have recorded, newest first."""
     return work.find(Landing, {"project": task.project, "task": task.id}, order="-generation", limit=limit)
 
 

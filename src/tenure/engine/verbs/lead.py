@@ -57,7 +57,7 @@ def step_down(work: UnitOfWork, cmd: commands.StepDown) -> Outcome:
 
 
 def check_term(work: UnitOfWork, project: str, name: str, holder: str, term: int) -> Outcome | None:
-    """The guard of every leader's write: a refusal unless this holder leads with this term, now."""
+    """The guard of every leader's write: refuses unless this holder leads with this term now."""
     leader = work.get(Leader, project, name)
     if leader is not None and (leader.holder, leader.term) == (holder, term) and leader.until > work.now:
         return None

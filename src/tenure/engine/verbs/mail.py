@@ -1,4 +1,4 @@
-"""Mail between agents: addressed once, read by each recipient for itself."""
+"""Mail between agents: sent once, marked as read by each recipient."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def named(work: UnitOfWork, cmd: commands.Command) -> Task:
 def denied(task: Task, verb: str) -> Outcome:
     return Outcome(
         outcome="DENIED_STATE", state=task.state, current_generation=task.generation,
-        message=f"{task.key} is {task.state}; {verb} is not possible from there",
+        message=f"{task.key} is {task.state}; {verb} is not possible in that state",
     )  # fmt: skip
 
 
@@ -57,7 +57,7 @@ def updated(work: UnitOfWork, task: Task, **more: Any) -> Outcome:
 def end_held(
     work: UnitOfWork, task: Task, ending: Ending, kind: str, message: str = "", pause: PauseCause | None = None
 ) -> Task:  # fmt: skip
-    """End the live claim by a person's word; the holder's next command is refused."""
+    """End the live claim on a person's decision; the holder's next command is refused."""
     free, over = claims.ended(task, current_claim(work, task), ending, work.now)
     if pause is not None:
         free = moves.paused(free, pause)
@@ -70,7 +70,7 @@ def end_held(
 
 
 def pause(work: UnitOfWork, cmd: commands.Pause) -> Outcome:
-    """One cause more that holds the task back, whatever else does."""
+    """Add one pause cause; other causes stay."""
     inputs.check_text(cmd.reason, "reason", 1000)
     task = named(work, cmd)
     if task.state in (lifecycle.CREATED, *lifecycle.ENDED):
@@ -93,7 +93,7 @@ def pause(work: UnitOfWork, cmd: commands.Pause) -> Outcome:
 
 
 def resume(work: UnitOfWork, cmd: commands.Resume) -> Outcome:
-    """Lift what persons have a say in; a review alone is also theirs. A drain is taken back while its holder works."""
+    """Lift pauses made by people, and a review if nothing else remains. A drain is cancelled while its holder works."""
     task = named(work, cmd)
     if task.state != PAUSED and not task.pauses:
         return denied(task, "resume")
@@ -108,7 +108,7 @@ def resume(work: UnitOfWork, cmd: commands.Resume) -> Outcome:
 
 
 def _remaining(task: Task) -> dict[str, Any]:
-    """What still holds the task back, for the answer of a verb that lifted something else."""
+    """What still pauses the task, for the answer of a verb that lifted another cause."""
     if task.state != PAUSED:
         return {}
     ways = dict.fromkeys(causes.WAYS[one.cause] for one in task.pauses)
@@ -131,7 +131,7 @@ def answer(work: UnitOfWork, cmd: commands.Answer) -> Outcome:
 
 
 def lift(work: UnitOfWork, task: Task, is_over: Callable[[PauseCause], bool], kind: str, message: str) -> Task:
-    """Without these causes; the event names them, and what is left."""
+    """Remove these causes; the event names them and the ones that remain."""
     free = moves.lifted(task, is_over, work.now)
     rows = _gone_on(work, task) if task.state == PAUSED and free.state == lifecycle.VALIDATING else []
     if kind == "task.resumed" and free.state == task.state:
@@ -145,12 +145,12 @@ def lift(work: UnitOfWork, task: Task, is_over: Callable[[PauseCause], bool], ki
 
 
 def _gone_on(work: UnitOfWork, task: Task) -> list[Row]:
-    """The check that the task waits for, from its first try again."""
+    """Restart the validation that the task waits for at its first attempt."""
     from tenure.core.validation import gone_on
-    from tenure.engine.checks.validation_reads import row_of_task  # few tasks are checked
+    from tenure.engine.checks.validation_reads import row_of_task  # few tasks are validated
 
     row = row_of_task(work, task)
-    assert row is not None, f"{task.key} has nothing that waits for a verdict"
+    assert row is not None, f"{task.key} has no validation to wait for"
     return [gone_on(row)]
 
 
@@ -171,7 +171,7 @@ def cancel(work: UnitOfWork, cmd: commands.Cancel) -> Outcome:
 
 
 def retry(work: UnitOfWork, cmd: commands.Retry) -> Outcome:
-    """Another run of a dead letter; what its failure cancelled comes back with it."""
+    """Start another run of a dead letter; tasks that its failure cancelled are restored with it."""
     inputs.check_text(cmd.note, "note")
     task = named(work, cmd)
     if task.state != DEAD_LETTERED:
@@ -191,13 +191,13 @@ def retry(work: UnitOfWork, cmd: commands.Retry) -> Outcome:
 
 
 def _run_of(task: Task, *names: str) -> dict[str, Any]:
-    """What an undo needs of the run that ends here."""
+    """What an undo needs to know about the run that ends here."""
     names = ("run", "attempts", "given_back", *names)
     return {name: getattr(task, name) for name in names} | {"failures": list(task.failures)}
 
 
 def bring_back(work: UnitOfWork, source: Task) -> None:
-    """Undo the cancellations that the source's failure caused, directly or through others."""
+    """Undo the cancellations that the source's failure caused, directly or transitively."""
     todo = [source]
     while todo:
         cause = todo.pop()
@@ -213,7 +213,7 @@ def bring_back(work: UnitOfWork, source: Task) -> None:
 
 
 def uncancel(work: UnitOfWork, task: Task) -> Task:
-    """Back to where it was, as far as that still exists: what was held is ready or pending again."""
+    """Restore a cancelled task to its earlier state as far as possible: a held task becomes ready or pending."""
     back = moves.uncancelled(task, work.now, paused_from=_paused_from(work, task))
     rows = reopened(work, task) if back.state == DEAD_LETTERED else []
     kept = work.record("task.uncancelled", *rows, task=back)
@@ -222,7 +222,7 @@ def uncancel(work: UnitOfWork, task: Task) -> Task:
 
 
 def _paused_from(work: UnitOfWork, task: Task) -> str | None:
-    """Where a task that was paused before its cancellation goes on: with its verdict, if it waited for one."""
+    """The state of a task that was paused before its cancellation: validating, if it waited for a verdict."""
     if task.state_before != PAUSED or not task.checked:
         return None
     from tenure.engine.checks.validation_reads import row_of_task
@@ -262,7 +262,7 @@ def _reset_one(work: UnitOfWork, task: Task) -> None:
 
 
 def adopt(work: UnitOfWork, cmd: commands.Adopt) -> Outcome:
-    """A person takes a kept result as the task's own."""
+    """A person accepts a kept result as the task's result."""
     inputs.check_text(cmd.note, "note")
     task = named(work, cmd)
     if claims.is_held(task) and cmd.supersede:
@@ -290,7 +290,7 @@ def adopt(work: UnitOfWork, cmd: commands.Adopt) -> Outcome:
 
 
 def _unchecked(work: UnitOfWork, task: Task) -> list[Row]:
-    """What the task waited for when it was paused: a verdict that nobody needs any more."""
+    """Withdraw the verdict that the task waited for when it was paused; it is no longer needed."""
     if task.state != PAUSED or task.state_before != lifecycle.VALIDATING:
         return []
     from tenure.engine.checks.validation_reads import row_of_task
@@ -319,7 +319,7 @@ def archive(work: UnitOfWork, cmd: commands.Archive) -> Outcome:
     return updated(work, task)
 
 
-# --- offers, taking away ------------------------------------------------------------------------------------
+# --- offers, reassignment -----------------------------------------------------------------------------------
 
 
 def assign(work: UnitOfWork, cmd: commands.Assign) -> Outcome:
@@ -331,7 +331,7 @@ def assign(work: UnitOfWork, cmd: commands.Assign) -> Outcome:
 
 
 def _offered(work: UnitOfWork, task: Task, agent: str, until: int, kind: str) -> Outcome:
-    if work.get(Agent, task.project, agent) is None:  # one that is known has given no sign of life by this
+    if work.get(Agent, task.project, agent) is None:  # an assignment does not count as a known agent's sign of life
         known_agent(work, task.project, agent)
     work.record(
         kind, task=replace(task, offer_to=agent, offer_until=work.now + until),
@@ -341,13 +341,13 @@ def _offered(work: UnitOfWork, task: Task, agent: str, until: int, kind: str) ->
 
 
 def reassign(work: UnitOfWork, cmd: commands.Reassign) -> Outcome:
-    """End the live claim, close the window of an ended one, and hold the task out to another agent."""
+    """End the live claim, close a late submit, and offer the task to another agent."""
     task = named(work, cmd)
     seconds = inputs.micros(cmd.seconds, "seconds", low=1, high=86400)
     if claims.is_held(task):
         task = end_held(work, task, lifecycle.SUPERSEDED_BY, "task.reassigned", f"for agent {cmd.agent}")
     if task.state != READY:
-        raise Refused(denied(task, "reassign"))  # the claim goes on where the task cannot be offered
+        raise Refused(denied(task, "reassign"))  # the claim stays if the task cannot be offered
     return _offered(work, replace(task, answerable=False), cmd.agent, seconds, "task.offered")
 
 

@@ -1,9 +1,9 @@
-"""Plans: a dag in one atomic operation, and the same plan applied again.
+"""Plans: a dag created in one atomic operation, and the same plan applied again.
 
-A task of a named plan is known by its local name, its key, or the slug of its title, in that order; that identity is
-its idempotency key (`plan:NAME:IDENTITY`). Applied again: new tasks are made, changed ones that nobody has claimed
-yet are edited, changed ones that have been are reported and left, missing ones are reported, or cancelled with
-`prune` where nobody has claimed them. Tracks that the plan brings are made with it, or not at all.
+A task of a named plan is identified by its local name, its key, or the slug of its title, in that order; that identity
+is its idempotency key (`plan:NAME:IDENTITY`). Applied again: new tasks are created; changed tasks are edited if they
+were never claimed, and otherwise only reported; missing tasks are reported, or with `prune` cancelled if they were
+never claimed. Tracks in the plan are created with it, or not at all.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def plan(work: UnitOfWork, cmd: commands.Plan) -> Outcome:
 
 
 class Tracks(NamedTuple):
-    """Codes of the tracks that a plan made, and of those that were there under another name and keep it."""
+    """Codes of the tracks that a plan created, and of those that existed under another name and keep it."""
 
     made: list[str]
     kept: list[str]
@@ -79,10 +79,10 @@ def _define_tracks(work: UnitOfWork, cmd: commands.Plan, project: Project) -> Tr
 
 
 def _set_budget(work: UnitOfWork, cmd: commands.Plan, dag: Dag) -> bool:
-    """Give the dag what the plan says that it may cost; whether that is new."""
+    """Set the dag's budget from the plan; return whether it changed."""
     if cmd.budget is None:
         return False
-    from tenure.core.budgets import DAG, USD, budget_id, parse_amount  # few plans have one, and a start stays cheap
+    from tenure.core.budgets import DAG, USD, budget_id, parse_amount  # few plans have one; keeps startup fast
     from tenure.engine.budgets.budget_verbs import set_budget
 
     row = work.get(Budget, cmd.project, budget_id(DAG, dag.id))
@@ -114,8 +114,8 @@ def _apply(work: UnitOfWork, cmd: commands.Plan, project: Project, tracks: Track
         identity = _identity(cmd.name, new)
         if identity in wanted:
             raise InvalidInput(
-                f"{new.title[:80]!r}: two tasks of the plan look the same",
-                "give each a name, a key or a title of its own",
+                f"{new.title[:80]!r}: two tasks of the plan have the same identity",
+                "give each a different name, key or title",
             )
         wanted[identity] = replace(new, idempotency_key=identity)
     there = {t.idempotency_key or "": t for t in tasks_by_idempotency(work, cmd.project, Prefix(f"plan:{cmd.name}:"))}
@@ -164,18 +164,18 @@ def _answer(work: UnitOfWork, code: str, made: Any, edited: Any, left: Any, gone
         changed=tuple(edited) or None,
         left=tuple(left) or None,
         missing=tuple(gone) or None,
-        message=f"{len(made)} made, {len(edited)} changed"
+        message=f"{len(made)} created, {len(edited)} changed"
         + (f", {len(left)} changed in the plan but already claimed: {', '.join(left[:5])}" if left else "")
         + (f", {len(gone)} no longer in the plan: {', '.join(gone[:5])}" if gone else "")
-        + (f", tracks made: {', '.join(tracks.made)}" if tracks.made else "")
-        + (f", tracks that keep the name they have: {', '.join(tracks.kept)}" if tracks.kept else ""),
+        + (f", tracks created: {', '.join(tracks.made)}" if tracks.made else "")
+        + (f", tracks that keep their present name: {', '.join(tracks.kept)}" if tracks.kept else ""),
     )
 
 
 def _differences(
     work: UnitOfWork, task: Task, new: NewTask, names: dict[str, Task]
 ) -> tuple[dict[str, Any], list[Edge], list[Edge]]:
-    """What the plan now says otherwise: fields, edges to add, edges to remove."""
+    """What differs in the plan: fields, edges to add, edges to remove."""
     brief = brief_of(work, task)
     changes = {}
     for name in _COMPARED:
@@ -190,7 +190,7 @@ def _differences(
         id = graph.edge_id(task.id, needs.id)
         edges[id] = Edge(project=task.project, id=id, task=task.id, needs=needs.id, on_failure=dependency.on_failure)
     have = {e.id: e for e in work.find(Edge, {"project": task.project, "task": task.id})}
-    edges |= {i: e for i, e in have.items() if e.subtask}  # it waits for its subtasks, whatever the plan says
+    edges |= {i: e for i, e in have.items() if e.subtask}  # it waits for its subtasks in any case
     added = [e for i, e in edges.items() if have.get(i) != e]
     removed = [e for i, e in have.items() if edges.get(i) != e]
     return changes, added, removed

@@ -1,4 +1,4 @@
-"""Projects, tracks, and stopping the line."""
+"""Projects, tracks, and the stop of all claiming in a scope."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SCOPES = ("project", "track", "dag", "agent", "type")
 
 
 def define_project(work: UnitOfWork, cmd: commands.DefineProject) -> Outcome:
-    """Make the project with its default tracks, or change its settings."""
+    """Create the project with its default tracks, or change its settings."""
     ids.check_name(cmd.project, "project")
     before = work.get(Project, cmd.project, cmd.project)
     project = before or Project(project=cmd.project, id=cmd.project, created_at=work.now)
@@ -43,7 +43,7 @@ def define_project(work: UnitOfWork, cmd: commands.DefineProject) -> Outcome:
         changes["routing"] = cmd.routing
     project = replace(project, **changes)
     if before is None:
-        from tenure.engine.budgets.budget_verbs import joined  # once in a project's life, and a start stays cheap
+        from tenure.engine.budgets.budget_verbs import joined  # once per project; keeps startup fast
 
         project = joined(work, project)
         tracks = [Track(project=cmd.project, id=code, name=name) for code, name in TRACKS.items()]
@@ -65,7 +65,7 @@ def define_track(work: UnitOfWork, cmd: commands.DefineTrack) -> Outcome:
 
 
 def stop_line(work: UnitOfWork, cmd: commands.StopLine) -> Outcome:
-    """Nothing more is claimed in the scope; what is held goes on."""
+    """Stop all claiming in the scope; held tasks continue."""
     project = project_of(work, cmd.project)
     scope = _checked(cmd.scope)
     reason = inputs.check_text(cmd.reason, "reason", 1000) or f"stopped by {work.principal.name}"
@@ -91,7 +91,7 @@ def start_line(work: UnitOfWork, cmd: commands.StartLine) -> Outcome:
 def _checked(scope: str) -> str:
     kind, colon, name = scope.partition(":")
     if not colon or kind not in SCOPES or (kind == "project") != (name == ""):
-        raise InvalidInput(f"scope {scope[:80]!r}: project:, track:B, dag:ID, agent:NAME or type:NAME")
+        raise InvalidInput(f"scope {scope[:80]!r} must be project:, track:B, dag:ID, agent:NAME or type:NAME")
     return scope
 
 

@@ -1,4 +1,4 @@
-"""Reservations of things that are not tasks: with a claim, for as long as it lives; or alone, on a lease."""
+"""Reservations of things other than tasks: with a claim, until it ends; or standalone, on a lease."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from tenure.engine.verbs import agents
 from tenure.engine.verbs.holder_verbs import held, keep_started
 
 DEFAULT_LEASE = limits.RESERVATION_LEASE
-GROUP = "hold_"  # begins the name of a receipt that is not a claim's
+GROUP = "hold_"  # prefix of a standalone receipt's name
 
 
 def reserve(work: UnitOfWork, cmd: commands.Reserve) -> Outcome:
-    """All patterns or none. With a task's receipt it belongs to that claim; otherwise it gets a receipt of its own.
+    """Reserve all patterns or none. With a task's receipt they belong to that claim; otherwise they get a receipt.
 
-    A pattern that this receipt holds already takes the mode that is asked for, judged against the rows of all others:
-    to exclusive only where nobody shares it, to shared at once.
+    A pattern that this receipt already holds changes to the requested mode, checked against the rows of all others: to
+    exclusive only where nobody else shares it, to shared always.
     """
     project = project_of(work, cmd.project)
     inputs.check_choice(cmd.mode, reservations.MODES, "mode")
     if not cmd.patterns:
-        raise InvalidInput("reserve: no pattern")
+        raise InvalidInput("reserve needs at least one pattern")
     patterns = [reservations.normalised(p) for p in inputs.check_list(cmd.patterns, "pattern")]
     task: Task | None = None
     group: list[Reservation] = []
@@ -83,14 +83,14 @@ def _with_claim(
 
 
 def _in_mode(mine: Mapping[str, Reservation], patterns: Iterable[str], mode: str) -> list[Reservation]:
-    """Those of the patterns that are held already, and in the other mode: as they are to be."""
+    """The patterns already held in the other mode, as they will be."""
     return [replace(mine[p], mode=mode) for p in dict.fromkeys(patterns) if p in mine and mine[p].mode != mode]
 
 
 def _regrouped(
     work: UnitOfWork, cmd: commands.Reserve, receipt: Receipt, group: list[Reservation], patterns: list[str]
 ) -> Outcome:
-    """A reservation that stands alone, with other modes or more patterns; receipt and lease stay."""
+    """Extend a standalone reservation with other modes or more patterns; receipt and lease stay."""
     first, mine = group[0], {row.pattern: row for row in group}
     number = 1 + max(int(row.id.rpartition("-")[2]) for row in group)
     more = [p for p in dict.fromkeys(patterns) if p not in mine]
@@ -134,11 +134,11 @@ def _alone(work: UnitOfWork, cmd: commands.Reserve, lease: int, patterns: list[s
 
 
 def _group(work: UnitOfWork, project: str, receipt: Receipt) -> list[Reservation]:
-    """The rows behind a standalone receipt, judged like a claim's; Refused where they are not its own."""
+    """The rows behind a standalone receipt, judged like a claim's; raises Refused where they belong to another."""
     found = work.find(Reservation, {"project": project, "id": Prefix(receipt.name + "-")})
-    rows = [r for r in found if (r.until or 0) > work.now]  # what has run out is gone, swept or not
+    rows = [r for r in found if (r.until or 0) > work.now]  # expired rows are gone, swept or not
     if not rows:
-        message = f"no reservation {receipt.name} in project {project}, or its lease ran out"
+        message = f"no reservation {receipt.name} in project {project}, or its lease expired"
         raise Refused(Outcome(outcome="NOT_FOUND", message=message, hint="reserve again"))
     code = None
     if receipt.epoch != work.epoch:
@@ -154,7 +154,7 @@ def _group(work: UnitOfWork, project: str, receipt: Receipt) -> list[Reservation
 
 
 def check_holds(work: UnitOfWork, project: str, receipt: str) -> None:
-    """Refused where a reservation that stands alone is not held any more."""
+    """Raise Refused where a standalone reservation is no longer held."""
     _group(work, project, parse_receipt(receipt))
 
 

@@ -1,6 +1,6 @@
-"""Handing in: a result is accepted once, under the current or the answerable claim; a refused one is kept.
+"""Submit: a result is accepted once, under the current claim or as a late submit; a refused one is kept.
 
-What a genuine receipt reports of its usage is booked either way, since it was paid.
+Usage that a genuine receipt reports is booked in both cases, since it was spent.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def submit(work: UnitOfWork, cmd: commands.Submit) -> Outcome:
     hold = judged(work, cmd.project, cmd.receipt, late=True)
     most = hold.project.limits.get("max_result_size")
     if most is not None and len(encoded) > most:
-        raise TooLarge(f"result: {len(encoded)} bytes; max_result_size is {most}", "an admin can raise the limit")
+        raise TooLarge(f"result has {len(encoded)} bytes; max_result_size is {most}", "an admin can raise the limit")
     digest = hashlib.sha256(encoded).hexdigest()[:32]
     answer = _accepted_before(work, hold, cmd, digest)
     if answer is None and hold.refusal is None:
@@ -37,18 +37,18 @@ def submit(work: UnitOfWork, cmd: commands.Submit) -> Outcome:
 
         answer = reviewed(work, hold, cmd, encoded, digest)
     if answer is None and hold.task.checked:
-        from tenure.engine.checks.submission_checks import handed_in  # as below
+        from tenure.engine.checks.submission_checks import checked_submit  # as below
 
-        answer = handed_in(work, hold, cmd, encoded, digest)
+        answer = checked_submit(work, hold, cmd, encoded, digest)
     if answer is None and hold.refusal is not None:
         answer = refused(work, hold, cmd, encoded, digest)
     elif answer is None:
         answer = accepted(work, hold, cmd, encoded, digest)
     if not cmd.usage:
         return answer
-    from tenure.engine.verbs.usage import told  # most submissions report none, and a start stays cheap
+    from tenure.engine.verbs.usage import with_usage  # most submits report none; keeps startup fast
 
-    return told(work, hold, cmd.usage, answer)
+    return with_usage(work, hold, cmd.usage, answer)
 
 
 def new_result(work: UnitOfWork, hold: Hold, cmd: commands.Submit, encoded: bytes, digest: str, **more: Any) -> Result:
@@ -58,28 +58,28 @@ def new_result(work: UnitOfWork, hold: Hold, cmd: commands.Submit, encoded: byte
         session=claim.session, agent=claim.agent, user=claim.user, submitted_at=work.now,
         data=task_view.packed(work, claim.project, cmd.data), summary=cmd.summary, size=len(encoded), digest=digest,
         processing=work.now - claim.acquired_at, request_id=cmd.request_id,
-        artifacts=_handed_on(work, hold, cmd.artifacts), **more,
+        artifacts=_passed_on(work, hold, cmd.artifacts), **more,
     )  # fmt: skip
 
 
-def _handed_on(work: UnitOfWork, hold: Hold, names: tuple[str, ...] | None) -> tuple[str, ...]:
+def _passed_on(work: UnitOfWork, hold: Hold, names: tuple[str, ...] | None) -> tuple[str, ...]:
     if names is None and not hold.task.artifacts:
         return ()
-    from tenure.core.artifacts import handed_on  # most tasks have none, and a start stays cheap
+    from tenure.core.artifacts import passed_on  # most tasks have none; keeps startup fast
     from tenure.engine.artifacts.artifact_verbs import of_task
 
-    return handed_on(of_task(work, hold.task), hold.claim, names)
+    return passed_on(of_task(work, hold.task), hold.claim, names)
 
 
 def accepted(work: UnitOfWork, hold: Hold, cmd: commands.Submit, encoded: bytes, digest: str) -> Outcome:
     result = new_result(work, hold, cmd, encoded, digest, accepted=False, reason="", late=hold.is_late)
-    if hold.is_late:  # the claim keeps the reason by which it ended
+    if hold.is_late:  # the claim keeps the reason for which it ended
         return accept(work, hold.task, hold.claim, result)
     return accept(work, *claims.ended(hold.task, hold.claim, lifecycle.COMPLETED_BY, work.now), result)
 
 
 def accept(work: UnitOfWork, free: Task, over: Claim, result: Result, *rows: Row, **details: Any) -> Outcome:
-    """The result counts: at once, or by a verdict. Task and claim are as they are after the hold; `rows` go along."""
+    """Accept the result, at once or pending a verdict. Task and claim come as the end of the claim leaves them."""
     product = claims.work_product(free, over.generation, result.id)
     result = replace(result, accepted=True, reason="ACCEPTED", work_product=product)
     agent = work.get(Agent, free.project, over.agent)
@@ -106,13 +106,13 @@ def accept(work: UnitOfWork, free: Task, over: Claim, result: Result, *rows: Row
 def _model_works(work: UnitOfWork, claim: Claim) -> None:
     project = work.get(Project, claim.project, claim.project)
     if project is not None and project.limited:
-        from tenure.engine.models.model_choice import works  # as above: most of the time no model is in trouble
+        from tenure.engine.models.model_choice import works  # usually no model is in trouble
 
         works(work, project, claim)
 
 
 def _accepted_before(work: UnitOfWork, hold: Hold, cmd: commands.Submit, digest: str) -> Outcome | None:
-    """The receipt whose result was accepted gets the same answer for the same data, whatever has happened since."""
+    """Return the same answer for the same data to the receipt whose result was accepted, whatever happened since."""
     claim = hold.claim
     if not hold.verdict.genuine or not claim.result_accepted:
         return None
@@ -126,7 +126,7 @@ def _accepted_before(work: UnitOfWork, hold: Hold, cmd: commands.Submit, digest:
     return Outcome(
         outcome="ACCEPTED", again=True, work_product=result.work_product, result=result.id,
         generation=claim.generation, current_generation=hold.task.generation, work_lost=False, state=hold.task.state,
-        message=f"{hold.task.key}: accepted before as {result.work_product}",
+        message=f"{hold.task.key}: already accepted as {result.work_product}",
     )  # fmt: skip
 
 
@@ -154,7 +154,7 @@ def refused(work: UnitOfWork, hold: Hold, cmd: commands.Submit, encoded: bytes, 
     spread(work)
     hint = f"your result was kept as refused; see tenure show {task.ref}"
     if task.state == lifecycle.DEAD_LETTERED:
-        hint = "the result was kept; the task is a dead letter, and a person may adopt it"
+        hint = "the result was kept; the task is a dead letter, and a person can adopt the result"
     return replace(refusal, work_lost=True, result=result.id, hint=hint)
 
 

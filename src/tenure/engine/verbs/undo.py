@@ -1,9 +1,9 @@
-"""Undo: the opposite of one earlier command, as new events, where nothing has happened since.
+"""Undo one earlier command by new events, if nothing has changed since.
 
-A command is known by the id that its outcome carried; its events share it as their cause. What was cancelled comes
-back (a task that was held is ready again: its holder was told to stop), what was started over has its old result or
-its dead letter again, edited fields get their old values, what a plan made is cancelled. Nothing is put back in
-place: generation and version only grow.
+A command is identified by the id in its outcome; its events share that id as their cause. Cancelled tasks return (a
+held task becomes ready: its holder was asked to stop), a reset or retried task gets its former result or dead letter
+back, edited fields get their former values, and tasks created by a plan are cancelled. No row is put back as it was:
+generation and version only grow.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tenure.engine.verbs.graph import disconnect
 from tenure.engine.verbs.operator_verbs import uncancel
 
 MOST_EVENTS = limits.UNDO_EVENTS
-_UNMADE = "the command that made it was undone"
+_UNMADE = "the command that created it was undone"
 
 
 def undo(work: UnitOfWork, cmd: commands.Undo) -> Outcome:
@@ -39,12 +39,12 @@ def undo(work: UnitOfWork, cmd: commands.Undo) -> Outcome:
     if not steps or any(e.kind in _FINAL for e in told):
         return _refused(f"{told[0].kind} cannot be undone", ())
     if work.principal.role not in ("admin", "owner") and told[0].user != work.principal.user:
-        raise NotAllowed("undo: the command was another's; that needs the role admin")
+        raise NotAllowed("undoing another's command needs the role admin")
     last = {e.task: e.version or 0 for e in told}
     tasks = work.get_many(Task, cmd.project, [e.task for e in steps if e.task])
     moved = sorted(t.key for t in tasks.values() if t.version != last[t.id])
     if moved:
-        return _refused(f"changed since: {', '.join(moved[:5])}{' …' if len(moved) > 5 else ''}", tuple(moved))
+        return _refused(f"changed since then: {', '.join(moved[:5])}{' …' if len(moved) > 5 else ''}", tuple(moved))
     changed = []
     for event in reversed(steps):
         task = work.get(Task, cmd.project, event.task or "")
@@ -104,7 +104,7 @@ def _unlinked(work: UnitOfWork, task: Task, event: Event) -> None:
     edge = work.get(Edge, task.project, graph.edge_id(task.id, needs.id))
     if edge is None or not may_wait(task):
         return
-    if "before" in event.details:  # the edge was there, and a failure meant something else
+    if "before" in event.details:  # the edge existed with another failure policy
         relink(work, task, needs, edge, event.details["before"])
     else:
         disconnect(work, task, edge)
@@ -135,7 +135,7 @@ _OPPOSITES: dict[str, Callable[[UnitOfWork, Task, Event], None]] = {
     "task.linked": _unlinked,
     "task.unlinked": _linked_again,
 }
-# An undo that started something over again has no opposite of its own: the first command can be given once more.
+# An undo that started a run over cannot be undone: the first command can be repeated.
 _FINAL = ("task.reset_undone", "task.retry_undone")
 
 HANDLERS: Handlers = {commands.Undo: undo}

@@ -1,7 +1,7 @@
-"""What work has cost: booking what holders report, and adding it up.
+"""Usage: booking what holders report, and totals.
 
-Usage was paid, so whatever a genuine receipt reports is booked. Under a stale one it is booked as late: on the
-generation that spent it, but not against the task that went on without it. No event tells of it.
+Usage was paid for, so everything that a genuine receipt reports is booked. Under a stale receipt it is booked as late:
+on the generation that spent it, but not against the task that continued without it. It appends no event.
 """
 
 from __future__ import annotations
@@ -47,33 +47,33 @@ def usage(work: UnitOfWork, cmd: commands.ReportUsage) -> Outcome:
         message=f"booked as late: {refusal.message}" if refusal else "",
         **({"directive": refusal.directive} if refusal else brief.directive(work, task)),
     )  # fmt: skip
-    answer = told(work, hold, (said,), answer)
+    answer = with_usage(work, hold, (said,), answer)
     if refusal is not None or not (hold.project.funded or task.capped):
         return answer
-    from tenure.engine.budgets.budget_guard import checked  # most projects have no budget, and a start stays cheap
+    from tenure.engine.budgets.budget_guard import checked  # most projects have no budget; keeps startup fast
 
     return checked(work, hold, answer)
 
 
-def told(work: UnitOfWork, hold: Hold, said: Sequence[Totals], answer: Outcome) -> Outcome:
-    """Book what a genuine receipt reports; the answer with what the claim has cost by now."""
+def with_usage(work: UnitOfWork, hold: Hold, said: Sequence[Totals], answer: Outcome) -> Outcome:
+    """Book what a genuine receipt reports; the answer carries what the claim has cost so far."""
     spent = check_all(said)
     if not hold.verdict.genuine:
         return answer
     rows = _book(work, hold, spent)
     if hold.refusal is None:
-        from tenure.engine.models.estimates import metered  # a start stays cheap
+        from tenure.engine.models.estimates import metered  # keeps startup fast
 
         metered(work, hold)
     is_stale = hold.refusal is not None
-    if is_stale and answer.ok and answer.again:  # the accepted result once more: only what it adds is late
+    if is_stale and answer.ok and answer.again:  # a repeated submit: only what it adds is late
         models = {one.model for one in spent}
         is_stale = any(r.late and r.model in models for r in rows)
     return replace(answer, usage=view(rows), late=is_stale or None)
 
 
 def _book(work: UnitOfWork, hold: Hold, spent: Sequence[Spent]) -> list[Usage]:
-    """Put each report into its row; all rows of the claim."""
+    """Put each report into its row; return all rows of the claim."""
     claim, late = hold.claim, hold.refusal is not None
     where = {"project": claim.project, "task": claim.task, "generation": claim.generation}
     rows = {row.id: row for row in work.find(Usage, where)}
@@ -95,12 +95,12 @@ def _book(work: UnitOfWork, hold: Hold, spent: Sequence[Spent]) -> list[Usage]:
 
 
 def _priced(work: UnitOfWork, row: Usage) -> int | None:
-    """What it cost by the table of prices, for agents that only tell their tokens."""
+    """The cost by the price table, for agents that report only tokens."""
     from tenure.engine.models.prices import price_table
 
     try:
         found = price_table(work.own.prices).find(row.model, work.now)
-    except TenureError:  # of a user's own table: what was spent is booked whatever is in it
+    except TenureError:  # in a user's table: spending is booked all the same
         return None
     if found is None:
         return None
@@ -111,11 +111,11 @@ def _has_any(row: Usage) -> bool:
     return any(getattr(row, name) for name in SUMMED)
 
 
-# --- adding up ----------------------------------------------------------------------------------------------
+# --- totals -------------------------------------------------------------------------------------------------
 
 
 def _shape(sums: Sequence[int | None], unpriced: int, computed: int | None) -> Any:
-    """How usage is shown. `cost_usd` is what is known of the cost, None where nothing is."""
+    """Usage as shown. `cost_usd` is the known part of the cost, None where none is known."""
     *tokens, duration, cost = sums
     return {
         **dict(zip(TOKENS, tokens, strict=True)),
@@ -126,7 +126,7 @@ def _shape(sums: Sequence[int | None], unpriced: int, computed: int | None) -> A
 
 
 def view(rows: Iterable[Usage]) -> v.UsageView | None:
-    """All that these rows say was spent; `late` is the part of it that does not count against the task."""
+    """The sum of these rows; `late` is the part that does not count against the task."""
     rows = list(rows)
     if not rows:
         return None
@@ -173,7 +173,7 @@ def of_project(work: UnitOfWork, project: str) -> v.TotalsView:
 
 
 def spent_by(work: UnitOfWork, project: str, by: str, limit: int) -> list[v.SpentView]:
-    """Totals for each task, agent, model or session that has any, the dearest first."""
+    """Totals for each task, agent, model or session that has any, most expensive first."""
     project_of(work, project)
     inputs.check_choice(by, BY, "by")
     limit = inputs.check_limit(limit, MOST_LISTED)
@@ -191,7 +191,7 @@ def spent_by(work: UnitOfWork, project: str, by: str, limit: int) -> list[v.Spen
 
 
 def _dearness(total: _Totals) -> tuple[int, int]:
-    """Money first; where it is the same or not known, tokens."""
+    """Cost first; where it is equal or unknown, tokens."""
     *tokens, _, cost = total.sums
     return -(cost or 0), -sum(n or 0 for n in tokens)
 

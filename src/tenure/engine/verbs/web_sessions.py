@@ -1,4 +1,4 @@
-"""Writing sign-ins: sessions of the dashboard, and when a key was last used. No event tells of them."""
+"""Sign-ins: dashboard sessions, and when a key was last used. They append no event."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_OF_A_KEY = limits.KEY_SESSIONS
 
 
 def begin(engine: Engine, token: str, key_id: str, secret: str) -> WebSession:
-    """A new session for who shows this key; NotSignedIn where it has ended since it was looked at."""
+    """Create a session for the bearer of this key; raises NotSignedIn if the key has ended since it was checked."""
 
     def decide(work: UnitOfWork) -> WebSession:
         key = work.get(ApiKey, "", key_id)
@@ -31,7 +31,7 @@ def begin(engine: Engine, token: str, key_id: str, secret: str) -> WebSession:
 
 
 def end(engine: Engine, id: str) -> None:
-    """The session is over on every server."""
+    """End the session on every server."""
 
     def decide(work: UnitOfWork) -> None:
         row = work.get(WebSession, "", id)
@@ -42,7 +42,7 @@ def end(engine: Engine, id: str) -> None:
 
 
 def note_use(engine: Engine, key_id: str) -> None:
-    """The key has just signed somebody in."""
+    """Record that the key has just signed somebody in."""
 
     def decide(work: UnitOfWork) -> None:
         key = work.get(ApiKey, "", key_id)

@@ -1,7 +1,7 @@
-"""Verify: every promise of the engine that can be asked of the rows, asked of all of them.
+"""Verify: every invariant of the engine that rows can show, checked on all rows.
 
-Each function gives sentences about what is wrong; no sentence means the promise holds. Meant for `doctor --verify`
-and for the end of every test history; it reads whole tables, in pages, and keeps them in a temporary file.
+Each function yields sentences about faults; none means that the invariant holds. For `doctor --verify` and the
+end of every test history; it reads whole tables, in pages, and keeps them in a temporary file.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ EVENTS_A_PAGE = 1_000
 
 
 def verify(engine: Engine, *, with_replay: bool = True) -> list[str]:
-    """What is wrong with the store as a whole; empty when every promise holds."""
+    """The faults of the whole store; empty when every invariant holds."""
     with engine.reading(projects(engine)) as work, Spill() as spill:
         rows = _spilled(work, spill)
         found = [*_results(rows), *_claims(rows), *_limbo(rows, work), *_graph(rows), *_dags(rows), *_letters(rows)]
@@ -67,7 +67,7 @@ def verify(engine: Engine, *, with_replay: bool = True) -> list[str]:
 
 
 def _spilled(rows: Rows, spill: Spill) -> Tables:
-    """All rows, read in pages. They are looked at many times, and lie in a file meanwhile."""
+    """All rows, read in pages. They are read many times, and kept in a file meanwhile."""
     tables: dict[type[Row], Spilled[tuple[str, str], Row]] = {kind: Spilled(spill) for kind in KINDS}
     for kind, table in tables.items():
         for row in rows.walk(kind):
@@ -95,7 +95,7 @@ def _results(rows: Tables) -> Iterator[str]:
 
 
 def _claims(rows: Tables) -> Iterator[str]:
-    """Generations without gap, one nonce each, and one live claim exactly while the task is held."""
+    """Generations without gaps, one nonce each, and one live claim exactly while the task is held."""
     by_task: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for key, claim in rows[Claim].items():
         assert isinstance(claim, Claim)
@@ -106,7 +106,7 @@ def _claims(rows: Tables) -> Iterator[str]:
         if [c.generation for c in mine] != list(range(1, task.generation + 1)):
             yield f"{task.key}: generation {task.generation}, but claims {[c.generation for c in mine]}"
         if len({c.nonce for c in mine}) != len(mine):
-            yield f"{task.key}: one nonce for two generations"
+            yield f"{task.key}: two generations share a nonce"
         live = [c.generation for c in mine if c.state == "active"]
         if live != ([task.generation] if claims.is_held(task) else []):
             yield f"{task.key} is {task.state}, but its live claims are {live}"
@@ -114,18 +114,18 @@ def _claims(rows: Tables) -> Iterator[str]:
             yield f"{task.key}: attempts {task.attempts}, given back {task.given_back}"
         if task.attempts > task.max_attempts and task.state not in lifecycle.ENDED:  # 0.1 let some run past it
             yield f"{task.key}: {task.attempts} attempts, max_attempts is {task.max_attempts}"
-        # A claim that goes on with its own session's lost one is the same attempt.
+        # A claim that continues its own session's lost one is the same attempt.
         counted = sum((not c.continues) - (not c.counted) for c in mine if c.run == task.run)
         if task.attempts != counted:
             yield f"{task.key}: attempts {task.attempts}, claims of run {task.run} say {counted}"
 
 
 def _limbo(rows: Tables, work: UnitOfWork) -> Iterator[str]:
-    """Every open task has a next: a dependency, a place in a lane, a lease, a due time, or a person."""
+    """Every open task has a next step: a dependency, a lane entry, a lease, a due time, or a person."""
     for task in _tasks(rows):
         stamped = settle.stamp(task, work.now)
         if (stamped.lane, stamped.band) != (task.lane, task.band):
-            yield f"{task.key}: stands in lane {task.lane}, belongs to {stamped.lane}"
+            yield f"{task.key}: is in lane {task.lane}, belongs in {stamped.lane}"
         if task.state in lifecycle.HELD and (task.lease_until is None or task.due_at is None):
             yield f"{task.key}: held without a lease"
         if task.state == lifecycle.PENDING and task.unmet == 0 and task.due_at is None:
@@ -139,14 +139,14 @@ def _limbo(rows: Tables, work: UnitOfWork) -> Iterator[str]:
         if task.due_at is not None and task.due_at <= work.now:
             yield f"{task.key}: due at {task.due_at}, not settled at {work.now}"
         is_waiting = task.state == lifecycle.READY and task.lane is None and task.offer_to is None
-        if is_waiting and not (task.parked or "").startswith(MARK):  # else a budget: see verifying_budgets
+        if is_waiting and not (task.parked or "").startswith(MARK):  # else a budget: see `budget_sums.py`
             holder = rows[Task].get((task.project, task.parked or ""))
             if not isinstance(holder, Task) or not claims.is_held(holder):
-                yield f"{task.key}: parked under a task that nobody holds"
+                yield f"{task.key}: parked under a task without a holder"
 
 
 def _graph(rows: Tables) -> Iterator[str]:
-    """Counts of edges are right, nothing is claimable too early, and there is no circle."""
+    """Counts of edges are right, nothing is claimable too early, and the graph is acyclic."""
     states = {(a.project, a.id): a.state for a in kept(rows)} | {(t.project, t.id): t.state for t in _tasks(rows)}
     unmet: Counter[tuple[str, str]] = Counter()
     waits: Counter[tuple[str, str]] = Counter()
@@ -156,7 +156,7 @@ def _graph(rows: Tables) -> Iterator[str]:
         assert isinstance(edge, Edge)
         state = states.get((edge.project, edge.needs))
         if state is None:
-            yield f"{edge.id}: waits for a task that is not there"
+            yield f"{edge.id}: waits for a task that does not exist"
             continue
         unmet[edge.project, edge.task] += not graph.is_met(edge, state)
         waits[edge.project, edge.task] += 1
@@ -205,33 +205,33 @@ def _letters(rows: Tables) -> Iterator[str]:
 
 
 def _holds(rows: Tables) -> Iterator[str]:
-    """A reservation that belongs to a claim lives as long as that claim."""
+    """A reservation of a claim lives as long as that claim."""
     for held in _of(rows, Reservation):
         if not isinstance(held, Reservation) or held.task is None:
             continue
         task = rows[Task].get((held.project, held.task))
         if not isinstance(task, Task) or not claims.is_held(task) or task.generation != held.generation:
-            yield f"{held.id}: {held.pattern} is held for {held.task}, whose claim has ended"
+            yield f"{held.id}: {held.pattern} is reserved for {held.task}, whose claim has ended"
 
 
 def _of_claims(rows: Tables) -> Iterator[str]:
-    """What was booked or recorded under a claim is that claim's, and only a live one names its process."""
+    """Bookings and records under a claim belong to that claim, and only a live one names its process."""
     for row in (*_of(rows, Usage), *_of(rows, Landing)):
         assert isinstance(row, Usage | Landing)
         if row.task == ARCHIVED:
             continue
         claim = rows[Claim].get((row.project, claims.claim_id(row.task, row.generation)))
         if not isinstance(claim, Claim) or claim.agent != row.agent:
-            yield f"{row.id}: is of a claim that never was"
+            yield f"{row.id}: belongs to a claim that does not exist"
         if isinstance(row, Usage) and min(row.fresh, row.cached, row.written, row.output, row.cost or 0) < 0:
-            yield f"{row.id}: less than nothing was spent"
+            yield f"{row.id}: has negative usage"
     for claim in _of(rows, Claim):
         if isinstance(claim, Claim) and claim.process is not None and claim.state != "active":
-            yield f"{claim.id}: has ended, but can still be found by its process"
+            yield f"{claim.id}: has ended, but still names its process"
 
 
 def _models_and_sizes(rows: Tables) -> Iterator[str]:
-    """What a project's row repeats, so that claims need not look, is what the other rows say."""
+    """What a project's row repeats, to save claims a query, agrees with the other rows."""
     for project in _of(rows, Project):
         assert isinstance(project, Project)
         troubled = [m for m in _of(rows, Model) if isinstance(m, Model) and m.project == project.id]
@@ -240,23 +240,23 @@ def _models_and_sizes(rows: Tables) -> Iterator[str]:
         likes = [r for r in _of(rows, LikeTasks) if isinstance(r, LikeTasks) and r.project == project.id]
         typical = {r.id: known for r in likes if (known := estimates.typical_of(r)) is not None}
         if typical != {id: tuple(known) for id, known in project.typical.items()}:
-            yield f"project {project.id}: what tasks typically take is not what those before took"
+            yield f"project {project.id}: its typical usage does not follow from its tasks"
         for row in likes:
             if len({f.task for f in row.finished}) != len(row.finished) or len(row.finished) > estimates.KEPT:
                 yield f"{row.id}: {len(row.finished)} finished tasks, some of them twice or too many"
 
 
 def _replayed(engine: Engine) -> list[str]:
-    """(task, version) without gap, and the log gives the tables back."""
+    """(task, version) without gaps, and replaying the log gives the tables."""
     found: list[str] = []
     with engine.store.begin(engine.tenant, write=False) as tx, Spill() as spill:
         stored = _spilled(Rows(tx), spill)
         archived = [msgspec.structs.replace(row, document=b"") for row in kept(stored)]
-        # the log of a task that was brought back begins in the archive
+        # the log of a recalled task begins in the archive
         versions = Counter({row.id: row.events for row in archived if row.out})
         try:
             logged = _checked(_logged(tx), versions, found)
-            if WRITERS not in engine.store.features:  # with several writers sequences are not in the order of time
+            if WRITERS not in engine.store.features:  # with several writers, sequences are not ordered by time
                 logged = _in_time(logged, found)
             replayed = replay(logged, archived, Spilled(spill))
             found += [
@@ -279,7 +279,7 @@ def _logged(tx: Transaction) -> Iterator[Event]:
 
 
 def _checked(events: Iterable[Event], versions: Counter[str], found: list[str]) -> Iterator[Event]:
-    """The same events; what is wrong with them goes to `found`: gaps in versions, and terms that do not grow."""
+    """The same events; faults go to `found`: gaps in versions, and terms that do not grow."""
     last: dict[tuple[str, object], int] = {}
     for event in events:
         if event.task is not None:

@@ -1,4 +1,4 @@
-"""Verify, the archive's part: what lies there can be read, is what its columns say, and lies nowhere else."""
+"""Verify the archive: what it holds can be read, agrees with its columns, and is stored nowhere else."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def archived_rows(rows: Tables) -> Iterator[str]:
         live = rows[Task].get((archived.project, archived.id))
         left[archived.project, archived.track] += not archived.out
         if archived.out != isinstance(live, Task):
-            yield f"{archived.key}: is in the archive and a task, or in neither"
+            yield f"{archived.key}: is both archived and a task, or neither"
         try:
             inside, events = archive.rows_in(archived), archive.events_in(archived)
         except (ValueError, msgspec.MsgspecError) as error:
@@ -40,7 +40,7 @@ def archived_rows(rows: Tables) -> Iterator[str]:
             yield f"{archived.key}: of {archived.events} archived events there are {len(events)}, or not in their order"
         if archived.out:
             if inside:
-                yield f"{archived.key}: is out of the archive, and {len(inside)} of its rows are there"
+                yield f"{archived.key}: is recalled, but {len(inside)} of its rows are archived"
             continue
         spent[archived.project] += sum(isinstance(row, Usage) for row in inside)
         yield from _inside(archived, inside)
@@ -53,10 +53,10 @@ def archived_rows(rows: Tables) -> Iterator[str]:
 
 
 def _inside(archived: Archived, rows: list[Row]) -> Iterator[str]:
-    """One task, as its columns say, finished, with its lineage and result."""
+    """One task, in agreement with its columns, finished, with its lineage and result."""
     tasks = [row for row in rows if isinstance(row, Task)]
     if len(tasks) != 1 or any(getattr(tasks[0], name) != getattr(archived, name) for name in _SAME):
-        yield f"{archived.key}: the archived task is not the one that its row speaks of"
+        yield f"{archived.key}: the archived task is not the one that its row names"
         return
     (task,) = tasks
     if task.state not in lifecycle.FINISHED or task.version != archived.events:
@@ -74,7 +74,7 @@ def _inside(archived: Archived, rows: list[Row]) -> Iterator[str]:
 
 
 def large_values(rows: Tables) -> Iterator[str]:
-    """What rows refer to is there, and is kept for at least as many tasks as refer to it."""
+    """What rows refer to exists, and is kept for at least as many tasks as refer to it."""
     users: dict[tuple[str, str], set[str]] = {}
     for kind in HOLDERS:
         for row in rows[kind].values():
@@ -83,11 +83,11 @@ def large_values(rows: Tables) -> Iterator[str]:
     for key, tasks in users.items():
         body = rows[Body].get(key)
         if not isinstance(body, Body) or body.uses < len(tasks):
-            yield f"{sorted(tasks)[0]}: refers to a large value that is gone, or will be too soon"
+            yield f"{sorted(tasks)[0]}: refers to a large value that is missing or counted too low"
 
 
 def _added_up(rows: Tables, spent: Counter[str]) -> Iterator[str]:
-    """Sums stand for at least the usage that can still be looked up; that of pruned tasks is in them too."""
+    """Sums cover at least the usage that can still be read; that of pruned tasks is included too."""
     sums: Counter[str] = Counter()
     for row in rows[Usage].values():
         if isinstance(row, Usage) and row.task == ARCHIVED:

@@ -1,4 +1,4 @@
-"""Verify, the artifacts' part: each is of a claim, and bytes are counted as often as they are referred to."""
+"""Verify artifacts: each belongs to a claim, and contents count their references."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def artifact_rows(rows: Tables) -> Iterator[str]:
     for row in found:
         claim = rows[Claim].get((row.project, claims.claim_id(row.task, row.generation)))
         if not isinstance(claim, Claim) or claim.agent != row.agent or row.id != f"{claim.id}:{row.name}":
-            yield f"{row.id}: is of a claim that never was"
+            yield f"{row.id}: belongs to a claim that does not exist"
     for task in rows[Task].values():
         if isinstance(task, Task) and task.artifacts != of_task[task.project, task.id]:
             yield f"{task.key}: {task.artifacts} artifacts, {of_task[task.project, task.id]} are there"
@@ -33,7 +33,7 @@ def artifact_rows(rows: Tables) -> Iterator[str]:
         assert isinstance(result, Result)
         for id in result.artifacts:
             if (result.project, id) not in rows[Artifact]:
-                yield f"{result.id}: hands on {id}, which is not there"
+                yield f"{result.id}: passes on {id}, which does not exist"
     yield from _contents(rows, found)
 
 
@@ -51,7 +51,7 @@ def _contents(rows: Tables, found: list[Artifact]) -> Iterator[str]:
 
 
 def _inside(archived: Archived) -> list[Artifact]:
-    """Those of an archived task; what cannot be read is told of where the archive is looked at."""
+    """Those of an archived task; unreadable ones are reported with the archive."""
     try:
         return [row for row in archive.rows_in(archived) if isinstance(row, Artifact)]
     except (ValueError, msgspec.MsgspecError):
@@ -59,14 +59,14 @@ def _inside(archived: Archived) -> list[Artifact]:
 
 
 def lost(engine: Engine) -> Iterator[str]:
-    """Bytes that artifacts refer to and that are not in their place. Asks the place for each."""
+    """Contents that artifacts refer to and that are missing. Queries the artifact store for each."""
     for project in projects(engine):
         with engine.store.begin(engine.tenant, write=False) as tx:
             wanted = [row for row in tx.find(Content, {"project": project}) if row.uses]
         if not wanted:
             continue
         if engine.places is None:
-            yield f"{project}: {len(wanted)} contents of artifacts, and no place where they could be"
+            yield f"{project}: {len(wanted)} contents of artifacts, but no artifact store"
             continue
         try:
             place = engine.places(project)
@@ -75,7 +75,7 @@ def lost(engine: Engine) -> Iterator[str]:
                 if size != row.size:
                     yield f"{project}: artifact content {row.id}: {_state(size)}, not {row.size} in {place.url}"
         except TenureError as error:
-            yield f"{project}: artifacts cannot be looked at: {error.message}"
+            yield f"{project}: cannot read the artifact store: {error.message}"
 
 
 def _state(size: int | None) -> str:

@@ -1,4 +1,4 @@
-"""Verify: what budgets count is what claims hold and usage says."""
+"""Verify budgets: their counts agree with claims and usage."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def budget_rows(rows: Tables) -> Iterator[str]:
     for budget in rows[Budget].values():
         assert isinstance(budget, Budget)
         if min(budget.consumed, budget.reserved, budget.allocated) < 0 or budget.default_estimate < 1:
-            yield f"budget {budget.id}: less than nothing: {budget.consumed} spent, {budget.reserved} reserved"
+            yield f"budget {budget.id}: negative amount: {budget.consumed} spent, {budget.reserved} reserved"
         spent = _spent(rows, budget)
         if spent is not None and budget.earlier + budget.consumed != spent:
             yield f"budget {budget.id}: {budget.earlier} + {budget.consumed} spent, usage says {spent}"
 
 
 def _reserved(rows: Tables) -> Iterator[str]:
-    """Each reservation is a live claim's, and none is counted twice or forgotten."""
+    """Each reservation belongs to a live claim, and none is counted twice or forgotten."""
     held: Counter[tuple[str, str]] = Counter()
     for claim in rows[Claim].values():
         assert isinstance(claim, Claim)
@@ -45,19 +45,19 @@ def _reserved(rows: Tables) -> Iterator[str]:
 
 
 def _marked(rows: Tables) -> Iterator[str]:
-    """Claims find every budget: by their project, by their task, and where something is parked."""
+    """Claims find every budget: by their project, by their task, and where tasks are parked."""
     for budget in rows[Budget].values():
         assert isinstance(budget, Budget)
         projects = [p for p in rows[Project].values() if budget.scope == TENANT or p.id == budget.project]
         for project in projects:
             if isinstance(project, Project) and budget.scope != TASK and budget.scope not in project.funded:
-                yield f"budget {budget.id}: claims in {project.id} do not look for it"
+                yield f"budget {budget.id}: claims in {project.id} do not check it"
     for task in rows[Task].values():
         assert isinstance(task, Task)
         above: Row | None = task
         while isinstance(above, Task) and not task.capped:
             if (task.project, f"{TASK}:{above.id}") in rows[Budget]:
-                yield f"{task.key}: does not know of the budget of {above.key}"
+                yield f"{task.key}: is not counted in the budget of {above.key}"
             above = rows[Task].get((task.project, above.parent or ""))
         claim = rows[Claim].get((task.project, claims.claim_id(task.id, task.generation)))
         if task.funded != (isinstance(claim, Claim) and claim.funds is not None):
@@ -67,11 +67,11 @@ def _marked(rows: Tables) -> Iterator[str]:
             assert isinstance(project, Project)
             least = project.parked.get(task.parked.removeprefix(MARK))
             if least is None or (task.price or 0) < least:
-                yield f"{task.key}: parked under {task.parked}, where nobody looks"
+                yield f"{task.key}: parked under {task.parked}, where no claim looks"
 
 
 def _spent(rows: Tables, budget: Budget) -> int | None:
-    """What usage in the scope comes to; None where a part of it is added up and cannot be told apart."""
+    """The usage in the scope; None where part of it is summed and cannot be separated."""
     found = 0
     lineage = _lineage(rows, budget) if budget.scope == TASK else set()
     dag = _of_dag(rows, budget) if budget.scope == DAG else None
@@ -103,5 +103,5 @@ def _lineage(rows: Tables, budget: Budget) -> set[str]:
 def _of_dag(rows: Tables, budget: Budget) -> set[str] | None:
     dag = budget.id.partition(":")[2]
     if any(isinstance(row, Archived) and row.project == budget.project for row in rows[Archived].values()):
-        return None  # the usage of those that went is added up, whatever dag they were of
+        return None  # usage of archived tasks is summed across dags
     return {t.id for t in rows[Task].values() if isinstance(t, Task) and (t.project, t.dag) == (budget.project, dag)}

@@ -1,7 +1,7 @@
 """Replay: the event log alone gives the tables back.
 
-Left out are rows that no event speaks of (remembered requests, cooled models, large bodies, archived tasks) and
-fields that events leave out on purpose: nonces, renewals and presence. What follows from other rows is worked out
+Left out are rows without events (remembered requests, cooled models, large bodies, archived tasks) and fields that
+events omit on purpose: nonces, renewals and presence. What follows from other rows is computed
 again.
 """
 
@@ -21,7 +21,7 @@ from tenure.core.records import KINDS, Archived, Dag, Edge, Row, Task
 
 _BY_TABLE = {kind.table: row for row, kind in KINDS.items()}
 TASK = KINDS[Task].table
-# What stands in for a field that the log does not have.
+# In place of a field that the log does not have.
 _UNKNOWN: dict[str, Any] = {"nonce": b"", "lease": 0, "until": 0, "last_seen": 0, "last_activity": 0}
 
 Key = tuple[str, str]  # project and id
@@ -30,10 +30,10 @@ Fields = MutableMapping[tuple[str, str, str], dict[str, Any] | TaskFields]  # ta
 
 
 def replay(events: Iterable[Event], archived: Iterable[Archived] = (), fields: Fields | None = None) -> Tables:
-    """The rows that the events, in their order, leave behind; each is made when it is asked for.
+    """The rows that the events, in their order, produce; each is built when it is requested.
 
-    Of `archived` tasks, whose events went with them, only what other rows are worked out from is taken. `fields`: an
-    empty mapping to keep the values in, where they shall not lie in memory.
+    Of `archived` tasks, whose events went with them, only what other rows derive from is taken. `fields`: an empty
+    mapping to keep the values in, if they must not stay in memory.
     """
     fields = {} if fields is None else fields
     for event in events:
@@ -60,8 +60,8 @@ class _Replayed(Mapping[Key, Row]):
 
     def __init__(self, kind: type[Row], table: str, keys: dict[Key, None], fields: Fields) -> None:
         self._kind, self._table, self._keys, self._fields = kind, table, keys, fields
-        self.counts: dict[Key, dict[str, int]] = {}  # of a task, that follow from other rows
-        self.parts: dict[Key, Counter[str]] = {}  # of a dag
+        self.counts: dict[Key, dict[str, int]] = {}  # task → counts derived from other rows
+        self.parts: dict[Key, Counter[str]] = {}  # dag → tasks by state
 
     def __getitem__(self, key: Key) -> Row:
         kept = self._fields[self._table, *key]
@@ -117,7 +117,7 @@ def _work_out(tables: dict[type[Row], _Replayed], archived: Sequence[tuple[str, 
 
 
 def differences(replayed: Tables, stored: Tables) -> list[str]:
-    """Where the stored rows are not what the log says; empty when the log gives the tables back."""
+    """Where the stored rows differ from the log; empty when the log gives the tables back."""
     found = []
     worked_out = {Task: {"waits_on", "unmet", "dependents", "children", "lineage"}, Dag: set(KINDS[Dag].unlogged)}
     for kind, rows in stored.items():

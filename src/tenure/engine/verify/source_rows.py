@@ -1,4 +1,4 @@
-"""Verify, the part of schedules and triggers: ticks are what the rule says, and what wants to be told is read for."""
+"""Verify schedules and triggers: ticks follow the rule, and the log is read for every trigger."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def source_rows(rows: Tables, work: UnitOfWork) -> Iterator[str]:
         if (trigger.signature is not None) != bool(trigger.secret):
             yield f"trigger {trigger.id}: signed by {trigger.signature}, {len(trigger.secret)} bytes of secret"
         if trigger.signature is None and (trigger.project, READER) not in rows[Cursor]:
-            yield f"trigger {trigger.id}: nobody reads the log for it"
+            yield f"trigger {trigger.id}: no cursor reads the log for it"
     for dag in rows[Dag].values():
         if isinstance(dag, Dag) and dag.on_end and (dag.project, READER) not in rows[Cursor]:
-            yield f"{dag.id}: triggers something, but nobody reads the log for it"
+            yield f"{dag.id}: has end templates, but no cursor reads the log for them"
     for cursor in rows[Cursor].values():
         assert isinstance(cursor, Cursor)
         if cursor.sequence > last_sequence(work, cursor.project):
-            yield f"cursor {cursor.id} of {cursor.project}: stands at {cursor.sequence}, behind the end of the log"
+            yield f"cursor {cursor.id} of {cursor.project}: stands at {cursor.sequence}, beyond the end of the log"
 
 
 def _ticks(row: Schedule) -> Iterator[str]:

@@ -1,12 +1,12 @@
-"""A mapping most of whose values lie in a temporary file, so that verifying a large store needs little memory.
+"""A mapping most of whose values are in a temporary file, so that verifying a large store needs little memory.
 
-The first few thousand values stay as they are, so that a small store pays nothing. A value that is set again is
-appended to the file; what it was stays there until the end.
+The first few thousand values stay in memory, so that a small store pays nothing. A value that is set again is appended
+to the file; the former one stays there until the end.
 """
 
 from __future__ import annotations
 
-import pickle  # written and read by one process, in a file that has no name
+import pickle  # written and read by one process, in an unnamed file
 import tempfile
 from collections.abc import Iterator, MutableMapping
 from typing import IO, TypeVar
@@ -15,7 +15,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 IN_MEMORY = 10_000  # values of all mappings of a file
-_LENGTH = 32  # bits of a place that are its length
+_LENGTH = 32  # bits of a position that hold the length
 
 
 class Spill:
@@ -27,7 +27,7 @@ class Spill:
         self.room = IN_MEMORY
 
     def write(self, value: object) -> int:
-        """Its place."""
+        """Append a value; return its position."""
         data = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
         if self._file is None:
             self._file = tempfile.TemporaryFile(prefix="tenure-verify-")  # noqa: SIM115 - see __exit__
@@ -61,7 +61,7 @@ class Spilled(MutableMapping[K, V]):
     def __getitem__(self, key: K) -> V:
         if key in self._near:
             return self._near[key]
-        return self._spill.read(self._far[key])  # type: ignore[return-value]  # what was set for it
+        return self._spill.read(self._far[key])  # type: ignore[return-value]  # the value set for it
 
     def __setitem__(self, key: K, value: V) -> None:
         if key in self._near:

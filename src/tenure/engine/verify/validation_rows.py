@@ -1,4 +1,4 @@
-"""Verify, of the checks of results: who waits for a verdict has one to come, and a verdict is of the claim it names."""
+"""Verify validations: a task that waits for a verdict has one open, and each verdict is of the claim it names."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def validation_rows(rows: Tables) -> Iterator[str]:
             yield f"{row.id}: {row.tries} tries, {row.generation} takers"
     for task in rows[Task].values():
         if isinstance(task, Task) and task.state == lifecycle.VALIDATING and (task.project, task.id) not in waiting:
-            yield f"{task.key}: validating, but nothing waits for a verdict"
+            yield f"{task.key}: validating, but has no open validation"
 
 
 def _is_waiting(task: Task) -> bool:
-    """Paused and cancelled tasks come back to where they were."""
+    """Paused and cancelled tasks return to their former state."""
     if task.state == lifecycle.PAUSED:
         return task.state_before == lifecycle.VALIDATING
     return task.state in (lifecycle.VALIDATING, lifecycle.CANCELLED)

@@ -76,7 +76,7 @@ def role_of(kind: type[c.Command] | type[q.Query]) -> str:
     """The lowest role that may use it."""
     if issubclass(kind, c.Command):
         return roles.NEEDS[kind]
-    return roles.LOOKS_NEED.get(kind, roles.ROLES[0])
+    return roles.QUERIES_NEED.get(kind, roles.ROLES[0])
 
 
 def _first_line(kind: type[msgspec.Struct]) -> str:

@@ -1,13 +1,43 @@
-"""Events that one statement wrote, kept as one row: a block.
+"""Event blocks: the events of one fast-path statement, kept as one row.
 
-An event costs ten times as much as a row of its own, with its indexes and the JSON of its patch, than as an item of a
-few arrays. So what the fused verbs tell (`hot`) is kept by columns, one array each, and the words of each event are
-made when it is read, by the functions below: the very words of the engine, which the suite holds them to.
+Why. As a row of its own, with its indexes and the JSON of its patch, an event costs ten times as much as an entry in a
+few arrays. A batch of the fast path (`hot_statements.py`) appends up to hundreds of events of one kind in one project
+at one time. So it writes one row of `event_block`: an array per column (`ITEMS`), and once the values equal for all of
+them (`OF_ALL`, the epoch). Events of the slow path are rows of `event`, as on every store.
 
-A block has the sequences from `first` to `last`, all of them: no other event has one in between. So blocks and single
-events are two runs in one order, and a reader merges them. The events of one task are found by its claims, which keep
-the sequence of the event that told of their grant and of that of their result. An event that was dropped with its
-task leaves an empty place, which the id tells; a block of empty places goes.
+Restated rules. A block stores facts, not text: `said` is the JSON that the caller gave, `facts` are the numbers of
+the row that was written. Details and patch of each event are built when it is read, by `_claimed` and `_completed`
+below. They restate what the engine's `UnitOfWork.record` would have written for the same move. No other kind of event
+is ever in a block.
+
+Invariants.
+- A block has all sequences from `first` to `last`, and no other event has a sequence in between. So blocks and single
+  events are two sorted lists, and a reader merges them. The statement draws its sequences at once, and again where
+  another writer drew in between; after 100 attempts it gives up and the slow path is taken.
+- The entries of a block are in the order of the commands.
+- A claim keeps the sequences of its grant and of its result (`grant_event`, `result_event`). By these the events of one
+  task or session are found without reading blocks one by one (`_OF_CLAIMS`).
+- An event that is dropped with its archived task leaves an empty entry: its `id` is NULL. A block with only empty
+  entries is deleted. Sequences of the other entries do not move.
+- The writer that drops events holds the project's write lock, so two of them never rewrite one block.
+
+Why it is safe. Rows and block are written by one statement, so there is no event without its change and no change
+without its event. The block has no separate state: if a function here built other values than the engine, replay
+would not give the tables back, and `engine/verify` would report it.
+
+Which tests prove it.
+- `testing/engine/both_ways.py`: the events of every history are equal with and without the fast path, patches included.
+- `tests/stores/test_postgres_blocks.py`: a page may begin and end inside of a block; events are found by every filter;
+  dropped events leave their neighbours; the sequences of a block belong to no other event.
+- `tests/core/test_moves.py`: the statements change what the constructors change.
+
+What a new field must do.
+- A field of Event becomes a column: an item in `ITEMS` if it differs per event, else in `OF_ALL`; both need a
+  migration, and NULL must mean the default, since older blocks do not have it.
+- A field that a grant or a completion changes goes into the patch in `_claimed` or `_completed`. Take its value from
+  the block's columns, or add a number at the end of `facts` and accept the shorter text of older blocks, as
+  `_completed` does.
+- Defaults are left out of patches (`_said`), as the engine does.
 """
 # ruff: noqa: S608 - constants alone
 

@@ -182,9 +182,9 @@ class Artifacts(Stage):
         [
             ({"digest": "no digest"}, "not a digest"),
             ({"digest": "A" * 64}, "not a digest"),
-            ({"size": -1}, "not below 0"),
-            ({"type": "text"}, "no media type"),
-            ({"type": "text/html\r\nX-Other: 1"}, "no media type"),
+            ({"size": -1}, "must not be negative"),
+            ({"type": "text"}, "not a media type"),
+            ({"type": "text/html\r\nX-Other: 1"}, "not a media type"),
         ],
     )
     def test_what_makes_no_sense_is_refused(self, scene: Scene, fields: dict[str, Any], why: str) -> None:
@@ -447,18 +447,18 @@ class Artifacts(Stage):
         scene.put(None, replace(row, id="stray", generation=9))
         scene.put(content, replace(content, uses=7))
         found = scene.engine.verify(with_replay=False)
-        assert any("stray: is of a claim that never was" in text for text in found)
+        assert any("stray: belongs to a claim that does not exist" in text for text in found)
         assert any("1 artifacts, 2 are there" in text for text in found)
         assert any("7 are counted" in text for text in found)
         scene.put(row, None)
-        assert any("which is not there" in text for text in scene.engine.verify(with_replay=False))
+        assert any("which does not exist" in text for text in scene.engine.verify(with_replay=False))
 
     def test_verify_finds_bytes_that_are_gone(self, scene: Scene) -> None:
         from tenure.engine.verify.artifact_rows import lost
 
         receipt = scene.take(scene.add())
         give(scene, receipt, "a.txt")
-        assert ["no place" in text for text in lost(scene.engine)] == [True]
+        assert ["no artifact store" in text for text in lost(scene.engine)] == [True]
         place = place_of(scene)
         assert ["gone" in text for text in lost(scene.engine)] == [True]
         put(place, [b"content"], largest=10)

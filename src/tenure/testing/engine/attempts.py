@@ -63,7 +63,7 @@ class Attempts(Stage):
         denied = scene.claim(key)
         assert (denied.outcome, denied.state) == ("DENIED_LIMIT", "dead_lettered")
         (letter,) = scene.rows(DeadLetter)
-        assert (letter.error_class, "max_generations_per_task = 100" in letter.error) == ("limit", True)
+        assert (letter.error_class, "max_generations_per_task limit" in letter.error) == ("limit", True)
         scene.do(c.Retry, task=key)
         assert scene.claim(key).outcome == "GRANTED"
 
@@ -74,7 +74,7 @@ class Attempts(Stage):
             scene.pass_time(hours=1)
         answer = scene.try_to(c.Edit, task=key, changes={"max_attempts": 1})
         assert code_of(answer) == "INVALID_INPUT"
-        assert "2 attempts" in answer.message
+        assert "at least 2" in answer.message
         scene.do(c.Edit, task=key, changes={"max_attempts": 2})
 
     # --- poison pills ---------------------------------------------------------------------------------------------

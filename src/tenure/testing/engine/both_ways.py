@@ -21,7 +21,7 @@ from tenure.core.events import Event
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Agent, Answered, Claim, Dag, Model, Result, Session, Task
 from tenure.engine import Engine
-from tenure.engine.runtime.engine import asked
+from tenure.engine.runtime.engine import checked_command
 from tenure.engine.runtime.optimistic import Attempt, Optimism
 from tenure.stores.port import FAST_PATH, Store
 from tenure.testing.clock import FakeClock
@@ -195,10 +195,10 @@ class BothWays(Stage):
             scene.clock.advance(seconds=1000)
             scene.engine.sweep()
             batch = [
-                asked(c.Submit(project=PROJECT, receipt=receipt), Principal(user=user))
+                checked_command(c.Submit(project=PROJECT, receipt=receipt), Principal(user=user))
                 for receipt, user in zip(receipts, ("one", "two"), strict=True)
             ]
-            answers = [comparable(answer) for answer in scene.engine.run_asked(batch)]
+            answers = [comparable(answer) for answer in scene.engine.run_checked(batch)]
             back = {(e.agent, e.user) for e in scene.events() if e.kind == "agent.recovered"}
             assert back == {("ann", "one"), ("bo", "two")}
             return answers

@@ -10,7 +10,7 @@ from tenure.core import commands as c
 from tenure.core import queries as q
 from tenure.core.commands import NewTask, Totals
 from tenure.core.records import Budget, Project, Task
-from tenure.engine.reads.query_table import look
+from tenure.engine.reads.query_table import read_query
 from tenure.engine.verbs.claim import MOST_UNPAID
 from tenure.testing.engine.budgets import counts, set_budget, spend
 from tenure.testing.engine.stage import Stage
@@ -21,7 +21,7 @@ DAY = 24 * HOUR
 
 
 def seen(scene: Scene, kind: type[q.Query], **fields: Any) -> Any:
-    return look(scene.engine, kind(project=PROJECT, **fields))
+    return read_query(scene.engine, kind(project=PROJECT, **fields))
 
 
 def alerts(scene: Scene) -> list[tuple[str, int]]:

@@ -53,7 +53,7 @@ class Budgets(Stage):
         scene.take(first)
         denied = scene.claim(second)
         assert (denied.outcome, denied.state) == ("DENIED_BUDGET", "ready")
-        assert "would reserve $2.00; the budget project has $1.00 left ($0.00 spent, $2.00 reserved)" in denied.message
+        assert "would reserve $2.00; budget project has $1.00 left ($0.00 spent, $2.00 reserved)" in denied.message
         assert denied.shortage is not None
         assert (denied.shortage["scope"], denied.shortage["missing"]) == ("project", "1.00")
         assert "raise it by $1.00" in (denied.hint or "")

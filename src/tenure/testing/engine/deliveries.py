@@ -14,7 +14,7 @@ from tenure.core.commands import NewTask, Template
 from tenure.core.errors import InvalidInput, NotSignedIn, RequestIdReused, TooLarge
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Brief, Request, Task, Trigger
-from tenure.engine.reads.query_table import look
+from tenure.engine.reads.query_table import read_query
 from tenure.engine.sources.deliveries import is_genuine
 from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import AGENT, PROJECT, Scene
@@ -168,8 +168,8 @@ class Deliveries(Stage):
         assert sent(scene, first.secret or "", id="old").outcome == "CREATED"  # a repeat did not void it
         assert scene.rows(Request) == []
         shown = [
-            look(scene.engine, q.Triggers(project=PROJECT)),
-            look(scene.engine, q.ShowTrigger(project=PROJECT, trigger="pulls")),
+            read_query(scene.engine, q.Triggers(project=PROJECT)),
+            read_query(scene.engine, q.ShowTrigger(project=PROJECT, trigger="pulls")),
             [msgspec.to_builtins(event) for event in scene.events()],
         ]
         secrets = {o.secret.removeprefix("whsec_") for o in (first, rotated) if o.secret}

@@ -11,7 +11,7 @@ from tenure.core import queries as q
 from tenure.core.commands import NewTask
 from tenure.core.records import Task
 from tenure.engine.reads import gauges
-from tenure.engine.reads.query_table import look
+from tenure.engine.reads.query_table import read_query
 from tenure.testing.engine.graphs import new
 from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import PROJECT, Scene
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def read(scene: Scene, most: int = 100) -> list[GaugesView]:
-    found: list[GaugesView] = look(scene.engine, q.Gauges(most=most))
+    found: list[GaugesView] = read_query(scene.engine, q.Gauges(most=most))
     return found
 
 

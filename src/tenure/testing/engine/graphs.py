@@ -501,7 +501,7 @@ class Graphs(Stage):
         key = scene.add()
         for _ in range(5):
             key = scene.add("deeper", parent=key)
-        with pytest.raises(LimitReached, match="5 deep"):
+        with pytest.raises(LimitReached, match="5 levels deep"):
             scene.add("too deep", parent=key)
 
     def test_a_task_has_two_hundred_children(self, scene: Scene) -> None:

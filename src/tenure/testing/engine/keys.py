@@ -14,7 +14,7 @@ from tenure.core.commands import Principal
 from tenure.core.errors import Ambiguous, InvalidInput, NotAllowed, NotFound, RequestIdReused
 from tenure.core.outcomes import Outcome
 from tenure.core.records import ApiKey, Request
-from tenure.engine.reads.query_table import look
+from tenure.engine.reads.query_table import read_query
 from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import AGENT, MEMBER, PROJECT, Scene, code_of
 
@@ -45,7 +45,7 @@ def opens(scene: Scene, outcome: Outcome) -> bool:
 
 
 def listed(scene: Scene, *, by: Principal = ADMIN, ended: bool = False) -> list[str]:
-    return [key["name"] for key in look(scene.engine, q.Keys(ended=ended), by)]
+    return [key["name"] for key in read_query(scene.engine, q.Keys(ended=ended), by)]
 
 
 class Keys(Stage):
@@ -59,7 +59,7 @@ class Keys(Stage):
         (event,) = scene.events(kind="key.created")
         assert (event.project, event.user, event.details["role"]) == ("", "olaf", "member")
         assert "digest" not in str(event.patch)
-        (seen,) = look(scene.engine, q.Keys(), ADMIN)
+        (seen,) = read_query(scene.engine, q.Keys(), ADMIN)
         assert "digest" not in seen
         assert (seen["name"], seen["user"], seen["projects"], seen["status"]) == ("fleet", "mia", (PROJECT,), "live")
 
@@ -148,7 +148,7 @@ class Keys(Stage):
             (answer,) = scene.run(command, by=by)
             assert isinstance(answer, NotAllowed)
         with pytest.raises(NotAllowed):
-            look(scene.engine, q.Keys(), by)
+            read_query(scene.engine, q.Keys(), by)
 
     def test_an_admin_touches_no_owners_key(self, scene: Scene) -> None:
         assert isinstance(scene.try_to(c.CreateKey, project="", name="x", role="owner", by=ADMIN), NotAllowed)

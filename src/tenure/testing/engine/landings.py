@@ -175,5 +175,7 @@ class Landings(Stage):
         (row,) = scene.rows(Landing)
         stray: Any = replace(row, id="stray", generation=9)
         scene.put(None, stray)
-        assert any("stray: is of a claim that never was" in text for text in scene.engine.verify(with_replay=False))
+        assert any(
+            "stray: belongs to a claim that does not exist" in text for text in scene.engine.verify(with_replay=False)
+        )
         assert any("landing" in text and "only in the table" in text for text in scene.engine.verify())

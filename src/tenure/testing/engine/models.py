@@ -13,7 +13,7 @@ from tenure.core.commands import NewTask, Totals
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Brief, Claim, LikeTasks, Model, Project, Task
 from tenure.engine.models.estimates import Estimate, estimate_of
-from tenure.engine.reads.query_table import look
+from tenure.engine.reads.query_table import read_query
 from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import PROJECT, Scene
 
@@ -29,7 +29,7 @@ def told(outcome: Outcome) -> tuple[str | None, str | None]:
 
 
 def seen(scene: Scene, kind: type[q.Query]) -> Any:
-    return look(scene.engine, kind(project=PROJECT))
+    return read_query(scene.engine, kind(project=PROJECT))
 
 
 def used(model: str = "haiku", fresh: int = 0, output: int = 0, **more: Any) -> tuple[Totals, ...]:
@@ -226,7 +226,7 @@ class Models(Stage):
         register(scene, "bo")
         scene.fail(scene.take(scene.add()), "rate_limit", retry_after=60)
         key = scene.add()
-        said = {a["agent"]: a["why_not"] for a in look(scene.engine, q.Why(project=PROJECT, task=key))["agents"]}
+        said = {a["agent"]: a["why_not"] for a in read_query(scene.engine, q.Why(project=PROJECT, task=key))["agents"]}
         assert said["bo"] == []
         assert "rate limited" in said["ann"][0]
 

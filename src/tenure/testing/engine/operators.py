@@ -243,7 +243,7 @@ class Operators(Stage):
         assert len(granted.claims or ()) == 2
         denied = scene.claim("A-003", "bo")
         assert denied.outcome == "DENIED_LIMIT"
-        assert "max_concurrent_claims = 2" in denied.message
+        assert "2 live claims" in denied.message
         assert denied.hint
         scene.submit((granted.claims or ())[0].receipt or "")
         assert scene.claim("A-003", "bo").outcome == "GRANTED"
@@ -269,7 +269,7 @@ class Operators(Stage):
         if by_name:
             denied = scene.claim(key, "bo")
             assert (denied.outcome, denied.state) == ("DENIED_LIMIT", "dead_lettered")
-            assert "max_generations_per_task = 2" in denied.message
+            assert "claimed 2 times" in denied.message
         assert scene.next_keys(2, "bo") == [other]
         assert scene.state(key) == "dead_lettered"
         (letter,) = scene.rows(DeadLetter)

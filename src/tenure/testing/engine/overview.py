@@ -10,13 +10,13 @@ from tenure.core import commands as c
 from tenure.core.errors import InvalidInput
 from tenure.core.queries import Overview as Look
 from tenure.engine.reads import overview as readings
-from tenure.engine.reads.query_table import look
+from tenure.engine.reads.query_table import read_query
 from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import PROJECT, Scene
 
 
 def seen(scene: Scene, minutes: int = 60) -> dict[str, Any]:
-    found: dict[str, Any] = look(scene.engine, Look(project=PROJECT, minutes=minutes))
+    found: dict[str, Any] = read_query(scene.engine, Look(project=PROJECT, minutes=minutes))
     return found
 
 

@@ -10,7 +10,7 @@ from tenure.core import commands as c
 from tenure.core import queries as q
 from tenure.core.commands import NewTask, Principal
 from tenure.core.errors import NotAllowed
-from tenure.engine.reads.query_table import look
+from tenure.engine.reads.query_table import read_query
 from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import PROJECT, Scene
 
@@ -43,7 +43,7 @@ WITHOUT_ITS_WORD: dict[str, Act] = {
 
 
 def own(scene: Scene, agent: str = "ann", session: str = "s-ann") -> list[tuple[str, int, str]]:
-    found = look(scene.engine, q.OwnClaims(project=PROJECT, session=session, agent=agent))
+    found = read_query(scene.engine, q.OwnClaims(project=PROJECT, session=session, agent=agent))
     return [(claim["ref"], claim["generation"], claim["state"]) for claim in found]
 
 
@@ -57,10 +57,10 @@ class OwnClaims(Stage):
     def test_an_agent_asks_for_its_own_claims_alone(self, scene: Scene) -> None:
         scene.take(scene.add(), "ann", session="s-ann")
         query = q.OwnClaims(project=PROJECT, session="s-ann", agent="ann")
-        assert len(look(scene.engine, query, Principal(role="agent", agent="ann"))) == 1
-        assert len(look(scene.engine, query, Principal(role="viewer"))) == 1
+        assert len(read_query(scene.engine, query, Principal(role="agent", agent="ann"))) == 1
+        assert len(read_query(scene.engine, query, Principal(role="viewer"))) == 1
         with pytest.raises(NotAllowed, match="you are agent bo, not ann"):
-            look(scene.engine, query, Principal(role="agent", agent="bo"))
+            read_query(scene.engine, query, Principal(role="agent", agent="bo"))
 
     @pytest.mark.parametrize("act", BY_ITS_OWN_WORD)
     def test_a_claim_that_its_holder_ended_is_not_among_them(self, scene: Scene, act: str) -> None:

@@ -229,4 +229,4 @@ class Processes(Stage):
         scene.submit(scene.take(scene.add()))
         (claim,) = scene.rows(Claim)
         scene.put(claim, replace(claim, process="h|b|1|1"))
-        assert scene.engine.verify() == [f"{claim.id}: has ended, but can still be found by its process"]
+        assert scene.engine.verify() == [f"{claim.id}: has ended, but still names its process"]

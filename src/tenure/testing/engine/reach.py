@@ -13,8 +13,8 @@ from tenure.core import roles
 from tenure.core.commands import NewTask, Principal
 from tenure.core.errors import NotAllowed, NotFound
 from tenure.core.records import Project, Session
-from tenure.engine.reads.query_table import look
-from tenure.engine.runtime.engine import asked
+from tenure.engine.reads.query_table import read_query
+from tenure.engine.runtime.engine import checked_command
 from tenure.testing.engine.operators import some_command
 from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import PROJECT, Scene, code_of
@@ -55,14 +55,14 @@ class Reach(Stage):
         for kind in set(q.ALL) - {q.Projects, q.Keys}:
             more = {"dag": "d"} if kind is q.ShowDag else {}
             with pytest.raises(NotFound, match="no project"):
-                look(scene.engine, some_query(kind, key, **more), outsider)
+                read_query(scene.engine, some_query(kind, key, **more), outsider)
             with pytest.raises(NotFound, match="no project"):  # nor the store as a whole
-                look(scene.engine, msgspec.structs.replace(some_query(kind, key, **more), project=""), outsider)
+                read_query(scene.engine, msgspec.structs.replace(some_query(kind, key, **more), project=""), outsider)
 
     def test_of_the_projects_only_its_own_are_listed(self, scene: Scene) -> None:
         scene.do(c.DefineProject, project="mine")
-        assert look(scene.engine, q.Projects(), Principal(role="owner", projects=("mine", "later"))) == ["mine"]
-        assert look(scene.engine, q.Projects()) == ["mine", PROJECT]
+        assert read_query(scene.engine, q.Projects(), Principal(role="owner", projects=("mine", "later"))) == ["mine"]
+        assert read_query(scene.engine, q.Projects()) == ["mine", PROJECT]
 
     def test_in_its_own_project_it_may_what_its_role_may(self, scene: Scene) -> None:
         here = Principal(role="member", user="mia", projects=(PROJECT,))
@@ -82,7 +82,7 @@ class Reach(Stage):
             scene.add()
         mine, theirs = Principal(role="agent", projects=(PROJECT,)), Principal(role="agent", projects=("other",))
         command = c.ClaimNext(project=PROJECT, agent="ann", session="s")
-        answers = scene.engine.run_asked([asked(command, by) for by in (mine, theirs, mine)])
+        answers = scene.engine.run_checked([checked_command(command, by) for by in (mine, theirs, mine)])
         assert [code_of(a) for a in answers] == ["GRANTED", "NOT_FOUND", "GRANTED"]
 
     # --- viewers ----------------------------------------------------------------------------------------------
@@ -96,13 +96,13 @@ class Reach(Stage):
         scene.take(key, "ann")
         scene.do(c.SetBudget, scope="project", usd="5")
         scene.run(some_command(c.SetSchedule, key), some_command(c.SetTrigger, key))
-        for seen in set(q.ALL) - {*roles.LOOKS_NEED, q.ShowDag}:
-            look(scene.engine, some_query(seen, key), viewer)
-        for kept_from in roles.LOOKS_NEED:
+        for seen in set(q.ALL) - {*roles.QUERIES_NEED, q.ShowDag}:
+            read_query(scene.engine, some_query(seen, key), viewer)
+        for kept_from in roles.QUERIES_NEED:
             with pytest.raises(NotAllowed):
-                look(scene.engine, some_query(kept_from, key), viewer)
+                read_query(scene.engine, some_query(kept_from, key), viewer)
         with pytest.raises(NotAllowed):
-            look(scene.engine, q.Status(project=PROJECT), Principal(role="root"))
+            read_query(scene.engine, q.Status(project=PROJECT), Principal(role="root"))
 
     # --- agents -----------------------------------------------------------------------------------------------
 
@@ -173,8 +173,10 @@ class Reach(Stage):
     def test_a_thief_in_a_batch_is_refused_alone(self, scene: Scene) -> None:
         receipts = [scene.take(scene.add(), "bo") for _ in range(4)]
         for kind, good in ((c.Renew, "RENEWED"), (c.Submit, "ACCEPTED")):
-            batch = [asked(kind(project=PROJECT, receipt=r), ANN if n == 2 else BO) for n, r in enumerate(receipts)]
-            answers = scene.engine.run_asked(batch)
+            batch = [
+                checked_command(kind(project=PROJECT, receipt=r), ANN if n == 2 else BO) for n, r in enumerate(receipts)
+            ]
+            answers = scene.engine.run_checked(batch)
             assert [code_of(a) for a in answers] == [good, good, "NOT_ALLOWED", good]
 
     def test_an_agents_own_work_goes_through_with_its_key(self, scene: Scene) -> None:
@@ -192,10 +194,10 @@ class Reach(Stage):
         scene.do(c.Register, agent="bo")
         scene.do(c.Send, sender="x", to="bo", text="secret")
         with pytest.raises(NotAllowed):
-            look(scene.engine, q.Inbox(project=PROJECT, agent="bo"), ANN)
+            read_query(scene.engine, q.Inbox(project=PROJECT, agent="bo"), ANN)
         with pytest.raises(NotAllowed):
-            look(scene.engine, q.Messages(project=PROJECT), ANN)
-        assert len(look(scene.engine, q.Inbox(project=PROJECT, agent="bo"), BO)) == 1
+            read_query(scene.engine, q.Messages(project=PROJECT), ANN)
+        assert len(read_query(scene.engine, q.Inbox(project=PROJECT, agent="bo"), BO)) == 1
 
     def test_a_viewer_reads_neither_mail_nor_checkpoints(self, scene: Scene) -> None:
         scene.do(c.Register, agent="bo")
@@ -206,11 +208,11 @@ class Reach(Stage):
         for who in (viewer, nobody):
             for query in (q.Inbox(project=PROJECT, agent="bo"), q.Messages(project=PROJECT)):
                 with pytest.raises(NotAllowed):
-                    look(scene.engine, query, who)
-        shown = look(scene.engine, q.Show(project=PROJECT, task=key), viewer)
+                    read_query(scene.engine, query, who)
+        shown = read_query(scene.engine, q.Show(project=PROJECT, task=key), viewer)
         assert "secret" not in str(shown)
-        assert "secret" not in str(look(scene.engine, q.Log(project=PROJECT), viewer))
-        assert look(scene.engine, q.Show(project=PROJECT, task=key), BO)["checkpoint"]["data"]
+        assert "secret" not in str(read_query(scene.engine, q.Log(project=PROJECT), viewer))
+        assert read_query(scene.engine, q.Show(project=PROJECT, task=key), BO)["checkpoint"]["data"]
 
     def test_where_agents_may_operate_they_still_speak_for_themselves(self, scene: Scene) -> None:
         scene.do(c.DefineProject, agents_may_operate=True)

@@ -8,7 +8,7 @@ from tenure.core.records import Archived, Cursor, Cycles, Leader, replace
 from tenure.engine.archive import mover
 from tenure.engine.archive.log_readers import holding_back
 from tenure.engine.duties.election import hear_alone, stand
-from tenure.engine.reads.query_table import look
+from tenure.engine.reads.query_table import read_query
 from tenure.testing.engine.stage import Stage
 from tenure.testing.engine.triggers import hear, made, set_trigger
 from tenure.testing.factories import PROJECT, Scene
@@ -86,8 +86,8 @@ class LogReaders(Stage):
         set_trigger(scene, on="task.completed")
         scene.finish(scene.add())
         scene.pass_time(seconds=90)
-        (entry,) = look(scene.engine, q.Gauges(most=10))
+        (entry,) = read_query(scene.engine, q.Gauges(most=10))
         assert entry["readers"] == {"triggers": 90.0}
         hear(scene)
-        (entry,) = look(scene.engine, q.Gauges(most=10))
+        (entry,) = read_query(scene.engine, q.Gauges(most=10))
         assert set(entry["readers"]) == {"triggers"}

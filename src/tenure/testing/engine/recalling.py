@@ -303,7 +303,7 @@ class Recalling(Stage):
         scene.put(other, replace(other, state="cancelled"))
         wrong = scene.engine.verify(with_replay=False)
         assert len(wrong) == 2
-        assert "cut off" in wrong[0]
+        assert "truncated" in wrong[0]
         assert "not the one" in wrong[1]
         scene.put(replace(one, document=one.document[:-3]), None)
         assert any("tasks in the archive" in line for line in scene.engine.verify(with_replay=False))

@@ -15,7 +15,7 @@ from tenure.core.errors import InvalidInput, LimitReached, NotAllowed, NotFound,
 from tenure.core.records import Brief, Cycles, Dag, Schedule, Task, replace
 from tenure.engine.duties.coordinator import LEASE
 from tenure.engine.duties.election import DUTIES, LeaderEngine, stand
-from tenure.engine.reads.query_table import look
+from tenure.engine.reads.query_table import read_query
 from tenure.engine.runtime.engine import Engine
 from tenure.engine.runtime.settle import Report
 from tenure.engine.runtime.unit_of_work import Refused
@@ -319,7 +319,7 @@ class Schedules(Stage):
     @pytest.mark.parametrize(
         ("fields", "message"),
         [
-            ({"cron": "* * * *"}, "not five fields"),
+            ({"cron": "* * * *"}, "must have five fields"),
             ({"cron": "61 * * * *"}, "61"),
             ({"cron": "0 0 30 2 *"}, "30 2"),
             ({"zone": "Europe/Nowhere"}, "unknown"),
@@ -371,13 +371,13 @@ class Schedules(Stage):
     def test_a_look_shows_the_next_ticks_in_its_zone(self, scene: Scene) -> None:
         to(scene, "2026-03-28T12:00:00")
         set_schedule(scene, cron="30 2 * * *", zone="Europe/Berlin")
-        seen = look(scene.engine, q.ShowSchedule(project=PROJECT, schedule="triage", ticks=2), AGENT)
+        seen = read_query(scene.engine, q.ShowSchedule(project=PROJECT, schedule="triage", ticks=2), AGENT)
         assert [tick["local"] for tick in seen["ticks"]] == ["2026-03-29 03:00 CEST", "2026-03-30 02:30 CEST"]
         assert seen["template"]["tasks"][0]["title"] == TRIAGE.tasks[0].title
-        (line,) = look(scene.engine, q.Schedules(project=PROJECT))
+        (line,) = read_query(scene.engine, q.Schedules(project=PROJECT))
         assert (line["name"], line["next_at"]) == ("triage", seen["ticks"][0]["at"])
         with pytest.raises(NotFound, match="did you mean triage"):
-            look(scene.engine, q.ShowSchedule(project=PROJECT, schedule="triag"))
+            read_query(scene.engine, q.ShowSchedule(project=PROJECT, schedule="triag"))
 
     def test_a_next_tick_that_the_rule_does_not_say_is_found(self, scene: Scene) -> None:
         set_schedule(scene)

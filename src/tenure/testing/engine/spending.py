@@ -327,7 +327,7 @@ class Spending(Stage):
         assert told("model") == [("opus", "2.10", None), ("haiku", "0.50", "0.50")]
         assert told("session") == [("s-bo", "2.10", None), ("s-ann", "0.50", "0.50")]
         assert [f["task"] for f in look(scene, tasks.usage, limit=1)] == [dear]
-        with pytest.raises(Exception, match="by 'moon': one of task, agent, model, session"):
+        with pytest.raises(Exception, match="by 'moon' must be one of task, agent, model, session"):
             look(scene, tasks.usage, by="moon")
 
     def test_without_prices_the_most_tokens_come_first(self, scene: Scene) -> None:
@@ -346,7 +346,7 @@ class Spending(Stage):
         scene.put(row, replace(row, fresh=-1))
         found = scene.engine.verify()
         assert any("stray" in text for text in found)
-        assert any("less than nothing" in text for text in found)
+        assert any("has negative usage" in text for text in found)
 
 
 def look(scene: Scene, reader: Any, *args: Any, **options: Any) -> Any:

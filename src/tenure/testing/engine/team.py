@@ -181,7 +181,7 @@ class Team(Stage):
         scene.next("ann", session="one")
         scene.next("ann", session="two")
         before = scene.tables()
-        with pytest.raises(LimitReached, match="max_active_sessions = 2"):
+        with pytest.raises(LimitReached, match="2 active sessions"):
             scene.next("bo", session="three")
         assert scene.tables() == before
         scene.do(c.Leave, session="one")

@@ -14,7 +14,7 @@ from tenure.core.events import KINDS as EVENT_KINDS
 from tenure.core.outcomes import Outcome
 from tenure.core.queries import Log
 from tenure.core.records import KINDS, Claim, Reservation, Result, Task, replace
-from tenure.engine.reads.query_table import look
+from tenure.engine.reads.query_table import read_query
 from tenure.engine.runtime.settle import PAGE
 from tenure.engine.verify.replay import differences, replay
 from tenure.stores.port import Change
@@ -255,13 +255,13 @@ class Upkeep(Stage):
     def test_the_log_has_each_event_s_sentence_and_gives_all_kinds_of_a_noun(self, scene: Scene) -> None:
         key = scene.add()
         scene.take(key, "ann")
-        texts = [event["text"] for event in look(scene.engine, Log(project=PROJECT, kind=("task",)))]
+        texts = [event["text"] for event in read_query(scene.engine, Log(project=PROJECT, kind=("task",)))]
         assert texts[-1] == f"ann claims {key}, generation 1"
-        kinds = {event["kind"].partition(".")[0] for event in look(scene.engine, Log(project=PROJECT))}
+        kinds = {event["kind"].partition(".")[0] for event in read_query(scene.engine, Log(project=PROJECT))}
         assert {"project", "task", "agent"} <= kinds
-        asked = look(scene.engine, Log(project=PROJECT, kind=("task", "project.created")))
+        asked = read_query(scene.engine, Log(project=PROJECT, kind=("task", "project.created")))
         assert {event["kind"].partition(".")[0] for event in asked} == {"project", "task"}
-        assert look(scene.engine, Log(project=PROJECT, kind=("nothing",))) == []
+        assert read_query(scene.engine, Log(project=PROJECT, kind=("nothing",))) == []
 
     def test_sequences_only_grow(self, scene: Scene) -> None:
         play(scene, 7, 100)

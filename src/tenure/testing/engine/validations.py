@@ -283,7 +283,7 @@ class Validations(Stage):
         review, _ = handed_in(scene, REVIEW)
         assert shown(scene, key)["validation"]["state"] == "waiting"
         (why,) = look(scene, why_reads.why, key)["reasons"]
-        assert "waits for somebody to run test-pass" in why
+        assert "waiting for a process that runs test-pass" in why
         assert "approve or reject" in look(scene, why_reads.why, review)["reasons"][0]
         scene.do(c.TakeValidation, checker="vera")
         assert "vera runs test-pass (try 1 of 5)" in look(scene, why_reads.why, key)["reasons"][0]
@@ -333,7 +333,7 @@ class Validations(Stage):
         handed_in(scene)
         (row,) = scene.rows(Validation)
         scene.put(row, replace(row, state="withdrawn"))
-        assert any("nothing waits for a verdict" in text for text in scene.engine.verify(with_replay=False))
+        assert any("has no open validation" in text for text in scene.engine.verify(with_replay=False))
         scene.put(replace(row, state="withdrawn"), replace(row, state="passed"))
         assert any("is passed, but its result is VALIDATING" in text for text in scene.engine.verify(with_replay=False))
         scene.put(replace(row, state="passed"), replace(row, result="result_gone"))

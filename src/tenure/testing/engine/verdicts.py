@@ -154,7 +154,7 @@ class Verdicts(Stage):
         key, _ = handed_in(scene)
         with pytest.raises(NotAllowed, match="in which an agent works"):
             scene.do(c.Approve, by=AGENT, task=key)
-        with pytest.raises(NotAllowed, match="handed in by agent ann"):
+        with pytest.raises(NotAllowed, match="submitted by agent ann"):
             scene.do(c.Approve, by=ANN, task=key)
         assert scene.do(c.Approve, by=BO, task=key).outcome == "ACCEPTED"
 

@@ -12,7 +12,7 @@ from tenure.core.errors import InvalidInput, NotAllowed
 from tenure.core.records import Brief, Cycles, Task, Watch
 from tenure.engine.duties.coordinator import LEASE
 from tenure.engine.duties.election import LeaderEngine, stand
-from tenure.engine.reads.query_table import look
+from tenure.engine.reads.query_table import read_query
 from tenure.engine.runtime.unit_of_work import Refused
 from tenure.engine.sources import failure_watch
 from tenure.testing.engine.coordinators import Office
@@ -44,8 +44,8 @@ def asked(scene: Scene) -> list[str]:
     return [task.created_by.removeprefix("watch:") for task in tasks]
 
 
-def look_out(scene: Scene) -> None:
-    failure_watch.look_out(scene.engine, PROJECT)
+def investigate(scene: Scene) -> None:
+    failure_watch.investigate(scene.engine, PROJECT)
 
 
 class Watches(Stage):
@@ -54,8 +54,8 @@ class Watches(Stage):
         failed = go_wrong(scene, 3, tags=("parser",)) + go_wrong(scene, 1, "timeout", tags=("parser", "slow"))
         go_well(scene, 2, tags=("parser",))
         go_well(scene, 9, tags=("docs",))
-        look_out(scene)
-        look_out(scene)
+        investigate(scene)
+        investigate(scene)
         assert asked(scene) == ["tag:parser"]
         (task,) = [t for t in scene.rows(Task) if t.created_by.startswith("watch:")]
         brief = scene.row(Brief, task.id)
@@ -68,22 +68,22 @@ class Watches(Stage):
     def test_types_and_tracks_are_watched_as_asked(self, scene: Scene) -> None:
         watch(scene, by=("type", "track"), track="Z")
         go_wrong(scene, 4, type="deploy", track="E")
-        look_out(scene)
+        investigate(scene)
         assert sorted(asked(scene)) == ["track:E", "type:deploy"]
         assert {t.track for t in scene.rows(Task) if t.created_by.startswith("watch:")} == {"Z"}
 
     def test_too_few_say_nothing_and_neither_do_those_below_the_threshold(self, scene: Scene) -> None:
         watch(scene, by=("type",))
         go_wrong(scene, 3)
-        look_out(scene)
+        investigate(scene)
         go_well(scene, 4)
-        look_out(scene)
+        investigate(scene)
         assert asked(scene) == []
 
     def test_what_is_no_fault_of_the_work_does_not_count(self, scene: Scene) -> None:
         watch(scene, by=("type",))
         go_wrong(scene, 9, "environment")
-        look_out(scene)
+        investigate(scene)
         assert asked(scene) == []
 
     def test_a_lease_that_ran_out_counts(self, scene: Scene) -> None:
@@ -92,38 +92,38 @@ class Watches(Stage):
             scene.take(scene.add(), lease=60)
         scene.pass_time(seconds=61)
         scene.engine.sweep(PROJECT)
-        look_out(scene)
+        investigate(scene)
         assert asked(scene) == ["type:code"]
 
     def test_what_is_older_than_the_window_does_not_count(self, scene: Scene) -> None:
         watch(scene, by=("type",))
         go_wrong(scene, 4)
         scene.pass_time(hours=1, seconds=1)
-        look_out(scene)
+        investigate(scene)
         assert asked(scene) == []
 
     def test_while_it_is_open_no_other_is_made_and_what_it_looked_into_counts_no_more(self, scene: Scene) -> None:
         watch(scene, by=("type",))
         go_wrong(scene, 4)
-        look_out(scene)
+        investigate(scene)
         (first,) = [t for t in scene.rows(Task) if t.created_by.startswith("watch:")]
         scene.pass_time(minutes=59)
         go_wrong(scene, 4)
         scene.pass_time(minutes=30)
-        look_out(scene)
+        investigate(scene)
         assert len(asked(scene)) == 1  # it is open
         scene.finish(first.key)
-        look_out(scene)
+        investigate(scene)
         assert len(asked(scene)) == 1  # what failed before its end was its matter
         scene.pass_time(minutes=30)
         go_wrong(scene, 4)
-        look_out(scene)
+        investigate(scene)
         assert len(asked(scene)) == 2
 
     def test_its_own_tasks_and_their_subtasks_do_not_count(self, scene: Scene) -> None:
         watch(scene, by=("type",), least=2)
         go_wrong(scene, 4)
-        look_out(scene)
+        investigate(scene)
         (first,) = [t for t in scene.rows(Task) if t.created_by.startswith("watch:")]
         receipt = scene.take(first.key)
         spawned = scene.do(
@@ -135,16 +135,16 @@ class Watches(Stage):
         for task in spawned.tasks:
             scene.fail(scene.take(str(task["key"]), "bo"))
         scene.fail(receipt)
-        look_out(scene)
+        investigate(scene)
         assert asked(scene) == ["type:code"]
 
     def test_it_is_off_until_it_is_asked_for(self, scene: Scene) -> None:
         go_wrong(scene, 20)
-        look_out(scene)
+        investigate(scene)
         assert asked(scene) == []
         watch(scene)
         assert scene.do(c.SetWatch, watch=None).outcome == "UPDATED"
-        look_out(scene)
+        investigate(scene)
         assert asked(scene) == []
 
     def test_the_leader_looks_out_and_one_that_was_deposed_makes_nothing(self, scene: Scene) -> None:
@@ -160,13 +160,13 @@ class Watches(Stage):
         scene.do(c.SetWatch, watch=Watch(window=HOUR, least=4, by=("track",)))
         before = scene.tables()
         with pytest.raises(Refused, match="STALE_TERM"):
-            failure_watch.look_out(led, PROJECT)
+            failure_watch.investigate(led, PROJECT)
         assert scene.tables() == before
 
     def test_a_look_shows_how_much_fails_of_what(self, scene: Scene) -> None:
         go_wrong(scene, 3, type="deploy")
         go_well(scene, 1, type="deploy")
-        seen = look(scene.engine, q.Watched(project=PROJECT))
+        seen = read_query(scene.engine, q.Watched(project=PROJECT))
         assert seen["on"] is False
         (worst, *_) = [line for line in seen["subjects"] if line["subject"].startswith("type:")]
         assert (worst["subject"], worst["failed"], worst["attempts"], worst["rate"]) == ("type:deploy", 3, 4, 0.75)

@@ -1,4 +1,4 @@
-"""Which model each claim of a run is told, from columns: once for all tasks that are alike, since most are."""
+"""Which model each claim of a run gets, from columns: computed once for all tasks that are alike, since most are."""
 
 from __future__ import annotations
 
@@ -15,18 +15,20 @@ from tenure.engine.models.model_choice import shown
 from tenure.engine.models.tiers import tier_table
 
 Shown = dict[str, str | None]
-Told = Callable[[int, str, Sequence[str], Mapping[str, Any]], Shown]  # of a task's priority, type, tags, constraints
+ModelFor = Callable[
+    [int, str, Sequence[str], Mapping[str, Any]], Shown
+]  # of a task's priority, type, tags, constraints
 
 
 class Models:
-    """Only for plain tasks, which name no models, in projects of which no model is in trouble."""
+    """Only for plain tasks, which name no models, in projects without a model in trouble."""
 
     def __init__(self, own_tiers: str | None) -> None:
         self._tiers = tier_table(own_tiers)
         self._told: dict[Any, Shown] = {}
 
-    def of(self, project: Project, type: str, models: str) -> Told:
-        """For an agent, told of in its columns' own words."""
+    def of(self, project: Project, type: str, models: str) -> ModelFor:
+        """For an agent given by its columns."""
         return partial(self._of, project, type, models) if project.routing else _nothing
 
     def _of(

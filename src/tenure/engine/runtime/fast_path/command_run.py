@@ -1,4 +1,4 @@
-"""What the fused verbs share: a run of commands, who may give them, and rows as JSON."""
+"""What the verbs of the fast path share: a run of commands, who may give them, and rows as JSON."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tenure.core.outcomes import Outcome
 from tenure.core.records import Project
 from tenure.engine.runtime.unit_of_work import DeferredAnswer, UnitOfWork
 
-# Commands of one kind, on whose behalf, and what was worked out of each before the transaction: see `ready`.
+# Commands of one kind, their principals, and the values computed for each before the transaction: see `ready`.
 Run = Sequence[tuple[Any, Principal, Any]]
 
 
-# The outcome, or what makes it later; or what is still to be done for it when its turn comes among the others; or
-# None: it must be decided.
+# The outcome, or a function that builds it later, or one that completes it in its turn among the others; None: the
+# slow path must decide it.
 Done = Outcome | DeferredAnswer | Callable[[], Outcome] | None
 
 
@@ -31,7 +31,7 @@ class Allowed:
         self._projects: dict[tuple[str, str], Project | None] = {}
 
     def project(self, command: Any, principal: Principal) -> Project | None:
-        """The project, where the caller may do this in it."""
+        """The project, where the caller may do this in it; else None."""
         if principal.projects or principal.is_proven:
             return self._judged(command, principal)
         place = (command.project, principal.role)
@@ -51,10 +51,10 @@ class Allowed:
 
 
 def may_be_last(work: UnitOfWork, given: Sequence[Any]) -> bool:
-    """Can the verb be left to the commit, if there is nothing behind it? It is all that the transaction does then."""
-    return work.is_bold and not work.wrote and len({one.project for one in given}) == 1
+    """Whether the statement may go with the commit: it does if the transaction has nothing else to do."""
+    return work.is_optimistic and not work.wrote and len({one.project for one in given}) == 1
 
 
 def members(row: dict[str, Any]) -> str:
-    """The members of an object in JSON, to be put behind others."""
+    """The members of a JSON object without its braces, to append to others."""
     return "," + msgspec.json.encode(row)[1:-1].decode()

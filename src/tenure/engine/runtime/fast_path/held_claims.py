@@ -1,4 +1,4 @@
-"""Results and renewals, handed over as runs; what follows from a result is worked out as after any other."""
+"""Results and renewals as runs; the effects of a result are applied as on the slow path."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from tenure.stores.fast_path import Completed, Completion, FastPath, Renewal, Re
 
 H = TypeVar("H", Completed, Renewed)
 _json = msgspec.json.encode
-Place = tuple[str, str]  # project and ref
-Asking = tuple[Principal, str | None, str]  # who asks, with which trace and command id
-Given = tuple[Place, Asking]
+TaskRef = tuple[str, str]  # project and ref
+Sender = tuple[Principal, str | None, str]  # principal, trace id, command id
+Given = tuple[TaskRef, Sender]
 
 
 class Handed(NamedTuple):
-    """A result as it is stored, worked out before the transaction."""
+    """A result as stored, computed before the transaction."""
 
     receipt: Receipt
     encoded: bytes
     digest: str
-    said: str  # JSON: members of what Completion says, but for the id
+    said: str  # JSON members of the Completion, without its id
 
 
-def handed(command: commands.Submit) -> Handed | None:
-    """None where it must be decided."""
+def prepared(command: commands.Submit) -> Handed | None:
+    """None where the slow path must decide it."""
     encoded = _json(command.data)
     if command.seen is not None or command.usage or command.artifacts is not None:
         return None
@@ -68,12 +68,12 @@ def presented(command: Any) -> Receipt | None:
 
 
 class _Holders:
-    """Which commands of a run can be handed over: those of callers who may, each task once."""
+    """The commands of a run that can take the fast path: those of callers who may, each task once."""
 
     def __init__(self, work: UnitOfWork) -> None:
         self._epoch = work.epoch
         self._allowed = Allowed(work)
-        self._seen: set[Place] = set()
+        self._seen: set[TaskRef] = set()
 
     def project(self, command: Any, principal: Principal, receipt: Receipt) -> Project | None:
         place = (command.project, receipt.name)
@@ -84,26 +84,26 @@ class _Holders:
 
 
 class _Held(Generic[H]):
-    """What the verb gave, by what it is of; read when the first asks for it, which may be after the commit."""
+    """The statement's rows, by their subject; read on first use, which may be after the commit."""
 
     def __init__(self, read: Callable[[], list[H]]) -> None:
         self._read: Callable[[], list[H]] = read
 
     @cached_property
-    def by_place(self) -> dict[Place, H]:
+    def by_place(self) -> dict[TaskRef, H]:
         return {(held.project, held.ref): held for held in self._read()}
 
 
 def _may_be_last(work: UnitOfWork, asking: Iterable[Given], given: Sequence[Any]) -> bool:
-    """As `may_be_last`, where also nobody has to prove whose claim it was."""
+    """As `may_be_last`, where in addition no caller has to prove whose claim it was."""
     return not any(principal.is_proven for _, (principal, _, _) in asking) and may_be_last(work, given)
 
 
-def _check_holders(asking: Iterable[Given], held: dict[Place, Completed] | dict[Place, Renewed]) -> None:
-    """The statement goes by the receipt alone; here whose it was is known. Raising takes the whole batch back.
+def _check_holders(asking: Iterable[Given], held: dict[TaskRef, Completed] | dict[TaskRef, Renewed]) -> None:
+    """The statement checks the receipt alone; here its owner is known. Raising rolls the whole batch back.
 
-    It is then run in parts, so that the one that is refused is refused alone. Reading the holders first would cost
-    every batch a journey, for something that only a thief does.
+    The batch then runs in parts, so that only the offending command is refused. Reading the holders first would cost
+    every batch a round trip, to catch only a stolen receipt.
     """
     for place, (principal, _, _) in asking:
         row = held.get(place)
@@ -112,7 +112,7 @@ def _check_holders(asking: Iterable[Given], held: dict[Place, Completed] | dict[
 
 
 def complete(work: UnitOfWork, run: Run, is_rest: bool) -> list[Done]:
-    """`is_rest`: the batch has nothing behind this run."""
+    """`is_rest`: the batch has nothing after this run."""
     given: list[Completion] = []
     holders = _Holders(work)
     for command, principal, ready in run:
@@ -123,7 +123,7 @@ def complete(work: UnitOfWork, run: Run, is_rest: bool) -> list[Done]:
     if not given:
         return []
     tx: FastPath = work.tx  # type: ignore[assignment]  # the store declares it
-    asking = _asking(run, given)
+    asking = _senders(run, given)
     last = is_rest and len(given) == len(run) and _may_be_last(work, asking, given)
     completed = _Held(tx.complete(given, work.now - team.PRESENCE, last=last))
     work.forget(Task, Claim, Result)
@@ -148,7 +148,7 @@ def complete(work: UnitOfWork, run: Run, is_rest: bool) -> list[Done]:
     return outcomes
 
 
-def _accepted_later(completed: _Held[Completed], place: Place, completion: Completion) -> Outcome:
+def _accepted_later(completed: _Held[Completed], place: TaskRef, completion: Completion) -> Outcome:
     return _accepted(completed.by_place[place], completion)
 
 
@@ -177,31 +177,31 @@ def _completion(
     )  # fmt: skip
 
 
-def _asking(run: Run, given: Sequence[Completion | Renewal]) -> list[Given]:
+def _senders(run: Run, given: Sequence[Completion | Renewal]) -> list[Given]:
     return [
         ((g.project, g.ref), (principal, g.trace_id, g.command))
         for (_, principal, _), g in zip(run, given, strict=False)
     ]
 
 
-def _followed(work: UnitOfWork, done: Completed, completion: Completion, asked: Asking) -> Outcome:
-    """The outcome, after what the move means for others: as after any other, and when its turn has come."""
+def _followed(work: UnitOfWork, done: Completed, completion: Completion, asked: Sender) -> Outcome:
+    """The outcome, once the effects of the move on others are applied in its turn."""
     work.begin_command(*asked)
     try:
         after = work.get(Task, done.project, done.task)
         assert after is not None, done.key
         work.moved.append((replace(after, state=done.state_before), after))
         spread(work)
-    except OUR_FAULTS as error:  # the result is written already: the whole batch has to be taken back with it
+    except OUR_FAULTS as error:  # the result is already written: the whole batch must roll back
         raise Bug(f"submit: {type(error).__name__}: {error}", "nothing was done; please report this") from error
     return _accepted(done, completion)
 
 
 def _signs_of_life(
-    work: UnitOfWork, given: Iterable[Given], held: dict[Place, Completed] | dict[Place, Renewed]
+    work: UnitOfWork, given: Iterable[Given], held: dict[TaskRef, Completed] | dict[TaskRef, Renewed]
 ) -> None:
-    """The holders were heard of; a success clears an agent's troubles. Most were heard of a moment ago."""
-    agents: dict[tuple[str, str], tuple[bool, Asking]] = {}
+    """Record the holders' signs of life; a success clears an agent's failures. Most were heard from a moment ago."""
+    agents: dict[tuple[str, str], tuple[bool, Sender]] = {}
     sessions: dict[tuple[str, str], None] = {}
     before = work.now - team.PRESENCE
     for place, asking in given:
@@ -213,7 +213,7 @@ def _signs_of_life(
         if row.session_seen is not None and row.session_seen <= before:
             sessions[row.project, row.session] = None
     for (project, name), (succeeded, asking) in agents.items():
-        work.begin_command(*asking)  # that it is heard of again is told in the name of whoever spoke for it
+        work.begin_command(*asking)  # the event carries the principal that acted for the agent
         agent = work.get(Agent, project, name)
         if agent is not None:
             known = seen(work, agent)
@@ -228,14 +228,14 @@ def _signs_of_life(
 
 
 def renew(work: UnitOfWork, run: Run, is_rest: bool) -> list[Done]:
-    """`is_rest`: the batch has nothing behind this run."""
+    """`is_rest`: the batch has nothing after this run."""
     given: list[Renewal] = []
     holders = _Holders(work)
     for command, principal, receipt in run:
         if command.background or command.seen is not None or receipt is None:
             break
         project = holders.project(command, principal, receipt)
-        if project is None or project.funded:  # a budget may have a word for the holder
+        if project is None or project.funded:  # a budget may add a directive for the holder
             break
         try:
             lease = None if command.lease is None else inputs.lease_of(command.lease, project)
@@ -252,7 +252,7 @@ def renew(work: UnitOfWork, run: Run, is_rest: bool) -> list[Done]:
     if not given:
         return []
     tx: FastPath = work.tx  # type: ignore[assignment]  # the store declares it
-    asking = _asking(run, given)
+    asking = _senders(run, given)
     last = is_rest and len(given) == len(run) and _may_be_last(work, asking, given)
     renewed = _Held(tx.renew(given, MOST_MAIL, work.now - team.PRESENCE, last=last))
     work.forget(Task)
@@ -267,7 +267,7 @@ def renew(work: UnitOfWork, run: Run, is_rest: bool) -> list[Done]:
     ]
 
 
-def _renewed(held: _Held[Renewed], place: Place, renewal: Renewal, now: int) -> Outcome:
+def _renewed(held: _Held[Renewed], place: TaskRef, renewal: Renewal, now: int) -> Outcome:
     r = held.by_place[place]
     return Outcome(
         outcome="RENEWED", lease_until=r.lease_until, lease=(r.lease_until - now) / inputs.SECOND,

@@ -1,4 +1,4 @@
-"""Claims of the next best task, handed over as a run."""
+"""Claims of the next best task, as a run."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from tenure.core.priority import LanePosition, tier_of
 from tenure.core.receipts import NONCE_BYTES, Receipt
 from tenure.core.records import Agent, Brief, Claim, Project, Task, replace
 from tenure.engine.reads.task_view import SHOWN
-from tenure.engine.runtime.fast_path.claim_models import Models, Told
+from tenure.engine.runtime.fast_path.claim_models import ModelFor, Models
 from tenure.engine.runtime.fast_path.command_run import Allowed, Done, Run, may_be_last
 from tenure.engine.runtime.lanes import queues
-from tenure.engine.runtime.prefetch import asking_of, read_claimers
+from tenure.engine.runtime.prefetch import claimants_of, read_claimers
 from tenure.engine.runtime.unit_of_work import NO_RANDOM, DeferredAnswer, UnitOfWork
 from tenure.engine.verbs import agents
 from tenure.engine.verbs.claim import (
@@ -41,7 +41,7 @@ from tenure.stores.fast_path import TOLD, TOLD_OF_BRIEF, FastPath, Grant, Grante
 
 
 def ready(command: commands.ClaimNext, principal: Principal) -> Sent | None:
-    """What of a claim is known before the transaction; None where it must be decided."""
+    """The known part of a claim before the transaction; None where the slow path must decide it."""
     if command.tags or command.metadata or not 1 <= command.n <= MOST_AT_ONCE:
         return None
     try:
@@ -51,8 +51,8 @@ def ready(command: commands.ClaimNext, principal: Principal) -> Sent | None:
         return None
 
 
-class _Asked(NamedTuple):
-    """A claim that can be handed over, and the tasks that it takes."""
+class _FastClaim(NamedTuple):
+    """A claim that can take the fast path, and the tasks that it takes."""
 
     command: commands.ClaimNext
     principal: Principal
@@ -61,11 +61,11 @@ class _Asked(NamedTuple):
     sent: Sent
     held: list[tuple[str, str]]
     tasks: list[str]
-    model: Told  # what is told of the models of its tasks
+    model: ModelFor  # the models for its tasks
 
 
 class _LaneCursor:
-    """The lanes of one project, each with how far it has been emptied."""
+    """The lanes of one project, each with how many of its tasks are taken."""
 
     def __init__(self, work: UnitOfWork, project: str, expected: int) -> None:
         self.queues = queues(work, project, expected, ahead=False)
@@ -75,7 +75,7 @@ class _LaneCursor:
     def take(self, command: commands.ClaimNext, known: Known) -> list[str] | None:
         """Ids of the tasks that this claim gets, or of as many as there are; None where one of them is not plain."""
         n = command.n
-        # All that lanes are chosen by: who is like another fits into the same ones.
+        # Everything that selects lanes: claimants that agree in this fit the same lanes.
         like = (known.skills, command.capabilities, command.tracks, command.types, command.region)
         fitting = self._fitting.get(like)
         if fitting is None:
@@ -101,34 +101,34 @@ class _LaneCursor:
         heads = [
             (queue.places[at], k)
             for k in fitting
-            if (at := self.at[k]) < len((queue := self.queues[k]).places) or queue.reach(at)
+            if (at := self.at[k]) < len((queue := self.queues[k]).places) or queue.has_entry(at)
         ]
         return min(heads) if len(heads) > 1 else heads[0] if heads else None
 
 
 class _Claims:
-    """A run of claims in the making. It ends with the first that has to be decided."""
+    """A run of claims being built. It ends with the first that needs the slow path."""
 
     def __init__(self, work: UnitOfWork, run: Run) -> None:
         self.work = work
-        self.asked: list[_Asked] = []
-        self.nothing: Outcome | None = None  # where there is none for the first
+        self.asked: list[_FastClaim] = []
+        self.nothing: Outcome | None = None  # if there is no task for the first
         self._expected: dict[str, int] = {}
-        self._shelves: dict[str, _LaneCursor] = {}
+        self._lane_cursors: dict[str, _LaneCursor] = {}
         self._allowed = Allowed(work)
         self._leases: dict[tuple[str, float | None], int] = {}
-        self._requests: set[str] = set()  # a request that comes twice is answered from what is stored
+        self._requests: set[str] = set()  # a repeated request is answered from its stored row
         self._known: dict[int, Known] = {}
         self._models = Models(work.own.tiers)
         for command, _, _ in run:
             self._expected[command.project] = self._expected.get(command.project, 0) + command.n
-        self._look_at_askers([command for command, _, _ in run])
+        self._read_claimants([command for command, _, _ in run])
 
-    def _look_at_askers(self, run: list[commands.ClaimNext]) -> None:
-        """Most are known, and were heard of a moment ago. Of the others it is read what their claims will ask for."""
+    def _read_claimants(self, run: list[commands.ClaimNext]) -> None:
+        """Most claimants are known and were heard from recently. For the others, read what their claims will need."""
         work = self.work
         tx: FastPath = work.tx  # type: ignore[assignment]  # the store declares it
-        for project, numbers in asking_of(run).items():
+        for project, numbers in claimants_of(run).items():
             found = tx.known(project, list(numbers.values()), MOST_NAMED)
             self._known |= {n: found[k] for k, n in enumerate(numbers) if k in found}
         others = [command for n, command in enumerate(run) if n not in self._known or not self._is_fresh(n)]
@@ -137,16 +137,16 @@ class _Claims:
             read_claimers(work, others)
 
     def _is_fresh(self, number: int) -> bool:
-        """Was it heard of so lately that there is no sign of life to write?"""
+        """Whether it was heard from so recently that no sign of life needs to be written."""
         known = self._known[number]
         return min(known.agent_seen, known.session_seen) > self.work.now - team.PRESENCE
 
     def take(self, number: int, command: commands.ClaimNext, principal: Principal, sent: Sent | None) -> bool:
-        """Add a claim; False where it ends the run, of which it has left no trace then."""
+        """Add a claim; False where it ends the run, on which it then leaves no trace."""
         work = self.work
         bookmark = work.bookmark()
-        found = self._asked_for(number, command, principal, sent)
-        # Somebody who comes back is told of before its own claim, and not before another's.
+        found = self._fast_claim(number, command, principal, sent)
+        # The event of a returning agent comes before its own claim, and not before another's.
         if found is None or (self.asked and work.bookmark()[1] > bookmark[1]):
             work.undo_to(bookmark)
             return False
@@ -160,16 +160,16 @@ class _Claims:
             self._requests.add(found.sent.id)
         return True
 
-    def _asked_for(
+    def _fast_claim(
         self, number: int, command: commands.ClaimNext, principal: Principal, sent: Sent | None
-    ) -> _Asked | None:
+    ) -> _FastClaim | None:
         known = self._known.get(number)
         if known is None or sent is None or sent.id in self._requests:
             return None
         project = self._allowed.project(command, principal)
         if project is None or project.stopped or project.limited or "max_concurrent_claims" in project.limits:
             return None
-        if project.funded or project.parked:  # what can be paid has to be decided
+        if project.funded or project.parked:  # affordability needs the slow path
             return None
         if principal.agent not in (None, command.agent) or principal.session not in (None, command.session):
             return None
@@ -180,16 +180,16 @@ class _Claims:
                 Claimant(self.work, command)
         except TenureError:
             return None
-        shelf = self._shelves.get(command.project)
-        if shelf is None:
-            shelf = _LaneCursor(self.work, command.project, self._expected[command.project])
-            self._shelves[command.project] = shelf
-        tasks = shelf.take(command, known)
+        lane_cursor = self._lane_cursors.get(command.project)
+        if lane_cursor is None:
+            lane_cursor = _LaneCursor(self.work, command.project, self._expected[command.project])
+            self._lane_cursors[command.project] = lane_cursor
+        tasks = lane_cursor.take(command, known)
         if tasks is None:
             return None
         user = agents.user_of(self.work, command.user)
         model = self._models.of(project, *known.skills[3:])
-        return _Asked(command, principal, user, lease, sent, known.held, tasks, model)
+        return _FastClaim(command, principal, user, lease, sent, known.held, tasks, model)
 
     def _lease(self, command: commands.ClaimNext, project: Project) -> int:
         asked = (command.project, command.lease)
@@ -199,20 +199,20 @@ class _Claims:
 
 
 def claim(work: UnitOfWork, run: Run, is_rest: bool) -> list[Done]:
-    """`is_rest`: the batch has nothing behind this run."""
-    some = run[: work.fused.claims_at_once]
+    """`is_rest`: the batch has nothing after this run."""
+    some = run[: work.fast_path_tries.claims_at_once]
     claims = _Claims(work, some)
     for number, asked in enumerate(some):
         if not claims.take(number, *asked):
             break
-    # What ends a run at its first claim often ends the next one too: it is begun with few then, or all askers would be
-    # looked at again for each.
-    work.fused.claims_at_once = 8 * len(some) if len(claims.asked) == len(some) else max(1, len(claims.asked))
+    # What ends a run at its first claim often ends the next one too: that run then starts with few claims, or all
+    # claimants would be examined again for each.
+    work.fast_path_tries.claims_at_once = 8 * len(some) if len(claims.asked) == len(some) else max(1, len(claims.asked))
     if not claims.asked:
         if claims.nothing is not None:
             return [claims.nothing]
-        if work.fused.claims_at_once < len(run):
-            _look_closer(work, [command for command, _, _ in run])
+        if work.fast_path_tries.claims_at_once < len(run):
+            _read_ahead(work, [command for command, _, _ in run])
         return []
     work.flush()
     tx: FastPath = work.tx  # type: ignore[assignment]  # the store declares it
@@ -220,21 +220,21 @@ def claim(work: UnitOfWork, run: Run, is_rest: bool) -> list[Done]:
     last = is_rest and len(claims.asked) == len(run) and may_be_last(work, grants)
     granted = tx.grant(grants, last=last)
     work.forget(Task, Claim)
-    told = _Told(work, claims.asked, grants, granted)
+    told = _Outcomes(work, claims.asked, grants, granted)
     if granted.is_usual:
         return [DeferredAnswer(partial(told.outcome, n)) for n in range(len(claims.asked))]
     return [told.outcome(n) for n in range(len(claims.asked))]
 
 
-def _look_closer(work: UnitOfWork, asking: list[commands.ClaimNext]) -> None:
-    """What the long way will ask of all of these, in one journey, unless it is known by now."""
-    if not work.fused.knows_askers:
-        work.fused.knows_askers = True
+def _read_ahead(work: UnitOfWork, asking: list[commands.ClaimNext]) -> None:
+    """Read what the slow path will need for all of these, in one round trip, unless it is known."""
+    if not work.fast_path_tries.knows_claimants:
+        work.fast_path_tries.knows_claimants = True
         work.tx.expect(lambda tx: read_claimers(UnitOfWork(tx, NO_RANDOM), asking))
         read_claimers(work, asking)
 
 
-def _grants(work: UnitOfWork, asked: _Asked) -> Iterable[Grant]:
+def _grants(work: UnitOfWork, asked: _FastClaim) -> Iterable[Grant]:
     command, principal, user, lease, sent, _, tasks, _ = asked
     work.begin_command(principal, command.trace_id)
     for task in tasks:
@@ -247,7 +247,7 @@ def _grants(work: UnitOfWork, asked: _Asked) -> Iterable[Grant]:
         )  # fmt: skip
 
 
-# What the view of a task shows before its first claim without being told so.
+# Fields with a fixed value in the view of a task before its first claim.
 _BY_DEFAULT = {
     f.name: f.default
     for f in msgspec.structs.fields(Task)
@@ -263,10 +263,10 @@ _REF, _PRIORITY, _TYPE, _TAGS = (TOLD.index(name) for name in ("ref", "priority"
 _CONSTRAINTS = _BRIEF + TOLD_OF_BRIEF.index("constraints")
 
 
-class _Told:
-    """The outcomes of a run, made when the first is asked for: after the commit, unless they need another look."""
+class _Outcomes:
+    """The outcomes of a run, built when the first is needed: after the commit, unless they need another query."""
 
-    def __init__(self, work: UnitOfWork, asked: list[_Asked], grants: list[Grant], granted: Granted) -> None:
+    def __init__(self, work: UnitOfWork, asked: list[_FastClaim], grants: list[Grant], granted: Granted) -> None:
         self._work, self._asked, self._grants, self._granted = work, asked, grants, granted
         self._outcomes: list[Outcome] = []
 
@@ -310,7 +310,7 @@ class _Told:
             yield granted_as(view, 1, 1, receipt, until, now, **of_model)
 
     def _from_rows(self) -> Iterator[Outcome]:
-        """Bodies and the outputs of other tasks are to be handed out too."""
+        """Whether bodies and the outputs of other tasks go into the answer too."""
         work = self._work
         for project in {grant.project for grant in self._grants}:
             ids = [grant.task for grant in self._grants if grant.project == project]
