@@ -93,8 +93,9 @@ class OldSqlite:
     def opener(self) -> str:
         return f"""
 from tenure.stores.sqlite import Sqlite, schema
-every = schema.Link.all
-schema.Link.all = lambda link, text, *values: leave() if text == schema.RECORD else every(link, text, *values)
+link = schema.SqliteConnection
+every = link.all
+link.all = lambda self, text, *values: leave() if text == schema.RECORD else every(self, text, *values)
 Sqlite({str(self.path)!r})
 """
 
@@ -141,8 +142,8 @@ class OldPostgres:
     def opener(self) -> str:
         return f"""
 from tenure.stores.postgres import Postgres, schema
-every = schema.Link.run
-schema.Link.run = lambda link, asked: leave() if asked[0][0] == schema.RECORD else every(link, asked)
+every = schema.Connection.run
+schema.Connection.run = lambda link, asked: leave() if asked[0][0] == schema.RECORD else every(link, asked)
 Postgres({self.url!r})
 """
 

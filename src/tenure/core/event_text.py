@@ -130,7 +130,7 @@ _DETAILS = {
     "key": "?", "needs": "another task", "patterns": "?", "schedule": "?", "scope": "?", "term": "?",
     "threshold": "?", "to": "?", "track": "?", "trigger": "?",
 }  # fmt: skip
-_MOST_LISTED = 3
+_SHOWN = 3
 
 
 def event_text(event: Event) -> str:
@@ -148,8 +148,8 @@ def event_text(event: Event) -> str:
 
 def _shown(value: Any) -> str:
     if isinstance(value, (list, tuple)):
-        more = [f"{len(value) - _MOST_LISTED} more"] if len(value) > _MOST_LISTED else []
-        return ", ".join([*map(str, value[:_MOST_LISTED]), *more])
+        more = [f"{len(value) - _SHOWN} more"] if len(value) > _SHOWN else []
+        return ", ".join([*map(str, value[:_SHOWN]), *more])
     return "" if value is None else str(value).removesuffix(":")  # the scope of a whole project is `project:`
 
 

@@ -308,6 +308,7 @@ READS_WAITING = limit(1000, "requests", "reads or batches that wait for a thread
 REQUEST_RATE = limit(1000.0, "requests/s", "one key or token", "setting `serve.rate`", "refused with 429")
 CALLERS = limit(10_000, "callers", "callers whose rate is remembered", _FIXED, "the longest silent one is forgotten")
 HEADER_BYTES = limit(64 * _KIB, "bytes", "request line and headers", _FIXED, "refused with 431")
+HEADER_SECONDS = limit(15.0, "s", "sending the headers of a request", _FIXED, "the connection is closed")
 CONNECTIONS_PER_ADDRESS = limit(256, "connections", "connections of one address before sign-in", _FIXED,
     "the oldest is closed")
 CONNECTIONS = limit(2048, "connections", "all connections before sign-in", _FIXED, "the oldest is closed")

@@ -15,7 +15,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from tenure.core import limits
 
 LARGEST_HEAD = limits.HEADER_BYTES
-HEAD_TIMEOUT = 15.0  # seconds to send them
+HEAD_TIMEOUT = limits.HEADER_SECONDS
 MOST_PER_ADDRESS = limits.CONNECTIONS_PER_ADDRESS
 MOST = limits.CONNECTIONS
 
