@@ -136,12 +136,12 @@ def _serving(engine: Any) -> Any:
     from tenure.config import read_settings
     from tenure.server.assembly import Assembly
     from tenure.server.auth.policy import policy_of
-    from tenure.server.logs import Log
+    from tenure.server.logs import ServerLog
 
     settings = read_settings("/", {}, {"serve.auth": "open"})
-    log = Log("error", "/dev/null")
+    log = ServerLog("error", "/dev/null")
     assembly = Assembly(engine, policy_of(settings), log, None)
-    assembly.service.beside.clear()  # coordinator and counters: their threads are not a claim's
+    assembly.service.parts.clear()  # coordinator and counters: their threads are not a claim's
     listening = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(assembly.app, log_config=None, lifespan="on"))
     thread = threading.Thread(target=server.run, args=([listening],))

@@ -13,7 +13,7 @@ from tests.agents.clis import Cli
 from tests.agents.script import Mcp, Say
 from tests.agents.stage import Stage
 from tests.agents.views import looked_up
-from tests.server.mcp.conftest import Place
+from tests.server.mcp.conftest import Served
 
 RECEIPT = re.compile(r"[A-Z]+-\d+@\d+:[0-9A-Z]+")
 HEADERS = {"Authorization": "Bearer olaf"}
@@ -41,13 +41,13 @@ ENTRIES: dict[str, tuple[str, Callable[[str], str]]] = {
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[Place]:
+def server(tmp_path: Path) -> Iterator[Served]:
     store = tmp_path / "store" / "tenure.db"
     store.parent.mkdir()
     with Client(str(store)) as owner:
         owner.init()
         owner.add("Write a haiku")
-    place = Place(store)
+    place = Served(store)
     place.start()
     yield place
     place.stop()
@@ -59,7 +59,7 @@ def last_receipt(results: Sequence[str]) -> str:
     return found[-1]
 
 
-def test_a_task_is_claimed_and_finished_on_a_server(stage: Callable[..., Stage], cli: Cli, server: Place) -> None:
+def test_a_task_is_claimed_and_finished_on_a_server(stage: Callable[..., Stage], cli: Cli, server: Served) -> None:
     agent = stage(
         *looked_up(cli.name, "claim", "finish"),
         Mcp("claim"),

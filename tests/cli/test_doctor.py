@@ -208,7 +208,7 @@ def test_agents_that_went_silent_while_they_hold_something_are_named(
     assert finding["level"] == "warning"
     assert "lease ends in" in finding["fix"]
     assert ("ok", "0 heard of lately, 4 not") in told(findings, "agents")
-    assert the(findings, "stopped for track:F")["fix"] == "`tenure go --track F` starts it again"
+    assert the(findings, "stopped for track:F")["fix"] == "`tenure go --track F` allows it again"
 
 
 def test_a_lease_that_ran_out_unnoticed_is_a_note(bare: Tenure, examine: Callable[..., Findings]) -> None:

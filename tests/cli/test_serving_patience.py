@@ -1,4 +1,4 @@
-"""`tenure serve` waits at its start for a PostgreSQL that is away, and for nothing else."""
+"""`tenure serve` waits at its start for an unavailable PostgreSQL, and for nothing else."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_a_server_that_comes_back_is_waited_for(bare: Tenure, server: PostgresSe
     with bare.start("serve", "--port", 0) as serving:
         assert serving.stderr is not None
         assert serving.stdout is not None
-        assert "the store is away; trying again" in serving.stderr.readline()
+        assert "the store is unavailable; retrying" in serving.stderr.readline()
         server.run()
         assert serving.stdout.readline().startswith("serving ")
         serving.send_signal(signal.SIGTERM)
@@ -42,7 +42,7 @@ def test_a_signal_ends_the_waiting(bare: Tenure, server: PostgresServer) -> None
     processes.end(server.process)
     with bare.start("serve", "--port", 0) as serving:
         assert serving.stderr is not None
-        assert "trying again" in serving.stderr.readline()
+        assert "retrying" in serving.stderr.readline()
         serving.send_signal(signal.SIGTERM)
         assert serving.wait(60) == 0
 
@@ -52,7 +52,7 @@ def test_waiting_can_be_left_out_and_an_unknown_host_is_not_waited_for(bare: Ten
     words = ["--store-wait", 0] if "127" in url else []
     said = bare.process("serve", "--port", 0, *words, TENURE_URL=url)
     assert said.code != 0
-    assert "trying again" not in said.err
+    assert "retrying" not in said.err
     assert "Traceback" not in said.err
 
 
@@ -60,7 +60,7 @@ def test_a_server_that_answers_and_refuses_is_not_waited_for(bare: Tenure, postg
     for url in (postgres.database("no-such-database"), postgres.url.replace("tenure@", "nobody@")):
         said = bare.process("serve", "--port", 0, TENURE_URL=url)
         assert said.code != 0
-        assert "trying again" not in said.err
+        assert "retrying" not in said.err
         assert "does not exist" in said.err
 
 

@@ -251,7 +251,7 @@ def test_an_edited_section_is_told_and_kept_until_forced(repository: Tenure) -> 
     path = repository.folder / "AGENTS.md"
     path.write_text(path.read_text().replace("## Shared tasks", "## Our tasks"))
     said = repository("setup", "codex")
-    assert "somebody has edited: kept" in said.out
+    assert "edited by hand, kept" in said.out
     assert repository("setup", "codex", "--check").code == 7
     assert repository("setup", "codex", "--force").code == 0
     assert "## Shared tasks" in path.read_text()

@@ -204,7 +204,7 @@ async def test_who_waits_as_an_agent_that_an_operator_ends_hears_it_at_once(kind
     ended, other = store.wait("ann"), store.wait("bo")
     await settled()
     store.denied.add("ann")
-    store.room.hear([Event(id="e", time=0, kind=kind, project="p", agent="ann")])
+    store.waiting_claims.hear([Event(id="e", time=0, kind=kind, project="p", agent="ann")])
     await settled()
     assert ended.done()  # not by the slow look on behalf of all
     assert ended.result().outcome == "DENIED_AGENT"

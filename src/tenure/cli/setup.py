@@ -268,7 +268,7 @@ def _file_value(change: Change, root: str) -> dict[str, Any]:
 def _file_line(change: Change, root: str) -> str:
     line = f"{_what(change):<10}  {_short(change.shown, root)}"
     if change.kept:
-        line += f"\n  its {', '.join(change.kept)} was edited: kept as it is; --force replaces it"
+        line += f"\n  its {', '.join(change.kept)}: edited by hand, kept as it is; --force replaces it"
     if change.problem:
         line += f"\n  it {change.problem}"
         if change.by_hand:

@@ -150,7 +150,7 @@ class Dags(Query, frozen=True, kw_only=True):
     declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT + "/dags")
 
 
-class ShowDag(Query, frozen=True, kw_only=True):
+class ShowDag(Query, frozen=True, kw_only=True, tag="dag"):
     """A dag with its tasks, edges, counts and critical path."""
 
     declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT + "/dags/{dag}")
@@ -229,7 +229,7 @@ class Sessions(Query, frozen=True, kw_only=True):
     limit: int = 100
 
 
-class ShowSession(Query, frozen=True, kw_only=True):
+class ShowSession(Query, frozen=True, kw_only=True, tag="session"):
     """What a session claimed, did and lost."""
 
     declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT + "/sessions/{session}")
@@ -246,7 +246,7 @@ class OwnClaims(Query, frozen=True, kw_only=True):
     agent: str
 
 
-class ShowSpending(Query, frozen=True, kw_only=True):
+class ShowSpending(Query, frozen=True, kw_only=True, tag="spent"):
     """Spending by task, agent, model or session, most expensive first."""
 
     declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT + "/usage")
@@ -255,7 +255,7 @@ class ShowSpending(Query, frozen=True, kw_only=True):
     limit: int = 100
 
 
-class ShowSavings(Query, frozen=True, kw_only=True):
+class ShowSavings(Query, frozen=True, kw_only=True, tag="savings"):
     """What routing by tier has saved compared with the middle tier for all tasks, at the table's prices."""
 
     declaration: ClassVar = Declaration("models", "viewer", "GET", PROJECT + "/savings")
@@ -283,7 +283,7 @@ class Budgets(Query, frozen=True, kw_only=True):
     limit: int = 100
 
 
-class ShowBudget(Query, frozen=True, kw_only=True):
+class ShowBudget(Query, frozen=True, kw_only=True, tag="budget"):
     """One budget, with its spending by hour in the last week."""
 
     declaration: ClassVar = Declaration("budgets", "viewer", "GET", PROJECT + "/budgets/{scope}")
@@ -297,7 +297,7 @@ class Alerts(Query, frozen=True, kw_only=True):
     declaration: ClassVar = Declaration("budgets", "viewer", "GET", PROJECT + "/alerts")
 
 
-class ShowProjection(Query, frozen=True, kw_only=True):
+class ShowProjection(Query, frozen=True, kw_only=True, tag="projection"):
     """The projection of a budget: burn rate, days left, when it is used up; and what all open tasks will take of it."""
 
     declaration: ClassVar = Declaration("budgets", "viewer", "GET", PROJECT + "/budgets/{scope}/projection")
@@ -352,7 +352,7 @@ class Schedules(Query, frozen=True, kw_only=True):
     declaration: ClassVar = Declaration("schedules", "viewer", "GET", PROJECT + "/schedules")
 
 
-class ShowSchedule(Query, frozen=True, kw_only=True):
+class ShowSchedule(Query, frozen=True, kw_only=True, tag="schedule"):
     """One schedule with its template, and its next ticks."""
 
     declaration: ClassVar = Declaration("schedules", "viewer", "GET", PROJECT + "/schedules/{schedule}")
@@ -367,7 +367,7 @@ class Triggers(Query, frozen=True, kw_only=True):
     declaration: ClassVar = Declaration("triggers", "viewer", "GET", PROJECT + "/triggers")
 
 
-class ShowTrigger(Query, frozen=True, kw_only=True):
+class ShowTrigger(Query, frozen=True, kw_only=True, tag="trigger"):
     """One trigger with its template, without its secret."""
 
     declaration: ClassVar = Declaration("triggers", "viewer", "GET", PROJECT + "/triggers/{trigger}")
