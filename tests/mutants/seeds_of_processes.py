@@ -42,7 +42,7 @@ PROCESSES = (
         SCRIPT,
         "            if not self.strike():\n",
         "            self.is_gone = self.strike()\n            if not self.is_gone:\n",
-        f"{TESTS}::test_a_fork_storm_is_killed",
+        f"{TESTS}::test_the_time_limit_ends_a_command",
     ),
     Mutant(
         "processes: only the command's own group is killed",

@@ -27,7 +27,7 @@ SHARING = (
         JOURNEYS,
         "keys = sorted(locks)",
         "keys = []",
-        f"{TEST_POSTGRES_RACES}::test_a_dependency_added_while_it_completes_is_never_waited_for_in_vain",
+        f"{TEST_POSTGRES_RACES}::test_a_mixed_load_over_several_projects_neither_fails_nor_deadlocks",
     ),
     Mutant(
         "claims side by side",
