@@ -301,7 +301,7 @@ CLAIMS = (
         "a stale holder may land",
         "engine/verbs/land.py",
         "hold = held(work, cmd.project, cmd.receipt)",
-        "hold = __import__('tenure.engine.verbs.holder_verbs').engine.holding.judged(work, cmd.project, cmd.receipt)",
+        "from tenure.engine.verbs.holder_verbs import judged; hold = judged(work, cmd.project, cmd.receipt)",
         "test_a_lapsed_holder_has_no_leave_to_land_though_it_may_submit",
     ),
     Mutant(

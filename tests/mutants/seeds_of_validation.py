@@ -131,7 +131,7 @@ VALIDATION = (
         "validation: commands run without trust",
         "agents/result_checker.py",
         "section = Trusted(user_state(environ)).checked(path)",
-        "section = __import__('tenure.trust.grants').trust.allowing.read_section(path)",
+        "from tenure.trust.grants import read_section; section = read_section(path)",
         "tests/cli/test_validating.py::test_a_cloned_repository_runs_nothing_until_it_is_trusted",
     ),
 )
