@@ -217,6 +217,7 @@ class Ground:
 
     def _dead_letter(self, task: Task, at: int) -> None:
         task.state, task.retry_at, task.causes, task.answerable = "dead_lettered", None, set(), False
+        task.offer = NO_OFFER
         for dependent in self.dependents(task, "cancel"):
             self._cancel(dependent, at, by=task.name)
         self._look_again(at)

@@ -42,9 +42,20 @@ class Plans(Budgets):
     def _apply(self, plan: str, wanted: dict[str, dict[str, Any]], prune: bool) -> Answer:
         mine = [t for t in self.tasks.values() if t.name.startswith(f"{plan}.") and t.parent is None]
         there = {t.name.removeprefix(f"{plan}."): t for t in mine}
+        edges = {name: self._edges(plan, wanted, t) for name, t in wanted.items()}
+        for name, task in there.items():  # a subtask is waited for in any case
+            if name in edges:
+                edges[name] = {n: how for n, how in edges[name].items() if n not in self._children(task)}
+        changed = {
+            name: task
+            for name, task in there.items()
+            if name in wanted and self._differs(task, wanted[name], edges[name])
+        }
+        edited = {n: t for n, t in changed.items() if not t.claims and t.state in UNSTARTED}
+        left = [t for n, t in changed.items() if n not in edited]
+        added = {name: self._drop_edges(task, edges[name]) for name, task in edited.items()}  # first: no false cycles
         made = [self._make(f"{plan}.{name}", priority=t.get("priority", 50)) for name, t in wanted.items()
                 if name not in there]  # fmt: skip
-        edges = {name: self._edges(plan, wanted, t) for name, t in wanted.items()}
         for task in made:
             task.needs = dict(edges[task.name.removeprefix(f"{plan}.")])
         if any(self._reaches(needed, task.name) for task in made for needed in task.needs):
@@ -55,30 +66,21 @@ class Plans(Budgets):
             if task.state != "cancelled":
                 self._suffer(task)
         self._look_again(self.now)
-        edited, left = [], []
-        for name in wanted.keys() & there.keys():
-            task, priority = there[name], wanted[name].get("priority", 50)
-            own = {n: how for n, how in task.needs.items() if self.tasks[n].parent != task.name}
-            if (task.priority, own) == (priority, edges[name]) and not (task.another_spec or task.description):
-                continue
-            if task.claims or task.state not in UNSTARTED:
-                left.append(task)
-                continue
-            edited.append(task)
+        for name, task in edited.items():
             task.text += bool(task.description)
-            task.priority, task.another_spec, task.description = priority, False, 0
-            self._put_edges(task, own, edges[name])
+            task.priority, task.another_spec, task.description = wanted[name].get("priority", 50), False, 0
+            self._add_edges(task, added[name])
         gone = [t for name, t in there.items() if name not in wanted and t.state not in ("completed", "cancelled")]
         for task in [*gone] if prune else ():
             if not task.claims:
                 gone.remove(task)
-                edited.append(task)
+                edited[task.name] = task
                 self._cancel(task, self.now, by=None)
         outcome = "CREATED" if made and not there else "UPDATED" if made or edited else "UNCHANGED"
         return {
             "outcome": outcome,
             "tasks": [t.ref for t in made],
-            "changed_keys": {t.ref for t in edited},
+            "changed_keys": {t.ref for t in edited.values()},
             "left": {t.ref for t in left},
             "missing": {t.ref for t in gone},
         }
@@ -86,14 +88,24 @@ class Plans(Budgets):
     def _edges(self, plan: str, wanted: dict[str, Any], task: dict[str, Any]) -> dict[str, str]:
         return {f"{plan}.{name}" if name in wanted else name: how for name, how in task.get("needs", ())}
 
-    def _put_edges(self, task: Task, old: dict[str, str], new: dict[str, str]) -> None:
-        for name, how in old.items():
-            if new.get(name) != how:
+    def _children(self, task: Task) -> set[str]:
+        return {t.name for t in self.tasks.values() if t.parent == task.name}
+
+    def _differs(self, task: Task, new: dict[str, Any], edges: dict[str, str]) -> bool:
+        own = {n: how for n, how in task.needs.items() if n not in self._children(task)}
+        as_planned = (task.priority, own) == (new.get("priority", 50), edges)
+        return not as_planned or bool(task.another_spec or task.description)
+
+    def _drop_edges(self, task: Task, new: dict[str, str]) -> dict[str, str]:
+        """The edges to add, once those that are no longer wanted are gone."""
+        for name, how in [*task.needs.items()]:
+            if name not in self._children(task) and new.get(name) != how:
                 del task.needs[name]
         self._look_again(self.now)
+        return {name: how for name, how in new.items() if name not in task.needs}
+
+    def _add_edges(self, task: Task, new: dict[str, str]) -> None:
         for name, how in new.items():
-            if old.get(name) == how:
-                continue
             if self._reaches(name, task.name):
                 raise Refused("CYCLE")
             task.needs[name] = how
@@ -194,6 +206,7 @@ class Plans(Budgets):
             task, old = self.tasks[name], done.before.get(name)
             if done.verb in ("add", "plan") or old is None:
                 self._cancel(task, self.now, by=None)
+                task.cancelled_by = None  # also where something else had cancelled it before
             elif done.verb == "cancel":
                 self._come_back(task)
             elif done.verb == "archive":

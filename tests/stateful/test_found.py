@@ -149,6 +149,62 @@ FOUND: dict[str, list[Turn]] = {
         do(by("q", "submit", data=1)),
         do(claim("t")),
     ],
+    "a plan that turns a dependency around is no cycle": [
+        do(("plan", {"plan": "P", "tasks": [{"name": "a"}, {"name": "b", "needs": [("a", "block")]}]})),
+        do(("plan", {"plan": "P", "tasks": [{"name": "a", "needs": [("b", "block")]}, {"name": "b"}]})),
+        do(("plan", {"plan": "P", "tasks": [{"name": "a"}, {"name": "b", "needs": [("a", "block")]}]})),
+    ],
+    "a plan that turns a dependency around through a new task is no cycle": [
+        do(("plan", {"plan": "P", "tasks": [{"name": "a"}, {"name": "b", "needs": [("a", "block")]}]})),
+        do(
+            (
+                "plan",
+                {
+                    "plan": "P",
+                    "tasks": [
+                        {"name": "a", "needs": [("c", "block")]},
+                        {"name": "b"},
+                        {"name": "c", "needs": [("b", "block")]},
+                    ],
+                },
+            )
+        ),
+    ],
+    "a task that the new plan cancels is not one that the plan has lost": [
+        do(add("t", max_attempts=1)),
+        do(("plan", {"plan": "Q", "tasks": [{"name": "a"}, {"name": "b", "needs": [("a", "cancel")]}]})),
+        do(claim("t")),
+        do(by("r", "fail")),
+        do(("plan", {"plan": "Q", "tasks": [{"name": "a", "needs": [("t", "cancel")]}]})),
+    ],
+    "a subtask that the plan names too changes nothing": [
+        do(("plan", {"plan": "Q", "tasks": [{"name": "a"}]})),
+        do(add("t", parent="Q.a")),
+        do(("plan", {"plan": "Q", "tasks": [{"name": "a", "needs": [("t", "cancel")]}]})),
+    ],
+    "a failure that ends in its own cancellation says so": [
+        do(add("t1"), add("t3", needs=[("t1", "cancel")]), add("t4", max_attempts=1, parent="t3")),
+        do(claim("t4"), ("link", {"task": "t1", "needs": "t4", "on_failure": "cancel"})),
+        do(by("r", "fail")),
+    ],
+    "a plan that was undone stays undone when what it waited for is retried": [
+        do(add("t", max_attempts=1)),
+        do(claim("t")),
+        do(by("r", "fail")),
+        do(("plan", {"plan": "P", "tasks": [{"name": "a", "needs": [("t", "cancel")]}], "mark": "u"})),
+        do(("undo", {"of": "u"})),
+        do(to("t", "retry")),
+    ],
+    "a dead letter is offered to nobody": [
+        do(("limit_generations", {"most": 1})),
+        do(add("t")),
+        do(claim("t")),
+        do(by("r", "release")),
+        do(to("t", "assign", agent="ann")),
+        do(claim("t", "q")),
+        do(to("t", "retry")),
+        do(claim("t", "p", "s2", "cy")),
+    ],
     "a task that was reset is not archived from where it now is": [
         *COMPLETED,
         do(to("t", "archive")),

@@ -16,7 +16,7 @@ from tenure.core.outcomes import CODES, Outcome
 from tenure.core.receipts import Receipt, parse_receipt
 from tenure.core.records import Agent, Checkpoint, Claim, Project, Session, Task, replace
 from tenure.engine.reads import task_view
-from tenure.engine.runtime.effects import brief_of, spread
+from tenure.engine.runtime.effects import brief_of, current, spread
 from tenure.engine.runtime.references import project_of, task_by_ref
 from tenure.engine.runtime.unit_of_work import Handlers, Refused, UnitOfWork
 from tenure.engine.verbs import agents, brief
@@ -299,6 +299,7 @@ def _gave_up(work: UnitOfWork, hold: Hold, kind: str, free: Task, over: Claim, m
         level="warning" if kind == "task.failed" else "info", details={"attempt": over.attempt, **details},
     )  # fmt: skip
     spread(work)
+    kept = current(work, kept)  # its own end may cancel it, through others
     return Outcome(
         outcome="OK", state=kept.state, retry_at=kept.retry_at, retry_in=work.seconds_to(kept.retry_at),
         generation=over.generation,

@@ -8,6 +8,7 @@ never claimed. Tracks in the plan are created with it, or not at all.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import msgspec
@@ -123,6 +124,8 @@ def _apply(work: UnitOfWork, cmd: commands.Plan, project: Project, tracks: Track
     dag = dag_ends.changed(work, dags[0], on_end) if dags else _new_dag(work, cmd, on_end)
     is_changed = bool(dags) and dag != dags[0]
     aliases = {n: there[i] for i, new in wanted.items() if i in there for n in (new.name, new.key) if n}
+    rewired = _drop_edges(work, wanted, there, aliases)
+    aliases = {name: current(work, task) for name, task in aliases.items()}
     builder = Builder(work, project, work.principal.name, aliases=aliases)
     missing = tuple(new for identity, new in wanted.items() if identity not in there)
     made = builder.build(missing, dag=dag) if missing else []
@@ -132,20 +135,22 @@ def _apply(work: UnitOfWork, cmd: commands.Plan, project: Project, tracks: Track
         task = there.get(identity)
         if task is None:
             continue
-        changes, added, removed = _differences(work, current(work, task), new, names)
-        if not (changes or added or removed):
+        changes = _changes(work, current(work, task), new)
+        added, removed = _rewiring(work, task, new, names)
+        if not (changes or added or removed or identity in rewired):
             continue
-        if task.generation or task.state not in (lifecycle.CREATED, lifecycle.PENDING, lifecycle.READY):
+        if not _is_editable(task):
             left.append(task.key)
             continue
-        _edit(work, task, changes, added, removed)
+        _edit(work, task, changes, added)
         edited.append(task.key)
     gone = []
-    for identity, task in there.items():
+    for identity, before in there.items():
+        task = current(work, before)
         if identity in wanted or task.state in lifecycle.FINISHED:
             continue
         if cmd.prune and not task.generation:
-            cancel_task(work, current(work, task), Cancelled(cause=PRUNE, reason=_PRUNED), _PRUNED)
+            cancel_task(work, task, Cancelled(cause=PRUNE, reason=_PRUNED), _PRUNED)
             spread(work)
             edited.append(task.key)
         else:
@@ -172,10 +177,32 @@ def _answer(work: UnitOfWork, code: str, made: Any, edited: Any, left: Any, gone
     )
 
 
-def _differences(
-    work: UnitOfWork, task: Task, new: NewTask, names: dict[str, Task]
-) -> tuple[dict[str, Any], list[Edge], list[Edge]]:
-    """What differs in the plan: fields, edges to add, edges to remove."""
+def _is_editable(task: Task) -> bool:
+    return not task.generation and task.state in (lifecycle.CREATED, lifecycle.PENDING, lifecycle.READY)
+
+
+def _drop_edges(
+    work: UnitOfWork, wanted: dict[str, NewTask], there: dict[str, Task], aliases: dict[str, Task]
+) -> set[str]:
+    """Remove the edges that the plan no longer has, of all tasks before the first is added: no false cycles.
+
+    Returns the identities of the tasks that lost one.
+    """
+    to_be_made = {n for i, new in wanted.items() if i not in there for n in (new.name, new.key) if n}
+    found = set()
+    for identity, new in wanted.items():
+        task = there.get(identity)
+        if task is None or not _is_editable(task):
+            continue
+        _, removed = _rewiring(work, task, new, aliases, to_be_made)
+        for edge in removed:
+            disconnect(work, current(work, task), edge)
+            found.add(identity)
+    return found
+
+
+def _changes(work: UnitOfWork, task: Task, new: NewTask) -> dict[str, Any]:
+    """The fields that differ in the plan."""
     brief = brief_of(work, task)
     changes = {}
     for name in _COMPARED:
@@ -183,9 +210,18 @@ def _differences(
         comparable = priority.parse_priority(value) if name == "priority" else msgspec.to_builtins(value)
         if comparable != msgspec.to_builtins(current_value(work, task, brief, name)):
             changes[name] = value
+    return changes
+
+
+def _rewiring(
+    work: UnitOfWork, task: Task, new: NewTask, names: dict[str, Task], to_be_made: Collection[str] = ()
+) -> tuple[list[Edge], list[Edge]]:
+    """The edges that the plan adds and removes; without those to tasks that are still to be made."""
     edges = {}
     for wanted in new.depends_on:
         dependency = Dependency(task=wanted) if isinstance(wanted, str) else wanted
+        if dependency.task in to_be_made:
+            continue
         needs = names.get(dependency.task) or task_named(work, task.project, dependency.task)
         id = graph.edge_id(task.id, needs.id)
         edges[id] = Edge(project=task.project, id=id, task=task.id, needs=needs.id, on_failure=dependency.on_failure)
@@ -193,15 +229,13 @@ def _differences(
     edges |= {i: e for i, e in have.items() if e.subtask}  # it waits for its subtasks in any case
     added = [e for i, e in edges.items() if have.get(i) != e]
     removed = [e for i, e in have.items() if edges.get(i) != e]
-    return changes, added, removed
+    return added, removed
 
 
-def _edit(work: UnitOfWork, task: Task, changes: dict[str, Any], added: list[Edge], removed: list[Edge]) -> None:
+def _edit(work: UnitOfWork, task: Task, changes: dict[str, Any], added: list[Edge]) -> None:
     if changes:
         edited, brief, old = apply_changes(work, current(work, task), changes)
         work.record("task.edited", brief, task=edited, details={"changes": list(changes), "before": old})
-    for edge in removed:
-        disconnect(work, current(work, task), edge)
     for edge in added:
         needs = work.get(Task, task.project, edge.needs)
         assert needs is not None
