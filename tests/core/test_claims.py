@@ -1,4 +1,4 @@
-"""The fence, as a law: a receipt writes if and only if it is the current one, or the answerable one for late verbs."""
+"""The fence, as a law: a receipt writes if and only if it is the current one, or the one whose late submit is open."""
 
 import pytest
 from hypothesis import given
@@ -29,18 +29,18 @@ def claim_of(**fields: object) -> Claim:
     generation=st.integers(0, 5),
     epoch=st.sampled_from([EPOCH, "00000002"]),
     nonce=st.sampled_from([NONCE, b"m" * 16]),
-    answerable=st.booleans(),
+    late_submit_open=st.booleans(),
     late=st.booleans(),
     reason=st.sampled_from([None, "EXPIRED", "PAUSED", "VOLUNTARY"]),
 )
 def test_a_receipt_writes_only_where_it_is_the_current_one(
-    state: str, generation: int, epoch: str, nonce: bytes, answerable: bool, late: bool, reason: str | None
+    state: str, generation: int, epoch: str, nonce: bytes, late_submit_open: bool, late: bool, reason: str | None
 ) -> None:
-    task = task_in(state, answerable=answerable)
+    task = task_in(state, late_submit_open=late_submit_open)
     own = claim_of(generation=generation, reason=reason) if 1 <= generation <= 3 else None
     verdict = claims.judge(Receipt("A-001", generation, epoch, nonce), task, own, EPOCH, late=late)
     current = generation == 3 and epoch == EPOCH and nonce == NONCE
-    still_open = late and answerable and state in ("ready", "retrying", "paused")
+    still_open = late and late_submit_open and state in ("ready", "retrying", "paused")
     assert (verdict.code is None) == (current and (state in HELD or still_open))
     assert verdict.genuine == (own is not None and epoch == EPOCH and nonce == NONCE)
     if verdict.code is not None:
@@ -90,7 +90,7 @@ def test_the_end_of_a_claim_frees_the_task_and_decides_on_its_attempt(
     run=st.integers(1, 2),
 )
 def test_a_grant_counts_unless_it_takes_up_its_own_expired_claim(reason: str, session: str, run: int) -> None:
-    task = task_in("ready", attempts=1, run=1, answerable=True, percent=50, offer_to="ann")
+    task = task_in("ready", attempts=1, run=1, late_submit_open=True, percent=50, offer_to="ann")
     last = claim_of(reason=reason, session="s", run=run)
     held, claim = claims.granted(
         task, last, agent="ann", session=session, user=None, lease=60, now=100, nonce=NONCE, epoch=EPOCH
@@ -98,7 +98,7 @@ def test_a_grant_counts_unless_it_takes_up_its_own_expired_claim(reason: str, se
     same = reason == "EXPIRED" and session == "s" and run == 1
     assert (held.attempts, claim.attempt, claim.continues) == (1 if same else 2, 1 if same else 2, same)
     assert (held.generation, claim.generation, claim.id) == (4, 4, "t@4")
-    assert (held.state, held.lease_until, held.answerable, held.percent, held.offer_to) == (
+    assert (held.state, held.lease_until, held.late_submit_open, held.percent, held.offer_to) == (
         "claimed", 160, False, None, None,
     )  # fmt: skip
 
@@ -128,12 +128,13 @@ def test_each_state_has_its_denial(state: str) -> None:
 
 def test_a_new_run_starts_over_and_the_generation_goes_on() -> None:
     task = task_in(
-        "dead_lettered", run=2, attempts=3, given_back=4, troubled=("ann",), cool_offs={"ann": 9}, answerable=True,
-        work_product="wp", completed_at=5, dead_lettered_at=6, percent=90, step="x", retry_at=7, failures=("bo",),
+        "dead_lettered", run=2, attempts=3, given_back=4, troubled=("ann",), cool_offs={"ann": 9},
+        late_submit_open=True, work_product="wp", completed_at=5, dead_lettered_at=6, percent=90, step="x", retry_at=7,
+        failures=("bo",),
     )  # fmt: skip
     fresh = moves.new_run(task, 100)
     kept = replace(
-        task, run=3, attempts=0, given_back=0, troubled=(), cool_offs={}, answerable=False, work_product=None,
+        task, run=3, attempts=0, given_back=0, troubled=(), cool_offs={}, late_submit_open=False, work_product=None,
         completed_at=None, dead_lettered_at=None, percent=None, step=None, retry_at=None, state="ready",
         failures=(), ready_at=100,
     )  # fmt: skip

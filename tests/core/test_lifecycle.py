@@ -89,7 +89,7 @@ ENDS = [
 
 
 def test_the_table_of_endings_is_the_specs() -> None:
-    assert [(e.reason, e.state, e.attempt, e.answerable) for e in ENDINGS] == ENDS
+    assert [(e.reason, e.state, e.attempt, e.late_submit) for e in ENDINGS] == ENDS
     assert lifecycle.MOST_GIVEN_BACK == 10
 
 

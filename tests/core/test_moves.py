@@ -32,7 +32,7 @@ CALLS: dict[str, tuple[tuple[str, ...], Callable[[Task], Task]]] = {
         lambda t: moves.granted(t, agent="bo", session="s2", lease=60, at=NOW, epoch="2", counts=True),
     ),
     "started": (HELD, lambda t: moves.started(t, NOW)),
-    "freed": (HELD, lambda t: moves.freed(t, NOW, attempts=0, given_back=1, answerable=True)),
+    "freed": (HELD, lambda t: moves.freed(t, NOW, attempts=0, given_back=1, late_submit_open=True)),
     "paused": (
         ("pending", "ready", "retrying", "paused", "validating"),
         lambda t: moves.paused(t, PauseCause(cause="budget", reason="new", at=NOW, until=NOW + 9)),
@@ -63,7 +63,7 @@ CALLS: dict[str, tuple[tuple[str, ...], Callable[[Task], Task]]] = {
 _SOME = {
     "agent": "ann", "session": "s", "claimed_at": 1, "lease": 60, "lease_until": 2000, "renewals": 3,
     "presented_at": 5, "claim_epoch": "1", "wanted": "pause", "done_by": 7, "warned_at": 8, "funded": True,
-    "reserved": True, "unseen_since": 1, "offer_to": "bo", "offer_until": 3000, "parked": "x", "price": 5,
+    "reserved": True, "unseen_since": 1, "offer_to": "bo", "offer_until": 3000, "set_aside_for": "x", "price": 5,
     "retry_at": 4000, "pauses": (PauseCause(cause="person", reason="x"), PauseCause(cause="drain", reason="y")),
     "state_before": "retrying", "cancelled": Cancelled(cause="person", reason="z"), "completed_at": 9,
     "work_product": "wp", "dead_lettered_at": 10, "archived_at": 11,
@@ -85,7 +85,7 @@ def tasks(draw: st.DrawFn, state: str) -> Task:
     return replace(
         TASK, state=state, **{**moves.BOUND, **kept}, unmet=draw(st.integers(0, 1)), attempts=draw(st.integers(0, 3)),
         not_before=draw(st.sampled_from([None, NOW - 1, NOW + 1])), percent=draw(st.sampled_from([None, 40])),
-        answerable=draw(st.booleans()), started_at=draw(st.sampled_from([None, 3])), failures=("ann",), step="x",
+        late_submit_open=draw(st.booleans()), started_at=draw(st.sampled_from([None, 3])), failures=("ann",), step="x",
     )  # fmt: skip
 
 
@@ -116,7 +116,7 @@ def test_a_move_changes_what_it_declares_and_leaves_nothing_of_the_left_state(
     assert (after.state == "cancelled") == (after.cancelled is not None)
 
 
-CLOSING = [name for name, fields in moves.FIELDS.items() if "answerable" in fields and name != "freed"]
+CLOSING = [name for name, fields in moves.FIELDS.items() if "late_submit_open" in fields and name != "freed"]
 
 
 @pytest.mark.parametrize(("name", "state"), [(name, state) for name in CLOSING for state in CALLS[name][0]])
@@ -124,8 +124,8 @@ CLOSING = [name for name, fields in moves.FIELDS.items() if "answerable" in fiel
 def test_a_move_that_closes_the_late_window_does_so_whatever_was_before(
     name: str, state: str, data: st.DataObject
 ) -> None:
-    before = replace(data.draw(tasks(state)), answerable=True)
-    assert not CALLS[name][1](before).answerable
+    before = replace(data.draw(tasks(state)), late_submit_open=True)
+    assert not CALLS[name][1](before).late_submit_open
 
 
 @given(data=st.data())
@@ -174,7 +174,16 @@ def plain_task(data: st.DataObject, state: str) -> Task:
         TASK, state=state, **moves.BOUND, checked=False, metered=False, artifacts=0, capped=False, guarded=False,
         models=(), fallback_models=(), waits_on=0, deadline=None, max_duration=None, unmet=0, not_before=None,
     )  # fmt: skip
-    for name in (*moves.BOUND, "generation", "attempts", "answerable", "percent", "step", "progress_at", "started_at"):
+    for name in (
+        *moves.BOUND,
+        "generation",
+        "attempts",
+        "late_submit_open",
+        "percent",
+        "step",
+        "progress_at",
+        "started_at",
+    ):
         some = _SOME.get(name, 1)
         tried = replace(task, **{name: data.draw(st.sampled_from([getattr(task, name), some]))})
         if plain_tasks.is_plain(tried) and (name in moves.KEPT[state] or name not in moves.BOUND):
@@ -184,10 +193,10 @@ def plain_task(data: st.DataObject, state: str) -> Task:
 
 @given(data=st.data())
 def test_the_fused_claim_writes_what_the_constructor_does(data: st.DataObject) -> None:
-    fresh = {"generation": 0, "attempts": 0, "answerable": False, "percent": None, "step": None, "progress_at": None,
-             "cool_offs": {}, "renewals": 0}  # fmt: skip
+    fresh = {"generation": 0, "attempts": 0, "late_submit_open": False, "percent": None, "step": None,
+             "progress_at": None, "cool_offs": {}, "renewals": 0}  # fmt: skip
     before = replace(plain_task(data, "ready"), **fresh)
-    if not plain_tasks.is_plain(before) or {before.offer_to, before.parked, before.price} != {None}:
+    if not plain_tasks.is_plain(before) or {before.offer_to, before.set_aside_for, before.price} != {None}:
         return  # not in a lane
     after = CALLS["granted"][1](before)
     assert changed(before, after) <= written(hot_statements._GRANT) <= moves.FIELDS["granted"]
@@ -197,11 +206,11 @@ def test_the_fused_claim_writes_what_the_constructor_does(data: st.DataObject) -
 def test_the_fused_result_writes_what_the_constructors_do(data: st.DataObject) -> None:
     before = plain_task(data, data.draw(st.sampled_from(HELD)))
     free = moves.freed(
-        before, NOW, attempts=before.attempts, given_back=before.given_back, answerable=False, rests=False
+        before, NOW, attempts=before.attempts, given_back=before.given_back, late_submit_open=False, rests=False
     )  # fmt: skip
     after = moves.completed(free, NOW, "wp")
-    # a held row is never answerable: a claim closes the window
-    assert changed(before, after) - {"answerable"} <= written(hot_statements._COMPLETE)
+    # a held row has no late submit open: a claim closes it
+    assert changed(before, after) - {"late_submit_open"} <= written(hot_statements._COMPLETE)
     assert written(hot_statements._COMPLETE) <= moves.FIELDS["freed"] | moves.FIELDS["completed"]
 
 

@@ -121,7 +121,7 @@ def test_looking_in_between_changes_nothing(row: tuple[Task, Claim, Brief], look
 @given(rows())
 def test_only_what_can_be_claimed_stands_in_a_lane(row: tuple[Task, Claim, Brief]) -> None:
     task, _, _ = row
-    assert (task.lane is not None) == (task.state == "ready" and task.offer_to is None and task.parked is None)
+    assert (task.lane is not None) == (task.state == "ready" and task.offer_to is None and task.set_aside_for is None)
 
 
 @given(rows())

@@ -33,7 +33,7 @@ NOTICE = "<!-- Made from the code by `./x docs`; edit there. -->\n"
 
 def states() -> str:
     moves = [(ticked(m.sources), ticked(m.targets), m.by) for m in lifecycle.MOVES]
-    endings = [(e.by, f"`{e.reason}`", e.state, e.attempt, "yes" if e.answerable else "") for e in lifecycle.ENDINGS]
+    endings = [(e.by, f"`{e.reason}`", e.state, e.attempt, "yes" if e.late_submit else "") for e in lifecycle.ENDINGS]
     arrows = sorted({(s, t) for s, t in lifecycle.ALLOWED if s not in ("cancelled",) and t not in ("cancelled",)})
     picture = "\n".join(f"    {s} --> {t}" for s, t in arrows)
     return (
@@ -44,7 +44,7 @@ def states() -> str:
         + f"\n```mermaid\nstateDiagram-v2\n{picture}\n```\n"
         + "(`cancelled` can be reached from every state but the finished ones; it is left out of the picture.)\n"
         + "\n## How a claim ends\n\n"
-        + table(("by", "reason", "claim", "attempt", "answerable"), endings)
+        + table(("by", "reason", "claim", "attempt", "late submit"), endings)
         + f"\nAt most {lifecycle.MOST_GIVEN_BACK} attempts are given back in a run; later ones count.\n"
         + "What is free never counts: it is bounded by `max_generations_per_task` alone.\n"
     )

@@ -83,11 +83,11 @@ BUDGETS = (
         "test_reservations_go_along_into_the_new_period",
     ),
     Mutant(
-        "parked tasks never come back",
+        "tasks set aside never come back",
         "engine/budgets/unaffordable.py",
-        "            work.put(replace(task, parked=None, price=None))\n",
+        "            work.put(replace(task, set_aside_for=None, price=None))\n",
         "            pass\n",
-        "test_removing_a_budget_frees_what_was_parked_under_it",
+        "test_removing_a_budget_frees_tasks_set_aside_for_it",
     ),
     Mutant(
         "an agent's own budget hides tasks from others",

@@ -87,21 +87,21 @@ CLAIMS = (
     Mutant(
         "late result after modify_and_retry",
         "core/moves.py",
-        "cool_offs={}, answerable=False,",
-        "cool_offs={},",
+        "        late_submit_open=False, percent=None, step=None,\n    )",
+        "        percent=None, step=None,\n    )",
         "tests/core/test_moves.py::test_a_move_that_closes_the_late_window_does_so_whatever_was_before",
     ),
     Mutant(
         "late result after the next claim",
         "core/claims.py",
-        "return task.answerable and task.generation == claim.generation and task.state in LATE_SUBMIT_STATES",
+        "return task.late_submit_open and task.generation == claim.generation and task.state in LATE_SUBMIT_STATES",
         "return task.state in LATE_SUBMIT_STATES",
-        "test_a_claim_that_ended_by_a_word_is_not_answerable[release-submit]",
+        "test_a_claim_that_ended_by_a_command_may_not_submit_late[release-submit]",
     ),
     Mutant(
         "late result after an edit of the spec",
         "engine/verbs/edit.py",
-        'in_task["answerable"] = False',
+        'in_task["late_submit_open"] = False',
         "pass",
         "test_the_window_closes",
     ),
@@ -165,11 +165,11 @@ CLAIMS = (
         "test_a_lease_that_ran_out_counts_and_frees_the_task",
     ),
     Mutant(
-        "parked tasks stay parked",
+        "tasks set aside stay there",
         "engine/runtime/effects.py",
-        "work.put(replace(parked, parked=None))",
+        "work.put(replace(waiting, set_aside_for=None))",
         "pass",
-        "test_parked_work_is_offered_again_when_the_other_claim_ends[submit]",
+        "test_work_set_aside_is_offered_again_when_the_other_claim_ends[submit]",
     ),
     Mutant(
         "a refused command leaves its traces",
@@ -202,15 +202,15 @@ CLAIMS = (
     Mutant(
         "a tick is begun twice",
         "core/team.py",
-        "return not tick <= leader.ticks.get(duty, 0) <= now",
+        "return not at <= leader.duties_begun.get(duty, 0) <= now",
         "return True",
         "test_a_tick_is_begun_once_whoever_leads",
     ),
     Mutant(
-        "ticks end with their leader",
+        "a new leader starts duties again that were begun",
         "core/team.py",
-        "ticks=leader.ticks if leader else {}",
-        "ticks={}",
+        "duties_begun=leader.duties_begun if leader else {}",
+        "duties_begun={}",
         "test_a_tick_is_begun_once_whoever_leads",
     ),
     Mutant(
@@ -330,7 +330,7 @@ CLAIMS = (
         "core/settle.py",
         "free, over = _lost(task, claim, brief, at, fraction, PROCESS_GONE)",
         "free, over = _lost(task, claim, brief, at, fraction, PROCESS_GONE)\n"
-        "    free = replace(free, answerable=False)",
+        "    free = replace(free, late_submit_open=False)",
         "test_the_task_goes_where_a_lost_lease_sends_it[retry-ready]",
     ),
     Mutant(

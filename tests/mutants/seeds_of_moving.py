@@ -49,6 +49,23 @@ MOVING = (
         "    if False:",
         f"{TEST_UPGRADE}::test_an_older_program_refuses_the_upgraded_store[0001-sqlite]",
     ),
+    Mutant(
+        "former names: the log is read by today's names alone",
+        "core/former_names.py",
+        "_RENAMED.get(name, name): value",
+        "name: value",
+        (
+            "tests/stores/test_former_rows.py::test_on_sqlite",
+            "tests/upgrades/test_upgrade.py::test_every_promise_holds_afterwards_and_the_log_gives_the_tables_back",
+        ),
+    ),
+    Mutant(
+        "former names: archived tasks are read by today's names alone",
+        "core/archive.py",
+        "if kind is Task:",
+        "if kind is Claim:",
+        "tests/stores/test_former_rows.py::test_an_archived_task_is_read_by_the_names_it_was_written_with",
+    ),
     # --- what may go into the archive
     Mutant(
         "archive: young tasks go",

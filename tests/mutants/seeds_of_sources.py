@@ -198,8 +198,8 @@ SOURCES = (
     Mutant(
         "webhook: the secret is in the log",
         "core/records.py",
-        'frozenset({"secret", "previous", "held_back", "told_at", "behind"})',
-        'frozenset({"previous", "held_back", "told_at", "behind"})',
+        'frozenset({"secret", "previous", "held_back", "reported_at", "behind"})',
+        'frozenset({"previous", "held_back", "reported_at", "behind"})',
         "test_a_senders_own_secret_is_taken",
     ),
     Mutant(

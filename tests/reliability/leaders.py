@@ -60,7 +60,7 @@ class Candidate(Worker):
         def decide(work: UnitOfWork) -> None:
             leader = work.get(Leader, STORE, COORDINATOR)
             assert leader is not None
-            work.record("task.noted", project=project, details={"term": term, "tick": leader.ticks["noting"]})
+            work.record("task.noted", project=project, details={"term": term, "tick": leader.duties_begun["noting"]})
 
         engine.transact((project,), decide)
         time.sleep(self.dice.random() * 0.02)  # where most of the blows fall: between two writes

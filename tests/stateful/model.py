@@ -188,13 +188,13 @@ class World(Repeats):
             self._supersede(wanted)
             self._open(wanted, self.now)
         if spec:
-            wanted.answerable, wanted.another_spec = False, True
+            wanted.late_submit_open, wanted.another_spec = False, True
         if text and text != wanted.description:
             wanted.text, wanted.description = wanted.text + 1, text
             if wanted.held:
                 wanted.claims[-1].unseen = True
         if text:
-            wanted.answerable = False
+            wanted.late_submit_open = False
         if priority is not None:
             wanted.priority = priority
         return {"outcome": "UPDATED"}
@@ -215,7 +215,7 @@ class World(Repeats):
         if wanted.held:
             self._supersede(wanted)
             self._open(wanted, self.now)
-        wanted.answerable = False
+        wanted.late_submit_open = False
         self.agents.setdefault(agent, Agent())
         wanted.offer = (agent, self.now + MINUTE)
         return {"outcome": "UPDATED"}

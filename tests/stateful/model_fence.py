@@ -105,7 +105,7 @@ class Fence(Ground):
                   self.now + lease, goes_on=bool(goes_on), holds=dict.fromkeys(task.touches, "exclusive"))
         )  # fmt: skip
         self._reserve_money(task.claims[-1])
-        task.state, task.answerable, task.offer = "claimed", False, NO_OFFER
+        task.state, task.late_submit_open, task.offer = "claimed", False, NO_OFFER
         self.receipts[receipt] = (task.name, task.generation, receipt, self.epoch)
         return {"outcome": "GRANTED", "task": task.ref, "generation": task.generation, "attempt": task.attempts,
                 "lease_until": self.now + lease}  # fmt: skip
@@ -241,7 +241,7 @@ class Fence(Ground):
 
     @staticmethod
     def is_late_submit_open(task: Task) -> bool:
-        return task.answerable and task.state in ("ready", "retrying", "paused")
+        return task.late_submit_open and task.state in ("ready", "retrying", "paused")
 
     def renew(self, receipt: Receipt, lease: int | None = None) -> Answer:
         task, claim, refusal = self._check(receipt, "renew")

@@ -173,7 +173,7 @@ class Ground:
         for task in self.tasks.values():
             if task.held and not self._end_given_back(task, "ERROR"):
                 self._free(task, self.now)
-            task.answerable = False
+            task.late_submit_open = False
         self.alone.clear()
 
     # --- the graph ----------------------------------------------------------------------------------------
@@ -216,7 +216,7 @@ class Ground:
                 self._open(task, at)
 
     def _dead_letter(self, task: Task, at: int) -> None:
-        task.state, task.retry_at, task.causes, task.answerable = "dead_lettered", None, set(), False
+        task.state, task.retry_at, task.causes, task.late_submit_open = "dead_lettered", None, set(), False
         task.offer = NO_OFFER
         for dependent in self.dependents(task, "cancel"):
             self._cancel(dependent, at, by=task.name)
@@ -231,13 +231,13 @@ class Ground:
             if task.causes:
                 self._free(task, at)
         task.was = task.state
-        task.state, task.cancelled_by, task.answerable, task.offer = "cancelled", by, False, NO_OFFER
+        task.state, task.cancelled_by, task.late_submit_open, task.offer = "cancelled", by, False, NO_OFFER
         for other in [*self.descendants(task), *self.dependents(task, "cancel")]:
             self._cancel(other, at, by)
         self._look_again(at)
 
     def _complete(self, task: Task, claim: Claim, data: Any) -> None:
-        task.state, task.answerable, task.retry_at, task.offer = "completed", False, None, NO_OFFER
+        task.state, task.late_submit_open, task.retry_at, task.offer = "completed", False, None, NO_OFFER
         task.causes = set()
         claim.accepted = True
         claim.accepted_data.append(data)
@@ -248,7 +248,7 @@ class Ground:
         task.archived = False
         task.attempts = task.given_back = 0
         task.failures = []
-        task.answerable = False
+        task.late_submit_open = False
         task.troubled, task.cool_offs = set(), {}
         self._open(task, self.now)
         self._look_again(self.now)
@@ -277,7 +277,7 @@ class Ground:
         """`free`: pauses, questions, waiting and persons' verbs never count as attempts."""
         claim = task.claims[-1]
         claim.reason, claim.by = reason, by
-        task.answerable = reason in ("EXPIRED", "PAUSED")
+        task.late_submit_open = reason in ("EXPIRED", "PAUSED")
         if free:
             self._take_back(task)
 

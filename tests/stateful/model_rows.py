@@ -112,7 +112,7 @@ class Task:
     retry_at: int | None = None
     ready_at: int = 0
     claims: list[Claim] = field(default_factory=list)
-    answerable: bool = False
+    late_submit_open: bool = False
     offer: tuple[str, int] = NO_OFFER
     cool_offs: dict[str, int] = field(default_factory=dict)
     troubled: set[str] = field(default_factory=set)

@@ -29,7 +29,7 @@ def expected_rows(world: World, start: int) -> dict[str, Any]:
             "holder": (task.claims[-1].agent, task.claims[-1].session) if task.held else None,
             "lease_until": task.claims[-1].until - start if task.held else None,
             "causes": sorted({cause.partition(":")[0] for cause in task.causes}) if task.state == "paused" else [],
-            "answerable": world.is_late_submit_open(task),
+            "late_submit_open": world.is_late_submit_open(task),
             "priority": task.priority,
             "archived": task.archived,
             "holds": sorted(task.claims[-1].holds.items()) if task.held else [],
@@ -75,7 +75,9 @@ def rows_of(store: Store, project: str, start: int) -> dict[str, Any]:
             "holder": (task.agent, task.session) if task.agent else None,
             "lease_until": since(start, task.lease_until),
             "causes": sorted({pause.cause for pause in task.pauses}) if task.state == "paused" else [],
-            "answerable": task.answerable and task.state in ("ready", "retrying", "paused") and task.id not in void,
+            "late_submit_open": task.late_submit_open
+            and task.state in ("ready", "retrying", "paused")
+            and task.id not in void,
             "priority": task.priority,
             "archived": task.archived_at is not None,
             "holds": sorted((r.pattern, r.mode) for r in reservations if r.task == task.id),

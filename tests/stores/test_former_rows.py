@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tenure.core import former_names
+from tenure.core import archive, former_names
 from tenure.core.records import Task, replace
 from tenure.stores.postgres import Postgres
 from tenure.stores.postgres import schema as postgres_schema
@@ -23,6 +23,7 @@ from tenure.testing.samples import row_of
 from tenure.testing.suites.store_setting import stored
 from tests.servers.postgres import PostgresServer
 
+FORMER_NAMES = {"late_submit_open": "answerable", "set_aside_for": "parked"}
 NEW = ("pauses", "cancelled", "failures", "brief_number", "reserved", "unseen_since")
 REASONS = [
     "lunch", "budget exceeded", "budget project: $10.01 of $10", "budget track:B: 5 of 4", "budget talk on Monday",
@@ -35,6 +36,7 @@ ROWS = [
     *({"state": "cancelled", "reason": reason, "state_before": "ready"} for reason in CANCELLED),
     {"state": "running", "wanted": "pause"},
     {"state": "ready", "resume_at": 5},
+    {"state": "ready", "answerable": True, "parked": "task_9"},
     {"state": "dead_lettered", "reason": "drained: paused when its holder let go"},
 ]  # fmt: skip
 
@@ -42,21 +44,36 @@ ROWS = [
 def old_rows() -> Iterator[dict[str, object]]:
     codec = Codec(Task)
     for number, fields in enumerate(ROWS):
-        known = {name: value for name, value in fields.items() if name not in ("reason", "resume_at")}
+        known = {now: fields[former] for now, former in FORMER_NAMES.items() if former in fields}
+        known |= {name: fields[name] for name in ("state", "state_before", "wanted") if name in fields}
         task = replace(row_of(Task), project="p", id=f"t{number:02d}", ref=f"A-{number}", key=f"A-{number}-x", **known)
         row = dict(zip((column.name for column in codec.columns), codec.encode(task), strict=True))
-        yield {name: value for name, value in row.items() if name not in NEW} | {
+        yield {FORMER_NAMES.get(name, name): value for name, value in row.items() if name not in NEW} | {
             "tenant": "local", "reason": fields.get("reason"), "resume_at": fields.get("resume_at"),
         }  # fmt: skip
 
 
 def check(upgraded: dict[tuple[str, str], Task]) -> None:
+    sample = row_of(Task)
     for number, fields in enumerate(ROWS):
         task = upgraded["p", f"t{number:02d}"]
         said = former_names.task_of(fields)
         assert task.pauses == tuple(said.get("pauses", ())), fields
         assert task.cancelled == said.get("cancelled"), fields
+        assert (task.late_submit_open, task.set_aside_for) == (
+            said.get("late_submit_open", sample.late_submit_open), said.get("set_aside_for", sample.set_aside_for)
+        ), fields  # fmt: skip
         assert (task.failures, task.brief_number, task.reserved, task.unseen_since) == ((), 1, False, None)
+
+
+def test_an_archived_task_is_read_by_the_names_it_was_written_with() -> None:
+    task = row_of(Task, late_submit_open=True, set_aside_for="task_9", state="completed")
+    now = archive.archived(task, [task], (), 5)
+    text = archive.inflated(now.document)
+    for name, former in FORMER_NAMES.items():
+        assert name.encode() in text
+        text = text.replace(name.encode(), former.encode())
+    assert archive.rows_in(replace(now, document=archive.deflated(text))) == [task]
 
 
 def test_on_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,7 +100,9 @@ def test_on_postgres(postgres: PostgresServer, tmp_path: Path, monkeypatch: pyte
         older.setattr(postgres_schema, "migrations", lambda: known[:1])
         older.setattr(postgres_schema, "beliefs", lambda: ())  # of columns that this step does not have yet
         Postgres(url).close()
-    hot = {column.name for column in postgres_parts("task", Task)["task_hot"]} | {"tenant"}
+    hot = {FORMER_NAMES.get(column.name, column.name) for column in postgres_parts("task", Task)["task_hot"]} | {
+        "tenant"
+    }
     link = connect(postgres.url, 30)
     try:
         for row in old_rows():

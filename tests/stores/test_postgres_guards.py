@@ -85,7 +85,7 @@ def test_the_fast_path_checks_the_epoch_in_the_task_and_in_the_claim(
 
 
 def test_the_fast_path_grants_nothing_that_stands_in_no_lane(store: Postgres, task: Task) -> None:
-    """It may have been parked, or offered to another, since its lane was read."""
+    """It may have been set aside, or offered to another, since its lane was read."""
     rewritten(store, task, lane=None)
     with pytest.raises(NeedsSlowPath):
         grants(store, [task.id])

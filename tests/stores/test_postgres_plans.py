@@ -53,10 +53,10 @@ HOT: dict[str, tuple[Any, str]] = {
     "held by an agent": (found(Task, {"agent": "bo"}), "task_agent"),
     "held by a session": (found(Task, {"session": "s", "state": ("claimed", "running")}), "task_session"),
     "held by a session, the first": (found(Task, {"session": "s"}, limit=3), "task_session"),
-    "parked": (found(Task, {"parked": "t"}), "task_parked"),
-    "parked under a budget": (
-        found(Task, {"parked": "$p", "price": Range(0, 5), "band": 1, "boost": 10}, "rank", limit=64),
-        "task_unpaid",
+    "set aside": (found(Task, {"set_aside_for": "t"}), "task_set_aside"),
+    "set aside for a budget": (
+        found(Task, {"set_aside_for": "$p", "price": Range(0, 5), "band": 1, "boost": 10}, "rank", limit=64),
+        "task_unaffordable",
     ),
     "a page of a state": (found(Task, {"state": "1"}, "id", ("t", "t"), 50), "task_state"),
     "a page of the newest": (found(Task, {}, "-created_at", (5, "t"), 50), "task_created"),

@@ -55,10 +55,10 @@ HOT: dict[str, tuple[Any, str]] = {
     "held by an agent": (found(Task, {"agent": "bo"}), "INDEX task_agent ("),
     "held by a session": (found(Task, {"session": "s", "state": ("claimed", "running")}), "INDEX task_session ("),
     "children": (found(Task, {"parent": "t", "parent_run": 1}), "INDEX task_parent ("),
-    "parked": (found(Task, {"parked": "t"}), "INDEX task_parked ("),
-    "parked under a budget": (
-        found(Task, {"parked": "$p", "price": Range(0, 5), "band": 1, "boost": 10}, "rank", limit=64),
-        "INDEX task_unpaid (tenant=? AND project=? AND parked=? AND band=? AND boost=?)",
+    "set aside": (found(Task, {"set_aside_for": "t"}), "INDEX task_set_aside ("),
+    "set aside for a budget": (
+        found(Task, {"set_aside_for": "$p", "price": Range(0, 5), "band": 1, "boost": 10}, "rank", limit=64),
+        "INDEX task_unaffordable (tenant=? AND project=? AND set_aside_for=? AND band=? AND boost=?)",
     ),
     "tasks of a dag in a state": (found(Task, {"dag": "d", "state": "created"}), "INDEX task_dag ("),
     "a page of a state": (found(Task, {"state": "ready"}, "id", ("t", "t"), 50), "INDEX task_state ("),

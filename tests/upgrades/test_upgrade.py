@@ -23,10 +23,17 @@ from tests.upgrades.world import Dice
 
 RELEASES = sorted(path.name for path in FOLDER.glob("[0-9]*"))
 
-# Columns that a migration took away, or whose values it wrote anew on purpose: table → columns.
+# Columns that a migration removed, or whose values it replaced on purpose: table → columns.
 REWRITTEN: dict[str, set[str]] = {
     t: {"reason", "resume_at"}  # 0002: `pauses` and `cancelled`
     for t in ("task", "task_base")
+}
+# Columns that a migration renamed: table → former name → name.
+RENAMED: dict[str, dict[str, str]] = {
+    "task": {"answerable": "late_submit_open", "parked": "set_aside_for"},  # 0003
+    "project": {"parked": "set_aside"},
+    "leader": {"ticks": "duties_begun"},
+    "trigger": {"told_at": "reported_at"},
 }
 
 # Tables that say how the store itself stands.
@@ -77,6 +84,7 @@ def test_every_row_is_kept_and_the_epoch_with_them(old: OldStore) -> None:
     assert not store.is_copy
     store.close()
     after = old.columns()
+    stays = {t: [RENAMED.get(t, {}).get(n, n) for n in names] for t, names in stays.items()}
     assert {t: set(names) - set(after.get(t, ())) for t, names in stays.items()} == {t: set() for t in stays}
     now = contents(old, stays)
     assert {t for t in stays.keys() - ABOUT_ITSELF if now[t] != rows[t]} == set()
@@ -196,11 +204,13 @@ def test_an_upgrade_that_is_cut_off_leaves_the_old_store_whole(old: OldStore, mo
 
 def test_an_sqlite_store_is_backed_up_beside_itself_first(tmp_path: Path) -> None:
     for release in RELEASES:
-        old = OldSqlite(release, tmp_path)
+        folder = tmp_path / release
+        folder.mkdir()
+        old = OldSqlite(release, folder)
         before = contents(old, old.columns())
         old.settle()
         old.open(create=False).close()
-        old.path = tmp_path / f"store.db.schema-{release}.backup"
+        old.path = folder / f"store.db.schema-{release}.backup"
         assert old.path.stat().st_mode & 0o777 == 0o600
         kept = contents(old, old.columns())
         assert {t for t in before.keys() - {"meta"} if kept[t] != before[t]} == set()

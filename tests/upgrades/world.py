@@ -14,11 +14,13 @@ import msgspec
 from tenure.core import commands as c
 from tenure.core import signatures
 from tenure.core.commands import Dependency, NewTask, Principal, Template, Totals
+from tenure.core.keys import parse_key
 from tenure.core.records import Cycles, Watch
 from tenure.engine import Engine
 from tenure.engine.archive import mover
-from tenure.engine.duties.election import stand
+from tenure.engine.duties.election import LeaderEngine, stand
 from tenure.engine.sources import failure_watch, schedules, trigger_duty
+from tenure.engine.verbs import web_sessions
 from tenure.stores.port import FAST_PATH, Store
 from tenure.testing.clock import FakeClock
 
@@ -232,7 +234,7 @@ def shop(world: World) -> None:
 
 
 def money(world: World) -> None:
-    """A budget of each scope, reservations in flight, usage that came late, tasks that a budget paused or parked."""
+    """A budget of each scope, reservations in flight, usage that came late, tasks that a budget paused or set aside."""
     world.enter("money")
     world.do(c.SetBudget, scope="tenant", usd="5000", default_estimate="0.01")
     world.do(c.SetBudget, scope="project", usd="400", default_estimate="0.5")
@@ -248,7 +250,7 @@ def money(world: World) -> None:
     broke = world.add("paused by a budget")
     receipt = world.take(broke, "bo")
     assert world.do(c.ReportUsage, receipt=receipt, model="opus", fresh=10, cost_usd="1.50").state == "paused"
-    assert world.row(broke).resume_at is not None
+    assert world.row(broke).pauses[0].until is not None
     owing = world.add("paused by the tenant's words")
     world.do(c.Fail, receipt=world.take(owing, "eve"), error_class="budget_exceeded", message="no money")
     world.keep("paused by a budget", receipt, "ACCEPTED")
@@ -261,7 +263,7 @@ def money(world: World) -> None:
     world.take(world.add("reserves"), "dee")
     dear = [world.add(f"too dear {n}", constraints={"max_cost_usd": "900"}, priority=10) for n in range(3)]
     world.do(c.ClaimNext, agent="gil", session="s-gil", lease=12 * HOUR)
-    assert all(world.row(key).parked for key in dear)
+    assert all(world.row(key).set_aside_for for key in dear)
     world.keep("holds money", spent, "ACCEPTED")
 
 
@@ -332,6 +334,7 @@ def auto(world: World) -> None:
     world.do(c.SetTrigger, trigger="post-mortem", on="task.dead_lettered", template=look)
     world.do(c.SetTrigger, trigger="silent", on="task.*", template=look, where={"event.key": {"prefix": "Z"}})
     world.do(c.PauseTrigger, trigger="silent")
+    world.do(c.SetTrigger, trigger="over-its-limit", on="task.dead_lettered", template=look, most=1)
     body = Template(tasks=(NewTask(title="Review {body.title}"),))
     secret = world.do(c.SetTrigger, trigger="pulls", on="webhook", template=body).secret
     raw = b'{"title": "the parser"}'
@@ -350,12 +353,16 @@ def auto(world: World) -> None:
     keys = [world.do(c.CreateKey, project="", name=n, role="member", expires_in=900 * HOUR) for n in ("r", "v")]
     world.do(c.RotateKey, project="", key=keys[0].key["id"])
     world.do(c.RevokeKey, project="", key=keys[1].key["id"])
-    assert stand(world.engine, "host-1", HOUR, None, Cycles(count=3, last_at=world.clock.now)).ok
+    signed_in = parse_key(world.do(c.CreateKey, project="", name="browser", role="member").secret)
+    assert signed_in is not None
+    web_sessions.begin(world.engine, "5e" * 32, signed_in.id, signed_in.secret)
+    led = stand(world.engine, "host-1", HOUR, None, Cycles(count=3, last_at=world.clock.now))
+    assert LeaderEngine(world.engine, "host-1", led.term, lambda: None).begin_tick("schedules", world.clock.now)
     world.do(c.Lead, holder="ann", agent=True, lease=HOUR)
 
 
 def team(world: World) -> None:
-    """Agents in every status, sessions, mail read and unread, reservations alone and with a claim, parked work."""
+    """Agents in every status, sessions, mail read and unread, reservations alone and with a claim, work set aside."""
     world.enter("team")
     world.do(c.Register, agent="stale", session="s-stale", heartbeat=10, stale_after=30)
     world.wait(31)
@@ -386,9 +393,9 @@ def team(world: World) -> None:
     holder = world.take(guarded, "ann")
     world.do(c.Reserve, patterns=("etc/*",), agent="ann", session="s-ann", receipt=holder)
     world.keep("holds reservations", holder, "ACCEPTED")
-    parked = world.add("parked", touches=("src/x.py",), priority=10)
+    waiting = world.add("set aside", touches=("src/x.py",), priority=10)
     world.do(c.ClaimNext, agent="bo", session="s-bo", lease=12 * HOUR)
-    assert world.row(parked).parked is not None
+    assert world.row(waiting).set_aside_for is not None
     offered = world.add("offered")
     world.do(c.Assign, task=offered, agent="idle", seconds=12 * HOUR)
 
@@ -483,7 +490,7 @@ def open_work(world: World) -> None:
     world.keep("late", receipt, "ACCEPTED")
     world.keep("stale", stale, "STALE_GENERATION")
     world.keep("held by the second", world.take(twice, "ann"), "ACCEPTED")
-    assert world.row(late).answerable
+    assert world.row(late).late_submit_open
     assert world.state(lost) == "paused"
 
 

@@ -57,7 +57,7 @@ def is_ended_by_holder(claim: Claim) -> bool:
 
 def is_late_submit_open(task: Task, claim: Claim) -> bool:
     """Whether the claim expired or was paused while held, and its late submit is still open."""
-    return task.answerable and task.generation == claim.generation and task.state in LATE_SUBMIT_STATES
+    return task.late_submit_open and task.generation == claim.generation and task.state in LATE_SUBMIT_STATES
 
 
 # --- granting -----------------------------------------------------------------------------------------------
@@ -235,7 +235,7 @@ def ended(
     back = is_given_back(task, ending)
     free = moves.freed(
         task, at, attempts=task.attempts - back, given_back=task.given_back + (back and ending.attempt == GIVEN_BACK),
-        answerable=ending.answerable, drains=ending is not lifecycle.SUPERSEDED_BY,
+        late_submit_open=ending.late_submit, drains=ending is not lifecycle.SUPERSEDED_BY,
         rests=ending not in lifecycle.MOVED_ON,
     )  # fmt: skip
     if error_class is not None:

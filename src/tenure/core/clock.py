@@ -109,7 +109,7 @@ _OF_OTHERS: dict[type[Row], tuple[str, ...]] = {
     Model: ("cool_until",),
     Reservation: ("created_at", "until"),
     Session: ("last_activity",),
-    Trigger: ("told_at",),
+    Trigger: ("reported_at",),
     Validation: ("taken_at", "until", "retry_at"),
 }
 MOVED: tuple[type[Row], ...] = (Task, ApiKey, *_OF_OTHERS)  # rows with times that move back
@@ -131,8 +131,8 @@ def moved_back(row: Any, now: int, back: int) -> Any:
     if isinstance(row, ApiKey):
         return replace(row, **_moved(row, ("expires_at",), now, back)) if row.created_at > now else row
     fields = _moved(row, _OF_OTHERS[type(row)], now, back)
-    if isinstance(row, Leader) and any(tick > now for tick in row.ticks.values()):
-        fields["ticks"] = {duty: min(tick, now) for duty, tick in row.ticks.items()}
+    if isinstance(row, Leader) and any(at > now for at in row.duties_begun.values()):
+        fields["duties_begun"] = {duty: min(at, now) for duty, at in row.duties_begun.items()}
     return replace(row, **fields) if fields else row
 
 

@@ -4,6 +4,8 @@ Migrations change the tables; the log and archived documents stay as written and
 gives exactly the migrated rows.
 
 0001: a task had `reason` and `resume_at` instead of `pauses` and `cancelled`; the cause was the start of the text.
+0002: `late_submit_open` was `answerable`, `set_aside_for` was `parked`. Other fields renamed since are in no event and
+in no archived document.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from tenure.core import causes
 from tenure.core.causes import Cancelled, PauseCause
 from tenure.core.lifecycle import CANCELLED, HELD, PAUSED
 
+_RENAMED = {"answerable": "late_submit_open", "parked": "set_aside_for"}
 _FORMER = ("reason", "resume_at")
 _NOW = ("pauses", "cancelled")
 _UNDECIDED = " could not be decided, "
@@ -58,7 +61,7 @@ class TaskFields:
         self._is_former = True  # until a patch has the current fields
 
     def update(self, patch: Mapping[str, Any]) -> None:
-        self.values |= {name: value for name, value in patch.items() if name not in _FORMER}
+        self.values |= {_RENAMED.get(name, name): value for name, value in patch.items() if name not in _FORMER}
         self._former |= {name: patch[name] for name in _FORMER if name in patch}
         if any(name in patch for name in _NOW):
             self._is_former = False

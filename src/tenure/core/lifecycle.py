@@ -94,7 +94,7 @@ class Ending(NamedTuple):
     reason: str
     state: str
     attempt: str
-    answerable: bool
+    late_submit: bool
     by: str
 
 

@@ -202,7 +202,7 @@ USAGE_DURATION = limit(366.0 * _DAYS, "s", "compute time under one claim", _FIXE
 BUDGET_PROJECTS = limit(2000, "projects", "a tenant with a budget", _FIXED, _REACHED)
 RESUMED = limit(5000, "tasks", "tasks that a raised budget resumes at once", _FIXED,
     "resume the rest with `resume --budget`")
-BUDGETS_PARKED = limit(200, "budgets", "budgets whose unaffordable tasks are set aside", _FIXED,
+BUDGETS_SET_ASIDE = limit(200, "budgets", "budgets whose unaffordable tasks are set aside", _FIXED,
     "tasks of others are checked by each claim")
 UNPAID = limit(500, "tasks", "unaffordable tasks that one claim checks", _FIXED,
     "the claim answers `NO_TASK`; the next goes on")

@@ -36,12 +36,12 @@ _HOLD: dict[str, Any] = {
 }  # fmt: skip
 # Fields that belong to some states only, with their value in the others.
 BOUND: dict[str, Any] = _HOLD | {
-    "offer_to": None, "offer_until": None, "parked": None, "price": None, "retry_at": None, "pauses": (),
+    "offer_to": None, "offer_until": None, "set_aside_for": None, "price": None, "retry_at": None, "pauses": (),
     "state_before": None, "cancelled": None, "completed_at": None, "work_product": None, "dead_lettered_at": None,
     "archived_at": None,
 }  # fmt: skip
 KEPT: dict[str, frozenset[str]] = dict.fromkeys(STATES, frozenset()) | {
-    READY: frozenset({"offer_to", "offer_until", "parked", "price"}),
+    READY: frozenset({"offer_to", "offer_until", "set_aside_for", "price"}),
     CLAIMED: frozenset({*_HOLD, "pauses"}),
     RUNNING: frozenset({*_HOLD, "pauses"}),
     PAUSED: frozenset({"pauses", "state_before", "retry_at"}),
@@ -65,7 +65,7 @@ def _fields(*targets: str, more: tuple[str, ...] = ()) -> frozenset[str]:
 
 _WAITING = (PENDING, READY)
 _GRANTED = (
-    *_HOLD, "generation", "attempts", "answerable", "percent", "step", "progress_at",
+    *_HOLD, "generation", "attempts", "late_submit_open", "percent", "step", "progress_at",
 )  # fmt: skip
 _RUN = ("run", "attempts", "given_back", "failures")
 
@@ -74,24 +74,26 @@ FIELDS: dict[str, frozenset[str]] = {
     "waiting": _fields(*_WAITING, more=("ready_at",)),
     "granted": _fields(CLAIMED, more=_GRANTED) - {"funded", "reserved"},
     "started": frozenset({"state", "started_at"}),
-    "freed": _fields(*_WAITING, PAUSED, more=("ready_at", "attempts", "given_back", "answerable", "state_before")),
+    "freed": _fields(
+        *_WAITING, PAUSED, more=("ready_at", "attempts", "given_back", "late_submit_open", "state_before"),
+    ),
     "paused": _fields(PAUSED, more=("pauses", "state_before")),
     "lifted": _fields(*_WAITING, RETRYING, VALIDATING, more=("ready_at", "pauses", "wanted")),
     "retrying": _fields(RETRYING, more=("retry_at", "state_before")),
-    "validating": _fields(VALIDATING, more=("answerable", "percent", "started_at")),
+    "validating": _fields(VALIDATING, more=("late_submit_open", "percent", "started_at")),
     "refused": _fields(*_WAITING, PAUSED, more=("ready_at", "state_before", "percent", "failed_at", "last_error")),
     "withdrawn": _fields(*_WAITING, PAUSED, more=("ready_at", "state_before", "percent", "attempts")),
-    "completed": _fields(COMPLETED, more=("completed_at", "work_product", "answerable", "percent", "started_at")),
-    "dead_lettered": _fields(DEAD_LETTERED, more=("dead_lettered_at", "answerable")),
-    "cancelled": _fields(CANCELLED, more=("cancelled", "state_before", "answerable")),
+    "completed": _fields(COMPLETED, more=("completed_at", "work_product", "late_submit_open", "percent", "started_at")),
+    "dead_lettered": _fields(DEAD_LETTERED, more=("dead_lettered_at", "late_submit_open")),
+    "cancelled": _fields(CANCELLED, more=("cancelled", "state_before", "late_submit_open")),
     "uncancelled": _fields(CREATED, *_WAITING, DEAD_LETTERED, more=("ready_at", "pauses", "state_before")),
     "new_run": _fields(
-        *_WAITING, more=(*_RUN, "ready_at", "troubled", "cool_offs", "answerable", "percent", "step"),
+        *_WAITING, more=(*_RUN, "ready_at", "troubled", "cool_offs", "late_submit_open", "percent", "step"),
     ),
     "reset_undone": _fields(
-        COMPLETED, more=(*_RUN, "completed_at", "work_product", "answerable", "percent", "started_at"),
+        COMPLETED, more=(*_RUN, "completed_at", "work_product", "late_submit_open", "percent", "started_at"),
     ),
-    "retry_undone": _fields(DEAD_LETTERED, more=(*_RUN, "dead_lettered_at", "answerable")),
+    "retry_undone": _fields(DEAD_LETTERED, more=(*_RUN, "dead_lettered_at", "late_submit_open")),
 }  # fmt: skip
 
 
@@ -121,7 +123,7 @@ def granted(task: Task, *, agent: str, session: str, lease: int, at: int, epoch:
     return _moved(
         task, CLAIMED, generation=task.generation + 1, attempts=task.attempts + counts, agent=agent, session=session,
         claimed_at=at, lease=lease, lease_until=at + lease, presented_at=at, claim_epoch=epoch, renewals=0,
-        wanted=None, done_by=None, warned_at=None, unseen_since=None, answerable=False, percent=None, step=None,
+        wanted=None, done_by=None, warned_at=None, unseen_since=None, late_submit_open=False, percent=None, step=None,
         progress_at=None,
     )  # fmt: skip
 
@@ -132,13 +134,20 @@ def started(task: Task, at: int) -> Task:
 
 
 def freed(
-    task: Task, at: int, *, attempts: int, given_back: int, answerable: bool, drains: bool = True, rests: bool = True
+    task: Task,
+    at: int,
+    *,
+    attempts: int,
+    given_back: int,
+    late_submit_open: bool,
+    drains: bool = True,
+    rests: bool = True,
 ) -> Task:
     """No longer held: it waits for any agent, or is paused where that was requested (`drains`).
 
     `rests`: it stays there; else the caller moves it on, and it was not ready in between.
     """
-    counted: dict[str, Any] = {"attempts": attempts, "given_back": given_back, "answerable": answerable}
+    counted: dict[str, Any] = {"attempts": attempts, "given_back": given_back, "late_submit_open": late_submit_open}
     if task.pauses and drains:
         return _moved(task, PAUSED, state_before=READY, **counted)
     state = waiting_state(task, at)
@@ -184,7 +193,7 @@ def retrying(task: Task, until: int) -> Task:
 
 
 def dead_lettered(task: Task, at: int) -> Task:
-    return _moved(task, DEAD_LETTERED, dead_lettered_at=at, answerable=False)
+    return _moved(task, DEAD_LETTERED, dead_lettered_at=at, late_submit_open=False)
 
 
 # --- results ------------------------------------------------------------------------------------------------
@@ -192,7 +201,7 @@ def dead_lettered(task: Task, at: int) -> Task:
 
 def validating(task: Task, at: int) -> Task:
     """A result waits for its verdict; the task's pauses return if the result is refused."""
-    return _moved(task, VALIDATING, answerable=False, percent=100, started_at=task.started_at or at)
+    return _moved(task, VALIDATING, late_submit_open=False, percent=100, started_at=task.started_at or at)
 
 
 def refused(task: Task, at: int, error: LastError) -> Task:
@@ -216,7 +225,7 @@ def withdrawn(task: Task, at: int, *, attempts: int) -> Task:
 def completed(task: Task, at: int, product: str | None) -> Task:
     """The same for a holder, a verdict, a person, or an undo."""
     return _moved(
-        task, COMPLETED, completed_at=at, work_product=product, answerable=False, percent=100,
+        task, COMPLETED, completed_at=at, work_product=product, late_submit_open=False, percent=100,
         started_at=task.started_at or at,
     )  # fmt: skip
 
@@ -227,7 +236,7 @@ def completed(task: Task, at: int, product: str | None) -> Task:
 def cancelled(task: Task, why: Cancelled) -> Task:
     """Cancelled where it was; a claim must be ended before."""
     kept = replace(why, pauses=task.pauses)
-    return _moved(task, CANCELLED, cancelled=kept, state_before=task.state, answerable=False)
+    return _moved(task, CANCELLED, cancelled=kept, state_before=task.state, late_submit_open=False)
 
 
 # The pause of a task that was cancelled before causes were kept.
@@ -256,8 +265,8 @@ def uncancelled(task: Task, at: int, *, paused_from: str | None = None) -> Task:
 def new_run(task: Task, at: int) -> Task:
     """Started over by a person: attempts begin at 0, the generation continues, no late submit for older receipts."""
     fresh = replace(
-        task, run=task.run + 1, attempts=0, given_back=0, failures=(), troubled=(), cool_offs={}, answerable=False,
-        percent=None, step=None,
+        task, run=task.run + 1, attempts=0, given_back=0, failures=(), troubled=(), cool_offs={},
+        late_submit_open=False, percent=None, step=None,
     )  # fmt: skip
     return waiting(fresh, at)
 

@@ -30,7 +30,7 @@ def _is_fresh(task: Task) -> bool:
         task.generation == 0
         and task.attempts == 0
         and task.renewals == 0
-        and not task.answerable
+        and not task.late_submit_open
         and not task.cool_offs
         and task.retry_at is None
         and task.offer_until is None

@@ -98,7 +98,7 @@ class Task(Row, frozen=True, kw_only=True):
     renewals: int = 0
     presented_at: int | None = None  # when a command last presented the receipt
     claim_epoch: str | None = None
-    answerable: bool = False  # the last claim expired or was paused while held, and may still submit
+    late_submit_open: bool = False  # the last claim expired or was paused while held; its holder may still submit
     wanted: str | None = None  # a directive for the holder: pause, or warn
     percent: int | None = None
     step: str | None = None
@@ -113,8 +113,10 @@ class Task(Row, frozen=True, kw_only=True):
 
     offer_to: str | None = None
     offer_until: int | None = None
-    parked: str | None = None  # the task whose reservations it would overlap, or `$` and a budget's key
-    price: int | None = None  # parked under a budget: the price it could not cover
+    set_aside_for: str | None = (
+        None  # claims skip it: the task whose reservations it overlaps, or `$` and a budget's key
+    )
+    price: int | None = None  # set aside for a budget: the price it could not cover
 
     work_product: str | None = None
     created_by: str = "human:"
@@ -407,7 +409,7 @@ class Project(Row, frozen=True, kw_only=True):
     limited: tuple[str, ...] = ()  # models in trouble, each a Model
     typical: dict[str, tuple[int, int | None]] = {}  # of each LikeTasks with enough tasks: median tokens and cost
     funded: tuple[str, ...] = ()  # scopes with a budget here; a task knows its own
-    parked: dict[str, int] = {}  # keys of budgets with parked tasks → the lowest price
+    set_aside: dict[str, int] = {}  # keys of budgets with tasks set aside → the lowest price
 
 
 class Agent(Row, frozen=True, kw_only=True):
@@ -495,7 +497,7 @@ class Leader(Row, frozen=True, kw_only=True):
     elected_at: int
     lease: int
     until: int
-    ticks: dict[str, int] = {}  # of the coordinator: duty → its last begun tick, under any leader
+    duties_begun: dict[str, int] = {}  # of the coordinator: duty → the time of its last start, under any leader
     cycles: Cycles = Cycles()
 
 
@@ -545,7 +547,7 @@ class Kind(msgspec.Struct, frozen=True):
 
 
 # Derived from other rows: replay computes it instead of reading it.
-_STAMPED = frozenset({"lane", "band", "rank", "due_at", "plain", "parked", "price"})
+_STAMPED = frozenset({"lane", "band", "rank", "due_at", "plain", "set_aside_for", "price"})
 _FROM_GRAPH = frozenset({"height", "waits_on", "unmet", "dependents", "children", "lineage"})
 _RENEWALS = frozenset({"lease", "lease_until", "renewals", "presented_at"})
 _COUNTS = frozenset({"status", "total", "live", "blocked", "completed", "cancelled", "dead"})
@@ -567,7 +569,7 @@ KINDS: dict[type[Row], Kind] = {
     Dag: Kind("dag", _COUNTS),
     DeadLetter: Kind("dead_letter"),
     Track: Kind("track"),
-    Project: Kind("project", frozenset({"limited", "typical", "funded", "parked"})),
+    Project: Kind("project", frozenset({"limited", "typical", "funded", "set_aside"})),
     Agent: Kind(
         "agent", frozenset({"last_seen", "health", "memory_mb", "cpu_percent", "step", "troubles", "cool_until"})
     ),
@@ -576,12 +578,12 @@ KINDS: dict[type[Row], Kind] = {
     LikeTasks: Kind("like_tasks", logged=False),
     Message: Kind("message", frozenset({"read_at"})),
     Reservation: Kind("reservation", frozenset({"nonce", "until", "lease"})),
-    Leader: Kind("leader", frozenset({"until", "lease", "ticks", "cycles"})),
+    Leader: Kind("leader", frozenset({"until", "lease", "duties_begun", "cycles"})),
     Request: Kind("request", logged=False),
     Archived: Kind("archived", logged=False),
     ApiKey: Kind("api_key", frozenset({"digest", "previous", "used_at"})),
     WebSession: Kind("web_session", logged=False),
     Schedule: Kind("schedule"),
-    Trigger: Kind("trigger", frozenset({"secret", "previous", "held_back", "told_at", "behind"})),
+    Trigger: Kind("trigger", frozenset({"secret", "previous", "held_back", "reported_at", "behind"})),
     Cursor: Kind("log_cursor", logged=False),
 }

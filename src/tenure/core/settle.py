@@ -170,7 +170,7 @@ def aborted(task: Task, claim: Claim, brief: Brief, at: int, fraction: float, wh
 
 def stamp(task: Task, now: int) -> Task:
     """The derived columns: position in the claim order while claimable, and the next due time. Run at every write."""
-    claimable = task.state == READY and task.parked is None and task.offer_to is None
+    claimable = task.state == READY and task.set_aside_for is None and task.offer_to is None
     lane = priority.lane_of(task) if claimable else None
     rank = priority.rank(task, now) if task.state == READY else task.rank
     return replace(

@@ -44,7 +44,7 @@ class Trigger(Row, frozen=True, kw_only=True):
     fired: int = 0
     failed: int = 0
     held_back: int = 0  # suppressed by the hourly limit or the chain depth
-    told_at: int | None = None  # when that was last reported
+    reported_at: int | None = None  # when that was last reported
     last_at: int | None = None
     last_made: str | None = None
     last_error: str | None = None

@@ -73,13 +73,13 @@ def elected(
         return replace(leader, lease=lease, until=now + lease)
     return Leader(
         project=project, id=name, holder=holder, term=leader.term + 1 if leader else 1, elected_at=now,
-        lease=lease, until=now + lease, ticks=leader.ticks if leader else {},
+        lease=lease, until=now + lease, duties_begun=leader.duties_begun if leader else {},
     )  # fmt: skip
 
 
-def is_new_tick(leader: Leader, duty: str, tick: int, now: int) -> bool:
-    """Whether this tick of the duty was not begun yet, in this term or an earlier one.
+def is_new_start(leader: Leader, duty: str, at: int, now: int) -> bool:
+    """Whether the duty was not begun for this time yet, in this term or an earlier one.
 
-    A tick in the future was begun by a clock that has been set back since, and must not block the duty.
+    A start in the future was written by a clock that has been set back since, and must not block the duty.
     """
-    return not tick <= leader.ticks.get(duty, 0) <= now
+    return not at <= leader.duties_begun.get(duty, 0) <= now

@@ -41,7 +41,7 @@ def reviewed(work: UnitOfWork, hold: Hold, cmd: commands.Submit, encoded: bytes,
     over = replace(over, refused=over.refused + 1)
     # It was submitted: nothing more is expected under this claim.
     pause = causes.PauseCause(cause=causes.REVIEW, reason=why, at=work.now, by=f"agent:{over.agent}")
-    free = replace(moves.paused(free, pause), answerable=False)
+    free = replace(moves.paused(free, pause), late_submit_open=False)
     kept = work.record(
         "task.paused", result, over, task=free, message=why, agent=over.agent, session=over.session, level="warning",
         generation=over.generation, details={"result": result.id, "tokens": tokens, "lines": cmd.lines},

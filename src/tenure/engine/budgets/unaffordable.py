@@ -1,12 +1,11 @@
-"""Ready tasks that a budget cannot cover, parked under it: examined once, and not by every claim.
+"""Ready tasks that a budget cannot cover, set aside for it: examined once, and not by every claim.
 
-`Project.parked` maps budgets to the lowest price parked under each, so that a claim knows without a query whether any
-of it is affordable now. Affordable tasks go back to the lanes, best first and a page at a time: what one claim returns
-is soon reserved again, and thousands of tasks need not be written for it.
+`Project.set_aside` maps budgets to the lowest price set aside for each: a claim knows without a query whether any of it
+is affordable now. Affordable tasks go back to the lanes, best first and a page at a time: what one claim returns is
+soon reserved again, and thousands of tasks need not be written for it.
 
-The key of a budget here is its id and the time when its `default_estimate` was last set: tasks parked before that are
-examined again, whatever their price was. An agent's own budget parks nothing: what that agent cannot afford is there
-for the others.
+The key of a budget here is its id and the time when its `default_estimate` was last set: tasks set aside before that
+are checked again, whatever their price was. An agent's own budget sets nothing aside: others may afford the task.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from tenure.engine.runtime.unit_of_work import UnitOfWork
 MARK = "$"  # prefix of the key, in place of a task's id
 PAGE = 64  # of tasks whose priorities age alike
 LARGE_PAGE = 500  # when all are put back
-MOST_BUDGETS = limits.BUDGETS_PARKED
+MOST_BUDGETS = limits.BUDGETS_SET_ASIDE
 COUNTED = 1000
 
 
@@ -37,41 +36,41 @@ def _id_of(key: str) -> str:
     return key.rpartition("@")[0]
 
 
-def park(work: UnitOfWork, project: str, task: Task, short: Short) -> bool:
+def set_aside(work: UnitOfWork, project: str, task: Task, short: Short) -> bool:
     """Take the task out of its lane until the budget covers it; False where it must stay."""
     key = key_of(short.budget)
     row = _project(work, project)
-    if short.budget.scope == AGENT or (key not in row.parked and len(row.parked) >= MOST_BUDGETS):
+    if short.budget.scope == AGENT or (key not in row.set_aside and len(row.set_aside) >= MOST_BUDGETS):
         return False
-    least = row.parked.get(key)
+    least = row.set_aside.get(key)
     if least is None or short.wanted < least:
-        work.put(replace(row, parked=row.parked | {key: short.wanted}))
-    work.put(replace(task, parked=MARK + key, price=short.wanted))
+        work.put(replace(row, set_aside=row.set_aside | {key: short.wanted}))
+    work.put(replace(task, set_aside_for=MARK + key, price=short.wanted))
     return True
 
 
-def unpark(work: UnitOfWork, project: str) -> bool:
+def put_back(work: UnitOfWork, project: str) -> bool:
     """Put back the affordable tasks, at most a page per budget; return whether there is more."""
     row = _project(work, project)
     is_more = False
-    rows = {key_of(budget): budget for budget in kept_rows(work, project, [_id_of(key) for key in row.parked])}
+    rows = {key_of(budget): budget for budget in kept_rows(work, project, [_id_of(key) for key in row.set_aside])}
     left = {}
-    for key, least in row.parked.items():
-        part = _unpark_of(work, project, key, rows.get(key), least)
+    for key, least in row.set_aside.items():
+        part = _put_back_of(work, project, key, rows.get(key), least)
         if part.least is not None:
             left[key] = part.least
         is_more |= part.is_more
-    if left != row.parked:
-        work.put(replace(row, parked=left))
+    if left != row.set_aside:
+        work.put(replace(row, set_aside=left))
     return is_more
 
 
 class _Part(NamedTuple):
-    least: int | None  # the lowest price that stays parked; None: nothing does
+    least: int | None  # the lowest price that stays set aside; None: nothing does
     is_more: bool = False
 
 
-def _unpark_of(work: UnitOfWork, project: str, key: str, budget: Budget | None, least: int) -> _Part:
+def _put_back_of(work: UnitOfWork, project: str, key: str, budget: Budget | None, least: int) -> _Part:
     """`budget` is None where it no longer exists, or its prices have changed: then all are put back."""
     room, most = None, LARGE_PAGE
     if budget is not None:
@@ -81,18 +80,18 @@ def _unpark_of(work: UnitOfWork, project: str, key: str, budget: Budget | None, 
     pages = _best(work, project, key, room, most)
     for page in pages:
         for task in page:
-            work.put(replace(task, parked=None, price=None))
+            work.put(replace(task, set_aside_for=None, price=None))
     if any(len(page) == most for page in pages):
         return _Part(least, is_more=True)
-    if room is None or not work.tally(Task, {"project": project, "parked": MARK + key}, 1):
+    if room is None or not work.tally(Task, {"project": project, "set_aside_for": MARK + key}, 1):
         return _Part(None)
     return _Part(room + 1)
 
 
 def _best(work: UnitOfWork, project: str, key: str, room: int | None, most: int) -> list[list[Task]]:
-    """The first tasks parked under a budget, a page of each where ranks are comparable."""
+    """The first tasks set aside for a budget, a page of each where ranks are comparable."""
     payable = Range(low=0, high=None if room is None else room + 1)
-    where = {"project": project, "parked": MARK + key, "price": payable}
+    where = {"project": project, "set_aside_for": MARK + key, "price": payable}
     alike = [{"band": band, "boost": boost} for band in (0, 1) for boost in BOOSTS.values()]
     return [work.find(Task, where | like, order="rank", limit=most) for like in alike]
 
@@ -113,15 +112,15 @@ def explained(work: UnitOfWork, project: str, nothing: Outcome, closed: Short | 
     """
     row = _project(work, project)
     ready = {"project": project, "state": lifecycle.READY}
-    count = beside + (work.tally(Task, {**ready, "parked": Prefix(MARK)}, COUNTED) if row.parked else 0)
+    count = beside + (work.tally(Task, {**ready, "set_aside_for": Prefix(MARK)}, COUNTED) if row.set_aside else 0)
     if closed is not None:
-        count += work.tally(Task, {**ready, "parked": Present(False)}, COUNTED)
+        count += work.tally(Task, {**ready, "set_aside_for": Present(False)}, COUNTED)
     counts = {word: n for word, n in (nothing.counts or {}).items() if word != "unaffordable"}
     if not count:
         return replace(nothing, counts=counts)
     short = closed or _missing(work, project, row)
     times = [at for at in (nothing.retry_at, short.retry_at if short else None) if at is not None]
-    times += [at for key in row.parked for at in _opening(work, project, _id_of(key))]
+    times += [at for key in row.set_aside for at in _opening(work, project, _id_of(key))]
     at = min(times, default=None)
     told = replace(
         nothing, counts=counts | {"unaffordable": min(COUNTED, count)}, retry_at=at, retry_in=work.seconds_to(at)
@@ -135,9 +134,9 @@ def explained(work: UnitOfWork, project: str, nothing: Outcome, closed: Short | 
 
 
 def _missing(work: UnitOfWork, project: str, row: Project) -> Short | None:
-    """What the cheapest parked task is missing."""
-    rows = {key_of(budget): budget for budget in kept_rows(work, project, [_id_of(key) for key in row.parked])}
-    lacking = [budgets.short(rows[key], least, work.now) for key, least in row.parked.items() if key in rows]
+    """What the cheapest task set aside is missing."""
+    rows = {key_of(budget): budget for budget in kept_rows(work, project, [_id_of(key) for key in row.set_aside])}
+    lacking = [budgets.short(rows[key], least, work.now) for key, least in row.set_aside.items() if key in rows]
     return min((short for short in lacking if short is not None), key=lambda short: short.missing, default=None)
 
 

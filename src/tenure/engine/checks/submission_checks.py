@@ -147,7 +147,7 @@ def _fixable(
     work: UnitOfWork, hold: holder_verbs.Hold, claim: Claim, rows: list[Row], reasons: tuple[str, ...], is_last: bool
 ) -> Task:
     if hold.is_late:  # no attempt to end; the late submit closes with the last try
-        task = replace(hold.task, answerable=not is_last)
+        task = replace(hold.task, late_submit_open=not is_last)
     else:
         task = holder_verbs.keep_started(work, hold.task)
     kept = work.record(

@@ -209,7 +209,7 @@ class Coordinator:
     def _do(self, led: LeaderEngine, name: str, duty: Duty, seen: DueView) -> None:
         """Run this tick of the duty, unless it was already taken, in each project that has something to do."""
         tick = election.tick_of(name, duty, seen)
-        if seen.leader is not None and not team.is_new_tick(seen.leader, name, tick, seen.now):
+        if seen.leader is not None and not team.is_new_start(seen.leader, name, tick, seen.now):
             return
         projects = self._apart(name, lambda: duty.find(led, seen.now))
         if not projects or not led.begin_tick(name, tick):

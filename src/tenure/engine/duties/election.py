@@ -143,9 +143,9 @@ class LeaderEngine(Engine):
         def decide(work: UnitOfWork) -> bool:
             leader = work.get(Leader, STORE, COORDINATOR)
             assert leader is not None
-            if not team.is_new_tick(leader, duty, tick, work.now):
+            if not team.is_new_start(leader, duty, tick, work.now):
                 return False
-            work.put(replace(leader, ticks={**leader.ticks, duty: tick}))
+            work.put(replace(leader, duties_begun={**leader.duties_begun, duty: tick}))
             return True
 
         return self.transact((), decide)

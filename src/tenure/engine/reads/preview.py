@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 def ready(work: UnitOfWork, project: str, *, track: str | None = None, limit: int = 50) -> list[TaskView]:
     """Claimable tasks, best first, for any agent."""
-    if project_of(work, project).parked:
-        from tenure.engine.budgets.unaffordable import unpark
+    if project_of(work, project).set_aside:
+        from tenure.engine.budgets.unaffordable import put_back
 
-        unpark(work, project)
+        put_back(work, project)
     limit = inputs.check_limit(limit, MOST_LISTED)
     lanes = Lanes(work, project, expected=limit)
     return views(work, islice(lanes.offer(lambda lane: track in (None, lane.track)), limit))

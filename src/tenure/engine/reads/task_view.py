@@ -226,7 +226,7 @@ def earlier_artifacts(work: UnitOfWork, task: Task) -> tuple[v.ArtifactView, ...
 
 def checkpoint_for_holder(work: UnitOfWork, task: Task) -> v.CheckpointView | None:
     """The checkpoint that a new holder gets."""
-    if task.generation <= 1 and not task.answerable:
+    if task.generation <= 1 and not task.late_submit_open:
         return None  # no earlier claim could have saved one
     return checkpoint_of(work, task)
 

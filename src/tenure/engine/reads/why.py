@@ -49,9 +49,9 @@ def why(work: UnitOfWork, project: str, name: str) -> WhyView:
     if task.offer_to is not None:
         reasons.append(f"offered to agent {task.offer_to}")
     reasons += _by_budget(work, settings, task)
-    if task.parked is not None and not task.parked.startswith("$"):
-        other = work.get(Task, project, task.parked)
-        reasons.append(f"would overlap the claim of {other.key if other else task.parked}")
+    if task.set_aside_for is not None and not task.set_aside_for.startswith("$"):
+        other = work.get(Task, project, task.set_aside_for)
+        reasons.append(f"would overlap the claim of {other.key if other else task.set_aside_for}")
     reasons += _by_reservation(work, task)
     reasons += [
         f"claiming is stopped for {s}: {r}" for s, r in settings.stopped.items() if s in eligibility.scopes_of(task, "")

@@ -271,11 +271,11 @@ def end_agent(work: UnitOfWork, agent: Agent) -> Agent:
 
 
 def free_reservations(work: UnitOfWork, task: Task) -> None:
-    """The claim is over: free its reservations, and unpark the tasks parked under it."""
+    """The claim is over: free its reservations, and put back the tasks set aside for it."""
     held = work.find(Reservation, {"project": task.project, "task": task.id})
     release_reservations(work, task.project, held)
-    for parked in work.find(Task, {"project": task.project, "parked": task.id}):
-        work.put(replace(parked, parked=None))
+    for waiting in work.find(Task, {"project": task.project, "set_aside_for": task.id}):
+        work.put(replace(waiting, set_aside_for=None))
 
 
 def living(work: UnitOfWork, rows: list[Reservation]) -> list[Reservation]:

@@ -120,10 +120,10 @@ def fire(work: UnitOfWork, project: Project, row: Trigger, cause: Cause, **detai
 def hold_back(work: UnitOfWork, row: Trigger, why: str) -> None:
     """Count a suppressed firing; the event is appended once an hour, so that a loop does not fill the log either."""
     row = replace(row, held_back=row.held_back + 1)
-    if row.told_at is not None and work.now < row.told_at + rule.HOUR:
+    if row.reported_at is not None and work.now < row.reported_at + rule.HOUR:
         work.put(row)
         return
-    work.record("trigger.held_back", replace(row, told_at=work.now), project=row.project, level="warning",
+    work.record("trigger.held_back", replace(row, reported_at=work.now), project=row.project, level="warning",
                 message=why, details={"trigger": row.id})  # fmt: skip
 
 

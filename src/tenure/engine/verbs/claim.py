@@ -113,7 +113,7 @@ def claim_next(work: UnitOfWork, cmd: commands.ClaimNext) -> Outcome:
     held = work.find(Task, {"project": cmd.project, "session": cmd.session}, limit=claims.MOST_NAMED)
     unfinished = tuple(t.key for t in held if claims.is_held(t))
     search = Search(work, cmd, claimant)
-    if (claimant.project.funded or claimant.project.parked) and search.is_closed():
+    if (claimant.project.funded or claimant.project.set_aside) and search.is_closed():
         return search.nothing(unfinished)
     granted = []
     for task in search:
@@ -330,17 +330,17 @@ class Search:
         self.profile = profile_for(claimant.profile, cmd)
         self.passed_over: dict[str, int] = {}
         self.next_at: int | None = None  # when the first temporary obstacle ends
-        self._unpaid = self._left_there = 0  # unaffordable tasks, and those of them that could not be parked
-        self._has_more = False  # affordable parked tasks that are not back in their lanes yet
+        self._unpaid = self._left_there = 0  # unaffordable tasks, and those of them that could not be set aside
+        self._has_more = False  # affordable tasks set aside that are not back in their lanes yet
         self._short: Short | None = None  # the budget that blocks every task for this agent
 
     def is_closed(self) -> bool:
-        """Whether nothing here is affordable. Otherwise affordable parked tasks go back to their lanes."""
+        """Whether nothing here is affordable. Otherwise affordable tasks go back to their lanes."""
         from tenure.engine.budgets import unaffordable
 
         self._short = unaffordable.closed(self.work, self.claimant.project, self.claimant.agent.id)
-        if self._short is None and self.claimant.project.parked:
-            self._has_more = unaffordable.unpark(self.work, self.cmd.project)
+        if self._short is None and self.claimant.project.set_aside:
+            self._has_more = unaffordable.put_back(self.work, self.cmd.project)
         return self._short is not None
 
     def __iter__(self) -> Iterator[Task]:
@@ -379,18 +379,18 @@ class Search:
         if other is None:
             return "unaffordable" if _counts(task, self.claimant) and self._cannot_pay(task) else None
         if other.task is not None:
-            self.work.put(replace(task, parked=other.task))  # skipped until that claim ends
+            self.work.put(replace(task, set_aside_for=other.task))  # skipped until that claim ends
         return "conflicting"
 
     def _cannot_pay(self, task: Task) -> bool:
-        """Count a parked task with the others of its kind; it is examined again when the budget can pay."""
+        """Count a task set aside with the others of its kind; it is examined again when the budget can pay."""
         from tenure.engine.budgets import budget_guard, unaffordable
 
         short = budget_guard.short_of(self.work, self.claimant.project, task, self.claimant.agent.id)
         if short is None:
             return False
         self._unpaid += 1
-        if unaffordable.park(self.work, self.cmd.project, task, short):
+        if unaffordable.set_aside(self.work, self.cmd.project, task, short):
             self._has_more |= self._unpaid >= MOST_UNPAID
         else:
             self._left_there += 1
@@ -408,7 +408,7 @@ class Search:
         found = nothing(
             self.work, self.cmd.project, self.claimant.agent.id, unfinished, self.passed_over, next_at=self.next_at
         )
-        if not (self._short or self._unpaid or self.claimant.project.parked):
+        if not (self._short or self._unpaid or self.claimant.project.set_aside):
             return found
         from tenure.engine.budgets import unaffordable
 

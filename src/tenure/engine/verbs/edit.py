@@ -106,9 +106,9 @@ def apply_changes(work: UnitOfWork, task: Task, changes: dict[str, Any]) -> tupl
     if "deadline" in changes:
         in_task["missed"] = False
     if any(name in inputs.CLOSES_WINDOW for name in changes):
-        in_task["answerable"] = False  # a result for the old text never completes the new one
+        in_task["late_submit_open"] = False  # a result for the old text never completes the new one
     if "touches" in changes or "constraints" in changes:
-        in_task["parked"] = None  # it may no longer overlap the claim it was parked under
+        in_task["set_aside_for"] = None  # it may no longer overlap the claim it was set aside for
     before, brief = brief, replace(brief, **in_brief)
     if "constraints" in changes and (task.capped or "max_cost_usd" in brief.constraints):
         from tenure.engine.budgets.task_caps import follow  # few edits change the cap

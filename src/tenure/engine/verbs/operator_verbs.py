@@ -348,7 +348,7 @@ def reassign(work: UnitOfWork, cmd: commands.Reassign) -> Outcome:
         task = end_held(work, task, lifecycle.SUPERSEDED_BY, "task.reassigned", f"for agent {cmd.agent}")
     if task.state != READY:
         raise Refused(denied(task, "reassign"))  # the claim stays if the task cannot be offered
-    return _offered(work, replace(task, answerable=False), cmd.agent, seconds, "task.offered")
+    return _offered(work, replace(task, late_submit_open=False), cmd.agent, seconds, "task.offered")
 
 
 def recover(work: UnitOfWork, cmd: commands.Recover) -> Outcome:

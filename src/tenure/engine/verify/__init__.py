@@ -139,10 +139,10 @@ def _limbo(rows: Tables, work: UnitOfWork) -> Iterator[str]:
         if task.due_at is not None and task.due_at <= work.now:
             yield f"{task.key}: due at {task.due_at}, not settled at {work.now}"
         is_waiting = task.state == lifecycle.READY and task.lane is None and task.offer_to is None
-        if is_waiting and not (task.parked or "").startswith(MARK):  # else a budget: see `budget_sums.py`
-            holder = rows[Task].get((task.project, task.parked or ""))
+        if is_waiting and not (task.set_aside_for or "").startswith(MARK):  # else a budget: see `budget_sums.py`
+            holder = rows[Task].get((task.project, task.set_aside_for or ""))
             if not isinstance(holder, Task) or not claims.is_held(holder):
-                yield f"{task.key}: parked under a task without a holder"
+                yield f"{task.key}: set aside for a task without a holder"
 
 
 def _graph(rows: Tables) -> Iterator[str]:

@@ -45,7 +45,7 @@ def _reserved(rows: Tables) -> Iterator[str]:
 
 
 def _marked(rows: Tables) -> Iterator[str]:
-    """Claims find every budget: by their project, by their task, and where tasks are parked."""
+    """Claims find every budget: by their project, by their task, and where tasks are set aside."""
     for budget in rows[Budget].values():
         assert isinstance(budget, Budget)
         projects = [p for p in rows[Project].values() if budget.scope == TENANT or p.id == budget.project]
@@ -62,12 +62,12 @@ def _marked(rows: Tables) -> Iterator[str]:
         claim = rows[Claim].get((task.project, claims.claim_id(task.id, task.generation)))
         if task.funded != (isinstance(claim, Claim) and claim.funds is not None):
             yield f"{task.key}: its claim {'holds nothing' if task.funded else 'holds money'}"
-        if task.parked is not None and task.parked.startswith(MARK):
+        if task.set_aside_for is not None and task.set_aside_for.startswith(MARK):
             project = rows[Project][task.project, task.project]
             assert isinstance(project, Project)
-            least = project.parked.get(task.parked.removeprefix(MARK))
+            least = project.set_aside.get(task.set_aside_for.removeprefix(MARK))
             if least is None or (task.price or 0) < least:
-                yield f"{task.key}: parked under {task.parked}, where no claim looks"
+                yield f"{task.key}: set aside for {task.set_aside_for}, where no claim looks"
 
 
 def _spent(rows: Tables, budget: Budget) -> int | None:

@@ -26,7 +26,7 @@ _SPREAD: dict[str, dict[str, tuple[int, int]]] = {
         "ref": (_UNIQUE, 1), "key": (_UNIQUE, 1), "created_at": (_UNIQUE, 1), "dag": (300, 1), "state": (8, 1),
         "lane": (20, 3), "band": (2, 1), "rank": (_UNIQUE, 1), "sequence": (_UNIQUE, 1), "due_at": (_UNIQUE, 5),
         "idempotency_key": (_UNIQUE, 2), "parent": (60, 5), "parent_run": (2, 1), "local_name": (_UNIQUE, 5),
-        "agent": (50, 10), "session": (70, 10), "offer_to": (20, 50), "parked": (20, 50),
+        "agent": (50, 10), "session": (70, 10), "offer_to": (20, 50), "set_aside_for": (20, 50),
         "price": (20, 50),
     },
     "edge": {"task": (500, 1), "needs": (500, 1)},

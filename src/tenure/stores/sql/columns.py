@@ -41,8 +41,9 @@ POSTGRES_TYPES = {
 HOT = {
     "task": (
         "sequence", "state", "run", "generation", "attempts", "agent", "session", "claimed_at", "lease", "lease_until",
-        "renewals", "presented_at", "claim_epoch", "answerable", "percent", "work_product", "updated_at", "ready_at",
-        "started_at", "completed_at", "version", "lane", "band", "rank", "due_at", "plain", "parked", "price",
+        "renewals", "presented_at", "claim_epoch", "late_submit_open", "percent", "work_product", "updated_at",
+        "ready_at", "started_at", "completed_at", "version", "lane", "band", "rank", "due_at", "plain",
+        "set_aside_for", "price",
     )
 }  # fmt: skip
 

@@ -1,5 +1,6 @@
 -- 0001_initial da6b7d4e25e56e458c05ec4d915c6dd267e16121ca78d06c4057097a23196ee5 since 0.1.0
 -- 0002_fence 53b32e8c60c724f8ff6e5d5954d56260e57ca2c8082d45841a9561c241a3bf1d since 0.2.0
+-- 0003_names 7050d35236a3e8a7c19daba27fd4978661a941494fbc35bc7785c474b7735d63 since 0.2.0
 
 -- table agent of agent
 CREATE TABLE agent (
@@ -386,7 +387,7 @@ CREATE TABLE leader (
     elected_at INTEGER NOT NULL,
     lease INTEGER NOT NULL,
     until INTEGER NOT NULL,
-    ticks TEXT NOT NULL,
+    duties_begun TEXT NOT NULL,
     cycles TEXT NOT NULL,
     PRIMARY KEY (tenant, project, id)
 ) STRICT, WITHOUT ROWID;
@@ -480,7 +481,7 @@ CREATE TABLE project (
     limited TEXT NOT NULL,
     typical TEXT NOT NULL,
     funded TEXT NOT NULL,
-    parked TEXT NOT NULL,
+    set_aside TEXT NOT NULL,
     PRIMARY KEY (tenant, project, id)
 ) STRICT, WITHOUT ROWID;
 
@@ -665,7 +666,7 @@ CREATE TABLE task (
     renewals INTEGER NOT NULL,
     presented_at INTEGER,
     claim_epoch TEXT,
-    answerable INTEGER NOT NULL,
+    late_submit_open INTEGER NOT NULL,
     wanted TEXT,
     percent INTEGER,
     step TEXT,
@@ -677,7 +678,7 @@ CREATE TABLE task (
     artifacts INTEGER NOT NULL,
     offer_to TEXT,
     offer_until INTEGER,
-    parked TEXT,
+    set_aside_for TEXT,
     price INTEGER,
     work_product TEXT,
     created_by TEXT NOT NULL,
@@ -725,9 +726,6 @@ CREATE INDEX task_offer ON task (tenant, project, offer_to, id) WHERE offer_to I
 -- index task_parent of task
 CREATE INDEX task_parent ON task (tenant, project, parent, id) WHERE parent IS NOT NULL;
 
--- index task_parked of task
-CREATE INDEX task_parked ON task (tenant, project, parked, id) WHERE parked IS NOT NULL;
-
 -- index task_ready of task
 CREATE INDEX task_ready ON task (tenant, project, lane, band, rank, sequence, id, plain) WHERE lane IS NOT NULL;
 
@@ -736,6 +734,9 @@ CREATE UNIQUE INDEX task_ref ON task (tenant, project, ref);
 
 -- index task_session of task
 CREATE INDEX task_session ON task (tenant, project, session, id) WHERE session IS NOT NULL;
+
+-- index task_set_aside of task
+CREATE INDEX task_set_aside ON task (tenant, project, set_aside_for, id) WHERE set_aside_for IS NOT NULL;
 
 -- index task_spawned of task
 CREATE UNIQUE INDEX task_spawned ON task (tenant, project, parent, parent_run, local_name) WHERE local_name IS NOT NULL;
@@ -746,8 +747,8 @@ CREATE INDEX task_state ON task (tenant, project, state, id);
 -- index task_tagged of task
 CREATE INDEX task_tagged ON task (tenant, project, id, tags) WHERE tags <> '[]';
 
--- index task_unpaid of task
-CREATE INDEX task_unpaid ON task (tenant, project, parked, band, boost, rank, id) WHERE price IS NOT NULL;
+-- index task_unaffordable of task
+CREATE INDEX task_unaffordable ON task (tenant, project, set_aside_for, band, boost, rank, id) WHERE price IS NOT NULL;
 
 -- table track of track
 CREATE TABLE track (
@@ -780,7 +781,7 @@ CREATE TABLE trigger (
     fired INTEGER NOT NULL,
     failed INTEGER NOT NULL,
     held_back INTEGER NOT NULL,
-    told_at INTEGER,
+    reported_at INTEGER,
     last_at INTEGER,
     last_made TEXT,
     last_error TEXT,

@@ -358,14 +358,14 @@ class BudgetChecks(Stage):
         assert code_of(refused) == "NOT_ALLOWED"
         assert scene.row(Budget, own).allocated == 2 * 10**9
 
-    # --- parking --------------------------------------------------------------------------------------------------
+    # --- setting aside --------------------------------------------------------------------------------------------
 
     def test_what_cannot_be_paid_is_passed_over_and_looked_at_once(self, scene: Scene) -> None:
         set_budget(scene, usd="3", default_estimate="1")
         dear = [scene.add(constraints={"max_cost_usd": "5"}, priority=10) for _ in range(5)]
         cheap = scene.add(constraints={"max_cost_usd": "2"})
         assert (scene.next("ann").task or {})["key"] == cheap
-        assert all((scene.task(key).parked or "").startswith("$project@") for key in dear)
+        assert all((scene.task(key).set_aside_for or "").startswith("$project@") for key in dear)
         nothing = scene.next("bo")
         assert nothing.counts is not None
         assert (nothing.outcome, nothing.counts["unaffordable"]) == ("NO_TASK", 5)
@@ -373,14 +373,14 @@ class BudgetChecks(Stage):
         set_budget(scene, usd="8")
         assert (scene.next("bo").task or {})["key"] == dear[0]
         assert scene.next("bo").outcome == "NO_TASK"
-        assert len(scene.row(Project, PROJECT).parked) == 1
+        assert len(scene.row(Project, PROJECT).set_aside) == 1
 
     def test_what_is_given_back_brings_the_best_back(self, scene: Scene) -> None:
         set_budget(scene, usd="2", default_estimate="2")
         low, high = scene.add(priority=80), scene.add(priority=20)
         receipt = scene.next("ann").receipt or ""
         assert scene.next("bo").outcome == "NO_TASK"
-        assert scene.task(low).parked is None  # nothing is left: nobody needs to look at it
+        assert scene.task(low).set_aside_for is None  # nothing is left: nobody needs to look at it
         spend(scene, receipt, "0")
         scene.do(c.Release, receipt=receipt)
         urgent = scene.add(priority=1)
@@ -405,14 +405,14 @@ class BudgetChecks(Stage):
         assert scene.next("ann").outcome == "NO_TASK"
         assert (scene.next("bo").task or {})["key"] == key
 
-    def test_removing_a_budget_frees_what_was_parked_under_it(self, scene: Scene) -> None:
+    def test_removing_a_budget_frees_tasks_set_aside_for_it(self, scene: Scene) -> None:
         set_budget(scene, usd="1", default_estimate="2")
         key = scene.add()
         assert scene.next("ann").outcome == "NO_TASK"
         scene.do(c.RemoveBudget)
         assert [task["key"] for task in seen(scene, q.Ready)] == [key]
         assert (scene.next("ann").task or {})["key"] == key
-        assert scene.row(Project, PROJECT).parked == {}
+        assert scene.row(Project, PROJECT).set_aside == {}
 
     # --- looks ----------------------------------------------------------------------------------------------------
 

@@ -235,7 +235,7 @@ class Budgets(Stage):
         scene.submit(new, usage=(Totals(model="x", cost_usd="0.10"),))
         assert (counts(scene), counts(scene, own)) == ((100, 0), (10, 0))
 
-    def test_a_lapsed_claim_that_is_answerable_books_without_a_reservation(self, scene: Scene) -> None:
+    def test_a_lapsed_claim_that_may_submit_late_books_without_a_reservation(self, scene: Scene) -> None:
         set_budget(scene, usd="10", default_estimate="2")
         receipt = scene.take(scene.add(), lease=60)
         scene.pass_time(seconds=61)
@@ -311,7 +311,7 @@ class Budgets(Stage):
     def test_a_project_without_budgets_carries_no_mark(self, scene: Scene) -> None:
         scene.take(scene.add())
         row = scene.row(Project, PROJECT)
-        assert (row.funded, row.parked) == ((), {})
+        assert (row.funded, row.set_aside) == ((), {})
         set_budget(scene, usd="1")
         scene.do(c.RemoveBudget)
         assert scene.row(Project, PROJECT).funded == ()

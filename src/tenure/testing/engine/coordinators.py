@@ -298,7 +298,7 @@ class Coordinators(Stage):
         one = office.another("one", duties=noting(lambda engine, project: noted(engine, "x")))
         one.step()
         row = office.scene.row(Leader, COORDINATOR, "")
-        office.scene.put(row, replace(row, ticks={"noting": office.scene.now + 3600 * SECOND}))
+        office.scene.put(row, replace(row, duties_begun={"noting": office.scene.now + 3600 * SECOND}))
         office.pass_time(EVERY / SECOND)
         one.step()
         assert notes(office.scene) == ["x", "x"]

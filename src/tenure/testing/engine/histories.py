@@ -332,8 +332,8 @@ def standing(scene: Scene) -> list[tuple[Any, ...]]:
     """Where every task stands, without what chance gave it."""
     shown = (
         "key", "state", "state_before", "run", "generation", "attempts", "given_back", "priority", "retry_at", "agent",
-        "session", "lease_until", "answerable", "unmet", "waits_on", "dependents", "children", "height", "offer_to",
-        "band", "rank", "due_at", "version", "ready_at", "started_at", "completed_at", "failed_at",
+        "session", "lease_until", "late_submit_open", "unmet", "waits_on", "dependents", "children", "height",
+        "offer_to", "band", "rank", "due_at", "version", "ready_at", "started_at", "completed_at", "failed_at",
         "dead_lettered_at", "missed",
     )  # fmt: skip
     return sorted(tuple(getattr(t, f) for f in shown) for t in scene.rows(Task))

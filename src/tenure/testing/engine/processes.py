@@ -83,7 +83,11 @@ class Processes(Stage):
         gone(scene, MINE)
         assert scene.states(by_lease, by_proof) == [state, state]
         one, other = scene.task(by_lease), scene.task(by_proof)
-        assert (one.attempts, one.retry_at, one.answerable) == (other.attempts, other.retry_at, other.answerable)
+        assert (one.attempts, one.retry_at, one.late_submit_open) == (
+            other.attempts,
+            other.retry_at,
+            other.late_submit_open,
+        )
 
     def test_the_last_attempt_ends_as_a_dead_letter(self, scene: Scene) -> None:
         key = scene.add(max_attempts=1)

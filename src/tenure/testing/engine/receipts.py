@@ -251,7 +251,7 @@ class Receipts(Stage):
         assert scene.state(key) == ("completed" if verb == "submit" else "paused")
 
     @every_late_verb
-    def test_a_paused_and_resumed_claim_is_still_answerable(self, scene: Scene, verb: str) -> None:
+    def test_a_paused_and_resumed_claim_may_still_submit_late(self, scene: Scene, verb: str) -> None:
         key = scene.add()
         receipt = scene.take(key)
         scene.do(c.Pause, task=key)
@@ -269,7 +269,7 @@ class Receipts(Stage):
 
     @every_late_verb
     @pytest.mark.parametrize("ended_by", ["release", "fail", "wait", "recover", "abort"])
-    def test_a_claim_that_ended_by_a_word_is_not_answerable(self, scene: Scene, verb: str, ended_by: str) -> None:
+    def test_a_claim_that_ended_by_a_command_may_not_submit_late(self, scene: Scene, verb: str, ended_by: str) -> None:
         key = scene.add(retry=RetryPolicy(strategy="immediate"))
         receipt = scene.take(key)
         by_person = {"recover": c.Recover, "abort": c.Abort}

@@ -123,7 +123,7 @@ class Spending(Stage):
 
     # --- whose receipt --------------------------------------------------------------------------------------------
 
-    def test_a_lapsed_claim_books_in_time_while_it_is_answerable(self, scene: Scene) -> None:
+    def test_a_lapsed_claim_books_in_time_while_it_may_submit_late(self, scene: Scene) -> None:
         key = scene.add()
         receipt = scene.take(key, lease=60)
         scene.pass_time(seconds=61)

@@ -21,7 +21,7 @@ def kinds_of(scene: Scene, agent: str) -> list[str]:
     return [e.kind for e in scene.events() if e.agent == agent and e.kind.startswith("agent.")]
 
 
-# Every way in which a claim ends, for what was parked under it.
+# Every way in which a claim ends, for tasks set aside for it.
 ENDS: dict[str, Callable[[Scene, str, str], object]] = {
     "submit": lambda scene, key, receipt: scene.submit(receipt),
     "fail": lambda scene, key, receipt: scene.fail(receipt),
@@ -285,23 +285,23 @@ class Team(Stage):
         assert scene.claim(two, "ann").outcome == "DENIED_CONFLICT"
 
     @pytest.mark.parametrize("how", ENDS)
-    def test_parked_work_is_offered_again_when_the_other_claim_ends(self, scene: Scene, how: str) -> None:
+    def test_work_set_aside_is_offered_again_when_the_other_claim_ends(self, scene: Scene, how: str) -> None:
         one, two = scene.add(touches=("src/**",), priority=10), scene.add(touches=("src/a.py",))
         receipt = scene.take(one, "ann", lease=600)
         nothing = scene.next("bo")
         assert nothing.outcome == "NO_TASK"
         assert (nothing.counts or {})["conflicting"] == 1
-        assert scene.task(two).parked == scene.task(one).id
+        assert scene.task(two).set_aside_for == scene.task(one).id
         ENDS[how](scene, one, receipt)
         if how not in ("submit", "cancel", "pause", "ask"):
             scene.do(c.Pause, task=one)
         if scene.state(one) == "paused":
             assert scene.next("bo").outcome == "GRANTED"
-        assert scene.task(two).parked is None
+        assert scene.task(two).set_aside_for is None
         if how in ("submit", "cancel"):
             assert scene.next_keys(1, "bo") == [two]
 
-    def test_parked_work_whose_touches_change_is_looked_at_again(self, scene: Scene) -> None:
+    def test_work_set_aside_is_checked_again_when_its_touches_change(self, scene: Scene) -> None:
         one, two = scene.add(touches=("src/**",), priority=10), scene.add(touches=("src/a.py",))
         scene.take(one, "ann")
         assert scene.next("bo").outcome == "NO_TASK"

@@ -169,7 +169,7 @@ class _Claims:
         project = self._allowed.project(command, principal)
         if project is None or project.stopped or project.limited or "max_concurrent_claims" in project.limits:
             return None
-        if project.funded or project.parked:  # affordability needs the slow path
+        if project.funded or project.set_aside:  # affordability needs the slow path
             return None
         if principal.agent not in (None, command.agent) or principal.session not in (None, command.session):
             return None
