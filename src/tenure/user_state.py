@@ -1,7 +1,7 @@
-"""The user's state folder: what a user keeps on this machine outside every repository.
+"""The user's state folder: a user's files on this machine outside every repository.
 
-Receipts, the outbox and trust decisions lie here and not in `.tenure`, because `git clean -xdf` and a replaced store
-must not take them away. Some agents run commands in a sandbox that cannot write to the home folder; their files go to
+Receipts, the outbox and trust decisions are here and not in `.tenure`, because `git clean -xdf` and a replaced store
+must not remove them. Some agents run commands in a sandbox that cannot write to the home folder; their files go to
 a private folder below the temporary one, and readers look in both.
 """
 
@@ -20,7 +20,7 @@ def user_state(environ: Mapping[str, str]) -> str:
 
 
 def user_states(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Where the user's state may lie, the preferred folder first. Readers look in those that are `is_own`."""
+    """Folders of the user's state, the preferred one first. Readers look in those that are `is_own`."""
     return user_state(environ), _sandbox_state(environ)
 
 
@@ -30,7 +30,7 @@ def writable_state(environ: Mapping[str, str]) -> str:
 
 
 def store_states(environ: Mapping[str, str], url: str) -> tuple[str, ...]:
-    """Where the state that belongs to one store may lie, the preferred folder first. Readers look in all of them."""
+    """Folders of the state of one store, the preferred one first. Readers look in all of them."""
     return tuple(os.path.join(root, _store_folder(url)) for root in user_states(environ))
 
 
@@ -40,7 +40,7 @@ def writable_store_state(environ: Mapping[str, str], url: str) -> str:
 
 
 def is_own(folder: str) -> bool:
-    """Is the folder there and this user's own? Anybody may create one below the temporary folder."""
+    """Does the folder exist, owned by this user? Anybody may create one below the temporary folder."""
     try:
         found = os.stat(folder, follow_symlinks=False)
     except OSError:

@@ -73,7 +73,7 @@ def the(findings: Findings, text: str) -> dict[str, Any]:
 def test_a_new_store_is_well(tenure: Tenure, alone: None) -> None:
     said = tenure("doctor")
     assert said.code == 0
-    assert "all is well" in said.out
+    assert "no problems found" in said.out
     assert "SQLite 3." in said.out
     assert f"schema {len(schema.migrations())}" in said.out
 
@@ -207,7 +207,7 @@ def test_agents_that_went_silent_while_they_hold_something_are_named(
     finding = the(findings, "cy holds C-001-write-the-api")
     assert finding["level"] == "warning"
     assert "lease ends in" in finding["fix"]
-    assert ("ok", "0 heard of lately, 4 not") in told(findings, "agents")
+    assert ("ok", "0 seen recently, 4 not") in told(findings, "agents")
     assert the(findings, "stopped for track:F")["fix"] == "`tenure go --track F` allows it again"
 
 
@@ -317,7 +317,7 @@ def test_a_set_up_that_was_damaged_is_found_and_the_fix_mends_it(
     tenure: Tenure, examine: Callable[..., Findings]
 ) -> None:
     assert tenure("setup", "claude").code == 0
-    assert told(examine(), "integrations") == [("ok", "claude: every piece is in its place")]
+    assert told(examine(), "integrations") == [("ok", "claude: complete")]
     (tenure.folder / ".mcp.json").unlink()
     finding = the(examine(), "claude: mcp in .mcp.json: missing")
     command = re.findall(r"`tenure ([^`]+)`", finding["fix"])[0]

@@ -124,7 +124,7 @@ IDENTITY = (
     Mutant(
         "identity: a claim that was not printed is forgotten",
         "cli/claim.py",
-        "        run.untold.append(request.untold)\n",
+        "        run.unwritten.append(request.unanswered)\n",
         "",
         f"{TEST_AFTER_THE_COMMIT}::test_a_claim_whose_answer_could_not_be_written_is_given_again",
     ),

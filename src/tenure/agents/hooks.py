@@ -244,7 +244,7 @@ def _news(kept: Kept, outcome: str, directive: str | None, text: str | None) -> 
     if directive == "changed":
         return f"tenure: {kept.key}: {text}. `tenure renew {ref}` shows the difference."
     if directive == "warn":
-        return f"tenure: {kept.key}: {text or 'no sign of progress'}. Say `tenure progress` how far it is."
+        return f"tenure: {kept.key}: {text or 'no sign of progress'}. Report with `tenure progress` how far it is."
     if directive == "terminated":
         return f"tenure: {text}."
     return ""

@@ -279,7 +279,7 @@ class _Attempt:
         # Either the work was merged by hand or there is none: the graph does not show which.
         raise NothingToLand(
             f"{self.work.commit[:12]} is on {self.branch} already, so there is nothing to land",
-            "commit the work, or name its branch with --from; `tenure done --commit ID` submits what is there already",
+            "commit the work, or name its branch with --from; `tenure done --commit ID` submits an existing commit",
         )
 
     def _brought_in_by(self, tip: str) -> tuple[str, str] | None:

@@ -47,7 +47,7 @@ class Request:
             with suppress(OSError):
                 os.unlink(self._path)
 
-    def untold(self) -> None:
+    def unanswered(self) -> None:
         """The answer was lost: the next claim sends the same id."""
         if self._path is not None:
             with suppress(OSError):

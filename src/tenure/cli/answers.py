@@ -42,7 +42,7 @@ def in_a_line(outcome: Outcome) -> str:
 
 
 def tell(answer: Answer, run: Run) -> int:
-    """Print the answer and return the exit code. If stdout cannot be written, stderr reports what was done."""
+    """Print the answer and return the exit code. If stdout cannot be written, stderr reports the outcome."""
     from tenure.cli.terminal_output import say, say_json
 
     text = "" if run.is_json else _text(answer, run)
@@ -60,7 +60,7 @@ def tell(answer: Answer, run: Run) -> int:
         reader_left()
     except OSError as error:
         reader_left()
-        for undo in run.untold:
+        for undo in run.unwritten:
             undo()
         say(f"tenure: the answer could not be written: {error}", sys.stderr)
         for outcome in run.done[-1:]:
@@ -83,7 +83,7 @@ def _text(answer: Answer, run: Run) -> str:
 
 
 def reader_left() -> None:
-    """The reader of stdout is gone, as after `head`: the command had its effect, so this is no error."""
+    """The reader of stdout is gone, as after `head`. Not an error: the command had its effect."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -91,7 +91,7 @@ _CLOSED: set[int] = set()  # streams that this process was started without
 
 
 def open_closed() -> None:
-    """Take the place of streams that were closed, so that no other file is given their numbers."""
+    """Open closed standard streams on /dev/null, so that no other file gets their numbers."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             handle = os.open(os.devnull, os.O_RDWR)
@@ -117,4 +117,4 @@ def refuse(error: TenureError, wants_json: bool) -> int:
     else:
         say(f"tenure: {error.message}\n" + (f"  {error.hint}\n" if error.hint else ""), sys.stderr)
     code = 130 if isinstance(error, Interrupted) else OF_ERROR.get(error.code, 70)
-    return 75 if code in (10, 70) and not error.definite else code  # those two say that nothing was done
+    return 75 if code in (10, 70) and not error.definite else code  # those two mean that nothing was done

@@ -42,7 +42,7 @@ def set_(run: Run, given: Namespace) -> Answer:
         given.scope, usd=given.usd, tokens=given.tokens, default_estimate=given.default_estimate, period=given.period,
         zone=given.zone, begins_at=begins_at, ends_at=ends_at, throttle=given.throttle,
     )  # fmt: skip
-    resumed = f"\n  goes on: {', '.join(outcome.changed)}" if outcome.changed else ""
+    resumed = f"\n  resumed: {', '.join(outcome.changed)}" if outcome.changed else ""
     text = line(outcome.budget) + resumed if outcome.budget and outcome.ok else ""
     return answered(outcome, text)
 
@@ -52,14 +52,14 @@ def set_(run: Run, given: Namespace) -> Answer:
     arg("--limit", type=int, default=100, metavar="N", help="at most N (100)"),
 )
 def list_(run: Run, given: Namespace) -> Answer:
-    """Budgets of the project, and the tenant's. What single tasks may cost is listed by `budget list task`."""
+    """List budgets of the project, and the tenant's. `budget list task` lists those of single tasks."""
     found = run.client.budgets(given.scope, limit=given.limit)
     return Answer(wire(found), lambda: listed(found) or "no budgets; `tenure budget set --usd 20` creates one")
 
 
 @options(SCOPE)
 def show(run: Run, given: Namespace) -> Answer:
-    """Show one budget: what is left, the last week's use, and the forecast."""
+    """Show one budget: the remainder, the last week's use, and the forecast."""
     found = run.client.budget(given.scope)
     if run.is_json:
         return Answer(wire(found))
@@ -73,7 +73,7 @@ def show(run: Run, given: Namespace) -> Answer:
     arg("amount", help="how much, in the currency of both"),
 )
 def move(run: Run, given: Namespace) -> Answer:
-    """Move money between budgets atomically; only what is neither spent nor reserved."""
+    """Move money between budgets atomically; only money that is neither spent nor reserved."""
     return answered(run.client.move_budget(given.source, given.target, given.amount))
 
 
@@ -84,7 +84,7 @@ def remove(run: Run, given: Namespace) -> Answer:
 
 
 def alerts(run: Run, given: Namespace) -> Answer:
-    """Budgets of which 50, 90 or 100 per cent are spent, until they no longer are."""
+    """List budgets of which 50, 90 or 100 per cent are spent."""
     found = run.client.alerts()
     return Answer(wire(found), lambda: "\n".join(_alert(alert, run.client.now()) for alert in found) or "no alerts")
 
@@ -120,7 +120,7 @@ def line(budget: Mapping[str, Any]) -> str:
 
 
 def bar(budget: Mapping[str, Any], width: int = 20) -> str:
-    """What is spent, what is reserved, what is left."""
+    """The spent, reserved and remaining shares."""
     whole = float(budget["allocated"]) or 1.0
     spent = min(width, round(width * float(budget["consumed"]) / whole))
     held = min(width - spent, round(width * float(budget["reserved"]) / whole))
@@ -141,7 +141,7 @@ def listed(found: Sequence[Mapping[str, Any]]) -> str:
 
 
 def burn_down(budget: Mapping[str, Any], now: int) -> list[str]:
-    """What was left at the end of each part of the last week, drawn from full to empty."""
+    """The remainder at the end of each part of the last week."""
     if not budget["burn"]:
         return ["  nothing was spent in the last week"]
     whole = float(budget["allocated"]) or 1.0

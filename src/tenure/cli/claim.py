@@ -58,7 +58,7 @@ def claim(run: Run, given: Namespace) -> Answer:
     that `done`, `fail` and the others find it; sub-agents that share both name the claim (KEY@GENERATION) or pass
     --receipt. If the answer of a claim was lost, the same command gets the same claim again.
     """
-    began = time.perf_counter()  # what follows is the claim itself: open to commit
+    began = time.perf_counter()  # measures the claim itself: open to commit
     asked = _asked(run, given)
     outcome, request = _claimed(run, given, asked)
     took = round((time.perf_counter() - began) * 1000, 2)
@@ -70,7 +70,7 @@ def claim(run: Run, given: Namespace) -> Answer:
                 run.warn(f"the receipt could not be kept ({error}); present it yourself: --receipt {granted.receipt}")
     if request is not None:
         request.answered()
-        run.untold.append(request.untold)
+        run.unwritten.append(request.unanswered)
     value = answered(outcome, lambda: claimed(run.client, outcome), took_ms=took)
     _name_claims(outcome, value.value)
     return value
@@ -87,7 +87,7 @@ def _name_claims(outcome: Outcome, value: dict[str, Any]) -> None:
 
 
 def _asked(run: Run, given: Namespace) -> dict[str, Any]:
-    """All that says what is asked for; the process that asks may be another next time."""
+    """The arguments of the claim, without the process: a repeat may come from another one."""
     lease = given.lease if given.lease is not None else run.setting("lease")
     agent_type = run.who.type if run.who.role == "agent" else None
     return {
@@ -144,7 +144,7 @@ def _ask(run: Run, given: Namespace, asked: dict[str, Any], request_id: str) -> 
 
 
 def _is_freed(run: Run) -> bool:
-    """Whether something can be taken over from a process that has ended; looked for only where nothing else is left."""
+    """End claims of ended processes of this host; called only where no other task can be claimed."""
     from tenure.agents.ended_processes import release_ended
 
     return bool(release_ended(run.client))

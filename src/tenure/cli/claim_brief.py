@@ -16,7 +16,7 @@ MOST_SHOWN = limits.INPUT_SHOWN
 def briefing(outcome: Outcome, editor: str | None = None, *, is_only: bool = False) -> str:
     """`editor`: who last changed the task's text, if anybody did.
 
-    `is_only`: the one claim of this command, which the shell may go on to call its task.
+    `is_only`: the one claim of this command, which TENURE_TASK may name.
     """
     task = outcome.task or {}
     claim = f"{task.get('ref', '')}@{outcome.generation}"

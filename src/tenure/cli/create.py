@@ -11,9 +11,9 @@ from tenure.cli.option_kinds import In, contents, contract, instant, json_value,
 from tenure.core.commands import Dependency, NewTask
 from tenure.core.errors import InvalidInput
 
-# Options that stand for one field of a task, for `add` and `edit` alike.
+# Options for single fields of a task, for `add` and `edit` alike.
 FIELDS = (
-    arg("-d", "--description", type=contents, metavar="TEXT", help="what is asked for: text, @FILE, or - for stdin"),
+    arg("-d", "--description", type=contents, metavar="TEXT", help="the description: text, @FILE, or - for stdin"),
     arg(
         "-p", "--priority", type=priority, metavar="P", help="critical, high, normal, low, backlog, or 0 (first) to 99"
     ),
@@ -100,7 +100,7 @@ def tasks_of(listed: Any, titles: Iterable[str] = ()) -> list[NewTask]:
     import msgspec
 
     if not isinstance(listed, list):
-        raise InvalidInput('tasks: a list is wanted, as in [{"title": "Write the tests"}]')
+        raise InvalidInput('tasks: must be a list, as in [{"title": "Write the tests"}]')
     try:
         tasks = [msgspec.convert({"name": part.get("title"), **part}, NewTask) for part in listed]
     except (msgspec.ValidationError, AttributeError, TypeError) as error:

@@ -15,7 +15,7 @@ from tenure.config import SECRETS, SETTINGS, without_password
 
 @options(arg("key", nargs="?", help="one setting (else all)"))
 def config(run: Run, given: Namespace) -> Answer:
-    """The settings, their values, and where each came from: default, a file, the environment, or a flag."""
+    """Show the settings, their values, and where each came from: default, a file, the environment, or a flag."""
     if given.key is not None and given.key not in SETTINGS:
         from tenure.core.inputs import suggestion
 
@@ -91,16 +91,16 @@ def backup(run: Run, given: Namespace) -> Answer:
 def check(run: Run, given: Namespace) -> Answer:
     """Check the store's bytes and every invariant of its rows; `doctor` checks everything else."""
     wrong = run.client.verify()
-    return Answer({"ok": not wrong, "findings": wrong}, "\n".join(wrong) or "all is well", 10 if wrong else 0)
+    return Answer({"ok": not wrong, "findings": wrong}, "\n".join(wrong) or "no errors found", 10 if wrong else 0)
 
 
 @options(arg("--accept", action="store_true", help="accept the host's clock as right"))
 def clock(run: Run, given: Namespace) -> Answer:
     """Show the difference between this host's clock and the store's time, and repair it after a wrong clock.
 
-    The store's time never goes back by itself: after a clock that was ahead it goes on from the last event. With
-    --accept it is the host's again. Times that were set ahead move back by as much, and claims that were made ahead end
-    with their attempts given back.
+    The store's time never goes back by itself: after a clock that was ahead it continues from the last event. With
+    --accept it is the host's again: times that were set ahead move back by as much, and claims that were made ahead
+    end without a lost attempt.
     """
     from tenure.cli.text_format import lasting
 

@@ -26,10 +26,10 @@ def _must_own(run: Run) -> None:
     arg("--dry-run", action="store_true", help="print how many would move, without moving them"),
 )
 def archive(run: Run, given: Namespace) -> Answer:
-    """Move finished tasks that no open task refers to into the archive; delete what was kept there long enough.
+    """Move finished tasks that no open task refers to into the archive; delete those whose retention is over.
 
     Sweeps do the same by themselves, after the project's limit `archive_after` (90 days). An archived task is still
-    found by its name, with its log; `list --archived` lists it. What is done with it brings it back.
+    found by its name, with its log; `list --archived` lists it. A command that changes it brings it back.
     """
     _must_own(run)
     if given.dry_run:
@@ -48,7 +48,7 @@ def archive(run: Run, given: Namespace) -> Answer:
     }
     lines = [f"{counted(moved.tasks, 'task')} moved into the archive, {moved.bytes} bytes"]
     if moved.pruned:
-        lines.append(f"{counted(moved.pruned, 'task')} gone from it, since history_retention is over")
+        lines.append(f"{counted(moved.pruned, 'task')} deleted from it: history_retention is over")
     if moved.held_back:
         lines.append(f"{counted(moved.held_back, 'task')} stay: a reader of the log has not passed their events yet")
     lines += [f"{task} stays: {why}" for task, why in moved.failed.items()]
@@ -64,8 +64,8 @@ def archive(run: Run, given: Namespace) -> Answer:
 def copy(run: Run, given: Namespace) -> Answer:
     """Move a project (all of them without --project) to another store, as from SQLite to PostgreSQL.
 
-    Refused while claims are live, and where the other store has a project of that name. A project is there whole or
-    not at all. Claiming is stopped where it came from; receipts from before are void (STALE_EPOCH).
+    Refused while claims are live, and where the other store has a project of that name. A project is copied as a
+    whole or not at all. Claiming is stopped in the first store; earlier receipts are void (STALE_EPOCH).
     """
     _must_own(run)
     source, target = (_store_named(run, url) for url in (given.source, given.target))
@@ -96,7 +96,7 @@ def _told(done: Copies, source: str, target: str) -> str:
         tasks = one.rows["task"] + one.rows["archived"]
         rows = sum(one.rows.values())
         lines.append(f"{one.project}: {counted(tasks, 'task')}, {rows} rows and {one.events} events are in {target}")
-    lines += [f"claiming is stopped in {source}; what is there was left as it was", "go on with the other store:"]
+    lines += [f"claiming is stopped in {source}; its data is unchanged", "to use the other store:"]
     lines += [
         f"  export TENURE_URL={target}",
         "  (or `url` in tenure.toml, which each person allows with `tenure trust`)",
@@ -113,8 +113,8 @@ def _told(done: Copies, source: str, target: str) -> str:
 def restore(run: Run, given: Namespace) -> Answer:
     """Replace the store by a backup, in a new epoch. The previous store is kept under another name.
 
-    The backup is checked first. Claims that were live in it end, their attempts given back; receipts from before are
-    void (STALE_EPOCH), and results that come with them are kept. Refused while another process has the store open.
+    The backup is checked first. Claims that were live in it end without a lost attempt; earlier receipts are void
+    (STALE_EPOCH), and results submitted with them are kept. Refused while another process has the store open.
     """
     _must_own(run)
     from tenure.client.restore import restore as restored

@@ -16,7 +16,7 @@ SEEN = arg("--seen", type=int, metavar="N", help="you have read description N of
 @options(
     TASK,
     RECEIPT,
-    arg("-s", "--summary", type=contents, default="", metavar="TEXT", help="what was done, in a line or two"),
+    arg("-s", "--summary", type=contents, default="", metavar="TEXT", help="a summary of the work, in a line or two"),
     arg("--result", type=json_value, metavar="JSON", help="the result: JSON, @FILE, or - for stdin"),
     arg("--commit", metavar="ID", help="the commit that holds the work; it must exist"),
     arg("--artifact", action="append", metavar="NAME", help="an artifact to submit (may be repeated; else all)"),

@@ -21,7 +21,7 @@ SHOWN = 5
 _WORDS = {
     "done": "done there, not imported",
     "dropped": "deleted, cancelled or not work, not imported",
-    "begun": "begun there; nobody holds them here",
+    "begun": "in progress there; nobody holds them here",
     "draft": "drafts; `tenure publish` publishes them",
     "met": "dependencies on done work, met",
     "loosened": "dependencies on tasks that were not imported, dropped",
@@ -68,5 +68,5 @@ def _told(imported: Imported, outcome: Outcome | None) -> str:
     if imported.notes:
         lines.append("  --json lists each of them")
     if outcome and outcome.missing:
-        lines.append(f"  no longer open over there: {', '.join(plain(key) for key in outcome.missing[:SHOWN])}")
+        lines.append(f"  no longer open in {imported.tool}: {', '.join(plain(key) for key in outcome.missing[:SHOWN])}")
     return "\n".join(lines)

@@ -35,7 +35,7 @@ def create(run: Run, given: Namespace) -> Answer:
 
 @options(arg("--all", action="store_true", help="also revoked and expired ones"))
 def list_(run: Run, given: Namespace) -> Answer:
-    """The store's keys, without their secrets."""
+    """List the store's keys, without their secrets."""
     found = run.client.query(q.Keys(ended=given.all))
     return Answer(wire(found), lambda: _table(found))
 

@@ -22,7 +22,7 @@ HEADERS = ("gen", "agent", "session", "held", "ended by", "result", "work produc
 
 @options(arg("task", help="id, key, short key (B-003) or an unambiguous prefix"))
 def history(run: Run, given: Namespace) -> Answer:
-    """The lineage of a task: one line a generation, and below it every refused submission.
+    """Show the lineage of a task: one line a generation, and below it every refused submission.
 
     With --json an array, one object a generation: generation, session, agent, acquired_at, released_at,
     release_reason, result_accepted, work_product_ref, refused …
@@ -43,7 +43,7 @@ def headline(task: Mapping[str, Any], generations: int) -> str:
 
 
 def fitted(claims: Sequence[Mapping[str, Any]], now: int) -> str:
-    """The timeline, narrow where the terminal is; piped it is whole."""
+    """The timeline; narrow if the terminal is narrow, complete in a pipe."""
     text = drawn(claims, now)
     if not sys.stdout.isatty():
         return text

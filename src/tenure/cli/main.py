@@ -82,7 +82,7 @@ class Run:
         self.is_terminal = sys.stdout.isatty()
         self.done: list[Outcome] = []  # outcomes so far: a later error must mention them
         self.warnings: list[str] = []  # what went wrong after that
-        self.untold: list[Callable[[], None]] = []  # called if the answer cannot be written
+        self.unwritten: list[Callable[[], None]] = []  # called if the answer cannot be written
         self.folder = os.path.abspath(given.dir or ".")
         self._client: Client | None = None
         self._who: Who | None = None
@@ -116,7 +116,7 @@ class Run:
 
     @property
     def own_home(self) -> Home:
-        """As `home`, for what lets others in or gives tasks to agents: Untrusted where a clone brought the store."""
+        """As `home`, for servers and runners: Untrusted where a clone brought the store."""
         from tenure.config import check_store
 
         check_store(self.home, self.environ)
@@ -227,7 +227,7 @@ class Parser(argparse.ArgumentParser):
             known = [name for action in self._actions for name in action.option_strings]
             near = suggestion(word.partition("=")[0], known) if word.startswith("-") else ""
             message = f"{word} is not known here{near}"
-        raise Usage(f"{self.prog.removeprefix('tenure ')}: {message}", f"`{self.prog} -h`lists its options")
+        raise Usage(f"{self.prog.removeprefix('tenure ')}: {message}", f"`{self.prog} -h` lists its options")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -14,7 +14,7 @@ from tenure.client.wire import plain as wire
 
 @options()
 def list_(run: Run, given: Namespace) -> Answer:
-    """The tiers with a model of each family, dollars for a million tokens, and which models are rate limited now.
+    """List the tiers with a model of each family, dollars for a million tokens, and models that are rate limited now.
 
     The settings `tiers` and `prices` name files whose values override the shipped ones.
     """
@@ -33,7 +33,7 @@ def _listed(found: Mapping[str, Any], now: int) -> str:
         parts.append(f"{style(tier['tier'], 'bold')}  {tier['use']}\n{told}")
     parts += [_limited(model, now) for model in found["limited"]]
     if not found["routing"]:
-        parts.append("claims name no model: routing is off in this project")
+        parts.append("routing is off in this project: claims do not name a model")
     return "\n\n".join(parts)
 
 

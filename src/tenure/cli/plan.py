@@ -28,7 +28,7 @@ STDIN = "-"
 
 
 def source_of(run: Run, name: str) -> tuple[bytes | str, str]:
-    """What the file holds, or stdin for `-`, and the name to speak of it by."""
+    """The content of the file, or of stdin for `-`, and its name in messages."""
     if name == STDIN:
         stream = getattr(sys.stdin, "buffer", sys.stdin)
         return stream.read(LARGEST_FILE + 1), STDIN
@@ -196,7 +196,7 @@ def export(run: Run, given: Namespace) -> Answer:
         with open(path, "x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        raise InvalidInput(f"{given.output}: is there already, and stays as it is", "name another file") from None
+        raise InvalidInput(f"{given.output}: exists already, and was not changed", "name another file") from None
     except OSError as error:
         raise InvalidInput(f"{given.output}: {error.strerror or error}") from None
     return Answer({"file": path, "text": text}, f"written to {given.output}")

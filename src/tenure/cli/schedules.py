@@ -14,7 +14,7 @@ from tenure.core import commands as c
 from tenure.core.outcomes import Outcome
 
 NAME = arg("name", help="the schedule")
-WAITS = "no coordinator runs, so it will not fire: start `tenure daemon` or `tenure serve`"
+WAITS = "no coordinator runs, so nothing fires: start `tenure daemon` or `tenure serve`"
 
 
 @options(
@@ -67,7 +67,7 @@ def _when(row: Mapping[str, Any], now: int) -> str:
 
 @options()
 def list_(run: Run, given: Namespace) -> Answer:
-    """The project's schedules, and when each fires next."""
+    """List the project's schedules, and when each fires next."""
     found = run.client.schedules()
 
     def text() -> str:
@@ -80,7 +80,7 @@ def list_(run: Run, given: Namespace) -> Answer:
             for row in found
         ]  # fmt: skip
         listed = table(rows, ("schedule", "cron", "zone", "next", "last made", "fired", "title"))
-        note = f"\n{WAITS.replace('it', 'them', 1)}" if any(r["enabled"] for r in found) and is_waiting(run) else ""
+        note = f"\n{WAITS}" if any(r["enabled"] for r in found) and is_waiting(run) else ""
         return listed + note if listed else "no schedules"
 
     return Answer(wire(found), text)

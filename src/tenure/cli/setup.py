@@ -65,7 +65,7 @@ def _is_there(run: Run, url: str) -> bool:
         return os.path.isfile(path)
     try:
         run.client_at(url).close()
-    except StoreUnavailable:  # if it cannot be reached at all, making it says so
+    except StoreUnavailable:  # if it cannot be reached at all, creating it reports that
         return False
     return True
 
@@ -85,14 +85,14 @@ def _found(run: Run) -> dict[str, str]:
 
 
 def _welcome(value: dict[str, Any]) -> str:
-    made = "Made" if value["made_store"] else "Already here:"
-    also = " and made" if value["made_project"] and not value["made_store"] else ","
+    made = "Created" if value["made_store"] else "Already here:"
+    also = " and created" if value["made_project"] and not value["made_store"] else ","
     lines = [f"{made} {value['store']}{also} project {value['project']}."]
     found = value.get("found_agents")
     if found:
         names = ", ".join(f"{name} ({why})" for name, why in found.items())
         lines += [f"Agents found: {names}.", f"  tenure setup {' '.join(found)}   shows them how to use it"]
-    lines += ['Next:\n  tenure add "a first task"', "  tenure claim", '  tenure done -s "what was done"']
+    lines += ['Next:\n  tenure add "a first task"', "  tenure claim", '  tenure done -s "what you did"']
     return "\n".join(lines)
 
 
@@ -101,11 +101,11 @@ def _welcome(value: dict[str, Any]) -> str:
 
 @options(
     arg("agents", nargs="*", metavar="AGENT", help="claude, codex, gemini, opencode, copilot (else those found here)"),
-    arg("--check", action="store_true", help="only report what is active, missing, or needs a click"),
+    arg("--check", action="store_true", help="only report pieces that are active, missing, or need a confirmation"),
     arg("--print", dest="shows", action="store_true", help="show what would be written, without writing"),
     arg("--remove", action="store_true", help="remove exactly what setup wrote"),
     arg("--global", dest="is_global", action="store_true", help="for all your projects, in your home folder"),
-    arg("--force", action="store_true", help="also replace what was edited by hand"),
+    arg("--force", action="store_true", help="also replace pieces that were edited by hand"),
 )
 def setup(run: Run, given: Namespace) -> Answer:
     """Install instructions, a skill, an MCP entry and hooks in files that agents read.
@@ -217,7 +217,7 @@ def _set_up(
     memory = setup_record.load(file, place.root)
     there = installation.set_up(place, memory)
     if not (remove or shows or is_global):
-        _ = run.home  # without a store here the agents would be told of something that is not there
+        _ = run.home  # NoStore: the agents' instructions would be about a store that does not exist
     if asked is None:
         asked = there if remove else list(found_agents(place.root, run.environ))
     if not asked:

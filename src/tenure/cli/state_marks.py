@@ -1,4 +1,4 @@
-"""How states look wherever they are drawn: a sign and a colour each, and bars. Words alone must tell it all too."""
+"""Signs and colours of states, and bars. The words beside them must suffice without them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MARKS: dict[str, Mark] = {
     lifecycle.DEAD_LETTERED: Mark("✗", "red"),
     lifecycle.CANCELLED: Mark("-", "grey"),
 }
-# What needs somebody's eye comes first, what is over last.
+# States that need attention come first, final ones last.
 BY_INTEREST = (
     lifecycle.RUNNING, lifecycle.CLAIMED, lifecycle.VALIDATING, lifecycle.DEAD_LETTERED, lifecycle.PAUSED,
     lifecycle.RETRYING, lifecycle.READY, lifecycle.PENDING, lifecycle.CREATED, lifecycle.COMPLETED,
@@ -51,7 +51,7 @@ class Shares(NamedTuple):
 
 
 def shares(done: int, doing: int, rest: int, width: int) -> Shares:
-    """Cells in proportion; what is there shows, and only what is all done looks full."""
+    """Cells in proportion; a part that is not empty gets a cell, and only a complete bar looks full."""
     total = done + doing + rest
     if not total:
         return Shares(0, 0, width)

@@ -22,7 +22,7 @@ _ORDER = {name: n for n, name in enumerate(("active", "draining", "idle", "stale
 
 
 class Glance(NamedTuple):
-    """What people see of a project at one look."""
+    """The data of one screen about a project."""
 
     status: dict[str, Any]
     held: dict[str, dict[str, Any]]  # by key: tasks that somebody works on
@@ -38,7 +38,7 @@ def glance(client: Client) -> Glance:
 
 
 def elsewhere(client: Client, project: str) -> Client:
-    """The same store and the same speaker, in another project; it is closed with the first."""
+    """A client of the same store and agent in another project; it is closed with the first."""
     other = copy(client)
     other.project = project
     return other
@@ -46,7 +46,7 @@ def elsewhere(client: Client, project: str) -> Client:
 
 @options(arg("--all-projects", action="store_true", help="every project of the store, one after the other"))
 def status(run: Run, given: Namespace) -> Answer:
-    """One screen: leader, agents and their tasks, progress of each track, tasks by state.
+    """Show one screen: leader, agents and their tasks, progress of each track, tasks by state.
 
     With --json an object with leader, agents, tracks, tasks; with --all-projects an array of them.
     """
@@ -210,7 +210,7 @@ def thousands(count: int) -> str:
     arg("--limit", type=int, default=20, metavar="N", help="the most expensive N (20)"),
 )
 def usage(run: Run, given: Namespace) -> Answer:
-    """Tokens and money that agents reported, most expensive first; late reports are included and marked."""
+    """Show tokens and money that agents reported, most expensive first; late reports are included and marked."""
     spent = run.client.spent(given.by, given.limit)
     return Answer(wire(spent), lambda: _spent(spent, given.by))
 

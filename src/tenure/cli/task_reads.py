@@ -33,7 +33,7 @@ def listed(tasks: Iterable[dict[str, Any]]) -> str:
     arg("--limit", type=int, default=20, metavar="N", help="at most N (20)"),
 )
 def ready(run: Run, given: Namespace) -> Answer:
-    """Tasks that can be claimed now, in the order in which `claim` offers them."""
+    """List tasks that can be claimed now, in the order in which `claim` takes them."""
     tasks = run.client.ready(track=given.track, limit=given.limit)
     return Answer(wire(tasks), lambda: listed(tasks) if tasks else "nothing is ready")
 
@@ -65,7 +65,7 @@ def filters_of(given: Namespace) -> dict[str, Any]:
     arg("--after", metavar="TASK", help="continue after this task, the last of the previous page"),
 )  # fmt: skip
 def list_(run: Run, given: Namespace) -> Answer:
-    """Tasks, by filter. With --json an array of tasks."""
+    """List tasks, by filter. With --json an array of tasks."""
     filters = filters_of(given)
     if given.agent:  # `list --agent ann`: what ann holds
         filters.setdefault("agent", given.agent)
@@ -80,7 +80,7 @@ def list_(run: Run, given: Namespace) -> Answer:
 
 @options(arg("task", help="id, key, short key (B-003) or an unambiguous prefix"))
 def show(run: Run, given: Namespace) -> Answer:
-    """Everything about one task, except its log."""
+    """Show everything about one task, except its log."""
     task = run.client.show(given.task)
     return Answer(wire(task), lambda: shown(task, editor_of(run.client, task)))
 
@@ -159,7 +159,7 @@ def explained(said: dict[str, Any]) -> str:
 
 @options(arg("--resolved", action="store_true", help="also reviewed ones"))
 def dlq(run: Run, given: Namespace) -> Answer:
-    """Dead letters: tasks that ran out of attempts and wait for a person (`retry`, `edit`, `adopt`, `cancel`)."""
+    """List dead letters: tasks that ran out of attempts and wait for a person (`retry`, `edit`, `adopt`, `cancel`)."""
     letters = run.client.dead_letters(resolved=given.resolved)
     return Answer(wire(letters), lambda: _letters(letters))
 

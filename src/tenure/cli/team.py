@@ -83,12 +83,12 @@ def msg(run: Run, given: Namespace) -> Answer:
 
 
 @options(
-    arg("--unread", action="store_true", help="only what is unread"),
+    arg("--unread", action="store_true", help="only unread mail"),
     arg("--from", dest="sender", metavar="AGENT", help="only from this agent"),
     arg("--keep", action="store_true", help="do not mark it as read"),
 )
 def inbox(run: Run, given: Namespace) -> Answer:
-    """Your mail. Reading marks it as read, unless you --keep it."""
+    """Read your mail. Reading marks it as read, unless you --keep it."""
     found = run.client.inbox(unread=given.unread, sender=given.sender)
     unread = [message["id"] for message in found if message["read_at"] is None]
     if unread and not given.keep:

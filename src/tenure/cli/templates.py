@@ -9,7 +9,7 @@ from tenure.cli.main import Option, Run, Usage, arg
 from tenure.cli.option_kinds import seconds
 from tenure.core.commands import NewTask, Template
 
-# What counts from one instant is nothing for a task that is made again and again.
+# Without options for an instant: the task is created again and again.
 TEMPLATE: tuple[Option, ...] = (
     arg("title", nargs="?", help="title of the task; may have placeholders, as in 'Triage of {tick.date}'"),
     arg("--plan", metavar="FILE", help="or the tasks of a plan file, as a dag each time; - reads stdin"),
@@ -22,7 +22,7 @@ TEMPLATE: tuple[Option, ...] = (
 
 def template_of(run: Run, given: Namespace) -> Template:
     if (given.title is None) == (given.plan is None):
-        raise Usage(f"{run.verb}: a title or --plan FILE says what is made, one of them")
+        raise Usage(f"{run.verb}: pass either a title or --plan FILE")
     if given.plan is not None:
         return _planned(run, given)
     given.deadline = None
@@ -40,5 +40,5 @@ def _planned(run: Run, given: Namespace) -> Template:
     source, path = source_of(run, given.plan)
     plans = check.plans_of(files.read(source, path, 0))
     if len(plans) != 1:
-        raise Usage(f"{run.verb}: --plan: the file holds {len(plans)} plans; one is wanted")
+        raise Usage(f"{run.verb}: --plan: the file must hold one plan (it holds {len(plans)})")
     return Template(tasks=plans[0].tasks, title=plans[0].title, deadline_in=given.deadline_in)

@@ -1,6 +1,6 @@
 """Text for people: tables, times, durations, colour. Cheap to import.
 
-Instants are the store's: integer microseconds UTC. Foreign text that stands on a line of ours goes through `plain` or
+Instants are the store's: integer microseconds UTC. Foreign text within a line of ours goes through `plain` or
 `shorten`: a title must not break the line. Control characters never reach a terminal: `terminal_output`, the only
 module that writes, shows them instead.
 """
@@ -41,7 +41,7 @@ def style(text: str, *names: str) -> str:
 
 
 def shorten(text: str, width: int) -> str:
-    """At most `width` columns of the text, on one line; what was cut off shows as `…`."""
+    """At most `width` columns of the text, on one line; `…` marks a cut."""
     text = plain(text)
     if width_of(text) <= width:
         return text
@@ -112,7 +112,7 @@ def briefly(seconds: float) -> str:
 
 
 def ago(instant: int | None, now: int) -> str:
-    """`12 s ago`, `now` within a second, `in 5 s` for what is to come; a dash for never."""
+    """`12 s ago`, `now` within a second, `in 5 s` for the future; a dash for never."""
     if instant is None:
         return NOTHING
     seconds = (now - instant) / SECOND

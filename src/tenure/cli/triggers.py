@@ -8,7 +8,7 @@ from typing import Any
 
 from tenure.cli.main import Answer, Run, Usage, answered, arg, options
 from tenure.cli.option_kinds import json_value, seconds
-from tenure.cli.schedules import is_waiting
+from tenure.cli.schedules import WAITS, is_waiting
 from tenure.cli.templates import TEMPLATE, template_of
 from tenure.cli.text_format import ago, counted, lasting, plain, shorten, table
 from tenure.client.wire import plain as wire
@@ -18,7 +18,6 @@ from tenure.core.records import Watch
 
 NAME = arg("name", help="the trigger")
 WEBHOOK = "webhook"
-WAITS = "no coordinator runs, so they will not fire: start `tenure daemon` or `tenure serve`"
 _SIGNS = {"^=": "prefix", "~=": "glob", "|=": "in", "!=": "not"}
 
 
@@ -62,8 +61,8 @@ def _value(text: str) -> Any:
 def add(run: Run, given: Namespace) -> Answer:
     """Create or change a trigger: tasks for each matching event or signed delivery.
 
-    Texts may have placeholders: `{event.key}`, `{task.title}`, `{dag.title}`, `{body.pull_request.title}`. Their values
-    were written by others, and stand between « and » where an agent reads them.
+    Texts may have placeholders: `{event.key}`, `{task.title}`, `{dag.title}`, `{body.pull_request.title}`. Others
+    write their values, so agents read them between « and ».
     """
     outcome = run.client.do(
         c.SetTrigger(
@@ -91,7 +90,7 @@ def _told(run: Run, outcome: Outcome) -> Answer:
 
 @options()
 def list_(run: Run, given: Namespace) -> Answer:
-    """The project's triggers, and how often each has fired."""
+    """List the project's triggers, and how often each has fired."""
     found = run.client.triggers()
 
     def text() -> str:
@@ -196,7 +195,7 @@ def rotate(run: Run, given: Namespace) -> Answer:
     arg("--least", type=int, metavar="N", help="attempts before a rate counts (10)"),
     arg("--by", action="append", choices=("tag", "type", "track"), help="group by (all; may be repeated)"),
     arg("--track", metavar="CODE", help="where its tasks go (else the project's default)"),
-    arg("--off", action="store_true", help="watch no more"),
+    arg("--off", action="store_true", help="stop watching"),
 )
 def watch(run: Run, given: Namespace) -> Answer:
     """Create a task that investigates when failures of a tag, type or track cluster.
@@ -221,7 +220,7 @@ def _watched(run: Run, seen: Mapping[str, Any]) -> str:
     rule = f"{seen['threshold']:.0%} of at least {seen['least']} attempts in {lasting(seen['window'])}"
     head = f"on: a task is created where {rule} fail" if seen["on"] else f"off; its rule would be {rule}"
     if seen["on"] and is_waiting(run):
-        head += "\n" + WAITS.replace("hears them", "looks out")
+        head += f"\n{WAITS}"
     rows = [
         (plain(s["subject"]), f"{s['rate']:.0%}", f"{s['failed']} of {s['attempts']}", s["task"])
         for s in seen["subjects"]

@@ -32,7 +32,7 @@ def verdict_here(run: Run, submitted: Outcome) -> Outcome:
 
 
 def validating_of(run: Run, say: Callable[[str], object]) -> ValidationThread:
-    """A thread that checks what waits in the store's projects; the folder here is that of this run's own."""
+    """A thread that checks waiting results of the store's projects; this folder is for this run's project."""
     from tenure.agents.result_checker import tools_for
     from tenure.agents.validation_thread import ValidationThread
 
@@ -44,22 +44,22 @@ def validating_of(run: Run, say: Callable[[str], object]) -> ValidationThread:
 def approve(run: Run, given: Namespace) -> Answer:
     """Accept a result that waits for a verdict: the task is completed.
 
-    A person's word stands for any validator's. No verdict is given from an agent's own session; through a server, an
-    agent with its own key may review what another one made, where a review is asked for.
+    A person's verdict counts for any validator. An agent's own session gives no verdict; through a server, an agent
+    with its own key may review results of others, where the task asks for a review.
     """
     return answered(run.client.approve(given.task, given.note))
 
 
-@options(TASK, arg("-m", "--reason", type=contents, required=True, metavar="TEXT", help="what to mend"))
+@options(TASK, arg("-m", "--reason", type=contents, required=True, metavar="TEXT", help="what to fix"))
 def reject(run: Run, given: Namespace) -> Answer:
     """Reject a result: the attempt failed, and the next holder gets the reason."""
     return answered(run.client.reject(given.task, given.reason))
 
 
 @options(
-    arg("--show", action="store_true", help="only show what there is, and whether it is allowed"),
+    arg("--show", action="store_true", help="only show the risky settings, and whether they are allowed"),
     arg("--revoke", action="store_true", help="withdraw what you allowed"),
-    arg("--list", action="store_true", help="list the files of which you allowed something"),
+    arg("--list", action="store_true", help="list the files in which you allowed something"),
     arg("-y", "--yes", action="store_true", help="do not ask; without a terminal nothing is asked either"),
 )
 def trust(run: Run, given: Namespace) -> Answer:
@@ -113,7 +113,7 @@ def _lines(path: str, section: dict[str, Any], lines: Iterable[str]) -> list[str
 
 
 def _risky(run: Run) -> dict[str, dict[str, Any]]:
-    """What here needs the user's word: each file's real path, and its risky part."""
+    """The files here that the user must allow: each real path, and its risky part."""
     import os
 
     from tenure.config import DATABASE, LOCAL, STORE_SECTION, find_folder, shared_file
@@ -130,7 +130,10 @@ def _risky(run: Run) -> dict[str, dict[str, Any]]:
         if why_store_foreign(store) is not None:
             found[store] = dict(STORE_SECTION)
     if not found:
-        raise NotFound(f"there is nothing in {run.folder} or above that needs to be allowed", "tenure.toml would be it")
+        raise NotFound(
+            f"nothing in {run.folder} or above needs to be allowed",
+            "`tenure trust` is for risky settings in tenure.toml",
+        )
     return found
 
 

@@ -73,7 +73,7 @@ READING = {
     "history": Listed("lineage:history", "show who held a task, and how each claim ended"),
     "log": Listed("logs:log", "print events, oldest first"),
     "wait": Listed("logs:wait", "wait until tasks have ended"),
-    "budget list": Listed("budgets:list_", "list budgets and what is left of each"),
+    "budget list": Listed("budgets:list_", "list budgets and the remainder of each"),
     "budget show": Listed("budgets:show", "show one budget, its use and its forecast"),
     "budget alerts": Listed("budgets:alerts", "list budgets that are half, nearly or fully used"),
     "budget projection": Listed("budgets:projection", "show burn rate, days left, cost of open tasks"),

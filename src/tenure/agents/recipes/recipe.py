@@ -17,7 +17,7 @@ TIMEOUT = limits.HOOK_TIMEOUT
 
 
 class SetupTarget(NamedTuple):
-    """What is set up: a repository, or (`is_global`) the user's settings."""
+    """The target of a setup: a repository, or (`is_global`) the user's settings."""
 
     root: str
     home: str

@@ -1,4 +1,4 @@
-"""What is reported about a claim when its agent has ended, repeated until the store has answered.
+"""The report of a claim after its agent has ended, repeated until the store has answered.
 
 | the agent | reported |
 | --- | --- |

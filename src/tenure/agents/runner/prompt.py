@@ -115,11 +115,11 @@ def _rules(task: Mapping[str, Any], folder: str, tree: ClaimWorktree | None) -> 
     tenure, ref = tenure_command(), task.get("ref") or task["key"]
     where = f"You work in {folder}."
     if tree is not None:
-        where += f" It is in a git worktree of your own, on branch {tree.branch}: commit what you make there."
+        where += f" It is in your own git worktree, on branch {tree.branch}: commit your work there."
         for name, count in tree.earlier:
             where += f" An earlier attempt left {count} commits on branch {name}: check whether they are useful."
         for path in tree.unsaved:
-            where += f" An earlier attempt left changes that were never committed in {path}: use what is useful."
+            where += f" An earlier attempt left uncommitted changes in {path}: use them if they are useful."
     commands = (
         f'- `{tenure} progress {ref} "TEXT" --percent N`: how far you are',
         f"- `{tenure} checkpoint save {ref} --next-action TEXT`: what the next agent must know if you are stopped",

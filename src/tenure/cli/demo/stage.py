@@ -1,4 +1,4 @@
-"""Where the demo is shown: a graph that changes in place with the story above it, plain lines, or nothing at all."""
+"""The output of the demo: a graph that changes in place below the story, plain lines, or nothing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tenure.core import lifecycle
 
 INNER = 14
 BOX = INNER + 2
-# Each row of the graph: the boxes from left to right, and what joins them at their first line.
+# Each row of the graph: the boxes from left to right, and the joints at their first line.
 ROWS = (
     ((None, "api", "guide", None), ("  ┌─▶", "──┬─▶", "──┐  ")),
     (("schema", "page", "tests", "ship"), ("──┼─▶", "──┴─▶", "──┼─▶")),
@@ -35,7 +35,7 @@ class Stage(Protocol):
 
 
 def stage(*, is_silent: bool) -> Stage:
-    """What fits stdout: a drawing needs a terminal with room for it."""
+    """The kind of output that fits stdout: a drawing needs a large enough terminal."""
     if is_silent:
         return Silence()
     if sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb":

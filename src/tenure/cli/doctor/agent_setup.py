@@ -1,4 +1,4 @@
-"""Beside the store: finished work that was not submitted, receipts of ended sessions, setup of agents."""
+"""Checks outside the store: finished work that was not submitted, receipts of ended sessions, setup of agents."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def outbox(patient: Patient) -> Iterator[Finding]:
         )  # fmt: skip
     if aside:
         yield warning(
-            "outbox", f"{counted(len(aside), 'finished piece')} of work could not be taken by the store",
+            "outbox", f"the store refused {counted(len(aside), 'entry', 'entries')} of the outbox",
             f"look at {aside[0]}: it has the result and the receipt to submit it with",
         )  # fmt: skip
     if not waiting and not aside:
@@ -40,7 +40,7 @@ def outbox(patient: Patient) -> Iterator[Finding]:
 
 
 def receipts(patient: Patient) -> Iterator[Finding]:
-    """Receipts are dropped when their session leaves; one that just stopped leaves them behind, void."""
+    """Receipts are removed when their session leaves; a session that just stopped leaves them behind, void."""
     from tenure.agents.receipts import Receipts, sessions_with_receipts
 
     client = patient.client
@@ -68,7 +68,7 @@ def receipts(patient: Patient) -> Iterator[Finding]:
 
 
 def integrations(patient: Patient) -> Iterator[Finding]:
-    """What `tenure setup --check` sees: pieces of tenure in agents' files, and gates that only a person can open."""
+    """The findings of `tenure setup --check`: pieces in agents' files, and confirmations by a person."""
     from tenure.agents.recipes.agents_in_use import found_agents
     from tenure.cli.setup import setup
 
@@ -94,15 +94,8 @@ def integrations(patient: Patient) -> Iterator[Finding]:
         yield warning("integrations", f"{piece['agent']}: {piece['what']} in {where}: {piece['state']}{why}", fix)
     for gate in gates:
         if gate["is_open"] is False:
-            yield warning("trust", f"{gate['agent']}: its set-up waits for a person's yes", gate["text"])
+            yield warning("trust", f"{gate['agent']}: its setup waits for a person to confirm it", gate["text"])
         elif gate["is_open"] is None:
-            yield note("trust", f"{gate['agent']}: whether a person has said yes cannot be seen", gate["text"])
+            yield note("trust", f"{gate['agent']}: whether a person has confirmed it is unknown", gate["text"])
     if not lacking:
-        yield ok("integrations", f"{', '.join(agents)}: every piece is in its place")
-
-
-def _names(folder: str) -> list[str]:
-    try:
-        return sorted(os.listdir(folder))
-    except OSError:
-        return []
+        yield ok("integrations", f"{', '.join(agents)}: complete")

@@ -1,4 +1,4 @@
-"""The folder and the disk: who may read it, whether git leaves it alone, what it lies on, how much room is left."""
+"""The folder and the disk: permissions, git, trust, file system, free space."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def path_of(url: str) -> str:
 
 
 def permissions(patient: Patient) -> Iterator[Finding]:
-    """Nobody but the owner may look into `.tenure` and what is kept for its store elsewhere: receipts are keys."""
+    """Only the owner may read `.tenure` and the state of its store elsewhere: a receipt is a key."""
     from tenure.user_state import store_states
 
     for folder in (patient.home.folder, *store_states(patient.run.environ, patient.home.url)):
@@ -61,10 +61,10 @@ def _permissions_of(folder: str) -> Iterator[Finding]:
     if foreign:
         yield warning(
             "permissions", f"{first_of(foreign)} belongs to another user, who may lock you out",
-            "let all agents run as one user, or use a store of your own",
+            "let all agents run as one user, or use your own store",
         )  # fmt: skip
     if not open_to_others and not foreign:
-        yield ok("permissions", f"{folder} is its owner's alone")
+        yield ok("permissions", f"only its owner can read {folder}")
 
 
 def _is_meant_open(path: str) -> bool:
@@ -73,7 +73,7 @@ def _is_meant_open(path: str) -> bool:
 
 
 def _within(folder: str) -> Iterator[str]:
-    """The folder and what is in it, without going into worktrees: those are the repository's."""
+    """The folder and its content, without worktrees: those are the repository's."""
     yield folder
     count = 0
     for path, folders, files in os.walk(folder):
@@ -87,7 +87,7 @@ def _within(folder: str) -> Iterator[str]:
 
 
 def git(patient: Patient) -> Iterator[Finding]:
-    """git must never take the store into a commit: it would hand out receipts, and a checkout would swap the file."""
+    """git must never commit the store: a commit would publish receipts, and a checkout would replace the file."""
     from tenure.agents import git as program
     from tenure.agents.new_store import worktree_of
 
@@ -98,9 +98,7 @@ def git(patient: Patient) -> Iterator[Finding]:
         tracked = program.call(os.path.dirname(folder), "ls-files", "-z", "--", folder).out
         ignored = program.call(os.path.dirname(folder), "check-ignore", "--quiet", os.path.join(folder, "tenure.db"))
     except program.NoRepository:
-        yield note(
-            "git", "git is not installed, so it could not be asked", "worktrees and landing need git 2.38 or newer"
-        )
+        yield note("git", "git is not installed: not checked", "worktrees and landing need git 2.38 or newer")
         return
     if tracked:
         names = [name for name in tracked.split("\0") if name]
@@ -115,7 +113,7 @@ def git(patient: Patient) -> Iterator[Finding]:
 
 
 def trust(patient: Patient) -> Iterator[Finding]:
-    """What a cloned repository brought does not count before the user has allowed it; here it is named."""
+    """Settings and stores of a cloned repository that the user has not allowed."""
     from tenure.config import check_store
     from tenure.trust.grants import Untrusted
 
@@ -126,7 +124,7 @@ def trust(patient: Patient) -> Iterator[Finding]:
         try:
             check(run.environ)
         except Untrusted as trouble:
-            found.append(error("repository", trouble.message, trouble.hint or "`tenure trust --show` says what it is"))
+            found.append(error("repository", trouble.message, trouble.hint or "`tenure trust --show` shows it"))
     yield from found
     if not found:
         yield ok("repository", "every setting here is yours or was allowed by you")
@@ -141,15 +139,15 @@ def file_system(patient: Patient) -> Iterator[Finding]:
         with open(store_file.MOUNTS, encoding="utf-8", errors="surrogateescape") as file:
             kind = store_file.filesystem_of(path_of(patient.home.url), file.read())
     except OSError:
-        return  # no such table here: opening has said what it can
+        return  # not Linux: opening the store has checked it
     if kind in store_file.NETWORK or kind.removeprefix("fuse.") in store_file.NETWORK_FUSE:
         yield error(
-            "file system", f"the store lies on a network file system ({kind}), where its locks do not hold",
+            "file system", f"the store is on a network file system ({kind}), where its locks do not work",
             "put the store on a local disk, and name it with TENURE_URL",
         )  # fmt: skip
     elif kind in ("tmpfs", "ramfs"):
         yield warning(
-            "file system", f"the store lies in memory ({kind}): a restart of the host loses it",
+            "file system", f"the store is in memory ({kind}): a restart of the host loses it",
             "put it on a disk, or take backups with `tenure db backup`",
         )  # fmt: skip
     else:

@@ -1,4 +1,4 @@
-"""What the doctor finds: one shape for all checks, and how it is said."""
+"""Findings of the doctor: one shape for all checks, and their text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST = limits.DOCTOR_NAMED
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """`fix` is the way on; it never names a command that destroys something."""
+    """`fix` never names a command that destroys something."""
 
     level: str
     check: str
@@ -57,7 +57,7 @@ def _folded(text: str, indent: int) -> str:
 
 
 def drawn(findings: Iterable[Finding]) -> str:
-    """The findings, worst last: that is what a person sees first at a prompt."""
+    """The findings, worst last, next to the prompt."""
     found = sorted(findings, key=lambda finding: LEVELS.index(finding.level))
     width = max(len(finding.check) for finding in found)
     lines = []
@@ -69,4 +69,4 @@ def drawn(findings: Iterable[Finding]) -> str:
             lines.append(f"{'':<{width + 11}}{style('→', 'cyan')} {_folded(plain(finding.fix), width + 13)}")
     count = {level: sum(finding.level == level for finding in found) for level in LEVELS}
     said = [counted(count[level], level) for level in ("error", "warning", "note") if count[level]]
-    return "\n".join([*lines, "", ", ".join(said) if said else style("all is well", "green")])
+    return "\n".join([*lines, "", ", ".join(said) if said else style("no problems found", "green")])

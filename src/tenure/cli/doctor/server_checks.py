@@ -1,6 +1,6 @@
-"""The team and the work over a server: what its looks tell of silent agents, stops, and tasks that wait for a person.
+"""Checks of the team and the work over a server: silent agents, stops, tasks that wait for a person.
 
-The server's own host has more to say: there `doctor` reads every row.
+On the server's own host `doctor` checks more: it reads every row there.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ def _agents(agents: list[dict[str, Any]], now: int) -> Iterator[Finding]:
     for agent in silent:
         if agent["tasks"]:
             yield warning(
-                "agents", f"{agent['name']} holds {first_of(list(agent['tasks']))} and was last heard of "
+                "agents", f"{agent['name']} holds {first_of(list(agent['tasks']))} and was last seen "
                 f"{lasting((now - agent['last_seen']) / 1e6)} ago",
                 "check that it still runs; if not, others can claim when its lease ends",
             )  # fmt: skip
-    yield ok("agents", f"{len(agents) - len(silent)} heard of lately, {len(silent)} not")
+    yield ok("agents", f"{len(agents) - len(silent)} seen recently, {len(silent)} not")
 
 
 def _dead_letters(client: Client) -> Iterator[Finding]:

@@ -1,6 +1,6 @@
-"""The team and the work: who went silent, what nobody can take, what waits for a person, whose holder is gone.
+"""Checks of the team and the work: silent agents, tasks nobody can claim, tasks that wait for a person, dead holders.
 
-All of it is read in one transaction, by index, and bounded: it must be quick where there are 100,000 tasks.
+They read in one transaction, by index and bounded: with 100,000 tasks they must still be quick.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _agents(rows: UnitOfWork, project: str) -> Iterator[Finding]:
         if held:
             until = max((task.lease_until or rows.now) for task in held)
             yield warning(
-                "agents", f"{agent.id} holds {first_of([t.key for t in held])} and was last heard of "
+                "agents", f"{agent.id} holds {first_of([t.key for t in held])} and was last seen "
                 f"{lasting((rows.now - agent.last_seen) / 1e6)} ago",
                 f"check that it still runs; if not, others can claim when its lease ends in "
                 f"{lasting((until - rows.now) / 1e6)}",
@@ -89,10 +89,10 @@ def _agents(rows: UnitOfWork, project: str) -> Iterator[Finding]:
         if (agent.cool_until or 0) > rows.now:
             left = lasting(((agent.cool_until or 0) - rows.now) / 1e6)
             yield note(
-                "agents", f"{agent.id} failed {agent.troubles} times in a row by troubles of its own and cools off",
+                "agents", f"{agent.id} failed {agent.troubles} times in a row for reasons on its side and cools down",
                 f"look at its keys, limits and network; it may claim again in {left}",
             )  # fmt: skip
-    yield ok("agents", f"{len(known) - len(silent)} heard of lately, {len(silent)} not")
+    yield ok("agents", f"{len(known) - len(silent)} seen recently, {len(silent)} not")
 
 
 def _stops(rows: UnitOfWork, project: str) -> Iterator[Finding]:
@@ -107,7 +107,7 @@ def _stops(rows: UnitOfWork, project: str) -> Iterator[Finding]:
 
 
 def _sources(rows: UnitOfWork, project: str) -> Iterator[Finding]:
-    """What makes work by itself: is there somebody who fires it, and does it get on?"""
+    """Schedules, triggers and the watch: does a coordinator run, and do they succeed?"""
     found: list[Schedule | Trigger] = [
         *rows.find(Schedule, {"project": project}), *rows.find(Trigger, {"project": project}),
     ]  # fmt: skip
@@ -119,13 +119,13 @@ def _sources(rows: UnitOfWork, project: str) -> Iterator[Finding]:
     waiting += ["the watch"] if settings is not None and settings.watch is not None else []
     if waiting and not is_led:
         yield warning(
-            "sources", f"{first_of(waiting)}: nobody is there to fire, so nothing is made by itself",
-            "keep `tenure daemon` or `tenure serve` running; what was missed goes by each schedule's policy",
+            "sources", f"{first_of(waiting)}: no coordinator runs, so nothing fires",
+            "keep `tenure daemon` or `tenure serve` running; missed ticks follow each schedule's misfire policy",
         )  # fmt: skip
     for row in on:
         if row.last_error:
             verb = "schedule" if isinstance(row, Schedule) else "trigger"
-            yield warning("sources", f"{verb} {row.id} could not make its tasks: {row.last_error}",
+            yield warning("sources", f"{verb} {row.id} could not create its tasks: {row.last_error}",
                           f"`tenure {verb} show {row.id}`; `tenure {verb} add {row.id} …` changes it")  # fmt: skip
     if on and is_led:
         yield ok("sources", f"{counted(len(on), 'schedule or trigger', 'schedules and triggers')} on")
@@ -140,7 +140,7 @@ def _stuck(rows: UnitOfWork, project: str) -> Iterator[Finding]:
 
 
 def _untakeable(rows: UnitOfWork, project: str) -> Iterator[Finding]:
-    """Ready tasks, lane by lane, that none of those here may take; the stops are told of on their own."""
+    """Ready tasks, lane by lane, that no agent here may claim; stops are reported separately."""
     here = [
         eligibility.profile_of(agent, {})
         for agent in rows.find(Agent, {"project": project, "left_at": Present(False)})
@@ -220,12 +220,12 @@ def _paused(rows: UnitOfWork, project: str) -> Iterator[Finding]:
     if others:
         names = [f"{task.key} ({shorten(task.reason or '', 40)})" for task in others]
         ref, is_own = others[0].ref, all(pause.cause in OWN for pause in others[0].pauses)
-        fix = f"`tenure resume {ref}` resumes it" if is_own else f"`tenure why {ref}` says what lifts it"
+        fix = f"`tenure resume {ref}` resumes it" if is_own else f"`tenure why {ref}` explains it"
         yield note("stuck", f"paused: {first_of(names)}", fix)
 
 
 def _readers(rows: UnitOfWork, project: str) -> Iterator[Finding]:
-    """Who holds the archive back: what a reader has not passed stays."""
+    """Readers of the log that hold the archive back: tasks whose events they have not passed stay."""
     for name, first in holding_back(rows, project).items():
         silent = (rows.now - first.time) / 1e6
         if silent * SECOND < LONG_BEHIND:
@@ -238,7 +238,7 @@ def _readers(rows: UnitOfWork, project: str) -> Iterator[Finding]:
 
 
 def _left_over(rows: UnitOfWork, project: str) -> Iterator[Finding]:
-    """Reservations of tasks that nobody holds: they keep nobody from anything, and a claim removes them."""
+    """Reservations of tasks that nobody holds: they block nothing, and a claim removes them."""
     found = rows.find(Reservation, {"project": project}, limit=MOST_READ)
     alive = {row.id for row in living(rows, found)}
     patterns = sorted(row.pattern for row in found if row.id not in alive)

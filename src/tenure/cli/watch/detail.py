@@ -1,4 +1,4 @@
-"""One task in the live view: what it is, why it stands where it does, its lineage, its last events."""
+"""One task in the live view: its fields, why it is in its state, its lineage, its last events."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _facts(task: dict[str, Any]) -> Iterator[Text]:
 
 
 def _left_behind(task: dict[str, Any], now: int) -> Iterator[Text]:
-    """What holders have left: the accepted result, the last checkpoint."""
+    """The accepted result and the last checkpoint."""
     if "result" in task:
         yield Text()
         yield Text.assemble(

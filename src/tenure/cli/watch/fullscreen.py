@@ -1,7 +1,7 @@
-"""A terminal taken over as a whole and always given back: on return, error, Ctrl-C, Ctrl-Z and a signal to end.
+"""The whole terminal, always restored: on return, error, Ctrl-C, Ctrl-Z and a signal to end.
 
-Nothing here knows what is drawn. `Fullscreen` is a context; inside it, `wait` gives keys and tells of wake-ups, and
-`show` writes one frame in one go.
+`Fullscreen` is a context; inside it, `wait` returns keys and wake-ups, and `show` writes one frame at once. It does
+not know the content.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Fullscreen:
             raise KeyboardInterrupt  # at once; where Python can only print it, in a callback, the mark is left
 
     def _stop(self) -> None:
-        """Ctrl-Z: the shell gets its screen, and we ours when it lets us go on."""
+        """Ctrl-Z: the shell gets its screen, and this view gets it again when it continues."""
         self._must_stop = False
         self._give_back()
         ours = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
@@ -148,7 +148,7 @@ class Fullscreen:
         return self.keys.feed(data), is_woken
 
     def _hung_up(self) -> None:
-        """The terminal has gone, and nobody is at its keys any more: as if the signal for that had come."""
+        """The terminal is gone: the same as SIGHUP."""
         self.ended_by = self.ended_by or signal.SIGHUP
 
     def _was_woken(self) -> bool:
@@ -165,7 +165,7 @@ class Fullscreen:
 
 
 def end_as_told(number: int) -> int:
-    """Die of the signal that told us to, now that all is tidy; the exit code where even that does not work."""
+    """End by the signal that was received, now that the terminal is restored; the exit code where that fails."""
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
     return 128 + number

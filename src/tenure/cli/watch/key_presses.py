@@ -1,4 +1,4 @@
-"""What a terminal sends when keys are pressed, as names: `up`, `enter`, `escape`, or the character itself."""
+"""Key presses of a terminal as names: `up`, `enter`, `escape`, or the character itself."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SOON = 0.05  # seconds within which the rest of a sequence comes; what comes lat
 
 
 class Keys:
-    """Names of keys from bytes as they come; the beginning of a sequence is kept until its rest is there."""
+    """Names of keys from bytes as they come; an incomplete sequence is kept until its rest arrives."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -45,6 +45,6 @@ class Keys:
         return [name for name in found if len(name) > 1 or (name and name.isprintable())]
 
     def flush(self) -> list[str]:
-        """What is left once no more came in time: the escape key itself."""
+        """The rest when no more came in time: the escape key itself."""
         left, self._left = self._left, ""
         return ["escape"] if left else []

@@ -1,4 +1,4 @@
-"""Where a person stands in the live view, and what each key does. No terminal, no store: keys in, a new place out."""
+"""The state of the live view, and the effect of each key on it. No terminal, no store."""
 
 from __future__ import annotations
 

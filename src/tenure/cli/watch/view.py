@@ -39,7 +39,7 @@ _STATE, _AGE = 3, 6
 
 
 class Shown(NamedTuple):
-    """All that a frame is made of; `tasks` are those of `data` that the search has left."""
+    """The content of a frame; `tasks` are those of `data` that the search has left."""
 
     view: View
     data: Snapshot
