@@ -294,7 +294,7 @@ def test_finished_work_that_was_not_handed_in_is_found(tenure: Tenure, examine: 
     path = box.put(Finished(what="submit", project="default", key="A-001-x", receipt="A-001@1:X"))
     assert the(examine(), "was not submitted yet: A-001-x")["level"] == "warning"
     box.refused(path)
-    assert the(examine(), "could not be taken by the store")["fix"].startswith("look at ")
+    assert the(examine(), "the store refused")["fix"].startswith("look at ")
 
 
 def test_receipts_of_sessions_that_are_over_are_noted(tenure: Tenure, examine: Callable[..., Findings]) -> None:

@@ -8,9 +8,9 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tenure.cli.answers import say
 from tenure.cli.holder_verbs import RECEIPT, TASK
-from tenure.cli.main import Answer, Run, Usage, answered, arg, options
-from tenure.cli.terminal_output import say
+from tenure.cli.main import Answer, Run, Usage, answered, arg, options, shown
 
 if TYPE_CHECKING:
     from tenure.client.contents import Content, Download
@@ -100,11 +100,8 @@ def _print(got: Download) -> int:
 )
 def list_(run: Run, given: Namespace) -> Answer:
     """List the artifacts of a task's claims, the latest generation of each name first."""
-    from tenure.client.wire import plain as wire
-
     task = run.task_held(given.task)
-    entries = run.client.artifacts(task, generation=given.generation)
-    return Answer(wire(entries), lambda: _listed(entries))
+    return shown(run.client.artifacts(task, generation=given.generation), _listed)
 
 
 def _listed(entries: list[dict[str, Any]]) -> str:

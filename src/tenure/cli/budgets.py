@@ -6,10 +6,11 @@ from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tenure.cli.main import Answer, Run, answered, arg, options
+from tenure.cli.main import Answer, Run, answered, arg, options, shown, verb_of
 from tenure.cli.option_kinds import at, instant
 from tenure.cli.text_format import lasting, moment, plain, style, table
 from tenure.client.wire import plain as wire
+from tenure.core import commands as c
 
 HOUR = 3600 * 1_000_000
 DAY = 24 * HOUR
@@ -53,8 +54,8 @@ def set_(run: Run, given: Namespace) -> Answer:
 )
 def list_(run: Run, given: Namespace) -> Answer:
     """List budgets of the project, and the tenant's. `budget list task` lists those of single tasks."""
-    found = run.client.budgets(given.scope, limit=given.limit)
-    return Answer(wire(found), lambda: listed(found) or "no budgets; `tenure budget set --usd 20` creates one")
+    nothing = "no budgets; `tenure budget set --usd 20` creates one"
+    return shown(run.client.budgets(given.scope, limit=given.limit), lambda found: listed(found) or nothing)
 
 
 @options(SCOPE)
@@ -67,33 +68,27 @@ def show(run: Run, given: Namespace) -> Answer:
     return Answer(None, "\n".join([line(found), *burn_down(found, run.client.now()), *_ahead(ahead), *_alerts(found)]))
 
 
-@options(
+move = verb_of(
+    c.MoveBudget,
+    "Move money between budgets atomically; only money that is neither spent nor reserved.",
     arg("source", help="from which budget"),
     arg("target", help="to which"),
     arg("amount", help="how much, in the currency of both"),
 )
-def move(run: Run, given: Namespace) -> Answer:
-    """Move money between budgets atomically; only money that is neither spent nor reserved."""
-    return answered(run.client.move_budget(given.source, given.target, given.amount))
-
-
-@options(SCOPE)
-def remove(run: Run, given: Namespace) -> Answer:
-    """Remove a budget: its scope may spend without a limit."""
-    return answered(run.client.remove_budget(given.scope))
+remove = verb_of(c.RemoveBudget, "Remove a budget: its scope may spend without a limit.", SCOPE)
 
 
 def alerts(run: Run, given: Namespace) -> Answer:
     """List budgets of which 50, 90 or 100 per cent are spent."""
-    found = run.client.alerts()
-    return Answer(wire(found), lambda: "\n".join(_alert(alert, run.client.now()) for alert in found) or "no alerts")
+    now = run.client.now()
+    return shown(run.client.alerts(), lambda found: "\n".join(_alert(alert, now) for alert in found) or "no alerts")
 
 
 @options(SCOPE)
 def projection(run: Run, given: Namespace) -> Answer:
     """Forecast a budget: burn rate, days left, and the cost of all open tasks."""
     found = run.client.projection(given.scope)
-    return Answer(wire(found), lambda: "\n".join([f"{found['budget']}: {_left(found)}", *_ahead(found)]))
+    return shown(found, lambda ahead: "\n".join([f"{ahead['budget']}: {_left(ahead)}", *_ahead(ahead)]))
 
 
 # --- text ---------------------------------------------------------------------------------------------------

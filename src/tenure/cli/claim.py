@@ -1,16 +1,21 @@
-"""`claim`, `next`, `whoami`: get work, and list what you hold."""
+"""`claim`, `next`, `whoami`: get work, and list what you hold; with the brief that an agent reads after a claim."""
 
 from __future__ import annotations
 
 import time
 from argparse import Namespace
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from tenure.agents.quotations import QUOTED, as_json, quoted, written_by
 from tenure.cli.main import Answer, Run, answered, arg, options
 from tenure.cli.option_kinds import pair, seconds
+from tenure.cli.text_format import plain
+from tenure.core import limits
 from tenure.core.commands import Process
 from tenure.core.errors import RequestIdReused, TenureError
 from tenure.core.lifecycle import HELD
+from tenure.core.outcomes import Outcome
 
 if TYPE_CHECKING:
     from tenure.agents.pending_claims import Request
@@ -163,7 +168,6 @@ def _process(run: Run) -> Process | None:
 def claimed(client: Client, outcome: Outcome) -> str:
     """The text that an agent reads after a claim."""
     from tenure.agents.quotations import editor_of
-    from tenure.cli.claim_brief import briefing, nothing
 
     if outcome.claims or outcome.receipt:
         parts = outcome.claims or (outcome,)
@@ -175,7 +179,6 @@ def claimed(client: Client, outcome: Outcome) -> str:
 @options(*FILTERS)
 def next_(run: Run, given: Namespace) -> Answer:
     """Show what `claim` would take now. Nothing is claimed; another agent may be faster."""
-    from tenure.cli.claim_brief import nothing, summary
 
     found = run.client.next(**filters_of(given))
     return answered(found, lambda: summary(found.task) if found.task else nothing(found))
@@ -210,3 +213,66 @@ def whoami(run: Run, given: Namespace) -> Answer:
 
 def _shown(kept: Kept) -> dict[str, Any]:
     return {"task": kept.task, "key": kept.key, "task_ref": kept.name, "receipt": kept.receipt}
+
+
+MOST_SHOWN = limits.INPUT_SHOWN
+
+
+def briefing(outcome: Outcome, editor: str | None = None, *, is_only: bool = False) -> str:
+    """`editor`: who last changed the task's text, if anybody did.
+
+    `is_only`: the one claim of this command, which TENURE_TASK may name.
+    """
+    task = outcome.task or {}
+    claim = f"{task.get('ref', '')}@{outcome.generation}"
+    lines = [f"{task.get('key')} is yours: generation {outcome.generation}, attempt {outcome.attempt}."]
+    lines += [f"claim    {claim}", f"receipt  {outcome.receipt}"]
+    if outcome.lease is not None:
+        lines += [f"lease    {outcome.lease:.0f} s; every command on this task renews it"]
+    if outcome.model:
+        lines += [f"model    {outcome.model} ({outcome.why})"]
+    lines += ["", plain(task.get("title", "")), f"({written_by(task, editor)})"]
+    if task.get("description"):
+        lines += ["", quoted(str(task["description"]))]
+    for name in ("spec", "constraints", "output", "touches"):
+        if task.get(name):
+            lines += [f"{name}: {_short(task[name])}"]
+    for answer in task.get("answers", ()):
+        lines += [f"asked: {_short(answer['question'])}", f"answer: {_short(answer['answer'])}"]
+    if outcome.inputs or outcome.checkpoint:
+        lines += ["", QUOTED]
+    for key, handed in (outcome.inputs or {}).items():
+        lines += [f"from {key} ({handed['state']}): {_short(handed.get('data', handed.get('summary', '')))}"]
+    if outcome.checkpoint:
+        left = outcome.checkpoint
+        lines += [f"left by {plain(left['agent'])} (generation {left['generation']}): {_short(left['data'])}"]
+    if outcome.unfinished:
+        lines += ["", f"You also hold: {', '.join(outcome.unfinished)}"]
+    lines += ["", f'Then: tenure done {claim} -s "what you did"   (or: fail {claim} -m "why", release {claim})']
+    if is_only:
+        lines += [f"export TENURE_TASK={claim}"]
+    return "\n".join(lines)
+
+
+def summary(task: Mapping[str, Any]) -> str:
+    return f"{task['key']}  {task['tier']}  {plain(task['title'])}"
+
+
+def nothing(outcome: Outcome) -> str:
+    lines = [f"{outcome.outcome}: {outcome.message}" if outcome.message else outcome.outcome]
+    if outcome.counts:
+        lines += ["  " + ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in outcome.counts.items() if n)]
+    if outcome.unfinished:
+        lines += [f"  you hold: {', '.join(outcome.unfinished)}"]
+    if outcome.hint:
+        lines += [f"  {outcome.hint}"]
+    return "\n".join(line for line in lines if line.strip())
+
+
+def _short(value: Any) -> str:
+    text = as_json(value)  # on one line: nothing in it can pass for a line of ours
+    return (
+        text
+        if len(text) <= MOST_SHOWN
+        else text[:MOST_SHOWN] + f" … ({len(text)} characters; `tenure show` prints all)"
+    )

@@ -1,4 +1,4 @@
-"""The verbs of a holder: each presents the receipt that this session keeps for the task, or --receipt."""
+"""The verbs of a holder, also `checkpoint …`: each presents the receipt that this session keeps, or --receipt."""
 
 from __future__ import annotations
 
@@ -154,3 +154,56 @@ def spawn(run: Run, given: Namespace) -> Answer:
     else:
         outcome = run.client.wait_for_subtasks(receipt)
     return answered(run.receipts.settle(receipt, outcome, ends=given.wait))
+
+
+@options(
+    TASK,
+    RECEIPT,
+    arg("--next-action", type=contents, metavar="TEXT", help="what to do next"),
+    arg("--file", action="append", default=[], metavar="F", help="a file concerned (may be repeated)"),
+    arg("--tests", type=contents, metavar="TEXT", help="the state of the tests"),
+    arg("--blocker", action="append", default=[], metavar="TEXT", help="an obstacle (may be repeated)"),
+    arg("--notes", type=contents, metavar="TEXT", help="anything else"),
+    arg("--data", type=json_value, metavar="JSON",
+        help="all at once: next_action, files, tests, blockers, notes; JSON, @FILE or - for stdin"),
+)  # fmt: skip
+def save_checkpoint(run: Run, given: Namespace) -> Answer:
+    """Save the state that you or the next holder needs. It replaces the last checkpoint, so save everything."""
+    from tenure.agents.checkpoints import shaped
+
+    options_ = {
+        "next_action": given.next_action, "files": given.file, "tests": given.tests, "blockers": given.blocker,
+        "notes": given.notes,
+    }  # fmt: skip
+    if given.data is not None and any(options_.values()):
+        raise Usage("checkpoint save: either --data, or the other options", "--data takes all the fields")
+    data = shaped(options_ if given.data is None else given.data)
+    receipt = run.receipt(given)
+    outcome = run.client.checkpoint(receipt, data)
+    run.receipts.settle(receipt, outcome)
+    return answered(outcome, "kept" if outcome.ok else "", **({"data": data} if outcome.ok else {}))
+
+
+@options(
+    TASK,
+    arg("--budget", type=int, metavar="N", help="in at most N tokens, the most important first"),
+)
+def show_checkpoint(run: Run, given: Namespace) -> Answer:
+    """Print the last checkpoint of a task."""
+    from tenure.agents.checkpoints import fitted
+    from tenure.client.wire import format_instant
+
+    if given.budget is not None and given.budget < 1:
+        raise Usage("checkpoint show: --budget must be at least 1")
+    task = run.client.show(run.task_held(given.task))
+    found = task.get("checkpoint")
+    if found is None:
+        return Answer({"task": task["key"], "checkpoint": None}, f"{task['key']}: no checkpoint yet")
+    said = fitted(found["data"], given.budget)
+    text = "\n".join(said.lines)
+    value = {
+        "task": task["key"], "agent": found["agent"], "generation": found["generation"],
+        "at": format_instant(found["at"]),
+    }  # fmt: skip
+    whole = {"checkpoint": found["data"]} if given.budget is None else {"text": text, "left_out": said.left_out}
+    return Answer({**value, **whole}, text)

@@ -7,10 +7,9 @@ from argparse import Namespace
 from collections.abc import Iterator
 from typing import Any
 
-from tenure.cli.answers import reader_left
+from tenure.cli.answers import reader_left, say, say_json
 from tenure.cli.main import Answer, Run, Usage, arg, options
 from tenure.cli.option_kinds import at, instant, seconds
-from tenure.cli.terminal_output import say, say_json
 from tenure.cli.text_format import clock, plain, style
 from tenure.client.wire import plain as wire
 from tenure.core.events import LEVELS

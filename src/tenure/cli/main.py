@@ -15,8 +15,16 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from tenure.cli.answers import Interrupted, Unfinished, in_a_line, open_closed, refuse, said, tell
-from tenure.cli.exit_codes import exit_of
+from tenure.cli.answers import (
+    Interrupted,
+    Unfinished,
+    exit_of,
+    in_a_line,
+    open_streams,
+    outcome_text,
+    print_answer,
+    print_error,
+)
 from tenure.cli.verbs import ALIASES, GROUPS, VERBS
 from tenure.core.errors import TenureError
 
@@ -25,6 +33,7 @@ if TYPE_CHECKING:
     from tenure.agents.receipts import Receipts
     from tenure.client import Client
     from tenure.config import Home, Settings
+    from tenure.core.commands import Command
     from tenure.core.outcomes import Outcome
 
 
@@ -202,7 +211,7 @@ class Run:
         except Exception as error:
             if not self.done:
                 raise
-            from tenure.cli.terminal_output import say
+            from tenure.cli.answers import say
 
             say(f"tenure: it was done; closing the store failed: {error}", sys.stderr)
 
@@ -211,7 +220,33 @@ def answered(outcome: Outcome, text: str | Callable[[], str] = "", **more: Any) 
     """An outcome as an answer: its one shape for --json, its kind as the exit code."""
     from tenure.client.wire import outcome_value
 
-    return Answer({**outcome_value(outcome), **more}, text or (lambda: said(outcome)), exit_of(outcome.outcome))
+    return Answer({**outcome_value(outcome), **more}, text or (lambda: outcome_text(outcome)), exit_of(outcome.outcome))
+
+
+def shown(found: Any, text: Callable[[Any], str]) -> Answer:
+    """The answer to a query: `found` for --json, its text for people."""
+    from tenure.client.wire import plain
+
+    return Answer(plain(found), lambda: text(found))
+
+
+def argument_of(option: Option) -> str:
+    """The name of an argument's value after parsing."""
+    names, settings = option
+    return str(settings.get("dest") or max(names, key=len).lstrip("-").replace("-", "_"))
+
+
+def verb_of(command: Callable[..., Command], text: str, *declared: Option, **fields: str) -> Verb:
+    """A verb that sends one command. Each argument is the field of its name; `fields` lists the exceptions."""
+    arguments = {name: name for name in map(argument_of, declared) if name not in fields.values()} | fields
+
+    @options(*declared)
+    def verb(run: Run, given: Namespace) -> Answer:
+        values = {field: getattr(given, argument) for field, argument in arguments.items()}
+        return answered(run.client.do(command(project=run.project, **values)))
+
+    verb.__doc__ = text
+    return verb
 
 
 # --- from words to an answer --------------------------------------------------------------------------------
@@ -232,24 +267,24 @@ class Parser(argparse.ArgumentParser):
 
 def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
-    open_closed()
+    open_streams()
     wants_json = "--json" in words
     try:
         return _run(words)
     except TenureError as error:
-        return refuse(error, wants_json)
+        return print_error(error, wants_json)
     except KeyboardInterrupt:
-        return refuse(Interrupted("interrupted"), wants_json)
+        return print_error(Interrupted("interrupted"), wants_json)
     except Exception as error:  # noqa: BLE001 a user never sees a traceback; it is kept for the report
-        from tenure.cli.crash import kept_crash
+        from tenure.cli.answers import kept_crash
 
-        return refuse(kept_crash(error, words), wants_json)
+        return print_error(kept_crash(error, words), wants_json)
 
 
 def _run(words: list[str]) -> int:
     before, rest = _leading(words)
     if not rest or rest[0] in ("-h", "--help", "help", "-V", "--version"):
-        from tenure.cli.help import general
+        from tenure.cli.verbs import general
 
         return general(rest)
     name, rest = _verb(rest)
@@ -259,7 +294,7 @@ def _run(words: list[str]) -> int:
     run = Run(given, name)
     try:
         answer = _answer(function, run, given)
-        return answer if isinstance(answer, int) else tell(answer, run)
+        return answer if isinstance(answer, int) else print_answer(answer, run)
     finally:
         run.close()
 
@@ -287,7 +322,7 @@ def _after_effect(error: TenureError, run: Run) -> TenureError:
 def _unfinished(error: Exception, run: Run) -> TenureError:
     if isinstance(error, OSError):
         return Unfinished(f"{run.verb}: {error}", "`tenure show` prints the task's state; a retry is safe")
-    from tenure.cli.crash import kept_crash
+    from tenure.cli.answers import kept_crash
 
     return kept_crash(error, [run.verb])
 

@@ -6,10 +6,9 @@ from argparse import Namespace
 from collections.abc import Mapping
 from typing import Any
 
-from tenure.cli.main import Answer, Run, answered, arg, options
+from tenure.cli.main import Answer, Run, answered, arg, options, shown
 from tenure.cli.status import thousands
 from tenure.cli.text_format import counted, lasting, plain, shorten, style, table
-from tenure.client.wire import plain as wire
 
 
 @options()
@@ -18,8 +17,7 @@ def list_(run: Run, given: Namespace) -> Answer:
 
     The settings `tiers` and `prices` name files whose values override the shipped ones.
     """
-    found = run.client.models()
-    return Answer(wire(found), lambda: _listed(found, run.client.now()))
+    return shown(run.client.models(), lambda found: _listed(found, run.client.now()))
 
 
 def _listed(found: Mapping[str, Any], now: int) -> str:
@@ -51,8 +49,7 @@ def savings(run: Run, given: Namespace) -> Answer:
 
     Both are priced by the table, not by the agents' reports.
     """
-    found = run.client.savings()
-    return Answer(wire(found), lambda: _saved(found))
+    return shown(run.client.savings(), _saved)
 
 
 def _saved(found: Mapping[str, Any]) -> str:
@@ -79,8 +76,7 @@ def estimates(run: Run, given: Namespace) -> Answer:
 
     A size is points of complexity. From five tasks on their median is what the next one like them is expected to take.
     """
-    found = run.client.estimates()
-    return Answer(wire(found), lambda: _estimated(found))
+    return shown(run.client.estimates(), _estimated)
 
 
 def _estimated(found: Mapping[str, Any]) -> str:

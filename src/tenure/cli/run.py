@@ -135,7 +135,7 @@ def _teller(is_json: bool) -> Callable[[str], None]:
     stream = sys.stderr if is_json else sys.stdout
 
     def say(text: str) -> None:
-        from tenure.cli.terminal_output import say as say_
+        from tenure.cli.answers import say as say_
         from tenure.cli.text_format import plain
 
         with suppress(BrokenPipeError):  # the reader of stdout is gone; the work continues

@@ -341,7 +341,7 @@ def hook(run: Run, given: Namespace) -> int:
     except Exception as error:  # noqa: BLE001 an agent must not fail because of its hook
         _note(run, given.event, error)
     if said or run.is_json:
-        from tenure.cli.terminal_output import say_json
+        from tenure.cli.answers import say_json
 
         say_json(said)
     return 0

@@ -7,9 +7,22 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tenure.cli.main import Answer, Run, arg, options
-from tenure.cli.state_marks import AGENTS, BY_INTEREST, MARKS, bar, in_words
-from tenure.cli.text_format import ago, counted, lasting, moment, plain, shorten, style, table
+from tenure.cli.main import Answer, Run, arg, options, shown
+from tenure.cli.text_format import (
+    AGENTS,
+    BY_INTEREST,
+    MARKS,
+    ago,
+    bar,
+    counted,
+    in_words,
+    lasting,
+    moment,
+    plain,
+    shorten,
+    style,
+    table,
+)
 from tenure.client.wire import plain as wire
 from tenure.core import lifecycle, limits
 
@@ -211,8 +224,7 @@ def thousands(count: int) -> str:
 )
 def usage(run: Run, given: Namespace) -> Answer:
     """Show tokens and money that agents reported, most expensive first; late reports are included and marked."""
-    spent = run.client.spent(given.by, given.limit)
-    return Answer(wire(spent), lambda: _spent(spent, given.by))
+    return shown(run.client.spent(given.by, given.limit), lambda spent: _spent(spent, given.by))
 
 
 def _cost(row: Mapping[str, Any]) -> str | None:

@@ -7,15 +7,15 @@ from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from tenure.cli.main import Answer, Run, Usage, answered, arg, options
+from tenure.cli.answers import asked
+from tenure.cli.main import Answer, Run, Usage, arg, options, verb_of
 from tenure.cli.option_kinds import contents
-from tenure.cli.terminal_output import asked
+from tenure.cli.task_reads import TASK
+from tenure.core import commands as c
 from tenure.core.outcomes import Outcome
 
 if TYPE_CHECKING:
     from tenure.agents.validation_thread import ValidationThread
-
-TASK = arg("task", help="id, key, short key or an unambiguous prefix")
 
 
 def verdict_here(run: Run, submitted: Outcome) -> Outcome:
@@ -40,20 +40,22 @@ def validating_of(run: Run, say: Callable[[str], object]) -> ValidationThread:
     return ValidationThread(client, lambda: tools_for(run.folder, run.environ), client.projects, say=say)
 
 
-@options(TASK, arg("-m", "--note", type=contents, default="", metavar="TEXT", help="your note"))
-def approve(run: Run, given: Namespace) -> Answer:
+approve = verb_of(
+    c.Approve,
     """Accept a result that waits for a verdict: the task is completed.
 
     A person's verdict counts for any validator. An agent's own session gives no verdict; through a server, an agent
     with its own key may review results of others, where the task asks for a review.
-    """
-    return answered(run.client.approve(given.task, given.note))
-
-
-@options(TASK, arg("-m", "--reason", type=contents, required=True, metavar="TEXT", help="what to fix"))
-def reject(run: Run, given: Namespace) -> Answer:
-    """Reject a result: the attempt failed, and the next holder gets the reason."""
-    return answered(run.client.reject(given.task, given.reason))
+    """,
+    TASK,
+    arg("-m", "--note", type=contents, default="", metavar="TEXT", help="your note"),
+)
+reject = verb_of(
+    c.Reject,
+    "Reject a result: the attempt failed, and the next holder gets the reason.",
+    TASK,
+    arg("-m", "--reason", type=contents, required=True, metavar="TEXT", help="what to fix"),
+)
 
 
 @options(

@@ -7,8 +7,8 @@ from argparse import Namespace
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from tenure.cli.answers import said as said_of
-from tenure.cli.exit_codes import OF_KIND
+from tenure.cli.answers import OF_KIND
+from tenure.cli.answers import outcome_text as said_of
 from tenure.cli.holder_verbs import RECEIPT, SEEN, TASK
 from tenure.cli.main import Answer, Run, Usage, answered, arg, options
 from tenure.cli.option_kinds import contents, json_value
@@ -79,9 +79,7 @@ def _made(made: Worktree, key: str, left: Iterable[tuple[str, int]]) -> str:
         f"  commit there, then `tenure land` puts it on {made.onto or 'the branch you name with --onto'}",
     ]
     for name, count in left:
-        lines.append(
-            f"  an earlier generation left {counted(count, 'commit')} on {name}; `--base` continues from there"
-        )
+        lines.append(f"  an earlier generation left {counted(count, 'commit')} on {name}; `--base` continues there")
     return "\n".join([*lines, f"  {made.note}"] if made.note else lines)
 
 

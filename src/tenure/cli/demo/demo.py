@@ -21,7 +21,7 @@ from textwrap import wrap
 from types import FrameType
 from typing import Any
 
-from tenure.cli import lineage
+from tenure.cli import task_reads
 from tenure.cli.demo.stage import Stage, stage
 from tenure.cli.main import Answer, Run, arg, options
 from tenure.cli.text_format import style
@@ -242,7 +242,7 @@ class Demo:
         wrong = self.client.verify()
         say = self.stage.say
         say(f"\nThe lineage of {style(self.lost, 'bold')} proves the takeover:\n")
-        say(lineage.fitted(history, status["now"]))
+        say(task_reads.fitted(history, status["now"]))
         completed = status["tasks"].get("completed", 0)
         say(f"\n{completed} of {len(PLAN)} tasks completed once each, in {took:.1f} s, one agent killed on the way.")
         say("Every invariant checked: " + (style("all hold.", "green", "bold") if not wrong else "; ".join(wrong)))

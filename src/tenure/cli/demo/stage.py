@@ -7,9 +7,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from tenure.cli.state_marks import MARKS, bar
-from tenure.cli.terminal_output import printed, say
-from tenure.cli.text_format import SECOND, shorten, style, width_of
+from tenure.cli.answers import printed, say
+from tenure.cli.text_format import MARKS, SECOND, bar, shorten, style, width_of
 from tenure.core import lifecycle
 
 INNER = 14

@@ -10,8 +10,8 @@ from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from tenure.cli.answers import OF_ERROR
 from tenure.cli.doctor.findings import Finding, drawn, error, ok, warning
-from tenure.cli.exit_codes import OF_ERROR
 from tenure.cli.main import Answer, Run, arg, options
 from tenure.client.wire import plain as wire
 from tenure.core.errors import TenureError
@@ -76,14 +76,14 @@ def _code(trouble: TenureError) -> int:
 
 
 def _checks(is_thorough: bool) -> Iterator[tuple[str, Check]]:
-    from tenure.cli.doctor import agent_setup, disk, store_checks, team_checks
+    from tenure.cli.doctor import agent_setup, store_checks, team_checks
 
     yield "store", store_checks.store
-    yield "permissions", disk.permissions
-    yield "git", disk.git
-    yield "repository", disk.trust
-    yield "file system", disk.file_system
-    yield "disk", disk.disk
+    yield "permissions", store_checks.permissions
+    yield "git", store_checks.git
+    yield "repository", store_checks.trust
+    yield "file system", store_checks.file_system
+    yield "disk", store_checks.disk
     yield "clock", store_checks.clock
     yield "work", team_checks.work
     yield "outbox", agent_setup.outbox

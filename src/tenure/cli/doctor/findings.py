@@ -9,7 +9,7 @@ from textwrap import wrap
 
 import msgspec
 
-from tenure.cli.state_marks import LEVELS as COLOURS
+from tenure.cli.text_format import LEVELS as COLOURS
 from tenure.cli.text_format import counted, plain, style
 from tenure.core import limits
 

@@ -6,7 +6,7 @@ They read in one transaction, by index and bounded: with 100,000 tasks they must
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tenure.cli.doctor.findings import MOST, Finding, error, first_of, note, ok, warning
 from tenure.cli.text_format import SECOND, counted, lasting, shorten
@@ -23,6 +23,7 @@ from tenure.engine.verbs.lead import COORDINATOR
 
 if TYPE_CHECKING:
     from tenure.cli.doctor.doctor import Patient
+    from tenure.client import Client
 
 PROMPT = 10 * SECOND  # within which an event for a lease that ran out is expected
 MOST_READ = limits.DOCTOR_ROWS
@@ -35,9 +36,7 @@ def work(patient: Patient) -> Iterator[Finding]:
     if client is None or patient.run.project not in client.projects():
         return
     if client.is_remote:
-        from tenure.cli.doctor import server_checks
-
-        yield from server_checks.work(client)
+        yield from _remote_work(client)
         return
     project = patient.run.project
     with client.store.begin(client.engine.tenant, write=False) as tx:
@@ -260,3 +259,54 @@ def _orphans(patient: Patient) -> Iterator[Finding]:
         )  # fmt: skip
     if not ended:
         yield ok("orphans", "no claim of a process that has ended")
+
+
+# --- over a server: doctor on the server's own host checks more, since it reads every row there --------------
+
+
+def _remote_work(client: Client) -> Iterator[Finding]:
+    status = client.status()
+    yield from _remote_agents(status["agents"], status["now"])
+    for scope, why in status["stopped"].items():
+        yield note("stopped", f"claiming is stopped for {scope.rstrip(':')}{why and ': ' + why}", "`tenure go -h`")
+    yield from _remote_sources(status)
+    yield from [*_remote_dead_letters(client), *_questions(client)] or [ok("stuck", "no task waits for a person")]
+
+
+def _remote_sources(status: dict[str, Any]) -> Iterator[Finding]:
+    if any(status["sources"].values()) and status["coordinator"] is None:
+        yield warning(
+            "sources", "no coordinator runs, so schedules and triggers do not fire",
+            "check that the server's coordinator runs: `GET /health/coordinator`",
+        )  # fmt: skip
+
+
+def _remote_agents(agents: list[dict[str, Any]], now: int) -> Iterator[Finding]:
+    silent = [agent for agent in agents if agent["status"] == "stale"]
+    for agent in silent:
+        if agent["tasks"]:
+            yield warning(
+                "agents", f"{agent['name']} holds {first_of(list(agent['tasks']))} and was last seen "
+                f"{lasting((now - agent['last_seen']) / 1e6)} ago",
+                "check that it still runs; if not, others can claim when its lease ends",
+            )  # fmt: skip
+    yield ok("agents", f"{len(agents) - len(silent)} seen recently, {len(silent)} not")
+
+
+def _remote_dead_letters(client: Client) -> Iterator[Finding]:
+    letters = client.dead_letters()
+    for letter in letters[:MOST]:
+        yield warning(
+            "stuck", f"{letter['key']} is a dead letter",
+            f"`tenure history {letter['key']}` shows how it failed, `tenure retry {letter['key']}` tries again",
+        )  # fmt: skip
+    if len(letters) > MOST:
+        yield warning("stuck", f"{len(letters) - MOST} more dead letters", "`tenure dlq` lists them all")
+
+
+def _questions(client: Client) -> Iterator[Finding]:
+    paused = client.tasks(state="paused", limit=200)
+    asking = [t for t in paused if any(pause["cause"] == "question" for pause in t.get("pauses", ()))]
+    for task in asking[:MOST]:
+        question = shorten(task["reason"].removeprefix("question: "), 100)
+        yield warning("stuck", f"{task['key']} waits for an answer: {question}", f"`tenure answer {task['ref']} TEXT`")

@@ -6,7 +6,9 @@ not know the content.
 
 from __future__ import annotations
 
+import codecs
 import os
+import re
 import select
 import signal
 import sys
@@ -14,8 +16,6 @@ import termios
 import tty
 from contextlib import suppress
 from types import FrameType, TracebackType
-
-from tenure.cli.watch.key_presses import SOON, Keys
 
 ENTER = "\x1b[?1049h\x1b[?25l\x1b[2J"  # the other screen, no cursor, empty
 LEAVE = "\x1b[0m\x1b[?25h\x1b[?1049l"
@@ -169,3 +169,48 @@ def end_as_told(number: int) -> int:
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
     return 128 + number
+
+
+# A whole sequence: CSI with parameters, SS3 with one letter, or escape and one other character (Alt held down).
+_SEQUENCE = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|O[A-Za-z]|[^\[O])")
+_NAMES = {
+    "\x1b[A": "up", "\x1bOA": "up", "\x1b[B": "down", "\x1bOB": "down", "\x1b[C": "right", "\x1bOC": "right",
+    "\x1b[D": "left", "\x1bOD": "left", "\x1b[5~": "page_up", "\x1b[6~": "page_down", "\x1b[H": "home",
+    "\x1bOH": "home", "\x1b[1~": "home", "\x1b[F": "end", "\x1bOF": "end", "\x1b[4~": "end",
+    "\r": "enter", "\n": "enter", "\x7f": "backspace", "\b": "backspace", "\x15": "clear",
+}  # fmt: skip
+SOON = 0.05  # seconds within which the rest of a sequence comes; what comes later is another key
+
+
+class Keys:
+    """Names of keys from bytes as they come; an incomplete sequence is kept until its rest arrives."""
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._left = ""
+
+    @property
+    def is_partial(self) -> bool:
+        return bool(self._left)
+
+    def feed(self, data: bytes) -> list[str]:
+        text = self._left + self._decoder.decode(data)
+        self._left = ""
+        found = []
+        while text:
+            if text[0] != "\x1b":
+                found.append(_NAMES.get(text[0], text[0]))
+                text = text[1:]
+                continue
+            sequence = _SEQUENCE.match(text)
+            if sequence is None:
+                self._left = text
+                break
+            found.append(_NAMES.get(sequence[0], ""))
+            text = text[sequence.end() :]
+        return [name for name in found if len(name) > 1 or (name and name.isprintable())]
+
+    def flush(self) -> list[str]:
+        """The rest when no more came in time: the escape key itself."""
+        left, self._left = self._left, ""
+        return ["escape"] if left else []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from tenure.cli.state_marks import BY_INTEREST
+from tenure.cli.text_format import BY_INTEREST
 from tenure.core import lifecycle
 
 
