@@ -8,7 +8,13 @@ a private folder below the temporary one, and readers look in both.
 from __future__ import annotations
 
 import os
+import string
 from collections.abc import Mapping
+from contextlib import suppress
+from typing import TypeVar
+
+T = TypeVar("T")
+_PLAIN = frozenset(string.ascii_letters + string.digits + "-_.")
 
 
 def user_state(environ: Mapping[str, str]) -> str:
@@ -75,6 +81,53 @@ def sync_folder(folder: str) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+# --- small files that only the user can read ----------------------------------------------------------------
+
+
+def listed(folder: str) -> list[str]:
+    """Names in the folder, sorted; none where there is no folder."""
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
+def read_record(path: str, type: type[T]) -> T | None:
+    """The record in a JSON file; None where there is none, or the file is not one."""
+    import msgspec
+
+    try:
+        with open(path, "rb") as file:
+            return msgspec.json.decode(file.read(), type=type)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def write_private(path: str, content: bytes) -> None:
+    """Write a file that only the user can read, atomically by a rename."""
+    new = f"{path}.{os.getpid()}"
+    try:
+        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(content)
+        os.replace(new, path)
+    except OSError:
+        with suppress(OSError):
+            os.unlink(new)
+        raise
+
+
+def safe_name(name: str) -> str:
+    """A file name for any text; a text that is not safe as a name becomes its hash."""
+    if name and set(name) <= _PLAIN and not name.startswith(".") and len(name) <= 100:
+        return name
+    import hashlib
+
+    return "h-" + hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:40]
+
+
+# --- folders ------------------------------------------------------------------------------------------------
 
 
 def _first_writable(roots: tuple[str, ...], inner: str) -> str:

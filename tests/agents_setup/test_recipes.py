@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tenure.agents.known_agents import KNOWN
+from tenure.agents.identity import KNOWN
 from tenure.agents.recipes import NAMES, by_name, installation
 from tenure.agents.recipes.agents_in_use import found_agents, start_command
 from tenure.agents.recipes.pieces import ACTIVE, EDITED

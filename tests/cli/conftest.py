@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tenure.agents.known_agents import KNOWN
+from tenure.agents.identity import KNOWN
 from tenure.cli.main import main
 from tenure.config import find_folder
 

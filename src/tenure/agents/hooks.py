@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tenure.agents import dialects, hook_memory, identity, process_table
 from tenure.agents.dialects import AFTER_TOOL, BEFORE_EDIT, COMPACTING, END, START, STOP, Event
 from tenure.agents.hook_memory import HookMemory
-from tenure.agents.identity import GIVEN, JOINED
-from tenure.agents.known_agents import KNOWN, Known, marked
-from tenure.agents.private_files import safe_name
+from tenure.agents.identity import GIVEN, JOINED, KNOWN, Known, marked
 from tenure.agents.receipts import Kept, Receipts
 from tenure.config import Home, NoStore, find_home, read_settings
 from tenure.core import limits
+from tenure.user_state import safe_name
 
 if TYPE_CHECKING:
     from tenure.agents.identity import Who

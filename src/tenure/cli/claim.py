@@ -12,15 +12,14 @@ from tenure.cli.main import Answer, Run, answered, arg, options
 from tenure.cli.option_kinds import pair, seconds
 from tenure.cli.text_format import plain
 from tenure.core import limits
-from tenure.core.commands import Process
 from tenure.core.errors import RequestIdReused, TenureError
 from tenure.core.lifecycle import HELD
 from tenure.core.outcomes import Outcome
 
 if TYPE_CHECKING:
-    from tenure.agents.pending_claims import Request
-    from tenure.agents.receipts import Kept
+    from tenure.agents.receipts import Kept, Request
     from tenure.client import Client
+    from tenure.core.commands import Process
     from tenure.core.outcomes import Outcome
 
 FILTERS = (
@@ -104,7 +103,7 @@ def _asked(run: Run, given: Namespace) -> dict[str, Any]:
 def _claimed(run: Run, given: Namespace, asked: dict[str, Any]) -> tuple[Outcome, Request | None]:
     if given.request_id:
         return _ask(run, given, asked, given.request_id), None
-    from tenure.agents.pending_claims import request
+    from tenure.agents.receipts import request
 
     words = str((run.project, run.who.session, run.who.agent, run.who.user, sorted(asked.items())))
     while True:
@@ -150,19 +149,18 @@ def _ask(run: Run, given: Namespace, asked: dict[str, Any], request_id: str) -> 
 
 def _is_freed(run: Run) -> bool:
     """End claims of ended processes of this host; called only where no other task can be claimed."""
-    from tenure.agents.ended_processes import release_ended
+    from tenure.agents.process_table import release_ended
 
     return bool(release_ended(run.client))
 
 
 def _process(run: Run) -> Process | None:
     """The process whose end ends the session; others on this host may then take over before the lease is over."""
-    found = run.who.process
-    if found is None:
+    if run.who.process is None:
         return None
-    from tenure.agents import process_table
+    from tenure.agents.process_table import as_claimed
 
-    return Process(host=process_table.host(), boot=process_table.boot_id(), pid=found.pid, start=found.start)
+    return as_claimed(run.who.process)
 
 
 def claimed(client: Client, outcome: Outcome) -> str:
@@ -191,7 +189,7 @@ def whoami(run: Run, given: Namespace) -> Answer:
 
     who = run.who
     kept = Receipts(run.home, run.project, who.session, environ=run.environ).live()
-    held = [one for one in kept if one.agent in (who.agent, None)]
+    held = [one for one in kept if one.agent == who.agent]
     others = [one for one in kept if one not in held]
     value = {
         "agent": who.agent, "session": who.session, "role": who.role, "type": who.type, "user": who.user,

@@ -45,13 +45,13 @@ def join(run: Run, given: Namespace) -> Answer:
 @options()
 def leave(run: Run, given: Namespace) -> Answer:
     """End the session and release its claims at once."""
-    from tenure.agents import session_records
+    from tenure.agents import identity
     from tenure.agents.receipts import Receipts
 
     outcome = run.client.leave()
     if outcome.ok:  # of all agents in the session: it is over for each of them
         Receipts(run.home, run.project, run.who.session, environ=run.environ).forget()
-        session_records.forget(run.environ, run.who.session)
+        identity.forget(run.environ, run.who.session)
     return answered(outcome)
 
 

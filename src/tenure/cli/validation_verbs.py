@@ -15,7 +15,7 @@ from tenure.core import commands as c
 from tenure.core.outcomes import Outcome
 
 if TYPE_CHECKING:
-    from tenure.agents.validation_thread import ValidationThread
+    from tenure.agents.result_checker import ValidationThread
 
 
 def verdict_here(run: Run, submitted: Outcome) -> Outcome:
@@ -33,8 +33,7 @@ def verdict_here(run: Run, submitted: Outcome) -> Outcome:
 
 def validating_of(run: Run, say: Callable[[str], object]) -> ValidationThread:
     """A thread that checks waiting results of the store's projects; this folder is for this run's project."""
-    from tenure.agents.result_checker import tools_for
-    from tenure.agents.validation_thread import ValidationThread
+    from tenure.agents.result_checker import ValidationThread, tools_for
 
     client = run.client
     return ValidationThread(client, lambda: tools_for(run.folder, run.environ), client.projects, say=say)

@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from tenure.agents import process_table
-from tenure.agents.identity import Who, recognise
-from tenure.agents.known_agents import KNOWN, Known, marked
+from tenure.agents.identity import KNOWN, Known, Who, marked, recognise
 
 _SESSION_OF_CALL = {"codex": "sessionId"}  # the field in which a client sends its session with each call
 

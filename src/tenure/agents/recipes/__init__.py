@@ -3,7 +3,7 @@
 A recipe is data: pieces (`pieces.py`), each of which knows how to get into one file and out again. `installation.py`
 applies recipes; `setup_record.py` records each insertion, so that removal restores every file to the byte.
 
-To add an agent: a line in `agents/known_agents.py`, a module here with `RECIPE`, its name in `NAMES`; the dialect of
+To add an agent: a line in `agents/identity.py`, a module here with `RECIPE`, its name in `NAMES`; the dialect of
 its hooks goes into `agents/dialects.py`. May import client and below.
 """
 

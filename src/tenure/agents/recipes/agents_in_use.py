@@ -7,7 +7,7 @@ import shutil
 import sys
 from collections.abc import Mapping
 
-from tenure.agents.known_agents import KNOWN
+from tenure.agents.identity import KNOWN
 from tenure.agents.recipes import NAMES, by_name
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
-from tenure.agents.known_agents import KNOWN
+from tenure.agents.identity import KNOWN
 from tenure.agents.process_table import described
 from tenure.agents.quotations import editor_of
 from tenure.agents.receipts import Receipts

@@ -247,10 +247,10 @@ def _left_over(rows: UnitOfWork, project: str) -> Iterator[Finding]:
 
 def _orphans(patient: Patient) -> Iterator[Finding]:
     """Claims whose process has ended, as this host's own process table proves."""
-    from tenure.agents import ended_processes
+    from tenure.agents.process_table import ended_holders
 
     assert patient.client is not None
-    ended = [process for process in ended_processes.of_this_host(patient.client) if ended_processes.has_ended(process)]
+    ended = ended_holders(patient.client)
     for process in ended:
         yield warning(
             "orphans", f"{first_of(process['tasks'])} {'is' if len(process['tasks']) == 1 else 'are'} held by process "
