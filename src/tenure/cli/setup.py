@@ -79,7 +79,7 @@ def _lacks_project(client: Client) -> bool:
 
 
 def _found(run: Run) -> dict[str, str]:
-    from tenure.agents.recipes.agents_in_use import found_agents
+    from tenure.agents.recipes import found_agents
 
     return found_agents(_root(run), run.environ)
 
@@ -149,7 +149,7 @@ def _store_folder(run: Run) -> str | None:
 
 
 def _place(run: Run, is_global: bool) -> SetupTarget:
-    from tenure.agents.recipes.agents_in_use import start_command
+    from tenure.agents.recipes import start_command
     from tenure.agents.recipes.recipe import SetupTarget
 
     home = run.environ.get("HOME") or os.path.expanduser("~")
@@ -209,8 +209,7 @@ def _set_up(
     shows: bool = False,
     force: bool = False,
 ) -> Answer:
-    from tenure.agents.recipes import NAMES, by_name, installation, setup_record
-    from tenure.agents.recipes.agents_in_use import found_agents
+    from tenure.agents.recipes import NAMES, by_name, found_agents, installation, setup_record
 
     place = _place(run, is_global)
     file = _memory_file(run, is_global)

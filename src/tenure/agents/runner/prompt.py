@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tenure.agents.quotations import QUOTED, as_json, fenced, quoted, written_by
-from tenure.agents.runner.result_data import ending
 from tenure.core.outcomes import Outcome
 from tenure.core.safe_text import neutral
+from tenure.core.validation import validator_of
 
 if TYPE_CHECKING:
     from tenure.agents.runner.claim_worktree import ClaimWorktree
@@ -128,7 +128,17 @@ def _rules(task: Mapping[str, Any], folder: str, tree: ClaimWorktree | None) -> 
         f'- `{tenure} fail {ref} --reason "WHY"`: it cannot be done',
     )
     allowed = "\n".join(("Do not claim other tasks. You may use these commands:", *commands))
-    return ["## How to work", f"{where} {ENDING.format(ending(task))}", allowed]
+    return ["## How to work", f"{where} {ENDING.format(_ending(task))}", allowed]
+
+
+def _ending(task: Mapping[str, Any]) -> str:
+    """The sentence of the prompt about the last message."""
+    name = validator_of(task.get("output") or {})
+    if name == "json-schema":
+        return "it must be JSON of the kind described above, and nothing else"
+    if name == "regex":
+        return "it is checked as described above"
+    return "say what you did, and what the next agent must know"
 
 
 def tenure_command() -> str:

@@ -69,7 +69,7 @@ def receipts(patient: Patient) -> Iterator[Finding]:
 
 def integrations(patient: Patient) -> Iterator[Finding]:
     """The findings of `tenure setup --check`: pieces in agents' files, and confirmations by a person."""
-    from tenure.agents.recipes.agents_in_use import found_agents
+    from tenure.agents.recipes import found_agents
     from tenure.cli.setup import setup
 
     options = Namespace(agents=[], check=True, shows=False, remove=False, is_global=False, force=False)

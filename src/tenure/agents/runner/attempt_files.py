@@ -1,21 +1,31 @@
-"""Transcripts: `.tenure/transcripts/KEY/gen-N.jsonl`, one file per generation, readable by the user alone.
+"""Files of one attempt in `.tenure/transcripts/KEY`, readable by the user alone: the transcript and the input files.
 
-A line is `{"at": seconds since the start, "from": "agent" | "errors" | "runner", "text": …}`, as it came. The file
-is bounded: further lines are only counted, and the last of them are written when it is closed.
+The transcript is `gen-N.jsonl`, one file per generation. A line is `{"at": seconds since the start,
+"from": "agent" | "errors" | "runner", "text": …}`, as it came. The file is bounded: further lines are only counted, and
+the last of them are written when it is closed.
+
+Input files are artifacts of the tasks that the task depends on, and of earlier attempts at it. They are deleted with
+the claim: the store has them. Files that are too large are left to `tenure artifact get`.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 import time
 from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import msgspec
 
+from tenure.client import Client
 from tenure.core import limits
+from tenure.core.artifacts import TRANSCRIPT
+from tenure.core.errors import TenureError
+from tenure.core.outcomes import Outcome
 from tenure.user_state import make_private_folder
 
 LARGEST = limits.TRANSCRIPT_BYTES
@@ -104,3 +114,57 @@ def _cut(at: float, stream: str, text: str) -> bytes:
 def private(path: str) -> int:
     """A descriptor of a new or truncated file that only the user can read."""
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+
+
+MOST = limits.FILES_BYTES
+MOST_FILES = limits.FILES
+EARLIER = "earlier"  # the folder of artifacts of the same task
+
+
+class InputFiles:
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self._room, self._files = MOST, 0
+
+    def fetch(self, client: Client, granted: Outcome, say: Callable[[str], None]) -> Outcome:
+        """The claim's answer with a `path` beside each artifact that was fetched."""
+        if not any(_listed(granted)):
+            return granted
+        for task, folder, entry in _listed(granted):
+            if entry["size"] > self._room or self._files >= MOST_FILES:
+                continue
+            try:
+                make_private_folder(os.path.join(self.folder, folder))
+                got = client.get_artifact(task, entry["name"], generation=entry["generation"])
+                entry["path"] = str(got.save(os.path.join(self.folder, folder)))
+            except (TenureError, OSError) as error:
+                say(f"{entry['ref']} cannot be fetched: {getattr(error, 'message', error)}")
+                continue
+            self._room -= entry["size"]
+            self._files += 1
+        return granted
+
+    def remove(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _listed(granted: Outcome) -> Iterator[tuple[str, str, Any]]:
+    """Task, folder and entry of each; smallest first, so that a large file does not use up the room."""
+    found: list[tuple[str, str, Any]] = []
+    for key, given in (granted.inputs or {}).items():
+        listed = given.get("artifacts", ()) if isinstance(given, Mapping) else ()
+        found += [(key, _plain(key), entry) for entry in listed]
+    if granted.task is not None:
+        found += [(granted.task["key"], EARLIER, entry) for entry in granted.artifacts or ()]
+    return iter(sorted(found, key=lambda one: int(one[2]["size"])))
+
+
+def _plain(key: str) -> str:
+    return key.replace("::", "-")
+
+
+def keep_transcript(client: Client, receipt: str, path: str) -> Outcome:
+    """Store the transcript as an artifact of the generation."""
+    from pathlib import Path
+
+    return client.put_artifact(receipt, TRANSCRIPT, Path(path), type="application/jsonl")
