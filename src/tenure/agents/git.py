@@ -244,18 +244,8 @@ def is_ancestor(folder: str, commit: str, of: str) -> bool:
 
 def changes(folder: str) -> list[str]:
     """Paths that are not committed: changed, staged or untracked. Ignored ones, and `.tenure`, do not count."""
-    out = ask(
-        folder,
-        "--no-optional-locks",
-        "status",
-        "--porcelain=v1",
-        "-z",
-        "--untracked-files=normal",
-        "--ignore-submodules=none",
-        "--",
-        ":/",
-        ":(exclude,top,glob)**/.tenure/**",
-    )
+    options = ("--porcelain=v1", "-z", "--untracked-files=normal", "--ignore-submodules=none")
+    out = ask(folder, "--no-optional-locks", "status", *options, "--", ":/", ":(exclude,top,glob)**/.tenure/**")
     found, entries = [], iter(out.split("\0"))
     for entry in entries:
         if entry:

@@ -43,23 +43,25 @@ _LOST = {
 _EXPIRED = "your lease ran out. If you still work on it, `tenure claim {}` at once, and continue"
 
 
-class Call:
-    """One event with its agent and store; each is looked up on first use."""
+class Call(NamedTuple):
+    """One event with its agent and store."""
 
-    def __init__(
-        self,
-        event: Event,
-        agent: str,
-        who: Who,
-        home: Home,
-        settings: Mapping[str, Value],
-        now: Callable[[], float],
-        environ: Mapping[str, str],
-    ) -> None:
-        self.event, self.agent, self.who, self.home, self.settings, self.now = event, agent, who, home, settings, now
-        self.project = str(settings["project"].value)
-        # A hook acts for its session: all agents in it, also sub-agents, live as long as the session.
-        self.receipts = Receipts(home, self.project, who.session, environ=environ)
+    event: Event
+    agent: str
+    who: Who
+    home: Home
+    settings: Mapping[str, Value]
+    now: Callable[[], float]
+    environ: Mapping[str, str]
+
+    @property
+    def project(self) -> str:
+        return str(self.settings["project"].value)
+
+    @property
+    def receipts(self) -> Receipts:
+        """Of all agents in the session, also sub-agents: a hook acts for the whole session."""
+        return Receipts(self.home, self.project, self.who.session, environ=self.environ)
 
     def client(self) -> Client:
         from tenure.client import Client

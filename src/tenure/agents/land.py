@@ -352,12 +352,6 @@ class _Attempt:
             and git.commit_id(self.folder, said["new"])
             and git.is_ancestor(self.folder, said["new"], new)
         )
-        return Landing(
-            Outcome(outcome="OK"),
-            self.branch,
-            new,
-            old,
-            checkout.path if checkout else None,
-            earlier,
-            tuple(git.hooks(self.folder, *_NOT_RUN)),
-        )
+        tree = checkout.path if checkout else None
+        not_run = tuple(git.hooks(self.folder, *_NOT_RUN))
+        return Landing(Outcome(outcome="OK"), self.branch, new, old, tree, earlier, not_run)

@@ -31,10 +31,8 @@ def put(run: Run, given: Namespace) -> Answer:
     name = given.name or ("" if given.file == "-" else os.path.basename(given.file))
     if not name:
         raise Usage("artifact put: stdin needs a --name")
-    receipt = run.receipt(given)
     source: Content = sys.stdin.buffer if given.file == "-" else Path(run.folder, given.file)
-    outcome = run.client.put_artifact(receipt, name, source, type=given.type)
-    run.receipts.settle(receipt, outcome)
+    outcome = run.present(given, lambda r: run.client.put_artifact(r, name, source, type=given.type))
     return answered(outcome, (lambda: _kept(outcome.artifact or {})) if outcome.ok else "")
 
 

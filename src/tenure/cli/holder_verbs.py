@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tenure.cli.main import Answer, Run, Usage, answered, arg, options
 from tenure.cli.option_kinds import contents, json_value, percent, seconds
+
+if TYPE_CHECKING:
+    from tenure.core.outcomes import Outcome
 
 TASK = arg("task", nargs="?", help="the claim, as KEY@GENERATION; the key alone, or nothing, if it is unambiguous")
 RECEIPT = arg("--receipt", metavar="R", help="the receipt to present (else the one this session keeps)")
@@ -29,12 +32,14 @@ def done(run: Run, given: Namespace) -> Answer:
 
     If the task has a check (tests, a judge), it runs here and the verdict is printed.
     """
-    receipt = run.receipt(given)
-    data = _checked(run, given)
-    outcome = run.client.submit(
-        receipt, data, given.summary, given.request_id, artifacts=given.artifact, seen=given.seen
-    )  # fmt: skip
-    run.receipts.settle(receipt, outcome)
+
+    def submit(receipt: str) -> Outcome:
+        data = _checked(run, given)
+        return run.client.submit(
+            receipt, data, given.summary, given.request_id, artifacts=given.artifact, seen=given.seen
+        )
+
+    outcome = run.present(given, submit)
     if outcome.outcome == "VALIDATING" and not given.no_wait:
         from tenure.cli.validation_verbs import verdict_here  # most tasks have no check
 
@@ -71,35 +76,31 @@ def _checked(run: Run, given: Namespace) -> Any:
 )  # fmt: skip
 def fail(run: Run, given: Namespace) -> Answer:
     """Report that this attempt failed. The task is retried, or becomes a dead letter."""
-    receipt = run.receipt(given)
-    outcome = run.client.fail(
-        receipt, given.reason, given.error_class, retry_after=given.retry_after, model=given.model
-    )
-    return answered(run.receipts.settle(receipt, outcome, ends=True))
+
+    def fail(receipt: str) -> Outcome:
+        return run.client.fail(
+            receipt, given.reason, given.error_class, retry_after=given.retry_after, model=given.model
+        )
+
+    return answered(run.present(given, fail, ends=True))
 
 
 @options(TASK, RECEIPT, arg("-m", "--reason", default="", metavar="TEXT", help="why"))
 def release(run: Run, given: Namespace) -> Answer:
     """Give the task back without a result. It costs no attempt; you cannot claim it again for five minutes."""
-    receipt = run.receipt(given)
-    outcome = run.client.release(receipt, given.reason)
-    return answered(run.receipts.settle(receipt, outcome, ends=True))
+    return answered(run.present(given, lambda r: run.client.release(r, given.reason), ends=True))
 
 
 @options(TASK, RECEIPT, arg("--lease", type=seconds, metavar="SECONDS", help="length of the lease from now"), SEEN)
 def renew(run: Run, given: Namespace) -> Answer:
     """Extend the lease. Every command that presents a receipt does that too."""
-    receipt = run.receipt(given)
-    outcome = run.client.renew(receipt, given.lease, seen=given.seen)
-    return answered(run.receipts.settle(receipt, outcome))
+    return answered(run.present(given, lambda r: run.client.renew(r, given.lease, seen=given.seen)))
 
 
 @options(TASK, RECEIPT)
 def start(run: Run, given: Namespace) -> Answer:
     """Report that work has begun."""
-    receipt = run.receipt(given)
-    outcome = run.client.start(receipt)
-    return answered(run.receipts.settle(receipt, outcome))
+    return answered(run.present(given, run.client.start))
 
 
 @options(
@@ -111,13 +112,18 @@ def start(run: Run, given: Namespace) -> Answer:
 )
 def progress(run: Run, given: Namespace) -> Answer:
     """Report progress. Renews the lease; the answer carries directives and counts unread mail."""
+    step = _text_of(given, "progress", "text")
+    return answered(
+        run.present(given, lambda r: run.client.progress(r, given.percent, step, given.done_in, seen=given.seen))
+    )
+
+
+def _text_of(given: Namespace, verb: str, what: str) -> str | None:
+    """The last word; a task may stand before it."""
     if len(given.words) > 2:
-        raise Usage("progress: at most a task and a text", "put the text into quotes")
+        raise Usage(f"{verb}: at most a task and a {what}", f"put the {what} into quotes")
     given.task = given.words[0] if len(given.words) == 2 else None
-    step = given.words[-1] if given.words else None
-    receipt = run.receipt(given)
-    outcome = run.client.progress(receipt, given.percent, step, given.done_in, seen=given.seen)
-    return answered(run.receipts.settle(receipt, outcome))
+    return given.words[-1] if given.words else None
 
 
 @options(
@@ -126,12 +132,8 @@ def progress(run: Run, given: Namespace) -> Answer:
 )
 def ask(run: Run, given: Namespace) -> Answer:
     """Ask a person. The task is paused and your claim ends; the answer makes it ready again."""
-    if len(given.words) > 2:
-        raise Usage("ask: at most a task and a question", "put the question into quotes")
-    given.task = given.words[0] if len(given.words) == 2 else None
-    receipt = run.receipt(given)
-    outcome = run.client.ask(receipt, given.words[-1])
-    return answered(run.receipts.settle(receipt, outcome, ends=True))
+    question = _text_of(given, "ask", "question")
+    return answered(run.present(given, lambda r: run.client.ask(r, question or ""), ends=True))
 
 
 @options(
@@ -148,12 +150,13 @@ def spawn(run: Run, given: Namespace) -> Answer:
     tasks = tasks_of(given.tasks or [], given.titles)
     if not tasks and not given.wait:
         raise Usage("spawn: no subtask given", "pass titles, or --tasks with a JSON list")
-    receipt = run.receipt(given)
-    if tasks:
-        outcome = run.client.spawn(receipt, tasks, wait=given.wait)
-    else:
-        outcome = run.client.wait_for_subtasks(receipt)
-    return answered(run.receipts.settle(receipt, outcome, ends=given.wait))
+
+    def spawned(receipt: str) -> Outcome:
+        if tasks:
+            return run.client.spawn(receipt, tasks, wait=given.wait)
+        return run.client.wait_for_subtasks(receipt)
+
+    return answered(run.present(given, spawned, ends=given.wait))
 
 
 @options(
@@ -178,9 +181,7 @@ def save_checkpoint(run: Run, given: Namespace) -> Answer:
     if given.data is not None and any(options_.values()):
         raise Usage("checkpoint save: either --data, or the other options", "--data takes all the fields")
     data = shaped(options_ if given.data is None else given.data)
-    receipt = run.receipt(given)
-    outcome = run.client.checkpoint(receipt, data)
-    run.receipts.settle(receipt, outcome)
+    outcome = run.present(given, lambda r: run.client.checkpoint(r, data))
     return answered(outcome, "kept" if outcome.ok else "", **({"data": data} if outcome.ok else {}))
 
 

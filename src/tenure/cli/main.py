@@ -192,6 +192,11 @@ class Run:
             return str(given.receipt)
         return self.receipts.find(self.named_task(given.task), self.client.own_claims).receipt
 
+    def present(self, given: Namespace, call: Callable[[str], Outcome], *, ends: bool = False) -> Outcome:
+        """The outcome of a holder's command, called with the receipt. `ends`: it releases the claim if it succeeds."""
+        receipt = self.receipt(given)
+        return self.receipts.settle(receipt, call(receipt), ends=ends)
+
     def task_held(self, task: str | None) -> str:
         """The task that was named, by TENURE_TASK too; else the one that this agent holds."""
         from tenure.agents.receipts import named

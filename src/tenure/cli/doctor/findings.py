@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Sequence
+from functools import partial
 from textwrap import wrap
 
 import msgspec
@@ -17,7 +18,7 @@ LEVELS = ("ok", "note", "warning", "error")
 MOST = limits.DOCTOR_NAMED
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class Finding(msgspec.Struct, frozen=True):
     """`fix` never names a command that destroys something."""
 
     level: str
@@ -26,20 +27,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     fix: str | None = None
 
 
-def ok(check: str, message: str) -> Finding:
-    return Finding(level="ok", check=check, message=message)
-
-
-def note(check: str, message: str, fix: str | None = None) -> Finding:
-    return Finding(level="note", check=check, message=message, fix=fix)
-
-
-def warning(check: str, message: str, fix: str) -> Finding:
-    return Finding(level="warning", check=check, message=message, fix=fix)
-
-
-def error(check: str, message: str, fix: str) -> Finding:
-    return Finding(level="error", check=check, message=message, fix=fix)
+ok, note, warning, error = (partial(Finding, level) for level in LEVELS)
 
 
 def first_of(names: Sequence[str], total: int | None = None) -> str:
