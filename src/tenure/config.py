@@ -87,9 +87,7 @@ SETTINGS: dict[str, Setting] = {
     "serve.jwt_jwks": Setting(str, None, "the URL of the issuer's public keys"),
     "serve.jwt_secret": Setting(str, None, "or the secret of HS256 tokens; at least 32 characters"),
     "serve.jwt_prefix": Setting(
-        str,
-        "",
-        "the prefix of the claims `role`, `agent`, `projects` and `capabilities`, as in `https://example.org/`",
+        str, "", "the prefix of the claims `role`, `agent`, `projects` and `capabilities`, as in `https://example.org/`"
     ),
     "serve.store_wait": Setting(
         float,
@@ -105,6 +103,8 @@ SETTINGS: dict[str, Setting] = {
 
 # Of tenure.toml alone: the commands and judges of validators. Nothing here reads them; see `trust/grants.py`.
 SECTIONS = ("commands", "judges")
+
+_NOT_SHARED = {"key": "contain a key", "artifacts": "set where artifacts are sent"}
 
 SECRETS = frozenset({"key", "serve.jwt_secret"})  # never shown
 
@@ -375,15 +375,9 @@ def _from_file(path: str) -> tuple[dict[str, Value], Source]:
             if os.path.basename(path) == SHARED:
                 continue
             raise BadConfig(f"{path}: {key} belongs in {SHARED}", "put it there; `tenure trust` allows it")
-        if key == "key" and os.path.basename(path) == SHARED:
-            raise BadConfig(
-                f"{path}: a shared file must not contain a key", "put it into TENURE_KEY, or .tenure/config.toml"
-            )
-        if key == "artifacts" and os.path.basename(path) == SHARED:
-            raise BadConfig(
-                f"{path}: a shared file must not set where artifacts are sent",
-                "put it into TENURE_ARTIFACTS, or .tenure/config.toml",
-            )
+        if key in _NOT_SHARED and os.path.basename(path) == SHARED:
+            hint = f"put it into TENURE_{key.upper()}, or .tenure/config.toml"
+            raise BadConfig(f"{path}: a shared file must not {_NOT_SHARED[key]}", hint)
         if key not in SETTINGS:
             from tenure.core.inputs import suggestion
 

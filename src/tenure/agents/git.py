@@ -273,7 +273,6 @@ _TEST = re.compile(r"(^|/)tests?/|(^|/)test_[^/]*$|[._-](test|spec)s?\.[^/]*$")
 
 
 def counted_between(folder: str, old: str, new: str) -> Counted:
-    """Changed lines and test files between two commits."""
     lines = tests = 0
     for entry in paths(folder, "diff-tree", "-r", "--numstat", "--no-renames", old, new):
         added, taken, path = entry.split("\t", 2)
@@ -324,7 +323,6 @@ def with_trailers(folder: str, message: str, trailers: Mapping[str, str]) -> str
 
 
 def hooks(folder: str, *names: str) -> list[str]:
-    """Which of these hooks are installed."""
     place = ask(folder, "rev-parse", "--path-format=absolute", "--git-path", "hooks")
     return [name for name in names if os.access(os.path.join(place, name), os.X_OK)]
 

@@ -310,7 +310,6 @@ def _of_session(session: str) -> str:
 
 
 def forget(environ: Mapping[str, str], session: str) -> None:
-    """Remove the records of a session that has ended."""
     for root in _folders(environ):
         for name in listed(root):
             row = None if name.startswith("terminal-") else read_record(os.path.join(root, name), Row)

@@ -92,8 +92,6 @@ class Landing(NamedTuple):
 
 
 class _Work(NamedTuple):
-    """The commits to land."""
-
     folder: str  # a working tree of the repository
     commit: str
     began: str | None  # the base of the work, if a worktree has recorded it

@@ -183,7 +183,6 @@ class Receipts:
         return {agent: names - _over(names) for agent, names in found.items()}
 
     def _of_all(self) -> Receipts:
-        """The receipts of all agents of the session."""
         return Receipts(self._home, self.project, self.session, None, self._environ)
 
     def _agents(self, place: str) -> list[str]:
@@ -295,7 +294,6 @@ class Receipts:
 
 
 def sessions_with_receipts(home: Home, environ: Mapping[str, str]) -> list[str]:
-    """The names of the receipt folders of all sessions."""
     states = (state for state in store_states(environ, home.url) if is_own(state))
     return sorted({name for state in states for name in listed(os.path.join(state, "receipts"))})
 

@@ -123,7 +123,6 @@ def ours(folder: str) -> Iterator[Found]:
 
 
 def of_claim(folder: str, receipt: str) -> Found | None:
-    """The worktree of this claim."""
     mark = fences.claim_mark(receipt)
     return next((found for found in ours(folder) if found.record and found.record.claim == mark), None)
 

@@ -71,9 +71,7 @@ TABLE = (
     Exit(12, "not authorised", errors="NOT_SIGNED_IN"),
     Exit(70, "an internal error; nothing was done", errors="BUG"),
     Exit(
-        75,
-        "outcome unknown, or done but the answer could not be written: retry",
-        errors="OUTCOME_UNKNOWN UNFINISHED",
+        75, "outcome unknown, or done but the answer could not be written: retry", errors="OUTCOME_UNKNOWN UNFINISHED"
     ),
     Exit(130, "interrupted", errors="INTERRUPTED"),
 )
@@ -84,7 +82,6 @@ OF_OUTCOME = {"DENIED_AGENT": 9}  # where the kind is not enough
 
 
 def exit_of(outcome: str) -> int:
-    """The exit code of an outcome's code."""
     from tenure.core.outcomes import CODES
 
     return OF_OUTCOME.get(outcome, OF_KIND[CODES[outcome].kind])

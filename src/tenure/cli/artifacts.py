@@ -92,10 +92,7 @@ def _print(got: Download) -> int:
     return 0
 
 
-@options(
-    TASK,
-    arg("--generation", type=int, metavar="N", help="only of this claim"),
-)
+@options(TASK, arg("--generation", type=int, metavar="N", help="only of this claim"))
 def list_(run: Run, given: Namespace) -> Answer:
     """List the artifacts of a task's claims, the latest generation of each name first."""
     task = run.task_held(given.task)
@@ -112,7 +109,6 @@ def _listed(entries: list[dict[str, Any]]) -> str:
 
 
 def sized(size: int) -> str:
-    """A size for people."""
     amount, unit = float(size), "bytes"
     for larger in ("KB", "MB", "GB"):
         if amount < 1024:

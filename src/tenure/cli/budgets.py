@@ -115,7 +115,6 @@ def line(budget: Mapping[str, Any]) -> str:
 
 
 def bar(budget: Mapping[str, Any], width: int = 20) -> str:
-    """The spent, reserved and remaining shares."""
     whole = float(budget["allocated"]) or 1.0
     spent = min(width, round(width * float(budget["consumed"]) / whole))
     held = min(width - spent, round(width * float(budget["reserved"]) / whole))

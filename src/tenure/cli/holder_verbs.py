@@ -185,10 +185,7 @@ def save_checkpoint(run: Run, given: Namespace) -> Answer:
     return answered(outcome, "kept" if outcome.ok else "", **({"data": data} if outcome.ok else {}))
 
 
-@options(
-    TASK,
-    arg("--budget", type=int, metavar="N", help="in at most N tokens, the most important first"),
-)
+@options(TASK, arg("--budget", type=int, metavar="N", help="in at most N tokens, the most important first"))
 def show_checkpoint(run: Run, given: Namespace) -> Answer:
     """Print the last checkpoint of a task."""
     from tenure.agents.checkpoints import fitted

@@ -144,7 +144,6 @@ class Run:
         return self._who
 
     def speak_as(self, who: Who) -> None:
-        """Act as this agent from now on."""
         self._who = who
 
     @property
@@ -366,7 +365,6 @@ def _verb(words: list[str]) -> tuple[str, list[str]]:
 
 
 def function_of(where: str) -> Verb:
-    """The function that a line of the table names."""
     module, _, name = where.partition(":")
     function: Verb = getattr(import_module(f"tenure.cli.{module}"), name)
     return function

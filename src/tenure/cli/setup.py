@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from argparse import Namespace
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from tenure.cli.main import Answer, Run, Usage, arg, options
@@ -32,6 +34,7 @@ def init(run: Run, given: Namespace) -> Answer:
     A second run reports what exists and changes nothing. Without --agents only `.tenure` is written.
     """
     from tenure.agents import new_store
+    from tenure.agents.recipes import found_agents
     from tenure.config import DATABASE, without_password
 
     asked = _named(run, given.agents) if given.agents is not None else None
@@ -52,7 +55,7 @@ def init(run: Run, given: Namespace) -> Answer:
         "store": without_password(url), "project": run.project, "made_store": is_new, "made_project": is_new_project,
     }  # fmt: skip
     if asked is None:
-        value["found_agents"] = _found(run)
+        value["found_agents"] = found_agents(_root(run), run.environ)
         return Answer(value, lambda: _welcome(value))
     done = _set_up(run, asked) if asked else Answer({"agents": []})
     value["setup"] = done.value
@@ -76,12 +79,6 @@ def _lacks_project(client: Client) -> bool:
     except NotFound:
         return True
     return False
-
-
-def _found(run: Run) -> dict[str, str]:
-    from tenure.agents.recipes import found_agents
-
-    return found_agents(_root(run), run.environ)
 
 
 def _welcome(value: dict[str, Any]) -> str:
@@ -137,15 +134,9 @@ def _named(run: Run, names: str) -> list[str]:
 def _root(run: Run) -> str:
     """The worktree that is set up; the store may be that of another."""
     from tenure.agents.new_store import worktree_of
-
-    return worktree_of(run.folder) or _store_folder(run) or os.path.realpath(run.folder)
-
-
-def _store_folder(run: Run) -> str | None:
     from tenure.config import find_folder
 
-    folder = find_folder(run.folder)
-    return os.path.dirname(folder) if folder else None
+    return worktree_of(run.folder) or os.path.dirname(find_folder(run.folder) or "") or os.path.realpath(run.folder)
 
 
 def _place(run: Run, is_global: bool) -> SetupTarget:
@@ -167,33 +158,35 @@ def _memory_file(run: Run, is_global: bool) -> str:
 
 
 def _check(run: Run, asked: list[str] | None, is_global: bool) -> Answer:
-    from tenure.agents.recipes import by_name, installation, setup_record
+    from tenure.agents.recipes import installation, setup_record
     from tenure.agents.recipes.pieces import ACTIVE
 
     place = _place(run, is_global)
     there = installation.set_up(place, setup_record.load(_memory_file(run, is_global), place.root))
     names = asked or there
     standings = installation.standings(place, names, among={*there, *names})
-    gates = [(name, gate) for name in names for gate in by_name(name).gates(place)]
-    value = {
-        "agents": names, "pieces": [s._asdict() for s in standings],
-        "gates": [{"agent": name, "text": g.text, "is_open": g.is_open} for name, g in gates],
-    }  # fmt: skip
+    gates = _gates(place, names)
+    value = {"agents": names, "pieces": [s._asdict() for s in standings], "gates": gates}
     code = 0 if names and all(s.state == ACTIVE for s in standings) else 7
-    closed = [f"{name}: {gate.text}" for name, gate in gates if not gate.is_open]
-    return Answer(value, lambda: _standing_text(standings, closed, place.root), code)
+    return Answer(value, lambda: _standing_text(standings, gates, place.root), code)
 
 
-def _standing_text(standings: list[Standing], closed: list[str], root: str) -> str:
+def _gates(place: SetupTarget, names: list[str]) -> list[dict[str, Any]]:
+    """The confirmations that these agents need from a person."""
+    from tenure.agents.recipes import by_name
+
+    return [{"agent": name, **gate._asdict()} for name in names for gate in by_name(name).gates(place)]
+
+
+def _standing_text(standings: list[Standing], gates: list[dict[str, Any]], root: str) -> str:
     from tenure.cli.text_format import table
 
     if not standings:
         return "No agent is set up here.\n  tenure setup   sets up the agents it finds"
     rows = [(s.agent, s.what, _short(s.path, root), f"{s.state} {s.why}".strip()) for s in standings]
     text = table(rows, ("agent", "what", "where", "state"))
-    if closed:
-        text += "\n\nStill needs you:\n" + "\n".join(f"  {line}" for line in closed)
-    return text
+    closed = [f"\n  {gate['agent']}: {gate['text']}" for gate in gates if not gate["is_open"]]
+    return text + "\n\nStill needs you:" + "".join(closed) if closed else text
 
 
 def _short(path: str, root: str) -> str:
@@ -209,7 +202,7 @@ def _set_up(
     shows: bool = False,
     force: bool = False,
 ) -> Answer:
-    from tenure.agents.recipes import NAMES, by_name, found_agents, installation, setup_record
+    from tenure.agents.recipes import NAMES, found_agents, installation, setup_record
 
     place = _place(run, is_global)
     file = _memory_file(run, is_global)
@@ -229,22 +222,18 @@ def _set_up(
         return _shown(changes, place.root)
     remembered = installation.carry_out(place, changes, agents, memory)
     setup_record.save(file, place.root, remembered)
-    gates = [] if remove else [(name, g) for name in asked for g in by_name(name).gates(place)]
+    gates = [] if remove else _gates(place, asked)
     standings = [] if remove else installation.standings(place, asked, among=agents)
-    value = {
-        "agents": agents, "command": place.command, "files": [_file_value(c, place.root) for c in changes],
-        "gates": [{"agent": name, "text": g.text, "is_open": g.is_open} for name, g in gates],
-    }  # fmt: skip
-    closed = [f"{name}: {g.text}" for name, g in gates if not g.is_open]
-    problems = [c for c in changes if c.problem]
+    files = [_file_value(c, place.root) for c in changes]
+    value = {"agents": agents, "command": place.command, "files": files, "gates": gates}
     text = [*(_file_line(c, place.root) for c in changes if c.is_needed or c.kept or c.problem)]
     if not text:
         text = ["Nothing to remove." if remove else "Everything is set up already."]
     if standings:
-        text += ["", _standing_text(standings, closed, place.root)]
+        text += ["", _standing_text(standings, gates, place.root)]
         if len(place.command) > 1:
             text += ["", f"`tenure` is not on your PATH: the files name {place.command[0]}, which others may not have."]
-    return Answer(value, "\n".join(text), 8 if problems else 0)
+    return Answer(value, "\n".join(text), 8 if any(c.problem for c in changes) else 0)
 
 
 def _what(change: Change) -> str:
@@ -325,8 +314,6 @@ def hook(run: Run, given: Namespace) -> int:
 
     It never fails: errors are written to `.tenure/hook.log`.
     """
-    import time
-
     said: dict[str, Any] = {}
     try:
         source = getattr(sys.stdin, "buffer", sys.stdin)
@@ -347,11 +334,7 @@ def hook(run: Run, given: Namespace) -> int:
 
 
 def _note(run: Run, event: str | None, error: Exception) -> None:
-    from contextlib import suppress
-
     with suppress(Exception):
-        import time
-
         path = os.path.join(run.home.folder, LOG)
         with open(path, "a", encoding="utf-8") as file:
             os.fchmod(file.fileno(), 0o600)

@@ -50,7 +50,6 @@ def template_of(run: Run, given: Namespace) -> Template:
 
 
 def is_waiting(run: Run) -> bool:
-    """Whether no coordinator runs."""
     return run.client.status()["coordinator"] is None
 
 

@@ -109,7 +109,6 @@ def headline(told: Mapping[str, Any]) -> str:
 
 
 def led(told: Mapping[str, Any]) -> str:
-    """The project's leader, and the store's coordinator."""
     said = []
     for name in ("leader", "coordinator"):
         one = told.get(name)

@@ -32,7 +32,6 @@ TASK = arg("task", help="id, key, short key (B-003) or an unambiguous prefix")
 
 
 def listed(tasks: Iterable[dict[str, Any]]) -> str:
-    """Tasks as a table, without columns that are equal in all rows."""
     rows = [
         (
             task["key"], style(task["state"], MARKS[task["state"]].colour), task["tier"], task.get("agent"),

@@ -164,7 +164,6 @@ def _plain(key: str) -> str:
 
 
 def keep_transcript(client: Client, receipt: str, path: str) -> Outcome:
-    """Store the transcript as an artifact of the generation."""
     from pathlib import Path
 
     return client.put_artifact(receipt, TRANSCRIPT, Path(path), type="application/jsonl")

@@ -198,7 +198,6 @@ def _committed(attempt: Attempt, data: Any, summary: str) -> dict[str, Any]:
 
 
 def _failure_by(error: TenureError) -> Failure:
-    """The failure of an attempt whose result cannot be submitted."""
     if error.code in ("MERGE_CONFLICT", "COMMIT_REFUSED", "HOOK_REFUSED", "TREE_NOT_CLEAN"):
         return Failure("task", f"{error.message}; {error.hint}" if error.hint else error.message)
     if isinstance(error, InvalidInput):

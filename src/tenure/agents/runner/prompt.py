@@ -97,7 +97,6 @@ def _quotations(granted: Outcome, mail: Sequence[Mapping[str, Any]]) -> list[str
 
 
 def _earlier(granted: Outcome, transcripts: Sequence[str]) -> list[str]:
-    """Artifacts and transcripts of earlier attempts at this task."""
     parts = []
     if granted.artifacts:
         shown = [
@@ -132,7 +131,6 @@ def _rules(task: Mapping[str, Any], folder: str, tree: ClaimWorktree | None) -> 
 
 
 def _ending(task: Mapping[str, Any]) -> str:
-    """The sentence of the prompt about the last message."""
     name = validator_of(task.get("output") or {})
     if name == "json-schema":
         return "it must be JSON of the kind described above, and nothing else"

@@ -142,7 +142,6 @@ class Runner:
 
 
 def summary_of(shared: Shared, seconds: float) -> dict[str, Any]:
-    """The summary of a run, for --json."""
     import msgspec
 
     return {

@@ -143,7 +143,6 @@ class Slot(threading.Thread):
         return any(checker.obstacle(one) is None for one in self.client.validations())
 
     def _is_drained(self) -> bool:
-        """Has a person drained this agent?"""
         return any(a["name"] == self.agent and a["status"] == "draining" for a in self.client.agents())
 
     def _log_shortage(self, outcome: Outcome) -> None:

@@ -181,7 +181,6 @@ def _dead_letters(rows: UnitOfWork, project: str) -> Iterator[Finding]:
 
 
 def _behind_cancelled(rows: UnitOfWork, project: str) -> Iterator[Finding]:
-    """Tasks that wait for a cancelled one."""
     where = {"project": project, "state": lifecycle.CANCELLED, "dependents": Range(low=1)}
     told = 0
     for task in rows.find(Task, where, limit=MOST_READ):

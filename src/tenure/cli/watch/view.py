@@ -263,7 +263,6 @@ MOST_LINES = limits.WATCH_SCREEN_LINES
 
 
 def colour(name: str) -> str:
-    """The colour as rich calls it."""
     return "bright_black" if name == "grey" else name
 
 
@@ -318,7 +317,6 @@ def _facts(task: dict[str, Any]) -> Iterator[Text]:
 
 
 def _left_behind(task: dict[str, Any], now: int) -> Iterator[Text]:
-    """The accepted result and the last checkpoint."""
     if "result" in task:
         yield Text()
         yield Text.assemble(

@@ -66,12 +66,7 @@ class OpenCodeReader(EventReader):
         data = (self._error or {}).get("data") or {}
         message = str(data.get("message") or exit.errors.strip() or f"it ended with code {exit.code}")
         status = data.get("statusCode")
-        failure = failed(
-            message,
-            "task" if self._session else "environment",
-            status=status,
-            model=self._name,
-        )
+        failure = failed(message, "task" if self._session else "environment", status=status, model=self._name)
         after = str((data.get("responseHeaders") or {}).get("retry-after"))
         if failure.error_class == "rate_limit" and after.replace(".", "", 1).isdigit():
             failure = failure._replace(retry_after=float(after))
