@@ -215,8 +215,7 @@ def _private_folders(folder: str) -> dict[str, str]:
 
 def commit_id(folder: str, name: str) -> str | None:
     """The full id of the commit that `name` names."""
-    said = call(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", name + "^{commit}")
-    return said.out.strip() if said.code == 0 else None
+    return ref_value(folder, name + "^{commit}")
 
 
 def ref_value(folder: str, ref: str) -> str | None:

@@ -112,9 +112,8 @@ def _recognised(environ: Mapping[str, str], agent: str | None, session: str | No
     name, named_by = _name(environ, agent, joined)
     if name is None and inside is not None:
         name, named_by = agent_name(environ, found), JOINED
-        name, named_by = (
-            (name, JOINED) if name else (f"{inside.type}-{_short(found)}", f"{inside.title} and its session")
-        )
+        if name is None:
+            name, named_by = f"{inside.type}-{_short(found)}", f"{inside.title} and its session"
     if name is None and terminal_name:
         name, named_by = terminal_name, JOINED
     if name is None:

@@ -12,6 +12,7 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
@@ -93,35 +94,28 @@ class Run:
         self.warnings: list[str] = []  # what went wrong after that
         self.unwritten: list[Callable[[], None]] = []  # called if the answer cannot be written
         self.folder = os.path.abspath(given.dir or ".")
-        self._client: Client | None = None
-        self._who: Who | None = None
-        self._settings: Settings | None = None
-        self._home: Home | None = None
 
-    @property
+    @cached_property
     def settings(self) -> Settings:
-        if self._settings is None:
-            from tenure.config import read_settings
+        from tenure.config import read_settings
 
-            self._settings = read_settings(self.folder, self.environ, {"project": self.given.project})
-        return self._settings
+        return read_settings(self.folder, self.environ, {"project": self.given.project})
 
     def name_project(self, name: str) -> None:
         """Use this project from now on, as if --project had been given."""
-        self.given.project, self._settings = name, None
+        self.given.project = name
+        del self.settings
 
     def setting(self, key: str) -> Any:
         return self.settings[key].value
 
-    @property
+    @cached_property
     def home(self) -> Home:
-        if self._home is None:
-            from tenure.config import find_home
+        from tenure.config import find_home
 
-            if not os.path.isdir(self.folder):
-                raise Usage(f"there is no folder {self.folder}")
-            self._home = find_home(self.folder, self.settings)
-        return self._home
+        if not os.path.isdir(self.folder):
+            raise Usage(f"there is no folder {self.folder}")
+        return find_home(self.folder, self.settings)
 
     @property
     def own_home(self) -> Home:
@@ -135,23 +129,17 @@ class Run:
     def project(self) -> str:
         return str(self.setting("project"))
 
-    @property
+    @cached_property
     def who(self) -> Who:
-        if self._who is None:
-            from tenure.agents.identity import recognise
+        """The caller; `join` assigns another."""
+        from tenure.agents.identity import recognise
 
-            self._who = recognise(self.environ, self.given.agent, self.given.session)
-        return self._who
+        return recognise(self.environ, self.given.agent, self.given.session)
 
-    def speak_as(self, who: Who) -> None:
-        self._who = who
-
-    @property
+    @cached_property
     def client(self) -> Client:
         """The store's client, acting as `who`."""
-        if self._client is None:
-            self._client = self.client_at(self.home.url)
-        return self._client
+        return self.client_at(self.home.url)
 
     def client_at(self, url: str, *, role: str | None = None, create: bool = False) -> Client:
         from tenure.cli.noted_client import NotingClient
@@ -208,10 +196,10 @@ class Run:
         self.warnings.append(text)
 
     def close(self) -> None:
-        if self._client is None:
+        if "client" not in vars(self):
             return
         try:
-            self._client.close()
+            self.client.close()
         except Exception as error:
             if not self.done:
                 raise

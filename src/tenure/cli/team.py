@@ -31,7 +31,7 @@ def join(run: Run, given: Namespace) -> Answer:
     from tenure.agents.identity import join as joined
 
     who = joined(run.environ, given.name or run.given.agent, run.given.session, given.type)
-    run.speak_as(who)
+    run.who = who
     outcome = run.client.register(
         type=given.type or who.type, capabilities=tuple(given.cap), tracks=tuple(given.track),
         models=tuple(given.model), region=given.region, max_concurrent_tasks=given.max_tasks, user=who.user,

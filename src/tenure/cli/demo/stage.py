@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from tenure.cli.answers import printed, say
 from tenure.cli.text_format import MARKS, SECOND, bar, shorten, style, width_of
@@ -27,16 +27,10 @@ HEIGHT = 4 * len(ROWS) + 1
 Tasks = Mapping[str, Mapping[str, Any]]  # by local name
 
 
-class Stage(Protocol):
-    def say(self, text: str) -> None: ...
-    def draw(self, tasks: Tasks, now: int, dead: str | None) -> None: ...
-    def finish(self) -> None: ...
-
-
 def stage(*, is_silent: bool) -> Stage:
     """The kind of output that fits stdout: a drawing needs a large enough terminal."""
     if is_silent:
-        return Silence()
+        return Stage()
     if sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb":
         size = os.get_terminal_size(sys.stdout.fileno())
         if size.columns >= WIDTH and size.lines > HEIGHT + 4:
@@ -44,18 +38,20 @@ def stage(*, is_silent: bool) -> Stage:
     return Lines()
 
 
-class Silence:
+class Stage:
+    """Nothing is printed."""
+
     def say(self, text: str) -> None: ...
     def draw(self, tasks: Tasks, now: int, dead: str | None) -> None: ...
     def finish(self) -> None: ...
 
 
-class Lines(Silence):
+class Lines(Stage):
     def say(self, text: str) -> None:
         say(text)
 
 
-class Drawing:
+class Drawing(Stage):
     """The graph stays at the bottom; each line of the story pushes it down, and stays above it for good."""
 
     def __init__(self) -> None:
