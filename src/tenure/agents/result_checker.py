@@ -282,11 +282,10 @@ class ValidationThread:
         projects: Callable[[], Iterable[str]] | None = None,
         *,
         say: Callable[[str], object] = lambda _: None,
-        look: float = LOOK,
     ) -> None:
         """`tools` is called before each round: trust may change while this runs."""
         self._client, self._tools, self._projects = client, tools, projects or (lambda: [client.project])
-        self._say, self._look = say, look
+        self._say = say
         self._stopping = threading.Event()
         self._refused: str | None = None
         self._thread = threading.Thread(target=self._run, name="validating", daemon=True)
@@ -320,9 +319,9 @@ class ValidationThread:
         return other
 
     def _run(self) -> None:
-        wait = self._look
+        wait = LOOK
         while not self._stopping.wait(wait):
-            wait = self._look
+            wait = LOOK
             try:
                 self.round()
             except TenureError as error:

@@ -30,9 +30,9 @@ class Finding(msgspec.Struct, frozen=True):
 ok, note, warning, error = (partial(Finding, level) for level in LEVELS)
 
 
-def first_of(names: Sequence[str], total: int | None = None) -> str:
+def first_of(names: Sequence[str]) -> str:
     """`a, b, c and 4 more`."""
-    more = (len(names) if total is None else total) - len(names[:MOST])
+    more = len(names) - len(names[:MOST])
     return ", ".join(names[:MOST]) + (f" and {more} more" if more > 0 else "")
 
 
