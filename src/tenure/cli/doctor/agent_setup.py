@@ -27,14 +27,16 @@ def outbox(patient: Patient) -> Iterator[Finding]:
     waiting, aside = [finished.key for _, finished in found], box.aside()
     if waiting:
         yield warning(
-            "outbox", f"finished work was not submitted yet: {first_of(sorted(set(waiting)))}",
+            "outbox",
+            f"finished work was not submitted yet: {first_of(sorted(set(waiting)))}",
             f"`tenure run` submits it when it starts; until then it is kept in {os.path.dirname(found[0][0])}",
-        )  # fmt: skip
+        )
     if aside:
         yield warning(
-            "outbox", f"the store refused {counted(len(aside), 'entry', 'entries')} of the outbox",
+            "outbox",
+            f"the store refused {counted(len(aside), 'entry', 'entries')} of the outbox",
             f"look at {aside[0]}: it has the result and the receipt to submit it with",
-        )  # fmt: skip
+        )
     if not waiting and not aside:
         yield ok("outbox", "nothing waits to be submitted")
 
@@ -59,10 +61,11 @@ def receipts(patient: Patient) -> Iterator[Finding]:
                 over.append(session.id)
     if over:
         yield note(
-            "receipts", f"{counted(len(over), 'session')} that {'is' if len(over) == 1 else 'are'} over left receipts: "
+            "receipts",
+            f"{counted(len(over), 'session')} that {'is' if len(over) == 1 else 'are'} over left receipts: "
             f"{first_of(sorted(over))}",
             "harmless, since they are void: the store refuses them, and the files may stay",
-        )  # fmt: skip
+        )
     else:
         yield ok("receipts", f"{counted(len(names), 'session')} kept some, none of them over")
 
@@ -80,9 +83,10 @@ def integrations(patient: Patient) -> Iterator[Finding]:
         found = found_agents(patient.home.root, patient.run.environ)
         if found:
             yield note(
-                "integrations", f"used here but not set up: {first_of(list(found))}",
+                "integrations",
+                f"used here but not set up: {first_of(list(found))}",
                 f"`tenure setup {' '.join(found)}` shows them how to use tenure",
-            )  # fmt: skip
+            )
         return
     lacking = [piece for piece in pieces if piece["state"] != "active"]
     for piece in lacking:

@@ -38,21 +38,24 @@ def store(patient: Patient) -> Iterator[Finding]:
     if patient.run.project not in projects:
         there = f"there are {first_of(projects)}" if projects else "it has none yet"
         yield error(
-            "project", f"project {patient.run.project} is not in this store; {there}",
+            "project",
+            f"project {patient.run.project} is not in this store; {there}",
             "name another with --project, or create it with `tenure init`",
-        )  # fmt: skip
+        )
     if is_file_store(patient.home.url):
         log = path_of(patient.home.url) + "-wal"
         if os.path.exists(log) and os.path.getsize(log) > LONG_LOG:
             yield note(
-                "store", f"the log beside the store has {os.path.getsize(log) // MEGABYTE} MB: a reader keeps it open",
+                "store",
+                f"the log beside the store has {os.path.getsize(log) // MEGABYTE} MB: a reader keeps it open",
                 "end commands that have been reading for long; then it shrinks by itself",
-            )  # fmt: skip
+            )
         if os.path.exists(f"{log}.1.aside"):
             yield note(
-                "store", f"a backup was copied over the store; its former log is {log}.1.aside",
+                "store",
+                f"a backup was copied over the store; its former log is {log}.1.aside",
                 "it has the last commits of the former store; delete it when they are not needed",
-            )  # fmt: skip
+            )
 
 
 def clock(patient: Patient) -> Iterator[Finding]:
@@ -65,20 +68,23 @@ def clock(patient: Patient) -> Iterator[Finding]:
         yield error("clock", f"this host's date is {time.strftime('%Y-%m-%d')}", "set its clock right")
     elif state.jump:
         yield error(
-            "clock", f"{whose} jumped {lasting(state.jump / 1e6)} ahead: every write is refused (CLOCK_JUMP)",
+            "clock",
+            f"{whose} jumped {lasting(state.jump / 1e6)} ahead: every write is refused (CLOCK_JUMP)",
             "have the clock set right (chrony, ntp); if it is right now, `tenure db clock --accept`",
-        )  # fmt: skip
+        )
     elif state.behind > TOLERATED and state.is_host:
         yield warning(
-            "clock", f"{whose} is {lasting(state.behind / 1e6)} behind the store's time, which continues without it",
+            "clock",
+            f"{whose} is {lasting(state.behind / 1e6)} behind the store's time, which continues without it",
             "have the clock set right (chrony, ntp); if it is right now, `tenure db clock --accept`",
-        )  # fmt: skip
+        )
     elif state.behind > TOLERATED:
         yield warning(
-            "clock", f"{whose} is {lasting(state.behind / 1e6)} behind the last event: the store's time stands still "
+            "clock",
+            f"{whose} is {lasting(state.behind / 1e6)} behind the last event: the store's time stands still "
             "until then, and leases last longer",
             "set the server's clock right (chrony, ntp); the store continues by itself",
-        )  # fmt: skip
+        )
     else:
         yield ok("clock", "not behind the last event")
 
@@ -119,14 +125,16 @@ def _permissions_of(folder: str) -> Iterator[Finding]:
     if open_to_others:
         level = error if os.path.basename(folder) in open_to_others else warning
         yield level(
-            "permissions", f"others may read {first_of(open_to_others)}",
+            "permissions",
+            f"others may read {first_of(open_to_others)}",
             f"chmod -R go= {folder}",
-        )  # fmt: skip
+        )
     if foreign:
         yield warning(
-            "permissions", f"{first_of(foreign)} belongs to another user, who may lock you out",
+            "permissions",
+            f"{first_of(foreign)} belongs to another user, who may lock you out",
             "let all agents run as one user, or use your own store",
-        )  # fmt: skip
+        )
     if not open_to_others and not foreign:
         yield ok("permissions", f"only its owner can read {folder}")
 
@@ -167,9 +175,10 @@ def git(patient: Patient) -> Iterator[Finding]:
     if tracked:
         names = [name for name in tracked.split("\0") if name]
         yield error(
-            "git", f"git tracks {first_of(names)}: a checkout would put an old store in the place of this one",
+            "git",
+            f"git tracks {first_of(names)}: a checkout would put an old store in the place of this one",
             "a person must remove it from git's index and keep the files",
-        )  # fmt: skip
+        )
     elif ignored.code == 1:
         yield error("git", f"git does not ignore {folder}", f"echo '*' >> {os.path.join(folder, '.gitignore')}")
     else:
@@ -206,14 +215,16 @@ def file_system(patient: Patient) -> Iterator[Finding]:
         return  # not Linux: opening the store has checked it
     if kind in store_file.NETWORK or kind.removeprefix("fuse.") in store_file.NETWORK_FUSE:
         yield error(
-            "file system", f"the store is on a network file system ({kind}), where its locks do not work",
+            "file system",
+            f"the store is on a network file system ({kind}), where its locks do not work",
             "put the store on a local disk, and name it with TENURE_URL",
-        )  # fmt: skip
+        )
     elif kind in ("tmpfs", "ramfs"):
         yield warning(
-            "file system", f"the store is in memory ({kind}): a restart of the host loses it",
+            "file system",
+            f"the store is in memory ({kind}): a restart of the host loses it",
             "put it on a disk, or take backups with `tenure db backup`",
-        )  # fmt: skip
+        )
     else:
         yield ok("file system", f"{kind or 'unknown'}, local")
 

@@ -58,10 +58,11 @@ def _leases(late: Sequence[Task], now: int) -> Iterator[Finding]:
     if late:
         oldest = min(task.lease_until or now for task in late)
         yield note(
-            "leases", f"{counted(len(late), 'claim')} ran out, the first {lasting((now - oldest) / 1e6)} ago, and no "
+            "leases",
+            f"{counted(len(late), 'claim')} ran out, the first {lasting((now - oldest) / 1e6)} ago, and no "
             f"event says so yet: {first_of([task.key for task in late])}",
             "nothing to do: the tasks can be claimed, and the next command that writes settles it",
-        )  # fmt: skip
+        )
     else:
         yield ok("leases", "none that ran out is left unsettled")
 
@@ -79,18 +80,20 @@ def _agents(rows: UnitOfWork, project: str) -> Iterator[Finding]:
         if held:
             until = max((task.lease_until or rows.now) for task in held)
             yield warning(
-                "agents", f"{agent.id} holds {first_of([t.key for t in held])} and was last seen "
+                "agents",
+                f"{agent.id} holds {first_of([t.key for t in held])} and was last seen "
                 f"{lasting((rows.now - agent.last_seen) / 1e6)} ago",
                 f"check that it still runs; if not, others can claim when its lease ends in "
                 f"{lasting((until - rows.now) / 1e6)}",
-            )  # fmt: skip
+            )
     for agent in known:
         if (agent.cool_until or 0) > rows.now:
             left = lasting(((agent.cool_until or 0) - rows.now) / 1e6)
             yield note(
-                "agents", f"{agent.id} failed {agent.troubles} times in a row for reasons on its side and cools down",
+                "agents",
+                f"{agent.id} failed {agent.troubles} times in a row for reasons on its side and cools down",
                 f"look at its keys, limits and network; it may claim again in {left}",
-            )  # fmt: skip
+            )
     yield ok("agents", f"{len(known) - len(silent)} seen recently, {len(silent)} not")
 
 
@@ -100,16 +103,18 @@ def _stops(rows: UnitOfWork, project: str) -> Iterator[Finding]:
         kind, _, name = scope.partition(":")
         words = f" --{'by' if kind == 'agent' else kind} {name}" if name else ""
         yield note(
-            "stopped", f"claiming is stopped for {scope.rstrip(':')}{why and ': ' + why}",
+            "stopped",
+            f"claiming is stopped for {scope.rstrip(':')}{why and ': ' + why}",
             f"`tenure go{words}` allows it again",
-        )  # fmt: skip
+        )
 
 
 def _sources(rows: UnitOfWork, project: str) -> Iterator[Finding]:
     """Schedules, triggers and the watch: does a coordinator run, and do they succeed?"""
     found: list[Schedule | Trigger] = [
-        *rows.find(Schedule, {"project": project}), *rows.find(Trigger, {"project": project}),
-    ]  # fmt: skip
+        *rows.find(Schedule, {"project": project}),
+        *rows.find(Trigger, {"project": project}),
+    ]
     on = [row for row in found if row.enabled]
     leader = rows.get(Leader, "", COORDINATOR)
     settings = rows.get(Project, project, project)
@@ -118,23 +123,30 @@ def _sources(rows: UnitOfWork, project: str) -> Iterator[Finding]:
     waiting += ["the watch"] if settings is not None and settings.watch is not None else []
     if waiting and not is_led:
         yield warning(
-            "sources", f"{first_of(waiting)}: no coordinator runs, so nothing fires",
+            "sources",
+            f"{first_of(waiting)}: no coordinator runs, so nothing fires",
             "keep `tenure daemon` or `tenure serve` running; missed ticks follow each schedule's misfire policy",
-        )  # fmt: skip
+        )
     for row in on:
         if row.last_error:
             verb = "schedule" if isinstance(row, Schedule) else "trigger"
-            yield warning("sources", f"{verb} {row.id} could not create its tasks: {row.last_error}",
-                          f"`tenure {verb} show {row.id}`; `tenure {verb} add {row.id} …` changes it")  # fmt: skip
+            yield warning(
+                "sources",
+                f"{verb} {row.id} could not create its tasks: {row.last_error}",
+                f"`tenure {verb} show {row.id}`; `tenure {verb} add {row.id} …` changes it",
+            )
     if on and is_led:
         yield ok("sources", f"{counted(len(on), 'schedule or trigger', 'schedules and triggers')} on")
 
 
 def _stuck(rows: UnitOfWork, project: str) -> Iterator[Finding]:
     found = [
-        *_untakeable(rows, project), *_dead_letters(rows, project), *_behind_cancelled(rows, project),
-        *_paused(rows, project), *_left_over(rows, project),
-    ]  # fmt: skip
+        *_untakeable(rows, project),
+        *_dead_letters(rows, project),
+        *_behind_cancelled(rows, project),
+        *_paused(rows, project),
+        *_left_over(rows, project),
+    ]
     yield from found or [ok("stuck", "no task waits for something that cannot happen")]
 
 
@@ -157,10 +169,11 @@ def _untakeable(rows: UnitOfWork, project: str) -> Iterator[Finding]:
         sentences = first_of([f"{p.agent} {o.sentence}" for p, o in zip(here, obstacles, strict=True) if o is not None])
         wanted = f" that can {', '.join(lane.requires)}" if lane.requires else f" on track {lane.track}"
         yield warning(
-            "stuck", f"no agent here can take {task.key if task else head.id}"
+            "stuck",
+            f"no agent here can take {task.key if task else head.id}"
             f"{f' and {count - 1} like it' if count > 1 else ''}: {sentences}",
             f"let an agent join{wanted} (`tenure join -h`), or `tenure edit` what the task asks for",
-        )  # fmt: skip
+        )
 
 
 def _dead_letters(rows: UnitOfWork, project: str) -> Iterator[Finding]:
@@ -172,9 +185,10 @@ def _dead_letters(rows: UnitOfWork, project: str) -> Iterator[Finding]:
         held_back = f"; {counted(len(behind), 'task')} behind it: {first_of(behind)}" if behind else ""
         why = shorten(task.last_error.message, 80) if task.last_error else "out of attempts"
         yield warning(
-            "stuck", f"{task.key} is a dead letter: {why}{held_back}",
+            "stuck",
+            f"{task.key} is a dead letter: {why}{held_back}",
             f"`tenure history {task.ref}` shows how it failed, `tenure retry {task.ref}` retries it",
-        )  # fmt: skip
+        )
     more = rows.count(Task, where, "state").get(lifecycle.DEAD_LETTERED, 0) - MOST if len(letters) > MOST else 0
     if more > 0:
         yield warning("stuck", f"{more} more dead letters", "`tenure dlq` lists them all")
@@ -188,9 +202,10 @@ def _behind_cancelled(rows: UnitOfWork, project: str) -> Iterator[Finding]:
         if behind and told < MOST:
             told += 1
             yield warning(
-                "stuck", f"{first_of(behind)} wait{'s' if len(behind) == 1 else ''} for {task.key}, which is cancelled",
+                "stuck",
+                f"{first_of(behind)} wait{'s' if len(behind) == 1 else ''} for {task.key}, which is cancelled",
                 f"`tenure unlink {behind[0]} {task.ref}` removes the dependency; or undo the cancellation",
-            )  # fmt: skip
+            )
 
 
 def _behind(rows: UnitOfWork, task: Task) -> list[str]:
@@ -229,10 +244,11 @@ def _readers(rows: UnitOfWork, project: str) -> Iterator[Finding]:
         if silent * SECOND < LONG_BEHIND:
             continue
         yield warning(
-            "archive", f"the reader {name} has not passed the log's events of the last {lasting(silent)}: no task that "
+            "archive",
+            f"the reader {name} has not passed the log's events of the last {lasting(silent)}: no task that "
             "ended since goes into the archive",
             "`tenure serve` or `tenure daemon` moves it on; `tenure db archive` does so once",
-        )  # fmt: skip
+        )
 
 
 def _left_over(rows: UnitOfWork, project: str) -> Iterator[Finding]:
@@ -252,10 +268,11 @@ def _orphans(patient: Patient) -> Iterator[Finding]:
     ended = ended_holders(patient.client)
     for process in ended:
         yield warning(
-            "orphans", f"{first_of(process['tasks'])} {'is' if len(process['tasks']) == 1 else 'are'} held by process "
+            "orphans",
+            f"{first_of(process['tasks'])} {'is' if len(process['tasks']) == 1 else 'are'} held by process "
             f"{process['pid']}, which has ended",
             "nothing is lost: the next claim on this host takes it over",
-        )  # fmt: skip
+        )
     if not ended:
         yield ok("orphans", "no claim of a process that has ended")
 
@@ -275,9 +292,10 @@ def _remote_work(client: Client) -> Iterator[Finding]:
 def _remote_sources(status: dict[str, Any]) -> Iterator[Finding]:
     if any(status["sources"].values()) and status["coordinator"] is None:
         yield warning(
-            "sources", "no coordinator runs, so schedules and triggers do not fire",
+            "sources",
+            "no coordinator runs, so schedules and triggers do not fire",
             "check that the server's coordinator runs: `GET /health/coordinator`",
-        )  # fmt: skip
+        )
 
 
 def _remote_agents(agents: list[dict[str, Any]], now: int) -> Iterator[Finding]:
@@ -285,10 +303,11 @@ def _remote_agents(agents: list[dict[str, Any]], now: int) -> Iterator[Finding]:
     for agent in silent:
         if agent["tasks"]:
             yield warning(
-                "agents", f"{agent['name']} holds {first_of(list(agent['tasks']))} and was last seen "
+                "agents",
+                f"{agent['name']} holds {first_of(list(agent['tasks']))} and was last seen "
                 f"{lasting((now - agent['last_seen']) / 1e6)} ago",
                 "check that it still runs; if not, others can claim when its lease ends",
-            )  # fmt: skip
+            )
     yield ok("agents", f"{len(agents) - len(silent)} seen recently, {len(silent)} not")
 
 
@@ -296,9 +315,10 @@ def _remote_dead_letters(client: Client) -> Iterator[Finding]:
     letters = client.dead_letters()
     for letter in letters[:MOST]:
         yield warning(
-            "stuck", f"{letter['key']} is a dead letter",
+            "stuck",
+            f"{letter['key']} is a dead letter",
             f"`tenure history {letter['key']}` shows how it failed, `tenure retry {letter['key']}` tries again",
-        )  # fmt: skip
+        )
     if len(letters) > MOST:
         yield warning("stuck", f"{len(letters) - MOST} more dead letters", "`tenure dlq` lists them all")
 
