@@ -85,8 +85,8 @@ def _held(task: Mapping[str, Any], now: int) -> str:
     line += one_line(task["title"], _TITLE)
     if task.get("step"):
         line += f"; at: {one_line(task['step'], _TITLE)}"
-    for told in fitted((task.get("checkpoint") or {}).get("data") or {}, 70).lines[:3]:
-        line += f"\n  {told}"
+    for kept in fitted((task.get("checkpoint") or {}).get("data") or {}, 70).lines[:3]:
+        line += f"\n  {kept}"
     return line
 
 

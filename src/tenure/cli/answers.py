@@ -160,8 +160,8 @@ def outcome_text(outcome: Outcome) -> str:
     line = f"{line}\n  {outcome.hint}" if outcome.hint else line
     if outcome.brief is None:
         return line
-    told = "" if outcome.outcome == "CHANGED" else f"\n  {outcome.directive_text or 'the description was changed'}"
-    return f"{line}{told}\n{outcome.diff}"
+    note = "" if outcome.outcome == "CHANGED" else f"\n  {outcome.directive_text or 'the description was changed'}"
+    return f"{line}{note}\n{outcome.diff}"
 
 
 def in_a_line(outcome: Outcome) -> str:
@@ -229,9 +229,9 @@ def open_streams() -> None:
 
 def print_error(error: TenureError, wants_json: bool) -> int:
     if wants_json:
-        told = {"code": error.code, "message": error.message, "hint": error.hint, "definite": error.definite}
+        fields = {"code": error.code, "message": error.message, "hint": error.hint, "definite": error.definite}
         try:
-            say_json({"error": {name: value for name, value in told.items() if value is not None}})
+            say_json({"error": {name: value for name, value in fields.items() if value is not None}})
         except BrokenPipeError:
             reader_left()
         except OSError as unwritten:

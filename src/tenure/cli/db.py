@@ -67,14 +67,14 @@ def daemon(run: Run, given: Namespace) -> int:
     from tenure.cli.validation_verbs import validating_of
     from tenure.server.coordinator import Note, coordinator_of
 
-    def tell(note: Note) -> None:
+    def report(note: Note) -> None:
         if note.level == "error":
             say(f"tenure: {note.message}; retrying", sys.stderr)
 
     ended = threading.Event()
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, lambda *_: ended.set())
-    coordinator = coordinator_of(run.client.engine, looks=given.every, tell=tell)
+    coordinator = coordinator_of(run.client.engine, looks=given.every, tell=report)
     validating = validating_of(run, lambda text: say(text, sys.stderr))
     coordinator.start()
     validating.start()
@@ -208,14 +208,14 @@ def copy(run: Run, given: Namespace) -> Answer:
         "findings": done.findings,
     }  # fmt: skip
     shown = without_password(source), without_password(target)
-    return Answer(value, lambda: _told(done, *shown), 10 if done.findings else 0)
+    return Answer(value, lambda: _copies_text(done, *shown), 10 if done.findings else 0)
 
 
 def _store_named(run: Run, url: str) -> str:
     return url if "://" in url else os.path.join(run.folder, url)
 
 
-def _told(done: Copies, source: str, target: str) -> str:
+def _copies_text(done: Copies, source: str, target: str) -> str:
     lines = []
     for one in done.copied:
         tasks = one.rows["task"] + one.rows["archived"]

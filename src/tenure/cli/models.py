@@ -27,8 +27,8 @@ def _listed(found: Mapping[str, Any], now: int) -> str:
             (m["family"], m["model"], *(_usd(m[name]) for name in ("fresh_usd", "cached_usd", "output_usd")))
             for m in tier["models"]
         ]
-        told = table(rows, ("family", "model", "in", "from cache", "out"), indent="  ")
-        parts.append(f"{style(tier['tier'], 'bold')}  {tier['use']}\n{told}")
+        listed = table(rows, ("family", "model", "in", "from cache", "out"), indent="  ")
+        parts.append(f"{style(tier['tier'], 'bold')}  {tier['use']}\n{listed}")
     parts += [_limited(model, now) for model in found["limited"]]
     if not found["routing"]:
         parts.append("routing is off in this project: claims do not name a model")

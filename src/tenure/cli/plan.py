@@ -105,7 +105,7 @@ def apply(run: Run, given: Namespace) -> Answer:
         raise InvalidInput("a plan from stdin without a name", "add `name:` to it, or give --name")
     outcomes = _apply_all(run.client, reading.plans, given)
     value = {"plans": [{"name": name, **outcome_value(outcome)} for name, outcome in outcomes]}
-    return Answer(value, lambda: "\n".join(_told(name, outcome) for name, outcome in outcomes))
+    return Answer(value, lambda: "\n".join(_plan_text(name, outcome) for name, outcome in outcomes))
 
 
 def _apply_all(client: Client, plans: tuple[PlanFile, ...], given: Namespace) -> list[tuple[str, Outcome]]:
@@ -123,7 +123,7 @@ def _apply_all(client: Client, plans: tuple[PlanFile, ...], given: Namespace) ->
     return done
 
 
-def _told(name: str, outcome: Outcome) -> str:
+def _plan_text(name: str, outcome: Outcome) -> str:
     lines = [f"{plain(name)}: {plain(outcome.message)}"]
     lines += [f"  {plain(task['key'])}  {task['state']}" for task in outcome.tasks or ()]
     for what, keys in (("changed", outcome.changed), ("left as it is", outcome.left), ("not in it", outcome.missing)):

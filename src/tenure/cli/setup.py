@@ -245,12 +245,12 @@ def _what(change: Change) -> str:
 
 
 def _file_value(change: Change, root: str) -> dict[str, Any]:
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "path": _short(change.shown, root), "what": _what(change), "problem": change.problem, "kept": change.kept,
     }  # fmt: skip
     if change.problem:
-        told["by_hand"] = change.by_hand
-    return {key: value for key, value in told.items() if value}
+        fields["by_hand"] = change.by_hand
+    return {key: value for key, value in fields.items() if value}
 
 
 def _file_line(change: Change, root: str) -> str:
@@ -322,8 +322,8 @@ def hook(run: Run, given: Namespace) -> int:
         from tenure.agents.hooks import HookOptions, answer
 
         folder = run.folder if given.dir else None
-        told = HookOptions(given.event, given.caller, folder, given.project, given.agent, given.session)
-        said = answer(payload, told, run.environ, run.folder, time.time)
+        chosen = HookOptions(given.event, given.caller, folder, given.project, given.agent, given.session)
+        said = answer(payload, chosen, run.environ, run.folder, time.time)
     except Exception as error:  # noqa: BLE001 an agent must not fail because of its hook
         _note(run, given.event, error)
     if said or run.is_json:

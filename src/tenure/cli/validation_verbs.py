@@ -96,8 +96,8 @@ def _allowed(run: Run, trusted: Any, files: Mapping[str, dict[str, Any]], *, ask
     known = trusted.listed()
     lines = {path: changes(known.get(path, {}), section) for path, section in files.items()}
     text = "\n".join(line for path, section in files.items() for line in _lines(path, section, lines[path]))
-    told = [{"file": path, "changes": list(lines[path]), "has": without_secrets(files[path])} for path in files]
-    value = {"trusted": True, "files": told}
+    listed = [{"file": path, "changes": list(lines[path]), "has": without_secrets(files[path])} for path in files]
+    value = {"trusted": True, "files": listed}
     if not any(files.values()):
         return Answer(value, text)
     if asks and run.is_terminal and not run.is_json and sys.stdin.isatty() and not asked(f"{text}\nAllow this?"):
@@ -141,16 +141,16 @@ def _risky(run: Run) -> dict[str, dict[str, Any]]:
 def _shown(trusted: Any, files: Mapping[str, dict[str, Any]]) -> Answer:
     from tenure.trust.grants import Untrusted, changes, without_secrets
 
-    told, text = [], []
+    listed, text = [], []
     for path, section in files.items():
         try:
             trusted.check(path, section)
             is_trusted, why = True, "allowed as it is now" if section else "has nothing that needs it"
         except Untrusted as error:
             is_trusted, why = False, error.message.removeprefix(f"{path}: ").partition("; it has")[0]
-        told.append({"file": path, "trusted": is_trusted, "why": why, "has": without_secrets(section)})
+        listed.append({"file": path, "trusted": is_trusted, "why": why, "has": without_secrets(section)})
         text += [f"{path}: {why}", *(f"  {line[2:]}" for line in changes({}, section))]
-    return Answer({"trusted": all(one["trusted"] for one in told), "files": told}, "\n".join(text))
+    return Answer({"trusted": all(one["trusted"] for one in listed), "files": listed}, "\n".join(text))
 
 
 def _check_owner(run: Run) -> None:

@@ -63,9 +63,9 @@ def examined(run: Run, *, is_thorough: bool) -> tuple[list[Finding], int]:
         try:
             findings += check(patient)
         except (TenureError, OSError) as trouble:
-            told = getattr(trouble, "message", None) or str(trouble)
+            message = getattr(trouble, "message", None) or str(trouble)
             hint = getattr(trouble, "hint", None) or "fix the reported problem, then run it again"
-            findings.append(warning(name, f"could not be checked: {told}", hint))
+            findings.append(warning(name, f"could not be checked: {message}", hint))
     if not code and any(finding.level == "error" for finding in findings):
         code = FOUND
     return findings, code

@@ -196,11 +196,11 @@ def _dead_letters(rows: UnitOfWork, project: str) -> Iterator[Finding]:
 
 def _behind_cancelled(rows: UnitOfWork, project: str) -> Iterator[Finding]:
     where = {"project": project, "state": lifecycle.CANCELLED, "dependents": Range(low=1)}
-    told = 0
+    reported = 0
     for task in rows.find(Task, where, limit=MOST_READ):
         behind = _behind(rows, task)
-        if behind and told < MOST:
-            told += 1
+        if behind and reported < MOST:
+            reported += 1
             yield warning(
                 "stuck",
                 f"{first_of(behind)} wait{'s' if len(behind) == 1 else ''} for {task.key}, which is cancelled",
