@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -225,7 +225,7 @@ class Terminal(NamedTuple):
 
 def nearest_joined(environ: Mapping[str, str]) -> Joined | None:
     """The nearest ancestor that has joined; or the ended script that started this process group or session."""
-    names = _names(environ)
+    names = {name for folder in _folders(environ) for name in listed(folder)}
     if not any(name.startswith("joined-") for name in names):
         return None
     for process in process_table.lineage():
@@ -250,7 +250,7 @@ def _joined(row: Row, process: Process | None) -> Joined:
 def joining_process() -> Process | None:
     """The script that called this command, and outlives it."""
     above = process_table.lineage()
-    while len(above) > 1 and _is_wrapper(above[0]):
+    while len(above) > 1 and above[0].programs[0] in _WRAPPERS:
         above = above[1:]
     # A shell runs `$(…)` in forks of itself that end with it.
     copies = 0
@@ -258,10 +258,6 @@ def joining_process() -> Process | None:
         copies += 1
     read = [n for n in range(copies) if process_table.is_read_by(above[n], above[n + 1])]
     return above[read[-1] + 1] if read else (above[0] if above else None)
-
-
-def _is_wrapper(process: Process) -> bool:
-    return any(name in _WRAPPERS for name in process.programs[:1])
 
 
 def record_joined(environ: Mapping[str, str], process: Process, agent: str, session: str | None, type: str) -> str:
@@ -272,18 +268,14 @@ def record_joined(environ: Mapping[str, str], process: Process, agent: str, sess
         before = _row(environ, f"joined-{process.pid}")
         known = before is not None and before.start == process.start
         session = before.session if before and known else f"{_word(agent)}-{process.pid}-{process.start}"
-    row = Row(
-        host=process_table.host(),
-        boot=process_table.boot_id(),
-        pid=process.pid,
-        start=process.start,
-        session=session,
-        agent=agent,
-        type=type,
-        is_terminal=leads_terminal(process),
-    )
+    is_terminal = leads_terminal(process)
+    row = _new_row(process.pid, process.start, session, agent=agent, type=type, is_terminal=is_terminal)
     _write(environ, f"joined-{process.pid}", row)
     return session
+
+
+def _new_row(pid: int, start: int, session: str, **more: Any) -> Row:
+    return Row(host=process_table.host(), boot=process_table.boot_id(), pid=pid, start=start, session=session, **more)
 
 
 def leads_terminal(process: Process) -> bool:
@@ -294,8 +286,7 @@ def record_agent_name(environ: Mapping[str, str], session: str, agent: str) -> N
     """Record the name that joined inside an agent CLI's session; two different names cancel each other."""
     before = _row(environ, _of_session(session))
     name = agent if before is None or before.agent == agent else None
-    row = Row(host=process_table.host(), boot=process_table.boot_id(), pid=0, start=0, session=session, agent=name)
-    _write(environ, _of_session(session), row)
+    _write(environ, _of_session(session), _new_row(0, 0, session, agent=name))
 
 
 def agent_name(environ: Mapping[str, str], session: str) -> str | None:
@@ -334,14 +325,7 @@ def terminal(environ: Mapping[str, str]) -> Terminal:
         # Without a leader the number may be reused: the start of the first process makes the name unique.
         first = leader or _first_process()
         unlike = first.start if first is not None else 0
-        record = Row(
-            host=process_table.host(),
-            boot=process_table.boot_id(),
-            pid=number,
-            start=start,
-            session=f"terminal-{number}-{unlike}",
-            is_terminal=True,
-        )
+        record = _new_row(number, start, f"terminal-{number}-{unlike}", is_terminal=True)
         with suppress(OSError):
             _write(environ, f"terminal-{number}", record)
     joined = _row(environ, f"joined-{number}")
@@ -376,10 +360,6 @@ def _ends_with(leader: Process | None, joined: Row | None) -> bool:
 def _folders(environ: Mapping[str, str]) -> list[str]:
     boot = process_table.boot_id()
     return [os.path.join(root, "who", boot) for root in user_states(environ) if is_own(root)]
-
-
-def _names(environ: Mapping[str, str]) -> set[str]:
-    return {name for folder in _folders(environ) for name in listed(folder)}
 
 
 def _row(environ: Mapping[str, str], name: str) -> Row | None:
