@@ -69,6 +69,7 @@ HOT: dict[str, tuple[Any, str]] = {
 # A few rows of one thing: sorting them is cheaper than an index more.
 SORTED: dict[str, tuple[Any, str]] = {
     "load some": (next(TASK.loading("local", [("1", "a"), ("1", "b")])), "task_hot_pkey"),
+    "load some claims": (next(table_of(Claim, DIALECT).loading("local", [("1", "a"), ("1", "b")])), "claim_pkey"),
     "dependents": (found(Edge, {"needs": "t"}), "edge_needs"),
     "results": (found(Result, {"task": "t", "generation": 1, "digest": "d"}, limit=1), "result_task"),
     "dependencies": (found(Edge, {"task": "t"}), "edge_task"),

@@ -49,7 +49,13 @@ class PostgresTable(Table[R]):
         return f"WITH {', '.join(steps)} SELECT 1 / count(*) FROM touched"
 
     def _loading_many(self, tenant: str, project: str, ids: list[str]) -> Iterator[Statement]:
-        yield f'{self.select} WHERE "tenant" = ? AND "project" = ? AND "id" = ANY(?)', [tenant, project, ids]
+        """By the primary key, which begins with the id.
+
+        `||` hides tenant and project from the planner. PostgreSQL 17 would otherwise take an index that begins with
+        them and has the id at its end, and so read all of the project's entries.
+        """
+        text = f'{self.select} WHERE "tenant" || \'\' = ? AND "project" || \'\' = ? AND "id" = ANY(?)'
+        yield text, [tenant, project, ids]
 
 
 class SplitTable(PostgresTable[R]):
