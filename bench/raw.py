@@ -96,7 +96,7 @@ class Raw:
 
     def __init__(self, path: str, project: str, lane: str, claim: Script, submit: Script) -> None:
         self._link = connect(path, 10.0)
-        # The bare driver at its best: without this, SQLite prepares a statement anew for each bound value.
+        # The bare driver at its best: without this, SQLite prepares a statement again for each bound value.
         self._link.raw.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         self._project, self._lane = project, lane
         self._claim, self._submit = claim, submit
