@@ -57,7 +57,7 @@ def test_check_takes_many_files_and_stdin_and_needs_no_store(bare: Tenure) -> No
         "shop.yaml: 5 tasks, nothing wrong",
         "bad.json:1:12: not JSON: a value is expected; the text ends here",
     ]
-    assert lines[2].startswith("-:1:27: warning: track QQ is neither in this file nor one of the default ones (")
+    assert lines[2].startswith("-:1:27: warning: track QQ is neither in this file nor a default track (")
     assert lines[3:] == [
         "-: 1 task, nothing wrong",
         "no store here: tasks and tracks outside the files were not looked up",
