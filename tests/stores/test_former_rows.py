@@ -100,9 +100,7 @@ def test_on_postgres(postgres: PostgresServer, tmp_path: Path, monkeypatch: pyte
         older.setattr(postgres_schema, "migrations", lambda: known[:1])
         older.setattr(postgres_schema.planner_statistics, "statements", lambda: ())  # they name later columns
         Postgres(url).close()
-    hot = {FORMER_NAMES.get(column.name, column.name) for column in parts_of("task", Task)["task_hot"]} | {
-        "tenant"
-    }
+    hot = {FORMER_NAMES.get(column.name, column.name) for column in parts_of("task", Task)["task_hot"]} | {"tenant"}
     link = connect(postgres.url, 30)
     try:
         for row in old_rows():
