@@ -24,7 +24,7 @@ Do = Callable[[commands.Command], Any]
 
 
 class Board:
-    """One store on which every side claims and hands in; the batches that the gatherer made are counted."""
+    """One store on which every side claims and submits; counts the batches of the batcher."""
 
     def __init__(self, folder: Path) -> None:
         self.engine = open_engine(folder / "gathering.db")
@@ -48,7 +48,7 @@ class Board:
         return claiming / (threads * each), submitting / (threads * each)
 
     def loop_round(self, tasks: int) -> tuple[float, float]:
-        """The same from as many asyncio tasks, each of which claims one and hands it in."""
+        """The same from as many asyncio tasks, each of which claims and submits one."""
         add(self.engine, tasks)
 
         async def play(gatherer: Batcher) -> tuple[float, float]:
@@ -95,7 +95,7 @@ def together(threads: int, action: Callable[[int], Any]) -> tuple[list[Any], flo
         start.wait()
         try:
             got[number] = action(number)
-        except Exception as error:  # noqa: BLE001 - told to the main thread, which raises
+        except Exception as error:  # noqa: BLE001 - the main thread raises it
             got[number] = error
 
     workers = [threading.Thread(target=run, args=(n,)) for n in range(threads)]

@@ -25,7 +25,7 @@ class Bare(Service):
 
 
 def main(port: int, answer: bytes) -> int:
-    """Serve; `answer` is what a real claim was told, so that the JSON made is the same."""
+    """Serve; `answer` is the answer to a real claim, so that the JSON is the same."""
     Bare.granted = msgspec.convert(from_plain(msgspec.json.decode(answer)), Outcome)
     assembly.Service = Bare  # type: ignore[misc]
     engine = Engine(open_store("memory://"), SystemRandom())

@@ -67,7 +67,7 @@ def filled(url: str, tasks: int) -> None:
 
 
 def load(**asked: Any) -> dict[str, Any]:
-    """What the callers tell of what they were asked to do."""
+    """The callers' report of their task."""
     done = subprocess.run(
         [sys.executable, "-m", "bench.http.load"], input=json.dumps(asked) + "\n", capture_output=True, text=True,
         check=False,
@@ -119,7 +119,7 @@ def _checked(told: dict[str, Any]) -> dict[str, Any]:
 
 
 def _one(port: int) -> bytes:
-    """What one more claim is told."""
+    """The answer to one more claim."""
     from http.client import HTTPConnection
 
     link = HTTPConnection("127.0.0.1", port)

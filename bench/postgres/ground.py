@@ -1,4 +1,4 @@
-"""The server, a store of ours in a schema of its own, and the check of what was done in it."""
+"""The server, a store of ours in a separate schema, and the check of its rows."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Ground:
 
 
 class Board:
-    """One store of ours, what was granted and accepted in it, and whether the store says the same."""
+    """One store of ours, the grants and results that it acknowledged, and the comparison with its rows."""
 
     def __init__(self, url: str, schema: str, projects: Sequence[str]) -> None:
         self.url, self.schema, self.projects = url, schema, projects
@@ -64,7 +64,7 @@ class Board:
         self.copier = self.copier_of(*tasks)
 
     def copier_of(self, *tasks: NewTask, finished: bool = False) -> Copier:
-        """Of one task of each sort in each project, made by the engine now, and handed in if asked for."""
+        """Of one task of each sort in each project, created by the engine now, and submitted if wanted."""
         models = []
         for project in self.projects:
             made = self.engine.run([commands.Add(project=project, task=task) for task in tasks])
@@ -75,7 +75,7 @@ class Board:
         return Copier(self.url, self.schema, models)
 
     def _finish(self, project: str) -> tuple[str, ...]:
-        """Claim the next task and hand it in; the ids of both requests."""
+        """Claim and submit the next task; returns the ids of both requests."""
         asked = claim_next(project, "agent-of-old")
         (grant,) = self.claim([asked])
         handed = submit(project, str(grant.receipt))

@@ -45,7 +45,7 @@ def restore(
             "database is another. After a base backup or a snapshot of the same database: `tenure db new-epoch`.",
         )
     from tenure.stores.sqlite import Sqlite
-    from tenure.stores.sqlite.restore import forget_draft, make_draft, put_in_place
+    from tenure.stores.sqlite.backup import forget_draft, make_draft, put_in_place
 
     draft = make_draft(backup, target)
     try:

@@ -1,7 +1,7 @@
-"""A backup put in the place of a store: first a checked draft beside it, then one rename.
+"""Backups: an exact copy of a store, and the restore that puts one in a store's place.
 
-The store that was there is never removed: it keeps its bytes under another name. At no moment is there no store, and
-nobody meets half of one.
+A restore makes a checked draft beside the store, then renames it. The previous store keeps its bytes under another
+name. There is a whole store at every moment.
 """
 # ruff: noqa: PTH104, PTH108, PTH110, PTH113, PTH118, PTH208 - as in the store
 
@@ -12,25 +12,61 @@ import fcntl
 import os
 from contextlib import suppress
 from typing import NoReturn
+from urllib.parse import quote
 
 import apsw
 
 from tenure.core.errors import InvalidInput, StoreCorrupt, StoreUnavailable
-from tenure.stores.sqlite import schema, store_file
+from tenure.stores.sqlite import store_file
 from tenure.stores.sqlite.connections import SqliteConnection
 from tenure.stores.sqlite.errors import translated
-from tenure.stores.sqlite.store import copy_into
 
-# Where SQLite has the locks of whoever reads a file: while a connection in WAL mode is open, it holds one there.
+COPIED = "copy"  # stands in a backup where a store has its device and inode
+# Where SQLite keeps its readers' locks: an open connection in WAL mode holds one there.
 _READERS = 0x40000002
 _SIZE = 510
 _COMPANIONS = ("-wal", "-shm", "-journal")
 
 
-def make_draft(backup: str, target: str) -> str:
-    """A copy of the backup beside the target, once its bytes and its schema were found sound; the copy's path.
+def copy_whole(connection: SqliteConnection, target: str) -> None:
+    """As `copy_into`, to a new name, which an interrupted copy never gets. Raises FileExistsError where it is taken."""
+    draft = f"{target}.new"
+    store_file.make_private(draft, replace=True)
+    try:
+        copy_into(connection, draft)
+        try:
+            os.link(draft, target)  # not renamed: that would replace a file that another process has put there
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without hard links
+            os.rename(draft, target)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(draft)
+    store_file.sync_folder(target)
 
-    Raises InvalidInput, StoreCorrupt or SchemaMismatch for what is no backup of ours. The backup is only read.
+
+def copy_into(connection: SqliteConnection, path: str) -> None:
+    """One snapshot of the database, without a log beside it, synced, into an empty file.
+
+    It is marked as a copy, so that it begins a new epoch when it is opened as a store, wherever it lies.
+    """
+    target = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+    try:
+        with target.backup("main", connection.raw, "main") as copying:
+            while not copying.done:
+                copying.step(-1)
+        target.execute("PRAGMA journal_mode = DELETE").fetchall()  # so that it accepts no log that lies beside it
+        target.execute("UPDATE meta SET place = ?", (COPIED,)).fetchall()
+    finally:
+        target.close()
+    store_file.sync_folder(path)
+
+
+def make_draft(backup: str, target: str) -> str:
+    """A copy of the backup beside the target, after a check of its bytes and its schema; returns the copy's path.
+
+    Raises InvalidInput, StoreCorrupt or SchemaMismatch where it is not a valid backup. The backup is only read.
     """
     backup, target = os.path.realpath(backup), os.path.realpath(target)
     if backup == target:
@@ -39,11 +75,11 @@ def make_draft(backup: str, target: str) -> str:
         raise InvalidInput(f"there is no backup {backup}", "`tenure db backup FILE` makes one")
     store_file.make_folder(target)
     draft = f"{target}.restoring"
-    forget_draft(draft)  # of a restore that was cut off
+    forget_draft(draft)  # of an interrupted restore
     try:
         store_file.make_private(draft)
     except OSError as error:
-        raise StoreUnavailable(f"{draft}: cannot be made: {error.strerror}") from error
+        raise StoreUnavailable(f"{draft}: cannot be created: {error.strerror}") from error
     try:
         _copy_checked(backup, draft)
     except BaseException:
@@ -53,19 +89,19 @@ def make_draft(backup: str, target: str) -> str:
 
 
 def _copy_checked(backup: str, draft: str) -> None:
-    # A file without a log beside it is read as it lies there: whoever keeps backups may have made them read-only.
+    # A file without a log beside it is opened as immutable: backups may be read-only, and so may their folder.
     alone = not os.path.exists(f"{backup}-wal")
-    name = f"file:{_escaped(backup)}?mode=ro{'&immutable=1' if alone else ''}"
+    name = f"file:{quote(backup)}?mode=ro{'&immutable=1' if alone else ''}"
     try:
-        link = SqliteConnection(apsw.Connection(name, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI))
+        connection = SqliteConnection(apsw.Connection(name, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI))
         try:
-            wrong = [str(line) for (line,) in link.all("PRAGMA integrity_check(5)")]
+            wrong = [str(line) for (line,) in connection.all("PRAGMA integrity_check(5)")]
             if wrong != ["ok"]:
                 raise StoreCorrupt(f"{backup} is damaged: {wrong[0]}", "It was left as it is. Restore another backup.")
-            schema.look(link, backup)
-            copy_into(link, draft)
+            store_file.look(connection, backup)
+            copy_into(connection, draft)
         finally:
-            link.close()
+            connection.close()
     except apsw.Error as error:
         meant = translated(error, backup)
         if isinstance(meant, StoreCorrupt):
@@ -73,14 +109,8 @@ def _copy_checked(backup: str, draft: str) -> None:
         raise meant from error
 
 
-def _escaped(path: str) -> str:
-    from urllib.parse import quote
-
-    return quote(path)
-
-
 def forget_draft(draft: str) -> None:
-    """Take away a draft, and whatever opening it left beside it."""
+    """Delete a draft, and files that opening it left beside it."""
     folder, name = os.path.split(draft)
     for found in os.listdir(folder):
         if found == name or (found.startswith(name) and not found[len(name)].isalnum()):
@@ -88,39 +118,35 @@ def forget_draft(draft: str) -> None:
 
 
 def put_in_place(draft: str, target: str, name: str) -> str | None:
-    """Have the target's name lead to the draft. Where the store that was there lies now; None where there was none.
+    """Rename the draft to the target. Returns the new path of the previous store; None where there was none.
 
-    `name` is what its new name ends with. Raises StoreAway while another process has it open: nothing was done then.
+    That path ends with `name`. Raises StoreUnavailable, with nothing done, while another process has the store open.
     """
     target = os.path.realpath(target)
     aside = f"{target}.{name}"
     if os.path.lexists(aside):
-        raise InvalidInput(f"{aside} is there already: what was the store would be lost under it")
+        raise InvalidInput(f"{aside} exists already: refusing to overwrite the previous store")
     _as_one_file(draft)
+    existed = os.path.lexists(target)
     try:
-        if not os.path.lexists(target):
+        if not existed:
             _refuse_log_alone(target)
-            os.rename(draft, target)
-            aside_or_none = None
         elif _as_one_file(target):
-            os.link(target, aside)
-            os.rename(draft, target)  # in one step: there is always a store of that name
-            aside_or_none = aside
+            os.link(target, aside)  # a second name, so that the rename below leaves no moment without a store
         else:
             _put_damaged_aside(target, aside)
-            os.rename(draft, target)
-            aside_or_none = aside
+        os.rename(draft, target)
         store_file.sync_folder(target)
     except OSError as error:
         raise StoreUnavailable(f"{target}: the restored store cannot be put there: {error.strerror}") from error
     forget_draft(draft)
-    return aside_or_none
+    return aside if existed else None
 
 
 def _as_one_file(path: str) -> bool:
-    """Bring its log into the database, so that a rename takes all of it; False where it is too damaged for that.
+    """Move its log into the database, so that a rename takes all of it; False where it is too damaged for that.
 
-    It is also the proof that nobody has it open: SQLite leaves WAL only when it is alone.
+    This also proves that no other process has it open: SQLite leaves WAL only when it is alone.
     """
     _refuse_while_open(path)
     if not _is_database(path):
@@ -139,7 +165,7 @@ def _as_one_file(path: str) -> bool:
 
 
 def _is_database(path: str) -> bool:
-    """Asked as one who only reads: whoever may write takes a log away that does not fit to what it is beside."""
+    """Opened read-only: a connection that may write deletes a log that does not belong to the file."""
     try:
         connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
     except apsw.Error:
@@ -155,7 +181,7 @@ def _is_database(path: str) -> bool:
 
 
 def _refuse_while_open(path: str) -> None:
-    """By the locks that SQLite holds on the file, whatever its bytes are. Our own process must not have it open."""
+    """Checks the locks that SQLite holds on the file, whatever its bytes are. This process must not have it open."""
     handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     try:
         fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB, _SIZE, _READERS)
@@ -170,7 +196,7 @@ def _refuse_while_open(path: str) -> None:
 def _in_use(path: str) -> NoReturn:
     raise StoreUnavailable(
         f"{path} is open in another process; nothing was changed",
-        "End what uses it (tenure run, daemon, watch, mcp, agents' sessions), then restore again.",
+        "Stop its users (tenure run, daemon, watch, mcp, agents' sessions), then restore again.",
     ) from None
 
 
@@ -179,13 +205,13 @@ def _refuse_log_alone(target: str) -> None:
     for companion in ("-wal", "-journal"):
         if os.path.exists(f"{target}{companion}"):
             raise InvalidInput(
-                f"{target}{companion} lies there without its database, which the restored one must not be mixed with",
-                "Move this file away, then restore again.",
+                f"{target}{companion} is a log without its database; the restored one must not read it",
+                "Move this file to another folder, then restore again.",
             )
 
 
 def _put_damaged_aside(target: str, aside: str) -> None:
-    """What cannot be read goes as it is, its log with it: a restored database must never meet that."""
+    """A file that cannot be read is renamed with its log: a restored database must never read that log."""
     os.rename(target, aside)
     for companion in _COMPANIONS:
         with suppress(FileNotFoundError):

@@ -1,19 +1,18 @@
-"""Prints the column list that each table must have: `python -m tenure.stores.sql.columns [--postgres] [table …]`.
+"""Prints the columns that each table must have: `python -m tests.stores.columns [--postgres] [table …]`.
 
-A migration that was published is never edited: compare this with what the tables have, and write the next one.
+A published migration is never edited: compare this with the columns that the tables have, and write the next one.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from textwrap import wrap
 
 import msgspec
 
 from tenure.core.events import Event
-from tenure.core.records import KINDS
-from tenure.stores.sql.codec import Column, columns_of
+from tenure.stores.postgres.tables import HOT, parts_of
+from tenure.stores.sql.codec import Column, columns_of, tables
 
 SQLITE_TYPES = {"str": "TEXT", "int": "INTEGER", "bool": "INTEGER", "float": "REAL", "bytes": "BLOB", "json": "TEXT"}
 
@@ -24,27 +23,10 @@ NARROW = {
 }  # fmt: skip
 
 
-def tables() -> Iterator[tuple[str, type[msgspec.Struct]]]:
-    for struct, kind in KINDS.items():
-        yield kind.table, struct
-    yield "event", Event
-
-
 POSTGRES_TYPES = {
     "str": 'text COLLATE "C"', "int": "bigint", "bool": "boolean", "float": "double precision", "bytes": "bytea",
     # Not jsonb, which forgets how a number was written and refuses NUL; the engine alone reads it.
     "json": 'text COLLATE "C"',
-}  # fmt: skip
-
-# What claims, renewals and results write: a table of its own, since PostgreSQL writes a whole new row, and a new entry
-# in each index of its table, whatever has changed.
-HOT = {
-    "task": (
-        "sequence", "state", "run", "generation", "attempts", "agent", "session", "claimed_at", "lease", "lease_until",
-        "renewals", "presented_at", "claim_epoch", "late_submit_open", "percent", "work_product", "updated_at",
-        "ready_at", "started_at", "completed_at", "version", "lane", "band", "rank", "due_at", "plain",
-        "set_aside_for", "price",
-    )
 }  # fmt: skip
 
 # Rows that are written many times leave room on their pages for their next versions.
@@ -53,7 +35,7 @@ FILL = {
     "budget": 50,
 }  # fmt: skip
 
-# Columns that are the server's own: see the migration, `cursors` and `blocks`.
+# Columns that no struct has: see the migration, `log_cursor` and `event_blocks`.
 OWN = {
     "event": {"of_claim": "boolean NOT NULL DEFAULT false", "xid": "xid8 NOT NULL DEFAULT pg_current_xact_id()"},
     "claim": {"grant_event": "bigint", "result_event": "bigint"},
@@ -61,17 +43,17 @@ OWN = {
 
 
 def definition(column: Column) -> str:
-    """One line of a CREATE TABLE, in SQLite's words."""
+    """One line of a CREATE TABLE for SQLite."""
     return f"{column.name} {SQLITE_TYPES[column.type]}{'' if column.nullable else ' NOT NULL'}"
 
 
 def postgres_definition(column: Column) -> str:
-    """The same in PostgreSQL's, which reserves a few of our names."""
+    """The same for PostgreSQL, which reserves a few of our names."""
     return f'"{column.name}" {POSTGRES_TYPES[column.type]}{"" if column.nullable else " NOT NULL"}'
 
 
 def create_table(table: str, struct: type[msgspec.Struct]) -> str:
-    """What a migration says of a table. The event's sequence is its key: see the note in the migration."""
+    """The statement for a migration. The key of an event is its sequence: see the note in the migration."""
     lines = ["tenant TEXT NOT NULL"]
     if struct is Event:
         lines = ["sequence INTEGER PRIMARY KEY", "tenant TEXT NOT NULL"]
@@ -82,22 +64,9 @@ def create_table(table: str, struct: type[msgspec.Struct]) -> str:
     return _table(table, lines, f") {ending};")
 
 
-def postgres_parts(table: str, struct: type[msgspec.Struct]) -> dict[str, list[Column]]:
-    """The tables that keep a kind, each with its columns."""
-    columns = list(columns_of(struct))
-    hot = HOT.get(table)
-    if hot is None:
-        return {table: columns}
-    keys = ("project", "id")
-    return {
-        f"{table}_hot": [column for column in columns if column.name in keys or column.name in hot],
-        f"{table}_base": [column for column in columns if column.name not in hot],
-    }
-
-
 def create_postgres_table(table: str, struct: type[msgspec.Struct]) -> str:
-    """As `create_table`. An event also keeps the transaction that wrote it: who reads across projects asks for it."""
-    parts = postgres_parts(table, struct)
+    """As `create_table`. An event also has the transaction that wrote it, for readers across projects."""
+    parts = parts_of(table, struct)
     made = [_postgres_part(name, columns, is_event=struct is Event) for name, columns in parts.items()]
     if table in HOT:
         made.append(_view(table, list(parts.values()), columns_of(struct)))
@@ -105,7 +74,7 @@ def create_postgres_table(table: str, struct: type[msgspec.Struct]) -> str:
 
 
 def _postgres_part(name: str, columns: list[Column], *, is_event: bool) -> str:
-    # The id first: it tells rows apart at the first look, where two texts that are always the same would come before.
+    # The id comes first: it differs at the first comparison, while tenant and project are mostly equal.
     lines = ['tenant text COLLATE "C" NOT NULL']
     if is_event:
         lines = ["sequence bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY", *lines]
@@ -119,7 +88,7 @@ def _view(table: str, parts: list[list[Column]], columns: tuple[Column, ...]) ->
     hot = {column.name for column in parts[0]}
     names = ", ".join(f'{"h" if column.name in hot else "b"}."{column.name}"' for column in columns)
     text = (
-        f"CREATE VIEW {table} AS SELECT h.tenant, {names} FROM {table}_hot AS h JOIN {table}_base AS b"  # noqa: S608
+        f"CREATE VIEW {table} AS SELECT h.tenant, {names} FROM {table}_hot AS h JOIN {table}_base AS b"
         " ON b.tenant = h.tenant AND b.project = h.project AND b.id = h.id;"
     )
     return "\n".join(wrap(text, 118, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False))
