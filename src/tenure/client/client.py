@@ -190,11 +190,11 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
         return self._local("gatherer").gatherer
 
     def sweep(self) -> int:
-        """Settle what is due, so that its events come promptly; return the number of rows."""
-        return self._local("sweep", "a server settles what is due by itself").engine.sweep(self.project).settled
+        """Settle due rows now, so that their events come promptly; return the number of rows."""
+        return self._local("sweep", "a server settles due rows by itself").engine.sweep(self.project).settled
 
     def verify(self) -> list[str]:
-        """List what is wrong with the store; empty when every invariant holds."""
+        """List the violated invariants of the store; empty when every invariant holds."""
         local = self._local("verify")
         from tenure.engine.verify.artifact_rows import lost
 

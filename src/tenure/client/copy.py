@@ -33,7 +33,7 @@ def copy(
 ) -> Copies:
     """Copy one project, or all, to the store at `target`, which is created where it is missing.
 
-    Each is one transaction there. `verified`: check every invariant of both stores; what is wrong is in `findings`.
+    Each is one transaction there. `verified`: check every invariant of both stores; `findings` lists the violations.
     `artifacts` is where the bytes of artifacts are stored, `artifacts_to` where they shall be; defaults as for Client.
     """
     for url in (source, target):

@@ -219,7 +219,7 @@ class Queries(Generic[Out, One, Dicts, Names]):
         return self._dicts(q.Budgets(project=self.project, scope=scope, after=after, limit=limit))
 
     def budget(self, scope: str = "project") -> One:
-        """One budget, with what was spent hour by hour in the last week."""
+        """One budget, with its spending by hour in the last week."""
         return self._one(q.ShowBudget(project=self.project, scope=scope))
 
     def alerts(self) -> Dicts:

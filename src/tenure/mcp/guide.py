@@ -4,7 +4,7 @@ from __future__ import annotations
 
 INSTRUCTIONS = (
     "Tenure decides who works on what. Work only on a task that you have claimed; its receipt proves that you hold it. "
-    "If a reply tells you to stop, stop: another agent has the task now."
+    "If a reply says stop, stop: another agent has the task now."
 )
 
 WORK = """\
@@ -16,7 +16,7 @@ Work through the tasks of this project, one at a time:
 4. `finish` with the receipt: done with a summary and the result that later tasks need; fail with the class if it
    cannot be done; ask if a person must decide; release if you cannot do it.
 5. Repeat from 1 until there is nothing to claim.
-If a reply tells you to stop, stop and go back to 1. If you find more work, `add` it. Never do unclaimed work.
+If a reply says stop, stop and go back to 1. If you find more work, `add` it. Never do unclaimed work.
 """
 
 

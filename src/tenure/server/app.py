@@ -62,7 +62,7 @@ class Endpoint(NamedTuple):
 class App:
     """The ASGI application.
 
-    `sign_in` authenticates the request before its body is read; `watch` is called after the response; `is_https` tells
+    `sign_in` authenticates the request before its body is read; `watch` is called after the response; `is_https` returns
     whether the client uses TLS, to this server or to a trusted proxy.
     """
 

@@ -4,8 +4,8 @@ Every server reads the whole log, and the log contains the elections. Each serve
 election to the next one, so the servers divide the log without communication and the sum over all is right. Events that
 a leader had not read when it was killed are not counted: at most one lease, and its counters ended with it.
 
-A thread counts, one page at a time, and reads from the store what is missing in the events and in this server's own
-outcomes. Nothing waits for it.
+A thread counts, one page at a time, and reads from the store the facts that neither the events nor this server's
+outcomes have. Nothing waits for it.
 """
 
 from __future__ import annotations

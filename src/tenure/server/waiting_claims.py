@@ -36,7 +36,7 @@ StillValid = Callable[[Principal], Awaitable[bool]]
 
 
 class WaitingClaims:
-    """`claim` tries once; `is_still_valid` tells whether a principal is still authenticated. For one event loop."""
+    """`claim` tries once; `is_still_valid` returns whether a principal is still authenticated. For one event loop."""
 
     def __init__(self, claim: Claim, is_still_valid: StillValid) -> None:
         self._claim = claim

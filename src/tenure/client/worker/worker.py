@@ -84,7 +84,7 @@ class Worker:
         self._error: BaseException | None = None
 
     def task(self, *types: str) -> Callable[[F], F]:
-        """Register the function for tasks of these types; without types, for all that have no other function."""
+        """Register the function for tasks of these types; without types, for every task that has no other function."""
 
         def register(function: F) -> F:
             handler = Handler(function, inspect.iscoroutinefunction(function))

@@ -26,8 +26,7 @@ TYPES = {
     "svg": b"image/svg+xml",
     "txt": b"text/plain; charset=utf-8",
 }
-# Only scripts and styles of our own files, and nothing from other hosts: even injected markup could not run, load or
-# send anything.
+# Only our scripts and styles, and nothing from other hosts: injected markup could not run, load or send anything.
 POLICY = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     b"font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"

@@ -195,7 +195,7 @@ def _login() -> Operation:
 def _coordinator_health() -> Operation:
     made = _probe("coordinator_health", "The store has a leader.", ref("CoordinatorHealth"), 503)
     content = {JSON: {"schema": ref("CoordinatorHealth")}, PROBLEM: {"schema": ref("Problem")}}
-    made["responses"]["503"] = {"description": "nobody leads, or the store is statuses", "content": content}
+    made["responses"]["503"] = {"description": "no process leads, or the store is unavailable", "content": content}
     return made
 
 
