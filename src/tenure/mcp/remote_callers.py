@@ -27,8 +27,7 @@ from tenure.core.outcomes import Outcome
 from tenure.core.records import replace
 from tenure.engine import Engine
 from tenure.engine.runtime.batcher import Batcher
-from tenure.mcp.callers import Caller
-from tenure.mcp.client_identity import kind_of, type_of
+from tenure.mcp.callers import Caller, kind_of, type_of
 
 MOST_CALLERS = limits.MCP_CONNECTIONS
 MOST_KEPT = limits.MCP_RECEIPTS

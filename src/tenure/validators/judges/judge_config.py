@@ -61,10 +61,6 @@ def transport_for(judge: Judge) -> JudgeTransport:
         from tenure.validators.judges.command import CommandJudge
 
         return CommandJudge(judge)
-    if judge.kind == "openai":
-        from tenure.validators.judges.openai import OpenAIJudge
+    from tenure.validators.judges.endpoints import AnthropicJudge, OpenAIJudge
 
-        return OpenAIJudge(judge)
-    from tenure.validators.judges.anthropic import AnthropicJudge
-
-    return AnthropicJudge(judge)
+    return OpenAIJudge(judge) if judge.kind == "openai" else AnthropicJudge(judge)
