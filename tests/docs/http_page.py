@@ -48,7 +48,9 @@ def walked(text: str) -> str:
 
 
 def _played(line: str, server: TenureServer, folder: Path, environ: dict[str, str]) -> str:
-    command = line.removeprefix("$ ").replace(PORT, f"127.0.0.1:{server.port}").replace(FILE, f"127.0.0.1-{server.port}")
+    command = (
+        line.removeprefix("$ ").replace(PORT, f"127.0.0.1:{server.port}").replace(FILE, f"127.0.0.1-{server.port}")
+    )
     if assigned := re.match(r"([A-Z]+)=", command):
         environ[assigned[1]] = sessions.run_raw(f'{command}; printf %s "${assigned[1]}"', folder, environ)
         return f"{line}\n"

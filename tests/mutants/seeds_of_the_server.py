@@ -190,7 +190,7 @@ THE_SERVER = (
     ),
     Mutant(
         "client: a key over plain HTTP",
-        HTTP,
+        "client/transports/server_address.py",
         "not is_secure and not address.is_loopback",
         "False",
         f"{TEST_REMOTE}::test_a_key_never_crosses_a_network_in_the_clear",

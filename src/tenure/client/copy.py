@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tenure.client.system_random import SystemRandom
+from tenure.client.caller import StoreOnly, SystemRandom, is_server
 from tenure.client.transports.local import ProjectArtifacts
-from tenure.client.transports.port import StoreOnly, is_server
 from tenure.core.errors import CopyRefused, NotFound
 from tenure.engine import Engine, Random
 from tenure.engine.duties.sweep import projects

@@ -29,10 +29,9 @@ from tenure.core.outcomes import Outcome
 from tenure.core.roles import check_kind
 from tenure.engine.artifacts import artifact_verbs
 from tenure.server import responses
-from tenure.server.app import Endpoint, StreamedResponse
-from tenure.server.bodies import check_task
-from tenure.server.requests import Request
-from tenure.server.responses import Response
+from tenure.server.app import Endpoint
+from tenure.server.requests import Request, check_task
+from tenure.server.responses import Response, StreamedResponse
 from tenure.server.service import Service, ThreadPool
 
 THREADS = 4
@@ -149,7 +148,7 @@ class ArtifactEndpoints:
                 yield piece
         except TenureError as error:
             # The response has begun: it ends before its Content-Length, so the client sees the failure.
-            self._service.observer.store_failed(error)
+            self._service.metrics.store_failed(error)
             raise
         finally:
             self._open -= 1

@@ -7,10 +7,12 @@ the memory of this process or of Prometheus.
 from __future__ import annotations
 
 import platform
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import prometheus_client as prometheus
 
@@ -20,7 +22,10 @@ from tenure.core.errors import OutcomeUnknown, StoreError, StoreUnavailable, Ten
 from tenure.core.events import Event
 from tenure.core.outcomes import Outcome
 from tenure.core.roles import ROLES
+from tenure.engine import Engine
+from tenure.engine.verbs.lead import COORDINATOR
 from tenure.server.metric_definitions import COUNTER, HISTOGRAM, METRICS, STORE_GAUGES
+from tenure.server.task_cache import NO_FACTS, EventFacts, TaskCache, ending_of
 
 MOST_PROJECTS = limits.METRIC_PROJECTS
 MOST_TYPES = limits.METRIC_TYPES
@@ -51,19 +56,6 @@ class LabelValues:
             return OTHER
         self._known.add(name)
         return name
-
-
-class EventFacts(NamedTuple):
-    """Facts that an event does not contain; times in seconds, None if unknown."""
-
-    type: str | None = None
-    waited: float | None = None  # of a claim: since the task was ready
-    held: float | None = None  # of a claim that ended: since it was granted
-    worked: float | None = None  # of a completion: since the first claim of the run
-    lived: float | None = None  # of a completion: since the task was created
-
-
-NO_FACTS = EventFacts()
 
 
 class Metrics:
@@ -156,7 +148,7 @@ class Metrics:
     # --- events ---
 
     def event(self, event: Event, about: EventFacts = NO_FACTS) -> None:
-        """Count an event of the log. `event_counter.py` ensures that only one server counts it."""
+        """Count an event of the log. `EventCounter` ensures that only one server counts it."""
         at = (self.tenant, self._projects.bounded(event.project)) if event.project else None
         if at is None:
             return
@@ -229,9 +221,122 @@ class Metrics:
             self._of("tenure_store_read_seconds").set(seconds)
 
 
-def ending_of(event: Event) -> str | None:
-    """The reason that a claim ended, if the event ended one."""
-    for table, _, fields in event.patch:
-        if table == "claim" and fields is not None and fields.get("released_at") is not None:
-            return str(fields.get("reason"))
-    return None
+PAGE = 500
+PATIENCE = limits.METRIC_CLOSE
+MOST_WAITING = limits.METRIC_EVENTS
+MOST_ANSWERED = limits.METRIC_ANSWERS
+ELECTED = "leader.elected"
+_IDLE = frozenset({"task.progress", "task.checkpoint", "task.landing", "task.noted", "task.started"})  # count nothing
+
+
+class EventCounter:
+    """Counts each event of the store once, however many servers share it. A listener of the feed.
+
+    Every server reads the whole log, and the log contains the elections. Each server counts the events from its own
+    election (`instance` is its name there) to the next one, so the servers divide the log without communication and the
+    sum over all is right. Events that a leader had not read when it was killed are not counted: at most one lease, and
+    its counters ended with it.
+
+    A thread counts, one page at a time, and reads from the store the facts that neither the events nor this server's
+    outcomes have. Nothing waits for it.
+    """
+
+    def __init__(self, engine: Engine, metrics: Metrics, instance: str) -> None:
+        self._engine, self._metrics, self._instance = engine, metrics, instance
+        self._counts = False  # as of the last event received
+        self._waiting: deque[Event] = deque()
+        self._cache = TaskCache()
+        self._answered: deque[tuple[str, Outcome]] = deque(maxlen=MOST_ANSWERED)
+        self._has_missed = False
+        self._changed = threading.Condition()
+        self._is_closing = self._is_busy = False
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        # A daemon: it must not delay the end of the process.
+        self._thread = threading.Thread(target=self._run, name="tenure-counting", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop after the current page; events that still wait are dropped."""
+        with self._changed:
+            self._is_closing = True
+            self._changed.notify_all()
+        if self._thread is not None:
+            self._thread.join(PATIENCE)
+
+    def hear(self, events: Sequence[Event]) -> None:
+        """Queue events, in the order of the log; fast, since the event loop calls it."""
+        mine = list(self._mine(events))
+        if not mine:
+            return
+        with self._changed:
+            self._waiting.extend(mine)
+            left_out = max(0, len(self._waiting) - MOST_WAITING)
+            for _ in range(left_out):
+                self._waiting.popleft()
+                self._has_missed = True
+            self._changed.notify_all()
+        if left_out:
+            self._metrics.uncounted(left_out)
+
+    def observe(self, command: Command, principal: Principal, answer: Outcome | TenureError, seconds: float) -> None:
+        """Keep the outcome of a claim granted here: its tasks need not be read when its events arrive."""
+        is_claim = isinstance(command, (ClaimTask, ClaimNext))
+        if self._counts and is_claim and isinstance(answer, Outcome) and answer.ok:
+            self._answered.append((command.project, answer))
+
+    def _mine(self, events: Iterable[Event]) -> Iterable[Event]:
+        for event in events:
+            if event.kind == ELECTED and event.details.get("for") == COORDINATOR:
+                self._counts = event.agent == self._instance
+                if self._counts:
+                    yield event
+            elif self._counts and (event.task is not None or event.kind == "agent.stale") and event.kind not in _IDLE:
+                yield event
+
+    def idle(self, timeout: float) -> bool:
+        """Wait until all queued events are counted."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._waiting and not self._is_busy, timeout)
+
+    # --- the thread ---
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._is_busy = False
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: self._waiting or self._is_closing)
+                if self._is_closing:
+                    return
+                page = [self._waiting.popleft() for _ in range(min(PAGE, len(self._waiting)))]
+                self._is_busy = True
+                has_missed, self._has_missed = self._has_missed, False
+            if has_missed or any(event.kind == ELECTED for event in page):
+                self._cache.forget()
+            try:
+                self._learn_answers()
+                self._count(page)
+            except Exception:  # noqa: BLE001 - a bug here must not stop the counting
+                self._metrics.uncounted(len(page))
+                self._cache.forget()
+
+    def _learn_answers(self) -> None:
+        while self._answered:
+            project, outcome = self._answered.popleft()
+            for granted in outcome.claims or (outcome,):
+                if granted.task is not None:
+                    self._cache.show(project, granted.task)
+
+    def _count(self, page: Sequence[Event]) -> None:
+        missing = self._cache.missing(page)
+        try:
+            if missing is not None:
+                with self._engine.store.begin(self._engine.tenant, write=False) as tx:
+                    self._cache.learn_rows(tx, missing)
+        except StoreError:
+            self._cache.forget_rows()  # the counters continue without the missing facts
+        for event in page:
+            if event.kind != ELECTED:
+                self._metrics.event(event, self._cache.facts_of(event))

@@ -12,8 +12,7 @@ from tenure.core.views.team_views import PrincipalView
 from tenure.server import responses
 from tenure.server.app import Endpoint
 from tenure.server.auth.authenticator import Authenticator
-from tenure.server.bodies import decode_login
-from tenure.server.requests import Request
+from tenure.server.requests import Request, decode_login
 from tenure.server.responses import Response
 
 LARGEST = limits.SIGN_IN_BYTES

@@ -11,9 +11,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from tenure.client.contents import PIECE, AsyncDownload, in_threads
-from tenure.client.transports.connections import TO_ANSWER, TO_CONNECT, Failed, lost, may_pass, unreachable
-from tenure.client.transports.http import Calls, IsWanted
+from tenure.client.transports.http import TO_ANSWER, TO_CONNECT, Calls, IsWanted
 from tenure.client.transports.http_messages import FOUND, Reply, Request
+from tenure.client.transports.server_address import Failed, lost, may_pass, unreachable
 from tenure.core import limits
 from tenure.core.errors import InvalidInput, StoreError, StoreUnavailable, TenureError
 

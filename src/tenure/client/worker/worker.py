@@ -13,8 +13,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tenure.client import outbox
+from tenure.client.caller import SystemRandom
 from tenure.client.client import Client
-from tenure.client.system_random import SystemRandom
 from tenure.client.worker.attempt import Attempt, Handler
 from tenure.client.worker.failures import may_pass
 from tenure.client.worker.renewer import Renewer

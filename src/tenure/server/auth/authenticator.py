@@ -15,21 +15,28 @@ from urllib.parse import unquote
 
 from tenure.client.local_token import is_local_token
 from tenure.core import ids, inputs, keys, limits, roles
-from tenure.core.commands import Principal
+from tenure.core.commands import Command, Principal, RevokeKey, RotateKey
 from tenure.core.errors import NotAllowed, NotSignedIn, Overloaded, TenureError
 from tenure.core.events import Event
 from tenure.core.records import ApiKey
 from tenure.core.web_sessions import TOKEN_BYTES, is_good, session_id
 from tenure.engine import Engine
 from tenure.engine.verbs import web_sessions
-from tenure.server.auth import cookies
-from tenure.server.auth.key_sets import Fetch
-from tenure.server.auth.lookups import NeedsLookup
-from tenure.server.auth.origins import check_host, check_origin
 from tenure.server.auth.policy import Policy
-from tenure.server.auth.request_source import RequestSource, is_loopback_name, name_in, source_of
-from tenure.server.auth.row_cache import key_cache, session_cache
-from tenure.server.auth.tokens import LEEWAY, Tokens
+from tenure.server.auth.request_source import (
+    COOKIE_SECONDS,
+    RequestSource,
+    check_host,
+    check_origin,
+    cleared,
+    cookie_of,
+    found_in,
+    is_loopback_name,
+    name_in,
+    source_of,
+)
+from tenure.server.auth.row_cache import NeedsLookup, key_cache, session_cache
+from tenure.server.auth.tokens import LEEWAY, Fetch, Tokens
 from tenure.server.rate_limits import MOST_CALLERS, Buckets, caller_at, limited
 
 FAILURES = limits.SIGN_IN_TRIES
@@ -105,12 +112,12 @@ class Authenticator:
         if is_local_token(text):
             principal = self._by_local_token(source, text)
             self._begin_local_session(token)
-            return SignedIn(principal, cookies.cookie_of(token, source.scheme))
+            return SignedIn(principal, cookie_of(token, source.scheme))
         key, _ = await self._resolved(lambda: self._by_key(source, text))
         given = keys.parse_key(text)
         assert given is not None
         await self._write_in_thread(partial(web_sessions.begin, self._engine, token, key.id, given.secret))
-        return SignedIn(_principal_of(key, source, ""), cookies.cookie_of(token, source.scheme))
+        return SignedIn(_principal_of(key, source, ""), cookie_of(token, source.scheme))
 
     async def sign_out(self, scope: Mapping[str, Any]) -> str:
         """End the session on every server; returns the value of Set-Cookie that removes the cookie."""
@@ -121,7 +128,12 @@ class Authenticator:
         if id is not None and self._local_sessions.pop(id, None) is None:
             await self._write_in_thread(partial(web_sessions.end, self._engine, id))
             self.session_cache.forget(id)
-        return cookies.cleared(source.scheme)
+        return cleared(source.scheme)
+
+    def observe(self, command: Command, principal: Principal, answer: object, seconds: float) -> None:
+        """An observer of the service: a key that changed here is read again at once; other servers hear of it."""
+        if isinstance(command, (RotateKey, RevokeKey)):
+            self.key_cache.forget(command.key)
 
     def hear(self, events: Sequence[Event]) -> None:
         """A listener of the feed: keys that changed are read again."""
@@ -282,7 +294,7 @@ class Authenticator:
         self._local_sessions = {id: until for id, until in self._local_sessions.items() if until > now}
         id = session_id(token)
         assert id is not None
-        self._local_sessions[id] = now + cookies.SECONDS
+        self._local_sessions[id] = now + COOKIE_SECONDS
 
     def _is_local_session(self, id: str) -> bool:
         return self._monotonic() < self._local_sessions.get(id, 0.0)
@@ -326,7 +338,7 @@ def _not_accepted() -> NotSignedIn:
 
 
 def _session_in(source: RequestSource) -> str | None:
-    token = cookies.found_in(source.header(b"cookie"), source.scheme)
+    token = found_in(source.header(b"cookie"), source.scheme)
     return None if token is None else session_id(token) or ""
 
 

@@ -19,7 +19,6 @@ from tenure.core import limits
 from tenure.core.errors import NotSignedIn
 from tenure.core.records import ApiKey, Row, WebSession
 from tenure.engine import Engine
-from tenure.server.auth.lookups import NeedsLookup
 
 KEPT = limits.KEY_CACHE
 UNKNOWN_KEPT = limits.UNKNOWN_KEY_CACHE
@@ -97,3 +96,12 @@ def key_cache(engine: Engine, monotonic: Callable[[], float]) -> RowCache[ApiKey
 
 def session_cache(engine: Engine, monotonic: Callable[[], float]) -> RowCache[WebSession]:
     return RowCache(engine, WebSession, monotonic=monotonic)
+
+
+class NeedsLookup(Exception):
+    """`run` reads and caches the missing value; then try again. Lookups of the same name run once."""
+
+    def __init__(self, name: str, run: Callable[[], None]) -> None:
+        super().__init__(name)
+        self.name = name
+        self.run = run

@@ -20,8 +20,8 @@ from tenure.core import inputs, views
 from tenure.core import queries as q
 from tenure.core.outcomes import CODES, Outcome
 from tenure.core.views import coordinator_views, team_views
-from tenure.server.bodies import LoginBody, RecoverBody, body_type
 from tenure.server.openapi.bounds import Schema, bounded
+from tenure.server.requests import LoginBody, RecoverBody, body_type
 
 # Views of endpoints outside of the route table.
 OTHER_VIEWS = (
