@@ -29,8 +29,6 @@ from tenure.core.commands import Process
 from tenure.core.outcomes import Outcome
 from tenure.engine.models.user_tables import UserTables
 
-STALE_AFTER = limits.CLI_AGENT_STALE
-
 
 class StartOptions(NamedTuple):
     """The options of the server's start."""
@@ -83,7 +81,7 @@ class Caller(NamedTuple):
         where = {} if process is None else {
             "host": process.host, "boot": process.boot, "pid": process.pid, "pid_start": process.start
         }  # fmt: skip
-        self.client.register(type=self.who.type, stale_after=STALE_AFTER, user=self.who.user, **where)
+        self.client.register(type=self.who.type, stale_after=limits.CLI_AGENT_STALE, user=self.who.user, **where)
 
 
 class LocalCallers:

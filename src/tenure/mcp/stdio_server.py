@@ -36,7 +36,6 @@ from tenure.mcp.callers import Caller, ClientInfo, LocalCallers, StartOptions, c
 from tenure.mcp.server import Context, Crashed, McpService
 
 ROOTS = "roots"  # the name of the request for roots, if it is part of a result
-ROOTS_WAIT = limits.MCP_ROOTS_WAIT
 
 
 class StdioCallers:
@@ -85,7 +84,7 @@ class StdioCallers:
         else:
             try:
                 options = await context.session.send_request(
-                    types.ListRootsRequest(), types.ListRootsResult, request_read_timeout_seconds=ROOTS_WAIT
+                    types.ListRootsRequest(), types.ListRootsResult, request_read_timeout_seconds=limits.MCP_ROOTS_WAIT
                 )
             except (MCPError, ValidationError):
                 return ()

@@ -35,7 +35,6 @@ from tenure.server.responses import Response, StreamedResponse
 from tenure.server.service import Service, ThreadPool
 
 THREADS = 4
-MOST_AT_ONCE = limits.TRANSFERS
 ANYTHING = "application/octet-stream"
 _RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
 
@@ -65,7 +64,7 @@ class ArtifactEndpoints:
         return self._engine.places(project)
 
     def _check_capacity(self) -> None:
-        if self._open >= MOST_AT_ONCE:
+        if self._open >= limits.TRANSFERS:
             raise Overloaded(f"{self._open} artifact transfers are open already", "send it again in a moment")
 
     # --- upload ---

@@ -208,8 +208,6 @@ def _for_terminal() -> Callable[[Any, str, Fields], bytes]:
 # --- redaction: receipts, nonces, keys, tokens and passwords, by field name and by pattern ---
 
 GONE = "…"
-DEEPEST = limits.LOG_DEPTH
-LONGEST = limits.LOG_TEXT
 
 # Fields that are always removed. `key` is not one of them: it is the name of a task.
 SECRET = frozenset(
@@ -234,9 +232,9 @@ _HINT = re.compile(r"[@=%]|eyJ|[tT][nN][rR]_|[bB](?:[eE][aA][rR]|[aA][sS][iI])")
 
 
 def without_secrets(text: str) -> str:
-    """The text without anything that looks like a secret, at most LONGEST characters."""
-    if len(text) > LONGEST:
-        text = text[:LONGEST] + GONE
+    """The text without anything that looks like a secret, at most limits.LOG_TEXT characters."""
+    if len(text) > limits.LOG_TEXT:
+        text = text[: limits.LOG_TEXT] + GONE
     if _HINT.search(text) is None:
         return text
     for pattern, replacement in _PATTERNS:
@@ -250,7 +248,7 @@ def redacted(value: Any, depth: int = 0) -> Any:
         return without_secrets(value)
     if value is None or isinstance(value, (bool, int, float)):
         return value
-    if depth >= DEEPEST or isinstance(value, (bytes, bytearray)):
+    if depth >= limits.LOG_DEPTH or isinstance(value, (bytes, bytearray)):
         return GONE  # bytes are a nonce or a body
     if isinstance(value, Mapping):
         return {

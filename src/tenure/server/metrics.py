@@ -28,8 +28,6 @@ from tenure.server.metric_definitions import COUNTER, HISTOGRAM, METRICS, STORE_
 from tenure.server.task_cache import NO_FACTS, EventFacts, TaskCache, ending_of
 
 MOST_PROJECTS = limits.METRIC_PROJECTS
-MOST_TYPES = limits.METRIC_TYPES
-MOST_CLASSES = limits.METRIC_CLASSES
 OTHER = "other"
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 CONFLICTS = frozenset({"DENIED_ACTIVE_CLAIM", "DENIED_CONFLICT", "DENIED_OFFERED"})
@@ -71,8 +69,8 @@ class Metrics:
         self.monotonic = monotonic
         self._metrics: dict[str, Any] = {name: self._made(name) for name in METRICS if name not in STORE_GAUGES}
         self._children: dict[tuple[Any, ...], Any] = {}
-        self._projects, self._types = LabelValues(MOST_PROJECTS), LabelValues(MOST_TYPES)
-        self._classes, self._roles = LabelValues(MOST_CLASSES), LabelValues(len(ROLES))
+        self._projects, self._types = LabelValues(MOST_PROJECTS), LabelValues(limits.METRIC_TYPES)
+        self._classes, self._roles = LabelValues(limits.METRIC_CLASSES), LabelValues(len(ROLES))
         self._last_cycle = monotonic()
         age = self._metrics["tenure_coordinator_last_cycle_age_seconds"]
         age.set_function(lambda: self.monotonic() - self._last_cycle)
@@ -222,9 +220,7 @@ class Metrics:
 
 
 PAGE = 500
-PATIENCE = limits.METRIC_CLOSE
 MOST_WAITING = limits.METRIC_EVENTS
-MOST_ANSWERED = limits.METRIC_ANSWERS
 ELECTED = "leader.elected"
 _IDLE = frozenset({"task.progress", "task.checkpoint", "task.landing", "task.noted", "task.started"})  # count nothing
 
@@ -246,7 +242,7 @@ class EventCounter:
         self._counts = False  # as of the last event received
         self._waiting: deque[Event] = deque()
         self._cache = TaskCache()
-        self._answered: deque[tuple[str, Outcome]] = deque(maxlen=MOST_ANSWERED)
+        self._answered: deque[tuple[str, Outcome]] = deque(maxlen=limits.METRIC_ANSWERS)
         self._has_missed = False
         self._changed = threading.Condition()
         self._is_closing = self._is_busy = False
@@ -263,7 +259,7 @@ class EventCounter:
             self._is_closing = True
             self._changed.notify_all()
         if self._thread is not None:
-            self._thread.join(PATIENCE)
+            self._thread.join(limits.METRIC_CLOSE)
 
     def hear(self, events: Sequence[Event]) -> None:
         """Queue events, in the order of the log; fast, since the event loop calls it."""

@@ -146,7 +146,6 @@ class Request:
 TRACEPARENT = b"traceparent"
 # version - trace id - parent's id - flags; only later versions may have more after another dash.
 _PARENT = re.compile(rb"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?", re.DOTALL)
-_LONGEST = limits.TRACE_PARENT
 _NO_TRACE, _NO_SPAN = b"0" * 32, b"0" * 16
 _SAMPLED, _UNSAMPLED = b"01", b"00"
 
@@ -166,7 +165,7 @@ class Trace(NamedTuple):
 
 def trace_of(given: bytes | None, token: Callable[[int], bytes]) -> Trace:
     """The trace of a request's `traceparent`, or a new one; `token` returns random bytes."""
-    found = _PARENT.fullmatch(given) if given is not None and len(given) <= _LONGEST else None
+    found = _PARENT.fullmatch(given) if given is not None and len(given) <= limits.TRACE_PARENT else None
     if found is not None:
         version, trace, span, flags, more = found.groups()
         is_valid = version != b"ff" and trace != _NO_TRACE and span != _NO_SPAN and not (version == b"00" and more)

@@ -26,7 +26,6 @@ from tenure.server.waiting_claims import StillValid, WaitingClaims
 T = TypeVar("T")
 READERS = 4  # reader threads; reads take no lock, but only one thread runs Python code at a time
 BATCHERS = 2  # threads for batches that a client sent as such
-MOST_WAITING = limits.READS_WAITING
 
 
 Observe = Callable[[Command, Principal, Outcome | TenureError, float], None]  # a command, its answer, its seconds
@@ -171,7 +170,7 @@ class ThreadPool:
         self._inside = 0
 
     async def run(self, function: Callable[..., T], *arguments: Any) -> T:
-        if self._inside >= MOST_WAITING:
+        if self._inside >= limits.READS_WAITING:
             raise Overloaded(
                 f"{self._inside} requests already wait for a thread", "nothing was done; send it again in a moment"
             )

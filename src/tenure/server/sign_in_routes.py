@@ -15,8 +15,6 @@ from tenure.server.auth.authenticator import Authenticator
 from tenure.server.requests import Request, decode_login
 from tenure.server.responses import Response
 
-LARGEST = limits.SIGN_IN_BYTES
-
 
 def routes(authenticator: Authenticator) -> Iterator[Endpoint]:
     endpoints = _SignInEndpoints(authenticator)
@@ -30,7 +28,7 @@ class _SignInEndpoints:
         self._authenticator = authenticator
 
     async def login(self, request: Request) -> Response:
-        given = _key_in(request, await request.body(LARGEST))
+        given = _key_in(request, await request.body(limits.SIGN_IN_BYTES))
         signed_in = await self._authenticator.sign_in(request.scope, given)
         return responses.of_value(_view_of(signed_in.principal), (b"set-cookie", signed_in.set_cookie.encode()))
 

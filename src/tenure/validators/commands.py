@@ -30,7 +30,6 @@ from tenure.validators.port import Output, Undecided, Verdict, refused, setting
 SETTINGS = ("command",)
 # The variables that a command gets besides those it names: an environment may contain keys.
 PASSED = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "USER", "LOGNAME")
-LONGEST = limits.COMMAND_TIMEOUT_MAX
 LAST_LINES = 4
 
 
@@ -56,8 +55,10 @@ def read_commands(section: Mapping[str, Any]) -> dict[str, Command]:
             raise InvalidInput(f"commands.{name[:60]}: {error}") from None
         if not command.argv or not command.argv[0] or any("\0" in word for word in command.argv):
             raise InvalidInput(f"commands.{name[:60]}.argv: a list of words, the program first")
-        if not 0 < command.timeout <= LONGEST:
-            raise InvalidInput(f"commands.{name[:60]}.timeout: more than 0 and at most {LONGEST:.0f} seconds")
+        if not 0 < command.timeout <= limits.COMMAND_TIMEOUT_MAX:
+            raise InvalidInput(
+                f"commands.{name[:60]}.timeout: more than 0 and at most {limits.COMMAND_TIMEOUT_MAX:.0f} seconds"
+            )
         commands[name] = command
     return commands
 

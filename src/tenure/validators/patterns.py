@@ -19,7 +19,6 @@ from tenure.validators.schemas import LARGEST_OUTPUT, too_large
 
 SETTINGS = ("pattern", "of")
 OF = ("data", "summary")
-LONGEST_PATTERN = limits.PATTERN
 
 
 class Regex:
@@ -62,6 +61,6 @@ def _read(settings: Mapping[str, Any]) -> tuple[str, str]:
     of = setting(settings, "of", (str,), SETTINGS, "data")
     if of not in OF:
         raise InvalidInput(f"output.settings.of: {of[:20]!r} is none of {', '.join(OF)}")
-    if len(pattern) > LONGEST_PATTERN:
-        raise TooLarge(f"output.settings.pattern: {len(pattern)} characters; at most {LONGEST_PATTERN}")
+    if len(pattern) > limits.PATTERN:
+        raise TooLarge(f"output.settings.pattern: {len(pattern)} characters; at most {limits.PATTERN}")
     return pattern, of

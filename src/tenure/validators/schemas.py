@@ -18,8 +18,6 @@ from tenure.validators.port import Output, Verdict, refused, setting
 
 SETTINGS = ("schema", "draft")
 DRAFTS = ("4", "6", "7", "2019-09", "2020-12")
-LARGEST_SCHEMA = limits.SCHEMA_BYTES
-DEEPEST_SCHEMA = limits.SCHEMA_DEPTH
 LARGEST_OUTPUT = limits.SCHEMA_OUTPUT_BYTES
 
 
@@ -69,14 +67,14 @@ def _read(settings: Mapping[str, Any]) -> tuple[bytes, bytes]:
         raise InvalidInput(f"output.settings.draft: {draft[:20]!r} is none of {', '.join(DRAFTS)}")
     _check_depth(schema)
     encoded = msgspec.json.encode(schema)
-    if len(encoded) > LARGEST_SCHEMA:
-        raise TooLarge(f"output.settings.schema: {len(encoded):,} bytes; at most {LARGEST_SCHEMA:,}")
+    if len(encoded) > limits.SCHEMA_BYTES:
+        raise TooLarge(f"output.settings.schema: {len(encoded):,} bytes; at most {limits.SCHEMA_BYTES:,}")
     return encoded, draft.encode()
 
 
 def _check_depth(schema: Any) -> None:
     level = [schema]
-    for _ in range(DEEPEST_SCHEMA):
+    for _ in range(limits.SCHEMA_DEPTH):
         level = [
             inner
             for value in level
@@ -85,7 +83,7 @@ def _check_depth(schema: Any) -> None:
         ]
         if not level:
             return
-    raise InvalidInput(f"output.settings.schema: nested more than {DEEPEST_SCHEMA} deep")
+    raise InvalidInput(f"output.settings.schema: nested more than {limits.SCHEMA_DEPTH} deep")
 
 
 def _ended(limit: str, seconds: float) -> str:

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from tenure.engine import Random
     from tenure.stores.port import Clock, Store
 
-MOST_CONNECTIONS = limits.ASYNC_CONNECTIONS
 SLICE = 0.2  # seconds that the waker waits at a time: new waiters are noticed then
 UNAVAILABLE = 1.0  # seconds between tries while the store is unavailable
 
@@ -181,7 +180,9 @@ class AsyncHttpTransport(Calls):
         self._httpx = httpx2
         self._http = httpx2.AsyncClient(
             verify=ssl.create_default_context() if self.address.is_secure else False,
-            limits=httpx2.Limits(max_connections=MOST_CONNECTIONS, max_keepalive_connections=MOST_CONNECTIONS),
+            limits=httpx2.Limits(
+                max_connections=limits.ASYNC_CONNECTIONS, max_keepalive_connections=limits.ASYNC_CONNECTIONS
+            ),
             trust_env=False,  # as Client: a proxy in the environment is for the web, not for the team's own server
         )
 

@@ -46,12 +46,10 @@ IsWanted = Callable[[], bool] | None
 Monotonic = Callable[[], float]
 Pause = Callable[[float], None]
 
-LONGEST_POLL = limits.POLL_PIECE
 PATIENCE = limits.RETRY_FOR
 SHORTEST, LONGEST = 0.05, 2.0  # seconds between two tries
 TO_CONNECT = limits.CONNECT_TIMEOUT
 TO_ANSWER = limits.ANSWER_TIMEOUT
-MOST_IDLE = limits.IDLE_CONNECTIONS
 GLANCE = 0.2  # seconds between checks whether a reply is still wanted
 NOT_SIGNED_IN = 401
 
@@ -166,7 +164,7 @@ class Calls:
         is_last = False
         while not is_last:
             left = max(0.0, until - self._monotonic())
-            poll = min(left, LONGEST_POLL)
+            poll = min(left, limits.POLL_PIECE)
             is_last = left <= poll
             yield poll, is_last
 
@@ -354,7 +352,7 @@ class Connections:
             connection.close()
 
     def _put_back(self, connection: HTTPConnection, *, is_good: bool) -> None:
-        if is_good and not self._is_closed and len(self._idle) < MOST_IDLE:
+        if is_good and not self._is_closed and len(self._idle) < limits.IDLE_CONNECTIONS:
             self._idle.append(connection)
         else:
             connection.close()

@@ -28,7 +28,6 @@ T = TypeVar("T")
 
 FOUND = (200, 206)  # statuses of a reply that carries an artifact
 PAGE = 500
-MOST_NAMED = limits.TASKS_PER_QUERY
 _JSON = {"Content-Type": "application/json"}
 _PRINTABLE = "".join(map(chr, range(0x20, 0x7F))).replace("%", "")
 
@@ -147,8 +146,8 @@ def parts_of(query: Query) -> Iterator[Query]:
     if not isinstance(query, States):
         yield query
         return
-    for start in range(0, len(query.tasks), MOST_NAMED):
-        yield replace(query, tasks=query.tasks[start : start + MOST_NAMED])
+    for start in range(0, len(query.tasks), limits.TASKS_PER_QUERY):
+        yield replace(query, tasks=query.tasks[start : start + limits.TASKS_PER_QUERY])
 
 
 def first_page(query: Query) -> Query:

@@ -25,8 +25,6 @@ from tenure.core.outcomes import Outcome
 
 log = logging.getLogger("tenure.worker")
 
-LONGEST_ERROR = limits.WORKER_ERROR
-
 
 Final = c.Submit | c.Fail | c.Release
 
@@ -122,7 +120,7 @@ class Attempt:
 
     def _fail(self, message: str, error_class: str, retry_after: float | None = None) -> c.Fail:
         return c.Fail(
-            project=self._client.project, receipt=self.claim.receipt, message=message[:LONGEST_ERROR],
+            project=self._client.project, receipt=self.claim.receipt, message=message[:limits.WORKER_ERROR],
             error_class=error_class, retry_after=retry_after,
         )  # fmt: skip
 

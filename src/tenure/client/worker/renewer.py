@@ -22,14 +22,13 @@ RENEW_AT = 0.4  # of the lease
 JITTER = 0.1
 TOGETHER = 0.05  # of the lease: renewals due within it go into one batch
 UNAVAILABLE = 1.0  # seconds between tries while the store is unavailable, at most
-HEARTBEAT = limits.PRESENCE_OF_WORKERS
 
 
 class Renewer:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._due: dict[HeldClaim, float] = {}
-        self._heartbeat = time.monotonic() + HEARTBEAT
+        self._heartbeat = time.monotonic() + limits.PRESENCE_OF_WORKERS
         self._changed = threading.Condition()
         self._is_over = False
         self._thread = threading.Thread(target=self._keep, name="tenure-renewer", daemon=True)
@@ -68,7 +67,7 @@ class Renewer:
             try:
                 self._renew([claim for claim in due if not claim.is_over and not claim.is_cancelled])
                 if now >= self._heartbeat:
-                    self._heartbeat = now + HEARTBEAT
+                    self._heartbeat = now + limits.PRESENCE_OF_WORKERS
                     self._client.heartbeat()
             except TenureError as error:
                 self._put_off(due, error)

@@ -32,11 +32,8 @@ else:
 
 log = logging.getLogger("tenure.worker")
 
-LEASE = limits.LEASE
-PATIENCE = limits.WORKER_POLL
 DENIED = 1.0  # seconds until a worker that is drained or at a limit asks again
 SLOWEST = 15.0  # seconds between tries while the store is unavailable
-GRACE = limits.WORKER_GRACE
 GLANCE = 0.2  # seconds between checks of what a signal handler has set
 GATHERED = 4  # from this concurrency on, batching the commands of a local store pays off
 
@@ -61,8 +58,8 @@ class Worker:
         tracks: Iterable[str] = (),
         tags: Iterable[str] = (),
         region: str | None = None,
-        lease: float = LEASE,
-        grace: float = GRACE,
+        lease: float = limits.LEASE,
+        grace: float = limits.WORKER_GRACE,
     ) -> None:
         if concurrency < 1:
             raise InvalidInput(f"concurrency must be at least 1 (got {concurrency})")
@@ -213,7 +210,7 @@ class Worker:
                 capabilities=self._capabilities or None, request_id=request_id, **self._filters,
             )  # fmt: skip
             try:
-                wait = 0.0 if until_empty and is_idle else PATIENCE
+                wait = 0.0 if until_empty and is_idle else limits.WORKER_POLL
                 outcome = self.client.claim_or_wait(command, wait, is_wanted=self._is_wanted(free, until_empty))
                 pause = 0.0
             except TenureError as error:
@@ -306,6 +303,6 @@ class _OwnLoop:
 
     def close(self) -> None:
         self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join(GRACE)
+        self._thread.join(limits.WORKER_GRACE)
         if not self._thread.is_alive():
             self.loop.close()

@@ -22,8 +22,6 @@ from tenure.server.auth.row_cache import NeedsLookup
 BY_SECRET = ("HS256",)
 BY_PUBLIC_KEY = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 LEEWAY = limits.JWT_LEEWAY
-LARGEST = limits.JWT_CHARACTERS
-LONGEST_SUBJECT = limits.JWT_SUBJECT
 KEPT = limits.TOKEN_CACHE
 MOST = limits.TOKENS_CACHED
 
@@ -72,8 +70,8 @@ class Tokens:
 
     def _decoded(self, token: str) -> dict[str, Any]:
         settings = self._settings
-        if len(token) > LARGEST:
-            raise NotSignedIn(f"the token may have at most {LARGEST} characters (got {len(token)})")
+        if len(token) > limits.JWT_CHARACTERS:
+            raise NotSignedIn(f"the token may have at most {limits.JWT_CHARACTERS} characters (got {len(token)})")
         try:
             key: Any = settings.secret
             if self._keys is not None:
@@ -122,8 +120,8 @@ class Tokens:
                 ids.check_name(name, "a name in the token")
         except InvalidInput as error:
             raise NotSignedIn(error.message) from None
-        if not 1 <= len(content["sub"]) <= LONGEST_SUBJECT:
-            raise NotSignedIn(f"the token's sub must have 1 to {LONGEST_SUBJECT} characters")
+        if not 1 <= len(content["sub"]) <= limits.JWT_SUBJECT:
+            raise NotSignedIn(f"the token's sub must have 1 to {limits.JWT_SUBJECT} characters")
         return Claims(content["sub"], role, agent, tuple(projects or ()), tuple(can or ()), float(content["exp"]))
 
 
@@ -134,7 +132,6 @@ def _name(token: str) -> bytes:
 FRESH = limits.JWKS_FRESH
 AGAIN = 30.0
 OLDEST = limits.JWKS_OLDEST
-TIMEOUT = limits.JWKS_TIMEOUT
 LARGEST_SET = limits.JWKS_BYTES
 
 Fetch = Callable[[str], Any]
@@ -193,7 +190,7 @@ def fetched(url: str) -> Any:
     import msgspec
 
     with (
-        httpx2.Client(timeout=TIMEOUT, follow_redirects=False, trust_env=False) as client,
+        httpx2.Client(timeout=limits.JWKS_TIMEOUT, follow_redirects=False, trust_env=False) as client,
         client.stream("GET", url, headers={"accept": "application/json"}) as answer,
     ):
         answer.raise_for_status()

@@ -21,8 +21,6 @@ from tenure.validators.port import Undecided, cut
 if TYPE_CHECKING:
     import httpx2
 
-LARGEST = limits.JUDGE_REPLY_BYTES
-LONGEST_WAIT = limits.JUDGE_RETRY_MAX
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 PASSING = (408, 409, 425, 429, 500, 502, 503, 504, 529)  # temporary statuses
 
@@ -155,8 +153,10 @@ def _content(response: httpx2.Response, until: float) -> bytes:
     content = bytearray()
     for part in response.iter_bytes():
         content += part
-        if len(content) > LARGEST:
-            raise Undecided(f"the judge at {response.url} answers with more than {LARGEST:,} bytes", again=True)
+        if len(content) > limits.JUDGE_REPLY_BYTES:
+            raise Undecided(
+                f"the judge at {response.url} answers with more than {limits.JUDGE_REPLY_BYTES:,} bytes", again=True
+            )
         if time.monotonic() > until:  # a slow trickle of bytes stays within every other limit
             raise Undecided(f"the judge at {response.url} takes too long to answer", again=True)
     return bytes(content)
@@ -175,7 +175,7 @@ def _trouble(url: str, response: httpx2.Response, content: bytes, key: str) -> U
 
 def _retry_after(response: httpx2.Response) -> float | None:
     said = response.headers.get("retry-after", "")
-    return min(float(said), LONGEST_WAIT) if said.isascii() and said.isdigit() else None
+    return min(float(said), limits.JUDGE_RETRY_MAX) if said.isascii() and said.isdigit() else None
 
 
 def text_at(answer: Any, *path: str | int) -> str | None:

@@ -10,8 +10,6 @@ import msgspec
 from tenure.core import limits
 from tenure.core.errors import InvalidInput
 
-LONGEST = limits.JUDGE_TIMEOUT_MAX
-
 
 class Answer(NamedTuple):
     text: str
@@ -49,8 +47,8 @@ def read_judges(section: Mapping[str, Any]) -> dict[str, Judge]:
             raise InvalidInput(f"{where}.argv: a list of words, the program first")
         if judge.kind != "command" and not judge.model:
             raise InvalidInput(f"{where}.model: must name a model")
-        if not 0 < judge.timeout <= LONGEST:
-            raise InvalidInput(f"{where}.timeout: more than 0 and at most {LONGEST:.0f} seconds")
+        if not 0 < judge.timeout <= limits.JUDGE_TIMEOUT_MAX:
+            raise InvalidInput(f"{where}.timeout: more than 0 and at most {limits.JUDGE_TIMEOUT_MAX:.0f} seconds")
         transport_for(judge)  # refuses an address that is not valid
         judges[name] = judge
     return judges
