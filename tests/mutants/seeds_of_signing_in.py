@@ -217,7 +217,7 @@ SIGNING_IN = (
     Mutant(
         "gate: guessers go on",
         "server/auth/authenticator.py",
-        "        self._failures.take(self._name)\n",
+        "        self._failures.take(name)\n",
         "",
         f"{TEST_TOKENS}::test_a_guesser_of_tokens_is_stopped",
     ),

@@ -7,8 +7,8 @@ import hmac
 import os
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import unquote
@@ -172,7 +172,8 @@ class Authenticator:
                     running = self._lookups[lookup.name] = asyncio.ensure_future(self._read_in_thread(lookup.run))
                     running.add_done_callback(lambda _, name=lookup.name: self._lookups.pop(name, None))  # type: ignore[misc]
                 await asyncio.shield(running)
-        raise _keys_change_too_fast()
+        # Each lookup was outdated on arrival.
+        raise Overloaded("keys change faster than they can be read", "nothing was done; send it again in a moment")
 
     def _write_use(self, id: str) -> None:
         """Write the key's last use, at most once a minute; the request does not wait for it."""
@@ -252,16 +253,9 @@ class Authenticator:
         _check_private(source)
         with self._counted(source, "jwt"):
             claims = self._tokens.read(token)
-        return _principal(
-            source,
-            claims.role,
-            user=claims.subject,
-            agent=claims.agent,
-            projects=claims.projects,
-            key=_BY_JWT + claims.subject,
-            capabilities=claims.capabilities,
-            credential=f"jwt:{claims.expires}",
-        )
+        credential, key = f"jwt:{claims.expires}", _BY_JWT + claims.subject
+        who = (claims.role, claims.subject, claims.agent, claims.projects, key, claims.capabilities)
+        return _principal(source, credential, *who)
 
     def _by_cookie(self, source: RequestSource) -> Principal:
         id = _session_in(source)
@@ -299,29 +293,17 @@ class Authenticator:
     def _is_local_session(self, id: str) -> bool:
         return self._monotonic() < self._local_sessions.get(id, 0.0)
 
-    def _counted(self, source: RequestSource, credential: str) -> _FailureCount:
-        return _FailureCount(self._failures, f"{caller_at(source.address)} {credential}")
-
-
-class _FailureCount:
-    """Counts failures by address and credential, after the check: a valid credential is never refused for others."""
-
-    def __init__(self, failures: Buckets, name: str) -> None:
-        self._failures, self._name = failures, name
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if not isinstance(error, NotSignedIn):
-            return
-        if (wait := self._failures.wait_of(self._name)) > 0:
-            raise limited(wait) from None
-        self._failures.take(self._name)
-
-
-def _keys_change_too_fast() -> Overloaded:
-    """Each lookup was outdated on arrival."""
-    return Overloaded("keys change faster than they can be read", "nothing was done; send it again in a moment")
+    @contextmanager
+    def _counted(self, source: RequestSource, credential: str) -> Iterator[None]:
+        """Count failures by address and credential, after the check: a valid credential is never refused for others."""
+        try:
+            yield
+        except NotSignedIn:
+            name = f"{caller_at(source.address)} {credential}"
+            if (wait := self._failures.wait_of(name)) > 0:
+                raise limited(wait) from None
+            self._failures.take(name)
+            raise
 
 
 def _check_private(source: RequestSource) -> None:
@@ -343,33 +325,21 @@ def _session_in(source: RequestSource) -> str | None:
 
 
 def _local(source: RequestSource, credential: str) -> Principal:
-    return _principal(
-        source, "owner", user=_named(source, b"tenure-user"), agent=None, projects=(), key=None, credential=credential
-    )
+    return _principal(source, credential, "owner", _named(source, b"tenure-user"))
 
 
 def _principal_of(key: ApiKey, source: RequestSource, credential: str) -> Principal:
-    return _principal(
-        source,
-        key.role,
-        user=key.user,
-        agent=key.agent,
-        projects=key.projects,
-        key=key.id,
-        capabilities=key.capabilities,
-        credential=credential,
-    )
+    return _principal(source, credential, key.role, key.user, key.agent, key.projects, key.id, key.capabilities)
 
 
 def _principal(
     source: RequestSource,
-    role: str,
-    *,
-    user: str | None,
-    agent: str | None,
-    projects: tuple[str, ...],
-    key: str | None,
     credential: str,
+    role: str,
+    user: str | None,
+    agent: str | None = None,
+    projects: tuple[str, ...] = (),
+    key: str | None = None,
     capabilities: tuple[str, ...] = (),
 ) -> Principal:
     """Headers may lower the role, and name an agent if the key names none."""
