@@ -53,42 +53,32 @@ class Sent(NamedTuple):
     error: TenureError | None  # why it will never be answered
 
 
+# The fields that the outbox has of each command; the reason of a release is its message.
+_FIELDS: dict[str, tuple[str, ...]] = {
+    "submit": ("data", "summary", "request_id", "usage", "lines", "test_files"),
+    "fail": ("message", "error_class", "retry_after", "model"),
+}
+
+
 def send(client: Client, finished: Finished) -> Outcome:
     """The outcome; a repeat gets the same one. Raises TenureError where there is none, or the input is not valid."""
-    project, receipt = finished.project, finished.receipt
+    claim: dict[str, Any] = {"project": finished.project, "receipt": finished.receipt}
+    fields = {name: getattr(finished, name) for name in _FIELDS.get(finished.what, ())}
     if finished.what == "submit":
-        return client.do(
-            c.Submit(
-                project=project, receipt=receipt, data=finished.data, summary=finished.summary,
-                request_id=finished.request_id, usage=finished.usage, lines=finished.lines,
-                test_files=finished.test_files,
-            )
-        )  # fmt: skip
+        return client.do(c.Submit(**claim, **fields))
     send_usage(client, finished)
-    if finished.what == "fail":
-        return client.do(
-            c.Fail(
-                project=project, receipt=receipt, error_class=finished.error_class, message=finished.message,
-                retry_after=finished.retry_after, model=finished.model,
-            )
-        )  # fmt: skip
-    return client.do(c.Release(project=project, receipt=receipt, reason=finished.message))
+    return client.do(
+        c.Fail(**claim, **fields) if finished.what == "fail" else c.Release(**claim, reason=finished.message)
+    )
 
 
 def of_command(command: c.Submit | c.Fail | c.Release, key: str) -> Finished:
     """The command in the form of the outbox."""
-    said: dict[str, Any] = {"project": command.project, "key": key, "receipt": command.receipt}
-    if isinstance(command, c.Submit):
-        return Finished(
-            what="submit", data=command.data, summary=command.summary, request_id=command.request_id,
-            usage=command.usage, lines=command.lines, test_files=command.test_files, **said,
-        )  # fmt: skip
-    if isinstance(command, c.Fail):
-        return Finished(
-            what="fail", message=command.message, error_class=command.error_class, retry_after=command.retry_after,
-            model=command.model, **said,
-        )  # fmt: skip
-    return Finished(what="release", message=command.reason, **said)
+    what = type(command).__name__.lower()
+    fields = {name: getattr(command, name) for name in _FIELDS.get(what, ())}
+    if isinstance(command, c.Release):
+        fields["message"] = command.reason
+    return Finished(what=what, project=command.project, key=key, receipt=command.receipt, **fields)
 
 
 def send_usage(client: Client, finished: Finished) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from tenure import __version__
 from tenure.core.roles import check_all_projects
 from tenure.engine import Engine
-from tenure.engine.duties.coordinator import Cycle
-from tenure.server import artifact_routes, coordinator_routes, delivery_routes, docs_routes, sign_in_routes
+from tenure.engine.duties.coordinator import Coordinator, Cycle, Note
+from tenure.server import artifact_routes, coordinator_routes, delivery_routes, docs_page, sign_in_routes
 from tenure.server.app import App, Endpoint
 from tenure.server.auth.authenticator import Authenticator
 from tenure.server.auth.policy import Policy
 from tenure.server.auth.request_source import source_of
-from tenure.server.coordinator import Note, coordinator_of
+from tenure.server.coordinator import coordinator_of
 from tenure.server.dashboard.pages import Dashboard
 from tenure.server.logs import ServerLog
 from tenure.server.metrics import EventCounter, Metrics
@@ -36,7 +36,7 @@ class Assembly:
             token=token,
         )
         self.service.is_still_valid = self.authenticator.is_still_valid
-        self.coordinator = coordinator_of(engine, tell=self._noted, cycled=self._cycled)
+        self.coordinator: Coordinator = coordinator_of(engine, tell=self._noted, cycled=self._cycled)
         self.event_counter = EventCounter(engine, self.metrics, self.coordinator.instance)
         self.service.feed.listeners.insert(0, self.authenticator.hear)  # before listeners that use its cache
         self.service.feed.listeners.append(self.event_counter.hear)
@@ -54,7 +54,7 @@ class Assembly:
         )
         self.app.add(
             *coordinator_routes.routes(self.service, self.coordinator),
-            *docs_routes.routes(),
+            *docs_page.routes(),
             *artifact_routes.routes(self.service),
             *sign_in_routes.routes(self.authenticator),
             *delivery_routes.routes(self.service, policy),
@@ -62,17 +62,12 @@ class Assembly:
         )
         self.app.mount("/", Dashboard(), is_open=True)
 
-    # --- callbacks of the other parts ---
-
     async def _page(self, request: Request) -> Response:
         check_all_projects(request.principal, "metrics")
         return Response(200, await self._scrapes.page(), CONTENT_TYPE.encode())
 
     def _cycled(self, cycle: Cycle) -> None:
-        term = self.coordinator.term
-        self.metrics.cycle(
-            cycle.seconds, leads=term is not None, term=term, settled=cycle.settled, failed=cycle.failed, ok=cycle.ok
-        )
+        self.metrics.cycle(cycle, self.coordinator.term)
 
     def _noted(self, note: Note) -> None:
         getattr(self._log, note.level)(note.message, part="coordinator")

@@ -66,26 +66,13 @@ class ServerLog:
         self._before: list[tuple[logging.Logger, list[logging.Handler], int, bool]] = []
 
     def request(
-        self,
-        method: str,
-        route: str,
-        status: int,
-        seconds: float,
-        *,
-        principal: Principal | None = None,
-        trace_id: str | None = None,
-        path: str | None = None,
-        **more: Any,
+        self, method: str, route: str, status: int, seconds: float, *, principal: Principal | None = None, **more: Any
     ) -> None:
-        """Log a request. `route` is the path with placeholders; `path` only if no route matched."""
+        """Log a request. `route` is the path with placeholders; `more` has `trace_id`, and `path` without a route."""
         write = self.debug if route in QUIET and status < 400 else self.info if status < 500 else self.error
         if principal is not None:
             more |= {"principal": principal.name, "role": principal.role, "address": principal.address}
-        if path is not None:
-            more["path"] = path
-        write(
-            "request", method=method, route=route, status=status, seconds=round(seconds, 6), trace_id=trace_id, **more
-        )
+        write("request", method=method, route=route, status=status, seconds=round(seconds, 6), **more)
 
     def take_over(self) -> None:
         """Pass records of libraries through this log too, until `close`."""
@@ -222,10 +209,7 @@ _PATTERNS = (
     (re.compile(r"\beyJ[\w-]{5,}\.[\w-]+(?:\.[\w-]*)?"), f"eyJ{GONE}"),  # a JSON web token
     (re.compile(r"\b(bearer|basic)(\s+|%20)[^\s,;\"']+", re.IGNORECASE), rf"\1\2{GONE}"),
     (re.compile(r"(://[^/@:\s]*:)[^@/\s]+@"), rf"\1{GONE}@"),  # a password in an address
-    (
-        re.compile(r"\b((?:\w*token|password|secret|receipt|api_?key|key)=)[^&\s\"']+", re.IGNORECASE),
-        rf"\1{GONE}",
-    ),
+    (re.compile(r"\b((?:\w*token|password|secret|receipt|api_?key|key)=)[^&\s\"']+", re.IGNORECASE), rf"\1{GONE}"),
 )
 # Every match of the other patterns contains one of these: most texts need one search, not six.
 _HINT = re.compile(r"[@=%]|eyJ|[tT][nN][rR]_|[bB](?:[eE][aA][rR]|[aA][sS][iI])")

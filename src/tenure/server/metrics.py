@@ -23,6 +23,7 @@ from tenure.core.events import Event
 from tenure.core.outcomes import Outcome
 from tenure.core.roles import ROLES
 from tenure.engine import Engine
+from tenure.engine.duties.coordinator import Cycle
 from tenure.engine.verbs.lead import COORDINATOR
 from tenure.server.metric_definitions import COUNTER, HISTOGRAM, METRICS, STORE_GAUGES
 from tenure.server.task_cache import NO_FACTS, EventFacts, TaskCache, ending_of
@@ -192,25 +193,16 @@ class Metrics:
 
     # --- the coordinator ---
 
-    def cycle(
-        self,
-        seconds: float,
-        *,
-        leads: bool,
-        term: int | None = None,
-        settled: int = 0,
-        failed: int = 0,
-        ok: bool = True,
-    ) -> None:
-        """Count a cycle of the coordinator. `failed`: rows that it could not settle; `ok` False: the cycle failed."""
-        self._of("tenure_coordinator_cycle_seconds").observe(seconds)
-        self._of("tenure_coordinator_cycles_total", "ok" if ok else "failed").inc()
-        self._of("tenure_coordinator_leader").set(int(leads))
+    def cycle(self, cycle: Cycle, term: int | None) -> None:
+        """Count a cycle of the coordinator; `term` is None unless this server leads."""
+        self._of("tenure_coordinator_cycle_seconds").observe(cycle.seconds)
+        self._of("tenure_coordinator_cycles_total", "ok" if cycle.ok else "failed").inc()
+        self._of("tenure_coordinator_leader").set(int(term is not None))
         if term is not None:
             self._of("tenure_coordinator_term").set(term)
-        self._of("tenure_settled_total").inc(settled)
-        self._of("tenure_unsettled_total").inc(failed)
-        if ok:
+        self._of("tenure_settled_total").inc(cycle.settled)
+        self._of("tenure_unsettled_total").inc(cycle.failed)
+        if cycle.ok:
             self._last_cycle = self.monotonic()
 
     def store_read(self, *, is_up: bool, seconds: float | None = None) -> None:

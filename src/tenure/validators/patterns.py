@@ -13,20 +13,15 @@ import msgspec
 
 from tenure.core import limits
 from tenure.core.errors import InvalidInput, TooLarge
-from tenure.validators import workers
 from tenure.validators.port import Output, Verdict, cut, refused, setting
-from tenure.validators.schemas import LARGEST_OUTPUT, too_large
+from tenure.validators.schemas import LARGEST_OUTPUT, InWorkers, too_large
 
 SETTINGS = ("pattern", "of")
 OF = ("data", "summary")
 
 
-class Regex:
+class Regex(InWorkers):
     name = "regex"
-    is_quick = True
-
-    def __init__(self, pool: workers.Workers | None = None) -> None:
-        self._pool = pool
 
     def check_settings(self, settings: Mapping[str, Any]) -> None:
         pattern, _ = _read(settings)
@@ -51,9 +46,6 @@ class Regex:
         if reply.said["ok"]:
             return Verdict(True)
         return refused([f"the {of} does not match {cut(pattern, 200)}", *reply.said.get("reasons", ())])
-
-    def _workers(self) -> workers.Workers:
-        return self._pool or workers.shared()
 
 
 def _read(settings: Mapping[str, Any]) -> tuple[str, str]:

@@ -21,12 +21,20 @@ DRAFTS = ("4", "6", "7", "2019-09", "2020-12")
 LARGEST_OUTPUT = limits.SCHEMA_OUTPUT_BYTES
 
 
-class JsonSchema:
-    name = "json-schema"
+class InWorkers:
+    """A validator whose checks run in the worker processes: in `pool`, by default the pool of this process."""
+
     is_quick = True
 
     def __init__(self, pool: workers.Workers | None = None) -> None:
         self._pool = pool
+
+    def _workers(self) -> workers.Workers:
+        return self._pool or workers.shared()
+
+
+class JsonSchema(InWorkers):
+    name = "json-schema"
 
     def check_settings(self, settings: Mapping[str, Any]) -> None:
         schema, draft = _read(settings)
@@ -50,9 +58,6 @@ class JsonSchema:
         if reply.limit is not None:
             return refused([*reply.said["reasons"], "there are more errors, too many to collect"], limit=reply.limit)
         return refused(reply.said["reasons"])
-
-    def _workers(self) -> workers.Workers:
-        return self._pool or workers.shared()
 
 
 def too_large(most: int) -> Verdict:

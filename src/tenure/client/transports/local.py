@@ -103,12 +103,7 @@ class LocalTransport:
         return self.store.mark()
 
     def wait(
-        self,
-        mark: int,
-        seconds: float,
-        project: str,
-        principal: Principal,
-        is_wanted: Callable[[], bool] | None = None,
+        self, mark: int, seconds: float, project: str, principal: Principal, is_wanted: Callable[[], bool] | None = None
     ) -> bool:
         if is_wanted is None:
             return self.store.wait(mark, seconds)

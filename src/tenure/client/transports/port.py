@@ -48,12 +48,7 @@ class Transport(Protocol):
         """The last event's sequence, for `wait`."""
 
     def wait(
-        self,
-        mark: int,
-        seconds: float,
-        project: str,
-        principal: Principal,
-        is_wanted: Callable[[], bool] | None = None,
+        self, mark: int, seconds: float, project: str, principal: Principal, is_wanted: Callable[[], bool] | None = None
     ) -> bool:
         """True as soon as there are events after `mark`, False after `seconds` or once `is_wanted` returns False."""
 

@@ -16,8 +16,7 @@ from tenure.client import outbox
 from tenure.client.client import Client
 from tenure.client.worker.context import AsyncContext, Context
 from tenure.client.worker.failures import Cancelled, Failure, Suspended
-from tenure.client.worker.held_claim import LONGEST, SHORTEST, HeldClaim
-from tenure.client.worker.renewer import Renewer
+from tenure.client.worker.held_claim import LONGEST, SHORTEST, HeldClaim, Renewer
 from tenure.core import commands as c
 from tenure.core import limits
 from tenure.core.errors import InvalidInput, NotAllowed, TenureError

@@ -17,7 +17,7 @@ from tenure.client.caller import SystemRandom
 from tenure.client.client import Client
 from tenure.client.worker.attempt import Attempt, Handler
 from tenure.client.worker.failures import may_pass
-from tenure.client.worker.renewer import Renewer
+from tenure.client.worker.held_claim import Renewer
 from tenure.core import limits
 from tenure.core.commands import ClaimNext
 from tenure.core.errors import InvalidInput, TenureError

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from collections.abc import Iterator
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+from tenure.server.requests import Receive, Scope, Send
+
 Headers = list[tuple[bytes, bytes]]
 
 TYPES = {

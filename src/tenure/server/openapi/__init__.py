@@ -58,7 +58,7 @@ SECURITY: dict[str, Any] = {
         "type": "http",
         "scheme": "bearer",
         "description": "an API key of this server, or a JWT of the configured issuer",
-    },
+    }
 }
 
 
