@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from tenure.agents import process_table
-from tenure.agents.identity import Who, recognise
-from tenure.agents.known_agents import KNOWN, Known, marked
+from tenure.agents.identity import KNOWN, Known, Who, marked, recognise
 from tenure.agents.receipts import Kept, Receipts
 from tenure.client import Client
 from tenure.config import Home, NoStore, Value, file_of, find_home, read_settings
