@@ -144,7 +144,7 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
 
     def _local(self, what: str, instead: str = "do it on the server's host, with its store's URL") -> LocalTransport:
         if self.is_remote:
-            raise StoreOnly(f"{what}: not over a server; {self.transport.url} is one", instead)
+            raise StoreOnly(f"{what} works only on a store; {self.transport.url} is a server", instead)
         local: Any = self.transport
         return local  # type: ignore[no-any-return]
 

@@ -54,10 +54,10 @@ def read_commands(section: Mapping[str, Any]) -> dict[str, Command]:
         except msgspec.ValidationError as error:
             raise InvalidInput(f"commands.{name[:60]}: {error}") from None
         if not command.argv or not command.argv[0] or any("\0" in word for word in command.argv):
-            raise InvalidInput(f"commands.{name[:60]}.argv: a list of words, the program first")
+            raise InvalidInput(f"commands.{name[:60]}.argv must be a list of words, the program first")
         if not 0 < command.timeout <= limits.COMMAND_TIMEOUT_MAX:
             raise InvalidInput(
-                f"commands.{name[:60]}.timeout: more than 0 and at most {limits.COMMAND_TIMEOUT_MAX:.0f} seconds"
+                f"commands.{name[:60]}.timeout must be more than 0 and at most {limits.COMMAND_TIMEOUT_MAX:.0f} s"
             )
         commands[name] = command
     return commands
@@ -91,7 +91,7 @@ class TestPass:
         if command is None:
             raise Undecided(f"no command {name[:60]!r} is configured and trusted here")
         if output.folder is None:
-            raise Undecided(f"{name}: it has no folder to run in")
+            raise Undecided(f"{name}: there is no folder to run in")
         folder = Path(output.folder).resolve()
         at = (folder / command.folder).resolve()
         if not at.is_relative_to(folder) or not at.is_dir():
@@ -121,7 +121,7 @@ def _wrapped(name: str, command: Command, folder: Path, at: Path) -> tuple[list[
     if trouble is None:
         return sandbox.wrapped(command.argv, folder, at, network=command.network), "bwrap"
     if command.sandbox == "always":
-        raise Undecided(f"{name}: it may run only in a sandbox, and {trouble}")
+        raise Undecided(f"{name} must run only in a sandbox, but {trouble}")
     return list(command.argv), f"none: {trouble}"
 
 

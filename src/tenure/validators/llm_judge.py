@@ -95,7 +95,9 @@ class LlmJudge:
                 opinion = read_opinion(answer.text)
             except Unreadable as error:
                 if not left:
-                    raise Undecided(f"the judge {name} gives no readable opinion: {error}", again=True) from None
+                    raise Undecided(
+                        f"the judge {name} did not answer in the requested form: {error}", again=True
+                    ) from None
                 continue
             return _verdict(opinion, threshold, name, answer, used)
         raise AssertionError("the last try returns or raises")

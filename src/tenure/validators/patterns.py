@@ -52,7 +52,7 @@ def _read(settings: Mapping[str, Any]) -> tuple[str, str]:
     pattern = setting(settings, "pattern", (str,), SETTINGS)
     of = setting(settings, "of", (str,), SETTINGS, "data")
     if of not in OF:
-        raise InvalidInput(f"output.settings.of: {of[:20]!r} is none of {', '.join(OF)}")
+        raise InvalidInput(f"output.settings.of must be one of {', '.join(OF)} (got {of[:20]!r})")
     if len(pattern) > limits.PATTERN:
         raise TooLarge(f"output.settings.pattern: {len(pattern)} characters; at most {limits.PATTERN}")
     return pattern, of

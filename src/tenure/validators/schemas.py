@@ -69,7 +69,7 @@ def _read(settings: Mapping[str, Any]) -> tuple[bytes, bytes]:
     schema = setting(settings, "schema", (dict, bool), SETTINGS)
     draft = setting(settings, "draft", (str,), SETTINGS, "")
     if draft and draft not in DRAFTS:
-        raise InvalidInput(f"output.settings.draft: {draft[:20]!r} is none of {', '.join(DRAFTS)}")
+        raise InvalidInput(f"output.settings.draft must be one of {', '.join(DRAFTS)} (got {draft[:20]!r})")
     _check_depth(schema)
     encoded = msgspec.json.encode(schema)
     if len(encoded) > limits.SCHEMA_BYTES:

@@ -102,7 +102,7 @@ class Calls:
             outcome = messages.outcome_of(reply, self.url)
             if outcome.outcome != "NO_TASK" or is_last:
                 return outcome
-        return Outcome(outcome="NO_TASK", message="nobody waits for it any more")
+        return Outcome(outcome="NO_TASK", message="the caller no longer waits")
 
     async def query(self, query: Query, principal: Principal) -> Any:
         found: list[Any] = []

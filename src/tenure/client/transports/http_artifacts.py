@@ -60,14 +60,14 @@ def download_request(wanted: Wanted, principal: Principal) -> Request:
     headers = identity_headers(principal)
     if wanted.start or wanted.end is not None:
         if wanted.start < 0 or (wanted.end is not None and wanted.end <= wanted.start):
-            raise InvalidInput(f"no bytes from {wanted.start} to {wanted.end}")
+            raise InvalidInput(f"end must be after start (got start {wanted.start}, end {wanted.end})")
         headers["Range"] = f"bytes={wanted.start}-{'' if wanted.end is None else wanted.end - 1}"
     return Request("GET", path, headers, is_download=True)
 
 
 def _artifact_path(project: str, task: str, name: str) -> str:
     if not project or not task:
-        raise InvalidInput("project and task: neither may be empty")
+        raise InvalidInput("project and task must not be empty")
     filled = ARTIFACT.replace("{project}", quote(project, safe="")).replace("{task}", quote(task, safe=""))
     return PREFIX + filled.replace("{name}", quote(checked_name(name), safe="/"))
 

@@ -68,9 +68,11 @@ def batch_request(batch: Sequence[Command], principal: Principal, *, is_preview:
     """Many commands of one project in one request."""
     projects = {command.project for command in batch}
     if len(projects) != 1:
-        raise InvalidInput(f"a batch for {len(projects)} projects; over a server it is of one", "send one for each")
+        raise InvalidInput(
+            f"a batch over a server must be for one project (got {len(projects)})", "send one for each project"
+        )
     if "" in projects:
-        raise InvalidInput("commands about the store as a whole go one by one over a server")
+        raise InvalidInput("a batch over a server cannot have commands without a project", "send them one by one")
     path = PREFIX + (PREVIEW if is_preview else BATCH).replace("{project}", quote(projects.pop(), safe=""))
     body = {
         "commands": [
@@ -114,7 +116,7 @@ def _filled(route: Route, fields: Mapping[str, Any]) -> tuple[str, frozenset[str
         if part.startswith("{"):
             name = part.strip("{}")
             if not fields[name]:  # an empty segment would be another path
-                raise InvalidInput(f"{name}: is empty")
+                raise InvalidInput(f"{name} must not be empty")
             used.add(name)
             parts.append(quote(str(fields[name]), safe=""))
         else:
@@ -187,7 +189,7 @@ def header_text(text: str) -> str:
 
 def _request_id(text: str) -> str:
     if not (text.isascii() and text.isprintable()):
-        raise InvalidInput(f"request id {text[:80]!r}: over a server it is of printable ASCII characters")
+        raise InvalidInput(f"request id must be printable ASCII over a server (got {text[:80]!r})")
     return text
 
 
@@ -246,8 +248,8 @@ def trouble_in(reply: Reply, url: str) -> Trouble | None:
         return None
     problem = _problem(reply)
     if problem is None:  # from a proxy before the server
-        away = StoreUnavailable(f"{url} answered with status {reply.status}", "check whether the server runs")
-        return Trouble(away, reply.status in (502, 504), reply.retry_after)
+        unavailable = StoreUnavailable(f"{url} answered with status {reply.status}", "check whether the server runs")
+        return Trouble(unavailable, reply.status in (502, 504), reply.retry_after)
     error = error_of(problem)
     return None if error.code in LASTING else Trouble(error, not error.definite, reply.retry_after)
 

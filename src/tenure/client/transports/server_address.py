@@ -77,7 +77,7 @@ class Credentials:
 
 def unreachable(url: str, error: Exception) -> Trouble:
     why = str(error) or type(error).__name__
-    hint = "check whether the server runs, and what the url is"
+    hint = "check that the server runs, and its URL"
     return Trouble(StoreUnavailable(f"{url} cannot be reached: {why}", hint), False)
 
 

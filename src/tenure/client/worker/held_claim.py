@@ -209,7 +209,7 @@ class Renewer:
             except TenureError as error:
                 self._put_off(due, error)
             except Exception:  # the other claims must still be renewed
-                log.exception("the renewer of leases goes on after")
+                log.exception("the renewer continues after an unexpected error")
                 self._put_off(due, None)
 
     def _soonest(self) -> float:
