@@ -71,10 +71,8 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
         else:
             from tenure.client.transports.local import LocalTransport
 
-            self.transport = LocalTransport(
-                url, chance=chance, create=create, gather=gather, clock=clock, monotonic=monotonic, pause=pause,
-                artifacts=artifacts,
-            )  # fmt: skip
+            how: dict[str, Any] = {"clock": clock, "monotonic": monotonic, "pause": pause, "artifacts": artifacts}
+            self.transport = LocalTransport(url, chance=chance, create=create, gather=gather, **how)
 
     def __enter__(self) -> Client:
         return self

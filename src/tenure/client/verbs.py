@@ -132,11 +132,9 @@ class Verbs(Sources[Out, One, Dicts, Names]):
         The end of `process` proves that the holder is gone; leave it out if the receipt will be passed on.
         `agent_type` (claude, codex, gemini …) chooses the model for an agent that is not registered.
         """
-        who: dict[str, Any] = {
-            "project": self.project, "agent": self.agent, "session": self.session, "user": self.user, "lease": lease,
-            "process": process, "agent_type": agent_type, "request_id": request_id,
-            "metadata": dict(metadata or {}),
-        }  # fmt: skip
+        who: dict[str, Any] = {"project": self.project, "agent": self.agent, "session": self.session, "user": self.user}
+        who |= {"lease": lease, "process": process, "agent_type": agent_type, "request_id": request_id}
+        who["metadata"] = dict(metadata or {})
         if task is not None:
             return self.do(c.ClaimTask(**who, task=task))
         command = c.ClaimNext(**who, n=n, **filters)
@@ -371,8 +369,7 @@ class Verbs(Sources[Out, One, Dicts, Names]):
 
     def read(self, messages: Iterable[str] | None = None) -> Out:
         """Return this agent's unread mail and mark it as read."""
-        wanted = None if messages is None else tuple(messages)
-        return self._do(c.Read, agent=self.agent, messages=wanted)
+        return self._do(c.Read, agent=self.agent, messages=None if messages is None else tuple(messages))
 
     def reserve(
         self, *patterns: str, receipt: str | None = None, mode: str = "exclusive", lease: float | None = None

@@ -76,10 +76,9 @@ class Caller(NamedTuple):
         self.introduced.add(self.client)
 
     def _register(self) -> None:
-        process = self.process
-        where = {} if process is None else {
-            "host": process.host, "boot": process.boot, "pid": process.pid, "pid_start": process.start
-        }  # fmt: skip
+        where: dict[str, Any] = {}
+        if (process := self.process) is not None:
+            where = {"host": process.host, "boot": process.boot, "pid": process.pid, "pid_start": process.start}
         self.client.register(type=self.who.type, stale_after=limits.CLI_AGENT_STALE, user=self.who.user, **where)
 
 

@@ -83,16 +83,8 @@ class ArtifactEndpoints:
             kept = await self._kept(request, asked, ready.largest)
         finally:
             self._open -= 1
-        command = PutArtifact(
-            project=asked.project,
-            receipt=asked.receipt,
-            name=asked.name,
-            type=asked.type,
-            digest=kept.digest,
-            size=kept.size,
-            since=ready.since,
-            trace_id=request.trace.id,
-        )
+        named = {"project": asked.project, "receipt": asked.receipt, "name": asked.name, "type": asked.type}
+        command = PutArtifact(**named, digest=kept.digest, size=kept.size, since=ready.since, trace_id=request.trace.id)
         outcome = await self._service.do(command, request.principal)
         if not outcome.ok:
             await self._threads.run(artifact_verbs.left, self._engine, asked.project, kept.digest, kept.size)

@@ -159,13 +159,10 @@ def _types(schemas: dict[str, Schema]) -> str:
 
 def _fields(title: str, schema: Schema) -> str:
     required = set(schema.get("required", ()))
-    rows = [
-        (
-            f"<code>{escape(name)}</code>", type_of(part), "" if name in required else _unless(part),
-            _marked(part.get("description", "")),
-        )
-        for name, part in schema.get("properties", {}).items()
-    ]  # fmt: skip
+    rows = []
+    for name, part in schema.get("properties", {}).items():
+        unless = "" if name in required else _unless(part)
+        rows.append((f"<code>{escape(name)}</code>", type_of(part), unless, _marked(part.get("description", ""))))
     return _table(title, ("name", "type", "", ""), rows)
 
 

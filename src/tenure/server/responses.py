@@ -105,9 +105,13 @@ def problem(error: TenureError) -> dict[str, Any]:
     """An error as problem details (RFC 9457); `definite`: nothing was done."""
     status = OF_ERROR.get(error.code, 500)
     fields = {
-        "type": f"urn:tenure:error:{error.code}", "title": HTTPStatus(status).phrase, "status": status,
-        "detail": error.message, "code": error.code, "definite": error.definite,
-    }  # fmt: skip
+        "type": f"urn:tenure:error:{error.code}",
+        "title": HTTPStatus(status).phrase,
+        "status": status,
+        "detail": error.message,
+        "code": error.code,
+        "definite": error.definite,
+    }
     return fields | ({"hint": error.hint} if error.hint else {})
 
 

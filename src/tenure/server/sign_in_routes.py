@@ -48,6 +48,9 @@ def _key_in(request: Request, body: bytes) -> str:
 
 def _view_of(principal: Principal) -> PrincipalView:
     return {
-        "role": principal.role, "user": principal.user, "agent": principal.agent, "projects": principal.projects,
+        "role": principal.role,
+        "user": principal.user,
+        "agent": principal.agent,
+        "projects": principal.projects,
         "key": principal.key,
-    }  # fmt: skip
+    }

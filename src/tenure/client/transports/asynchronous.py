@@ -41,10 +41,7 @@ class AsyncLocalTransport:
         from tenure.engine.runtime.work_wait import POLL_WITH_WAKE_UPS, POLL_WITHOUT, SHORTEST
         from tenure.stores.port import WAKE_UPS
 
-        self._local = LocalTransport(
-            url, chance=chance, create=create, gather=True, clock=clock, monotonic=time.monotonic, pause=time.sleep,
-            artifacts=artifacts,
-        )  # fmt: skip
+        self._local = LocalTransport(url, chance=chance, create=create, gather=True, clock=clock, artifacts=artifacts)
         self.url = self._local.url
         self._waker = Waker(self._local.store)
         self._poll = POLL_WITH_WAKE_UPS if WAKE_UPS in self._local.store.features else POLL_WITHOUT
@@ -187,11 +184,10 @@ class AsyncHttpTransport(Calls):
         )
 
     async def _exchange(self, request: Request, wait: float, is_wanted: IsWanted) -> Reply:
-        built = self._http.build_request(
-            request.method, self.url + request.path, headers=request.headers,
-            timeout=self._httpx.Timeout(wait + TO_ANSWER, connect=TO_CONNECT),
-            content=in_threads(request.source.pieces()) if request.source is not None else request.body or None,
-        )  # fmt: skip
+        url, source = self.url + request.path, request.source
+        content = in_threads(source.pieces()) if source is not None else request.body or None
+        timeout = self._httpx.Timeout(wait + TO_ANSWER, connect=TO_CONNECT)
+        built = self._http.build_request(request.method, url, headers=request.headers, timeout=timeout, content=content)
         try:
             response = await self._http.send(built, stream=True)
             if request.is_download and response.status_code in FOUND:

@@ -55,10 +55,8 @@ def command_request(command: Command, principal: Principal, wait: float | None =
         fields["task"] = parse_receipt(checked.receipt).name
     path, in_path = _filled(route, fields)
     body = {name: value for name, value in _given(checked) if name not in in_path and name not in APART}
-    headers = {
-        **identity_headers(principal), **_trace(checked.trace_id), **_JSON,
-        "Idempotency-Key": _request_id(checked.request_id or ""),
-    }  # fmt: skip
+    headers = {**identity_headers(principal), **_trace(checked.trace_id), **_JSON}
+    headers["Idempotency-Key"] = _request_id(checked.request_id or "")
     if wait is not None:
         path += f"?wait={wait:g}"
     return Request(route.method, path, headers, msgspec.json.encode(body), False, checked.request_id)

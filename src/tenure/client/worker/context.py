@@ -45,13 +45,9 @@ class Amounts(NamedTuple):
     duration: float = 0.0
 
     def plus(self, other: Amounts, sign: int = 1) -> Amounts:
-        cost = self.cost
-        if other.cost is not None:
-            cost = (cost or Decimal(0)) + sign * other.cost
-        return Amounts(
-            self.fresh + sign * other.fresh, self.cached + sign * other.cached, self.written + sign * other.written,
-            self.output + sign * other.output, cost, self.duration + sign * other.duration,
-        )  # fmt: skip
+        fresh, cached, written, output = (a + sign * b for a, b in zip(self[:4], other[:4], strict=True))
+        cost = self.cost if other.cost is None else (self.cost or Decimal(0)) + sign * other.cost
+        return Amounts(fresh, cached, written, output, cost, self.duration + sign * other.duration)
 
     def of_model(self, model: str) -> Totals:
         tokens = dict(zip(self._fields[:4], self[:4], strict=True))

@@ -66,12 +66,13 @@ class Worker:
         self._chance = SystemRandom()
         # Identity is per process and worker, never per name: two of one name may work at once.
         session = f"{agent}-{os.getpid()}-{self._chance.token(4).hex()}"
+        gather = concurrency >= GATHERED
         self.client = Client(
-            url, project, key=key, agent=agent, session=session, role="agent", user=user,
-            gather=concurrency >= GATHERED,
-        )  # fmt: skip
+            url, project, key=key, agent=agent, session=session, role="agent", user=user, gather=gather
+        )
         self.concurrency, self.lease, self.grace = concurrency, lease, grace
         self._capabilities = tuple(capabilities)
+        self._who: dict[str, Any] = {"agent": agent, "session": session, "user": user, "lease": lease}
         self._filters: dict[str, Any] = {"tracks": tuple(tracks), "tags": tuple(tags), "region": region}
         self._handlers: dict[str, Handler] = {}
         self._anything: Handler | None = None
@@ -204,11 +205,11 @@ class Worker:
         request_id = self._chance.token(16).hex()
         while (free := self._free()) is not None:
             is_idle = free == self.concurrency
-            command = ClaimNext(
-                project=self.client.project, agent=self.client.agent, session=self.client.session,
-                user=self.client.user, lease=self.lease, n=free, types=() if self._anything else tuple(self._handlers),
-                capabilities=self._capabilities or None, request_id=request_id, **self._filters,
-            )  # fmt: skip
+            filters = self._filters | {
+                "types": () if self._anything else tuple(self._handlers),
+                "capabilities": self._capabilities or None,
+            }
+            command = ClaimNext(project=self.client.project, **self._who, n=free, request_id=request_id, **filters)
             try:
                 wait = 0.0 if until_empty and is_idle else limits.WORKER_POLL
                 outcome = self.client.claim_or_wait(command, wait, is_wanted=self._is_wanted(free, until_empty))

@@ -175,10 +175,9 @@ def _batch() -> dict[str, Schema]:
     for kind in kinds.values():
         plain = _body(kind.__name__, made[kind.__name__])
         tag = {"type": "string", "const": kind.__struct_config__.tag}
-        named[f"{kind.__name__}Command"] = {
-            **plain, "title": f"{kind.__name__}Command", "properties": {"command": tag, **plain["properties"]},
-            "required": ["command", *plain.get("required", ())],
-        }  # fmt: skip
+        name, properties = f"{kind.__name__}Command", {"command": tag, **plain["properties"]}
+        required = ["command", *plain.get("required", ())]
+        named[name] = {**plain, "title": name, "properties": properties, "required": required}
     either = {
         "title": "AnyCommand",
         "description": "Any command, with its kind in `command`.",
