@@ -15,7 +15,7 @@ from pathlib import Path
 import apsw
 import psycopg
 
-from tenure.client.system_random import SystemRandom
+from tenure.client.caller import SystemRandom
 from tenure.core import commands as c
 from tenure.core.commands import NewTask, Totals
 from tenure.core.outcomes import Outcome

@@ -6,7 +6,7 @@ import sys
 
 import msgspec
 
-from tenure.client.system_random import SystemRandom
+from tenure.client.caller import SystemRandom
 from tenure.client.wire import from_plain
 from tenure.config import read_settings
 from tenure.core.commands import Command, DefineProject, Principal

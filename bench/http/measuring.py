@@ -16,7 +16,7 @@ from statistics import median
 from typing import Any
 
 from bench.report import Figure, ratio_of, show
-from tenure.client.system_random import SystemRandom
+from tenure.client.caller import SystemRandom
 from tenure.core.commands import Add, ClaimNext, DefineProject, NewTask
 from tenure.engine import Engine
 from tenure.engine.runtime.batcher import Batcher

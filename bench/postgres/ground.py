@@ -11,7 +11,7 @@ import psycopg
 
 from bench.ground import RESULT, TITLE, WrongAnswer, check, request_id
 from bench.postgres.filling import Copier, Model, copy_agents
-from tenure.client.system_random import SystemRandom
+from tenure.client.caller import SystemRandom
 from tenure.core import commands
 from tenure.core.commands import NewTask
 from tenure.core.outcomes import Outcome

@@ -14,7 +14,7 @@ FAULTS = 12
 # Clients that name each try anew, as those do that have no request ids.
 FORGETFUL = """
 import os
-from tenure.client.transports.connections import Connections
+from tenure.client.transports.http import Connections
 from tests.reliability import serving
 
 exchange = Connections.exchange

@@ -260,7 +260,7 @@ def test_a_row_that_arrives_otherwise_is_noticed(opened: Any, monkeypatch: pytes
 
 CUT_OFF = """
 import sys, time
-from tenure.client.system_random import SystemRandom
+from tenure.client.caller import SystemRandom
 from tenure.engine import Engine, project_copy
 from tenure.stores.sqlite import Sqlite
 old, new = (Engine(Sqlite(path), SystemRandom()) for path in sys.argv[1:])

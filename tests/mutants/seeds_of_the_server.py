@@ -190,7 +190,7 @@ THE_SERVER = (
     ),
     Mutant(
         "client: a key over plain HTTP",
-        HTTP,
+        "client/transports/server_address.py",
         "not is_secure and not address.is_loopback",
         "False",
         f"{TEST_REMOTE}::test_a_key_never_crosses_a_network_in_the_clear",
@@ -279,14 +279,14 @@ THE_SERVER = (
     Mutant(
         "connection: endless headers",
         "server/connection_limits.py",
-        "if self._unseen > LARGEST_HEAD and",
+        "if self._unseen > limits.HEADER_BYTES and",
         "if False and",
         f"{TEST_DOORSTEP}::test_endless_headers_are_not_kept_and_others_are_served",
     ),
     Mutant(
         "connection: many headers",
         "server/connection_limits.py",
-        "if self._head > LARGEST_HEAD:",
+        "if self._head > limits.HEADER_BYTES:",
         "if False:",
         f"{TEST_DOORSTEP}::test_headers_end_at_64_kb_in_one_piece_or_in_many",
     ),

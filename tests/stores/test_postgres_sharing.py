@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tenure.client.system_random import SystemRandom
+from tenure.client.caller import SystemRandom
 from tenure.core import commands as c
 from tenure.core.commands import NewTask
 from tenure.core.errors import Conflict, StoreUnavailable, TenureError

@@ -78,7 +78,7 @@ def _mcp(assembly: Assembly, settings: Mapping[str, Value]) -> McpApp:
     from tenure.mcp.remote_callers import RemoteCallers
 
     service = assembly.service
-    callers = RemoteCallers(service.engine, service.gatherer, settings, settings["project"].value, assembly.observe)
+    callers = RemoteCallers(service.engine, service.gatherer, settings, settings["project"].value, service.observe)
     return McpApp(callers, lambda scope: scope["state"]["principal"], kept_crash, service.claim_or_wait)
 
 

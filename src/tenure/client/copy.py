@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tenure.client.system_random import SystemRandom
+from tenure.client.caller import StoreOnly, SystemRandom, is_server
 from tenure.client.transports.local import ProjectArtifacts
-from tenure.client.transports.port import StoreOnly, is_server
 from tenure.core.errors import CopyRefused, NotFound
 from tenure.engine import Engine, Random
 from tenure.engine.duties.sweep import projects
@@ -33,7 +32,7 @@ def copy(
 ) -> Copies:
     """Copy one project, or all, to the store at `target`, which is created where it is missing.
 
-    Each is one transaction there. `verified`: check every invariant of both stores; what is wrong is in `findings`.
+    Each is one transaction there. `verified`: check every invariant of both stores; `findings` lists the violations.
     `artifacts` is where the bytes of artifacts are stored, `artifacts_to` where they shall be; defaults as for Client.
     """
     for url in (source, target):

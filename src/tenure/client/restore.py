@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tenure.client.system_random import SystemRandom
+from tenure.client.caller import SystemRandom
 from tenure.core.errors import InvalidInput, StoreCorrupt
 from tenure.core.lifecycle import HELD
 from tenure.core.records import Task

@@ -9,23 +9,27 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Mapping
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from tenure.core import limits
 from tenure.core.errors import InvalidInput
 from tenure.core.inputs import suggestion
+from tenure.processes.output import HeadAndTail
+from tenure.processes.supervisor import Supervisor
 from tenure.validators import sandbox
-from tenure.validators.command_run import CommandRun, run
 from tenure.validators.port import Output, Undecided, Verdict, refused, setting
 
 SETTINGS = ("command",)
 # The variables that a command gets besides those it names: an environment may contain keys.
 PASSED = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "USER", "LOGNAME")
-LONGEST = limits.COMMAND_TIMEOUT_MAX
 LAST_LINES = 4
 
 
@@ -50,9 +54,11 @@ def read_commands(section: Mapping[str, Any]) -> dict[str, Command]:
         except msgspec.ValidationError as error:
             raise InvalidInput(f"commands.{name[:60]}: {error}") from None
         if not command.argv or not command.argv[0] or any("\0" in word for word in command.argv):
-            raise InvalidInput(f"commands.{name[:60]}.argv: a list of words, the program first")
-        if not 0 < command.timeout <= LONGEST:
-            raise InvalidInput(f"commands.{name[:60]}.timeout: more than 0 and at most {LONGEST:.0f} seconds")
+            raise InvalidInput(f"commands.{name[:60]}.argv must be a list of words, the program first")
+        if not 0 < command.timeout <= limits.COMMAND_TIMEOUT_MAX:
+            raise InvalidInput(
+                f"commands.{name[:60]}.timeout must be more than 0 and at most {limits.COMMAND_TIMEOUT_MAX:.0f} s"
+            )
         commands[name] = command
     return commands
 
@@ -85,7 +91,7 @@ class TestPass:
         if command is None:
             raise Undecided(f"no command {name[:60]!r} is configured and trusted here")
         if output.folder is None:
-            raise Undecided(f"{name}: it has no folder to run in")
+            raise Undecided(f"{name}: there is no folder to run in")
         folder = Path(output.folder).resolve()
         at = (folder / command.folder).resolve()
         if not at.is_relative_to(folder) or not at.is_dir():
@@ -115,7 +121,7 @@ def _wrapped(name: str, command: Command, folder: Path, at: Path) -> tuple[list[
     if trouble is None:
         return sandbox.wrapped(command.argv, folder, at, network=command.network), "bwrap"
     if command.sandbox == "always":
-        raise Undecided(f"{name}: it may run only in a sandbox, and {trouble}")
+        raise Undecided(f"{name} must run only in a sandbox, but {trouble}")
     return list(command.argv), f"none: {trouble}"
 
 
@@ -146,3 +152,61 @@ def _verdict(name: str, command: Command, ran: CommandRun, around: str) -> Verdi
 
 def _last(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()][-LAST_LINES:]
+
+
+HEAD, TAIL = 16 << 10, 48 << 10  # bytes of the output that are kept
+GRACE = 2.0  # seconds from SIGTERM to SIGKILL at the time limit
+ENDING = 30.0  # seconds that the supervisor has to end
+
+
+class CommandRun(NamedTuple):
+    exit: int | None  # negative: the signal that ended it
+    limit: str | None  # `time`, `unwanted`
+    output: bytes  # the beginning and the end
+    left_out: int  # bytes between them
+    left_behind: int  # processes that outlived it and were killed
+    seconds: float
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    cwd: str | Path,
+    env: Mapping[str, str],
+    seconds: float,
+    stdin: bytes = b"",
+    keep_stderr: bool = True,
+    is_wanted: Callable[[], bool] = lambda: True,
+) -> CommandRun:
+    """Raises Undecided where the command cannot be started or ended.
+
+    When this returns, no process of the command is left. `is_wanted` is asked every half second; False ends the command
+    at once.
+    """
+    began, kept = time.monotonic(), HeadAndTail(HEAD, TAIL)
+    with ExitStack() as stack:
+        try:
+            given = stack.enter_context(tempfile.TemporaryFile())
+            given.write(stdin)
+            given.seek(0)
+            stderr = subprocess.STDOUT if keep_stderr else subprocess.DEVNULL
+            supervisor = Supervisor(stdin=given.fileno(), stderr=stderr)
+        except OSError as error:  # the disk is full, or there are too many processes
+            raise Undecided(f"{argv[0]} cannot be started now: {error.strerror}", again=True) from error
+        stack.callback(supervisor.close, ENDING)
+
+        def tick() -> None:
+            if not is_wanted():
+                supervisor.abandon()
+
+        supervisor.start(argv, cwd=str(cwd), env=env, stdin=given.fileno(), grace=0.0, leftover_grace=0.0)
+        supervisor.end("time", GRACE, after=seconds)
+        ended = supervisor.follow(lambda _, chunk: kept.add(chunk), tick, gives_up=True)
+    if ended.is_lost:
+        raise Undecided(f"{argv[0]}: its supervisor was killed", again=True)
+    if ended.failed is not None:
+        raise Undecided(ended.failed, "Fix the command in the configuration.")
+    if ended.stuck:
+        raise Undecided(f"{argv[0]}: {ended.stuck} of its processes cannot be killed")
+    took = round(time.monotonic() - began, 3)
+    return CommandRun(ended.code, ended.why, kept.text(), kept.left_out, ended.left_behind, took)

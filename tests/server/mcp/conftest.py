@@ -17,7 +17,7 @@ from mcp.types import Implementation
 
 from tenure.cli.answers import kept_crash
 from tenure.client import Client
-from tenure.client.system_random import SystemRandom
+from tenure.client.caller import SystemRandom
 from tenure.config import read_settings
 from tenure.core.commands import Principal
 from tenure.engine import Engine

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -31,9 +32,9 @@ class LocalTransport:
         chance: Random,
         create: bool,
         gather: bool,
-        clock: Clock | None,
-        monotonic: Callable[[], float],
-        pause: Callable[[float], None],
+        clock: Clock | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+        pause: Callable[[float], None] = time.sleep,
         artifacts: str | None = None,
     ) -> None:
         """With `gather` the commands of several threads share transactions."""
@@ -80,13 +81,9 @@ class LocalTransport:
         if isinstance(ready, Outcome):
             return ready
         kept = put(self._artifacts(project), source.pieces(), largest=ready.largest, expected=source.digest)
-        outcome = self.do(
-            PutArtifact(
-                project=project, receipt=upload.receipt, name=upload.name, type=upload.type, digest=kept.digest,
-                size=kept.size, since=ready.since,
-            ),
-            principal,
-        )  # fmt: skip
+        named = {"project": project, "receipt": upload.receipt, "name": upload.name, "type": upload.type}
+        command = PutArtifact(**named, digest=kept.digest, size=kept.size, since=ready.since)
+        outcome = self.do(command, principal)
         if not outcome.ok:
             artifact_verbs.left(self.engine, project, kept.digest, kept.size)
         return outcome
@@ -103,12 +100,7 @@ class LocalTransport:
         return self.store.mark()
 
     def wait(
-        self,
-        mark: int,
-        seconds: float,
-        project: str,
-        principal: Principal,
-        is_wanted: Callable[[], bool] | None = None,
+        self, mark: int, seconds: float, project: str, principal: Principal, is_wanted: Callable[[], bool] | None = None
     ) -> bool:
         if is_wanted is None:
             return self.store.wait(mark, seconds)

@@ -1,4 +1,7 @@
-"""One question to an endpoint: verified, bounded in time and size, with nothing of the key in any message."""
+"""Judges behind an endpoint: Anthropic's or OpenAI's, or a compatible one.
+
+A question is verified, bounded in time and size, and no message contains any of the key.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +15,88 @@ import msgspec
 
 from tenure.core import limits
 from tenure.core.errors import InvalidInput
+from tenure.validators.judges.judge_config import Answer, Judge
 from tenure.validators.port import Undecided, cut
 
 if TYPE_CHECKING:
     import httpx2
 
-LARGEST = limits.JUDGE_REPLY_BYTES
-LONGEST_WAIT = limits.JUDGE_RETRY_MAX
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 PASSING = (408, 409, 425, 429, 500, 502, 503, 504, 529)  # temporary statuses
+
+
+class _Endpoint:
+    URL: str
+    PATH: str
+    KEY: str  # the variable that has the key, unless the judge names another
+
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
+        self._url = checked_url(judge.url or self.URL, "judges.url") + self.PATH
+
+    def ask(self, system: str, prompt: str) -> Answer:
+        judge, key = self._judge, key_of(self._judge.key or self.KEY)
+        body = {"model": judge.model, **self.body(system, prompt), **judge.more}
+        answer = asked(self._url, self.headers(key), body, judge.timeout, key)
+        text = self.text(answer)
+        if text is None:
+            raise Undecided(f"the judge at {self._url} answers without a text", again=True)
+        return Answer(text, text_at(answer, "model") or judge.model, self.usage(answer.get("usage")))
+
+    def headers(self, key: str) -> dict[str, str]:
+        raise NotImplementedError
+
+    def body(self, system: str, prompt: str) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def text(self, answer: dict[str, Any]) -> str | None:
+        raise NotImplementedError
+
+    def usage(self, given: Any) -> dict[str, int]:
+        raise NotImplementedError
+
+
+class AnthropicJudge(_Endpoint):
+    URL, PATH, KEY = "https://api.anthropic.com", "/v1/messages", "ANTHROPIC_API_KEY"
+
+    def headers(self, key: str) -> dict[str, str]:
+        return {"x-api-key": key, "anthropic-version": "2023-06-01"}
+
+    def body(self, system: str, prompt: str) -> dict[str, Any]:
+        messages = [{"role": "user", "content": prompt}]
+        return {"max_tokens": limits.JUDGE_TOKENS, "system": system, "messages": messages}
+
+    def text(self, answer: dict[str, Any]) -> str | None:
+        blocks = answer.get("content")
+        texts = [text_at(block, "text") for block in blocks] if isinstance(blocks, list) else []
+        return "".join(text for text in texts if text) or None
+
+    def usage(self, given: Any) -> dict[str, int]:
+        return {
+            "fresh": tokens(given, "input_tokens"),
+            "cached": tokens(given, "cache_read_input_tokens"),
+            "written": tokens(given, "cache_creation_input_tokens"),
+            "output": tokens(given, "output_tokens"),
+        }
+
+
+class OpenAIJudge(_Endpoint):
+    URL, PATH, KEY = "https://api.openai.com/v1", "/chat/completions", "OPENAI_API_KEY"
+
+    def headers(self, key: str) -> dict[str, str]:
+        return {"authorization": f"Bearer {key}"}
+
+    def body(self, system: str, prompt: str) -> dict[str, Any]:
+        # Nothing else: some endpoints require `max_tokens` or `temperature`, others refuse them.
+        return {"messages": [{"role": "system", "content": system}, {"role": "user", "content": prompt}]}
+
+    def text(self, answer: dict[str, Any]) -> str | None:
+        return text_at(answer, "choices", 0, "message", "content")
+
+    def usage(self, given: Any) -> dict[str, int]:
+        cached = tokens(given, "prompt_tokens_details", "cached_tokens")
+        fresh = max(0, tokens(given, "prompt_tokens") - cached)  # the one counts the other too
+        return {"fresh": fresh, "cached": cached, "written": 0, "output": tokens(given, "completion_tokens")}
 
 
 def checked_url(url: str, what: str) -> str:
@@ -77,8 +153,10 @@ def _content(response: httpx2.Response, until: float) -> bytes:
     content = bytearray()
     for part in response.iter_bytes():
         content += part
-        if len(content) > LARGEST:
-            raise Undecided(f"the judge at {response.url} answers with more than {LARGEST:,} bytes", again=True)
+        if len(content) > limits.JUDGE_REPLY_BYTES:
+            raise Undecided(
+                f"the judge at {response.url} answers with more than {limits.JUDGE_REPLY_BYTES:,} bytes", again=True
+            )
         if time.monotonic() > until:  # a slow trickle of bytes stays within every other limit
             raise Undecided(f"the judge at {response.url} takes too long to answer", again=True)
     return bytes(content)
@@ -88,11 +166,7 @@ def _trouble(url: str, response: httpx2.Response, content: bytes, key: str) -> U
     again = response.status_code in PASSING
     why = ""
     if response.status_code not in (401, 403):  # some answers repeat a part of the key
-        text = (
-            content[:2000].decode(errors="replace").replace(key, "…")
-            if key
-            else content[:2000].decode(errors="replace")
-        )
+        text = content[:2000].decode(errors="replace").replace(key, "…")
         why = ": " + cut(" ".join(text.split()), 200)
     return Undecided(
         f"the judge at {url} answers {response.status_code}{why}", again=again, retry_after=_retry_after(response)
@@ -101,7 +175,7 @@ def _trouble(url: str, response: httpx2.Response, content: bytes, key: str) -> U
 
 def _retry_after(response: httpx2.Response) -> float | None:
     said = response.headers.get("retry-after", "")
-    return min(float(said), LONGEST_WAIT) if said.isascii() and said.isdigit() else None
+    return min(float(said), limits.JUDGE_RETRY_MAX) if said.isascii() and said.isdigit() else None
 
 
 def text_at(answer: Any, *path: str | int) -> str | None:
