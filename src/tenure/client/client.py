@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tenure.engine.archive.mover import Moved
     from tenure.engine.runtime.batcher import Batcher
     from tenure.engine.runtime.clock_repair import Accepted, ClockState
+    from tenure.engine.runtime.context import UserTables
     from tenure.stores.port import Clock, Store
 
 __all__ = ["Client"]
@@ -60,6 +61,7 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
         chance: Random | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         pause: Callable[[float], None] = time.sleep,
+        tables: UserTables | None = None,
     ) -> None:
         if url is None:
             from tenure.client.discovery import find
@@ -85,7 +87,7 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
 
             self.transport = LocalTransport(
                 url, chance=chance, create=create, gather=gather, clock=clock, monotonic=monotonic, pause=pause,
-                artifacts=artifacts,
+                artifacts=artifacts, tables=tables,
             )  # fmt: skip
 
     def __enter__(self) -> Client:

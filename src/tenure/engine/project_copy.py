@@ -19,11 +19,11 @@ from tenure.core.events import Event
 from tenure.core.records import KINDS, Claim, Cursor, Project, Reservation, Row, Task, Trigger, replace
 from tenure.engine.artifacts.transfer import carry
 from tenure.engine.budgets.budget_verbs import joined
-from tenure.engine.runtime.effects import release_reservations
 from tenure.engine.runtime.engine import Engine
 from tenure.engine.runtime.epoch import put_in_force
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.engine.sources.template_tasks import LINE, MOVED
+from tenure.engine.verbs.reserve import release_reservations
 from tenure.stores.port import Change, Transaction
 
 PAGE = 100  # rows in memory at once
@@ -80,7 +80,7 @@ def _copied(old: Transaction, target: Engine, project: str, *, is_ours: bool) ->
         rows, events = copy_all(old, new, project)
         if _digest(old, project) != _digest(new, project):
             raise StoreCorrupt(f"{target.store.url}: data read back differs from data written; nothing was kept")
-        work = UnitOfWork(new, target.chance)
+        work = UnitOfWork(new, target.random)
         _follow(work, old, project)
         _arrive(work, project, is_ours=is_ours)
         work.save()

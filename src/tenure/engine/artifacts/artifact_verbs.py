@@ -19,7 +19,7 @@ from tenure.core.errors import InvalidInput, NotFound, Overloaded
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Artifact, Content, Task, replace
 from tenure.engine.runtime.effects import spread
-from tenure.engine.runtime.references import project_of, task_named
+from tenure.engine.runtime.rows import fields_of, task_named
 from tenure.engine.runtime.unit_of_work import Handlers, Reads, Refused, UnitOfWork
 from tenure.engine.verbs.holder_verbs import Hold, judged, keep_started
 
@@ -166,7 +166,6 @@ def of_task(work: UnitOfWork, task: Task) -> list[Artifact]:
 
 
 def artifacts(work: UnitOfWork, project: str, name: str, *, generation: int | None = None) -> list[ArtifactView]:
-    project_of(work, project)
     task = task_named(work, project, name)
     rows = [row for row in of_task(work, task) if generation in (None, row.generation)]
     return views(sorted(rows, key=lambda row: (row.name, -row.generation)), task)
@@ -177,10 +176,9 @@ def views(rows: Iterable[Artifact], task: Task) -> list[ArtifactView]:
 
 
 def view(row: Artifact, task: Task) -> ArtifactView:
-    return {
-        "name": row.name, "type": row.type, "size": row.size, "digest": row.digest, "generation": row.generation,
-        "run": row.run, "agent": row.agent, "at": row.at, "ref": f"{rules.REFERENCE}{task.key}/{row.name}",
-    }  # fmt: skip
+    fields = fields_of(row, "name type size digest generation run agent at")
+    said: ArtifactView = fields | {"ref": f"{rules.REFERENCE}{task.key}/{row.name}"}
+    return said
 
 
 HANDLERS: Handlers = {commands.PutArtifact: put_artifact}

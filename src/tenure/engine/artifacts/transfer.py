@@ -44,9 +44,9 @@ def _carried(old: Artifacts, new: Artifacts, wanted: list[Content]) -> int:
 
 def _place(engine: Engine, project: str) -> Artifacts:
     try:
-        if engine.places is None:
+        if engine.context.artifacts is None:
             raise InvalidInput("no artifact store is configured")
-        return engine.places(project)
+        return engine.context.artifacts(project)
     except InvalidInput as error:
         raise CopyRefused(
             f"{project} has artifacts, and {engine.store.url} has no artifact store: {error.message}",

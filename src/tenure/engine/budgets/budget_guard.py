@@ -15,7 +15,8 @@ from tenure.core.causes import BUDGET, PauseCause
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Agent, Budget, Claim, Project, Task, replace
 from tenure.engine.models.estimates import estimate_of
-from tenure.engine.runtime.effects import brief_of, current, current_claim, spread
+from tenure.engine.runtime.effects import spread
+from tenure.engine.runtime.rows import brief_of, current, current_claim
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.engine.verbs.holder_verbs import Hold
 

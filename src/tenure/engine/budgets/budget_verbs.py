@@ -18,8 +18,7 @@ from tenure.core.records import Budget, Dag, Project, Task, replace
 from tenure.engine.budgets import task_caps
 from tenure.engine.budgets.budget_guard import keep, kept_rows
 from tenure.engine.budgets.budget_reads import view
-from tenure.engine.runtime.effects import current_claim
-from tenure.engine.runtime.references import project_of, task_named
+from tenure.engine.runtime.rows import current_claim, project_of, task_named
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 
 MOST_PROJECTS = limits.BUDGET_PROJECTS
@@ -28,7 +27,6 @@ ONCE = "once"
 
 
 def set_budget(work: UnitOfWork, cmd: commands.SetBudget) -> Outcome:
-    project_of(work, cmd.project)
     scope, name = named(work, cmd.project, cmd.scope)
     before = _row(work, cmd.project, budget_id(scope, name))
     row = _requested(work, cmd, scope, name, before)
@@ -57,7 +55,6 @@ def _text(row: Budget) -> str:
 
 
 def remove_budget(work: UnitOfWork, cmd: commands.RemoveBudget) -> Outcome:
-    project_of(work, cmd.project)
     row = existing(work, cmd.project, cmd.scope)
     if row.task is not None and row.currency == USD and _has_max_cost(work, row):
         raise InvalidInput(f"budget {row.id}: it is the task's max_cost_usd", "edit the task's constraints instead")
@@ -69,7 +66,7 @@ def remove_budget(work: UnitOfWork, cmd: commands.RemoveBudget) -> Outcome:
 
 
 def _has_max_cost(work: UnitOfWork, row: Budget) -> bool:
-    from tenure.engine.runtime.effects import brief_of
+    from tenure.engine.runtime.rows import brief_of
 
     task = work.get(Task, row.project, row.task or "")
     return task is not None and task_caps.cap_of(brief_of(work, task)) is not None
@@ -95,7 +92,6 @@ def drop(work: UnitOfWork, row: Budget) -> None:
 
 def move_budget(work: UnitOfWork, cmd: commands.MoveBudget) -> Outcome:
     """Both rows change in this transaction, or neither."""
-    project_of(work, cmd.project)
     source, target = (existing(work, cmd.project, scope) for scope in (cmd.source, cmd.target))
     if source.id == target.id:
         raise InvalidInput(f"budget {source.id}: source and target must differ")

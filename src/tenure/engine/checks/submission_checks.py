@@ -15,7 +15,8 @@ from tenure.core.records import Claim, Result, Row, Task, Validation, replace
 from tenure.core.validation import BEFORE, INVALID_OUTPUT, MOST_INVALID
 from tenure.engine.checks import evidence
 from tenure.engine.checks.validation_reads import view
-from tenure.engine.runtime.effects import brief_of, spread
+from tenure.engine.runtime.effects import spread
+from tenure.engine.runtime.rows import brief_of
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.engine.verbs import holder_verbs, submit
 
@@ -164,7 +165,7 @@ def _ended(work: UnitOfWork, task: Task, claim: Claim, rows: list[Row], reasons:
     free, over = claims.ended(
         task, claim, lifecycle.FAILED_COUNTING, work.now, retry=policy, error_class=INVALID_OUTPUT, error=text
     )  # fmt: skip
-    free = claims.tried_again(free, policy, work.now, work.chance.fraction())
+    free = claims.tried_again(free, policy, work.now, work.random.fraction())
     kept = work.record(
         "task.failed", *rows, over, task=free, level="warning", message=text, agent=claim.agent, session=claim.session,
         details={"attempt": over.attempt, "error_class": INVALID_OUTPUT, "reasons": list(reasons)},

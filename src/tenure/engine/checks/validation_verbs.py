@@ -20,8 +20,8 @@ from tenure.core.validation import MOST_REASONS, PASSED, REFUSED, REVIEW
 from tenure.engine.checks.submission_checks import text_of
 from tenure.engine.checks.validation_reads import open_rows, row_of_task, view
 from tenure.engine.reads import task_view
-from tenure.engine.runtime.effects import brief_of, current, current_claim, spread
-from tenure.engine.runtime.references import project_of, task_named
+from tenure.engine.runtime.effects import spread
+from tenure.engine.runtime.rows import brief_of, current, current_claim, project_of, task_named
 from tenure.engine.runtime.unit_of_work import Handlers, Refused, UnitOfWork
 from tenure.engine.verbs.operator_verbs import denied
 from tenure.engine.verbs.submit import accept
@@ -108,7 +108,7 @@ def _named(work: UnitOfWork, cmd: commands.TakeValidation, task: Task, row: Vali
 def _granted(work: UnitOfWork, cmd: commands.TakeValidation, task: Task, row: Validation, lease: int) -> Outcome:
     held = validation.taken(
         row, holder=cmd.checker, agent=work.principal.agent, lease=lease, now=work.now,
-        nonce=work.chance.token(NONCE_BYTES), epoch=work.epoch, request_id=_request(work, cmd),
+        nonce=work.random.token(NONCE_BYTES), epoch=work.epoch, request_id=_request(work, cmd),
     )  # fmt: skip
     kept = work.record(
         "task.validation_taken", held, task=task,
@@ -147,7 +147,6 @@ def _give_up(work: UnitOfWork, task: Task, row: Validation) -> Task:
 
 
 def _judged(work: UnitOfWork, project: str, text: str) -> Held:
-    project_of(work, project)
     receipt = parse_receipt(text)
     row = work.get(Validation, project, validation.row_of(receipt))
     task = work.get(Task, project, row.task) if row is not None else None
@@ -275,7 +274,7 @@ def _refuse(
         row, REFUSED, reasons, task_view.packed(work, row.project, details), by=by, now=work.now
     )  # fmt: skip
     free, over = validation.refused(
-        task, claim, row, text, brief_of(work, task).retry, work.now, work.chance.fraction()
+        task, claim, row, text, brief_of(work, task).retry, work.now, work.random.fraction()
     )  # fmt: skip
     result = work.get(Result, row.project, row.result)
     assert result is not None, f"{row.id} has no result"

@@ -12,7 +12,7 @@ from tenure.core import estimates
 from tenure.core.lifecycle import COMPLETED
 from tenure.core.records import Agent, Brief, Claim, Finished, LikeTasks, Project, Task, Usage, replace
 from tenure.engine.models.model_choice import route_for, tiers_of, user_of, works
-from tenure.engine.runtime.effects import brief_of
+from tenure.engine.runtime.rows import brief_of
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.engine.verbs.holder_verbs import Hold
 
@@ -46,10 +46,10 @@ def estimate_of(work: UnitOfWork, task: Task, brief: Brief, agent: Agent | None 
 def cost_of(work: UnitOfWork, model: str, tokens: int) -> int | None:
     """The price of this many tokens, split as the tier table says; None where the model has no price."""
     from tenure.core.savings import rate_of
-    from tenure.engine.models.prices import price_table  # large; needed only where money is reserved
+    from tenure.engine.models.tables import price_table  # large; needed only where money is reserved
 
     tiers = tiers_of(work)
-    rate = rate_of(model, tiers, price_table(work.own.prices), work.now)
+    rate = rate_of(model, tiers, price_table(work.tables.prices), work.now)
     return None if rate is None else rate.cost(**estimates.split(tokens, tiers.split))
 
 

@@ -13,13 +13,13 @@ from tenure.core.estimates import expected
 from tenure.core.model_choice import Route, User
 from tenure.core.records import Agent, Brief, Claim, Model, Project, Task, Usage, replace
 from tenure.core.tiers import Tiers, known_as
-from tenure.engine.models.tiers import tier_table
-from tenure.engine.runtime.effects import brief_of
+from tenure.engine.models.tables import tier_table
+from tenure.engine.runtime.rows import brief_of
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 
 
 def tiers_of(work: UnitOfWork) -> Tiers:
-    return tier_table(work.own.tiers)
+    return tier_table(work.tables.tiers)
 
 
 def _tiers_for_holders(work: UnitOfWork) -> Tiers:

@@ -11,8 +11,8 @@ from tenure.core.records import Claim, Finished, LikeTasks, Model, Task, Usage
 from tenure.core.savings import Saved, Used, savings
 from tenure.core.usage import TOKENS
 from tenure.engine.models.model_choice import tiers_of
-from tenure.engine.models.prices import price_table
-from tenure.engine.runtime.references import project_of
+from tenure.engine.models.tables import price_table
+from tenure.engine.runtime.rows import project_of
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def models(work: UnitOfWork, project: str) -> v.ModelsView:
     """Which models exist for which tier, what they cost, and which are in trouble."""
     row = project_of(work, project)
-    tiers, prices = tiers_of(work), price_table(work.own.prices)
+    tiers, prices = tiers_of(work), price_table(work.tables.prices)
 
     def offered(family: str, model: str) -> v.OfferedView:
         priced = prices.find(model, work.now)
@@ -54,7 +54,6 @@ def _limited(work: UnitOfWork, model: Model) -> v.LimitedView:
 
 def read_estimates(work: UnitOfWork, project: str) -> v.EstimatesView:
     """How close estimates came to actual usage, by type."""
-    project_of(work, project)
     by_type: dict[str, list[LikeTasks]] = {}
     for row in work.find(LikeTasks, {"project": project}):
         by_type.setdefault(row.type, []).append(row)
@@ -89,11 +88,10 @@ def _size(row: LikeTasks) -> v.SizeView:
 
 def read_savings(work: UnitOfWork, project: str) -> v.SavingsView:
     """What routing by tier has saved compared with the middle tier for all tasks, at current prices."""
-    project_of(work, project)
     used = work.sums(Usage, {"project": project}, "model", TOKENS)
     found = savings(
         (Used(model, *(count or 0 for count in counts)) for model, counts in sorted(used.items())),
-        tiers_of(work), price_table(work.own.prices), work.now,
+        tiers_of(work), price_table(work.tables.prices), work.now,
     )  # fmt: skip
     saved = found.in_the_middle - found.cost
     return {

@@ -19,8 +19,8 @@ from tenure.engine.duties import sweep
 from tenure.engine.duties.coordinator import Coordinator, Note
 from tenure.engine.duties.election import STORE
 from tenure.engine.reads.tasks import event_view
+from tenure.engine.runtime.effects import PAGE, Report
 from tenure.engine.runtime.engine import Engine
-from tenure.engine.runtime.settle import PAGE, Report
 from tenure.engine.verbs.lead import COORDINATOR
 from tenure.stores.port import Transaction
 

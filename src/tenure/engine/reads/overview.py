@@ -17,7 +17,6 @@ from tenure.core.errors import InvalidInput
 from tenure.core.events import KINDS, Event
 from tenure.core.filters import Present, Range
 from tenure.core.records import Task
-from tenure.engine.runtime.references import project_of
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
 
 MOST_WALKED = limits.OVERVIEW_EVENTS
@@ -47,7 +46,6 @@ _COUNTED = {
 
 def overview(work: UnitOfWork, project: str, *, minutes: int = 60) -> dict[str, Any]:
     """The last `minutes` of a project in STEPS steps, and the present state."""
-    project_of(work, project)
     if not 1 <= minutes <= LONGEST:
         raise InvalidInput(f"minutes must be from 1 to {LONGEST} (got {minutes})")
     counts: dict[str, int] = work.count(Task, {"project": project}, "state")

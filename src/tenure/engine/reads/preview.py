@@ -10,8 +10,8 @@ from tenure.core import queries as q
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Task
 from tenure.engine.reads.tasks import MOST_LISTED, views
-from tenure.engine.runtime.lanes import Lanes
-from tenure.engine.runtime.references import project_of
+from tenure.engine.runtime.batch_reads import Lanes
+from tenure.engine.runtime.rows import project_of
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
 from tenure.engine.verbs.claim import claim_next
 

@@ -15,7 +15,7 @@ from tenure.core.graph import is_met
 from tenure.core.large_values import REF, is_reference
 from tenure.core.priority import tier_of
 from tenure.core.records import Artifact, Body, Brief, Checkpoint, Edge, LastError, Result, Task, replace
-from tenure.engine.runtime.references import find_task
+from tenure.engine.runtime.rows import find_task
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 
 if TYPE_CHECKING:

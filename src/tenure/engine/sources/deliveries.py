@@ -17,7 +17,7 @@ from tenure.core.errors import InvalidInput, NotSignedIn, TooLarge
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Project, Trigger
 from tenure.core.signatures import Delivery
-from tenure.engine.runtime.references import tasks_by_idempotency
+from tenure.engine.runtime.rows import tasks_by_idempotency
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 from tenure.engine.sources.template_tasks import Cause
 from tenure.engine.sources.trigger_duty import fire, hold_back

@@ -8,6 +8,7 @@ from typing import Any
 from tenure.core import triggers as rule
 from tenure.core.events import Event
 from tenure.core.records import Brief, Dag, Task
+from tenure.engine.runtime.rows import fields_of
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 
 _TOLD = (
@@ -22,17 +23,11 @@ def values_of(work: UnitOfWork, event: Event) -> dict[str, Any]:
     task = _task(work, event)
     if task is not None:
         brief = work.get(Brief, task.project, task.id)
-        values["task"] = {
-            "id": task.id, "key": task.key, "title": brief.title if brief else "", "type": task.type,
-            "track": task.track, "tags": list(task.tags), "priority": task.priority, "state": task.state,
-            "attempts": task.attempts, "created_by": task.created_by, "dag": task.dag,
-        }  # fmt: skip
+        shown = "id key type track priority state attempts created_by dag"
+        values["task"] = fields_of(task, shown) | {"title": brief.title if brief else "", "tags": list(task.tags)}
     dag = _dag(work, event)
     if dag is not None:
-        values["dag"] = {
-            "id": dag.id, "title": dag.title, "plan": dag.plan, "status": dag.status, "run": dag.run,
-            "total": dag.total, "completed": dag.completed, "dead": dag.dead,
-        }  # fmt: skip
+        values["dag"] = fields_of(dag, "id title plan status run total completed dead")
     return values
 
 

@@ -18,8 +18,8 @@ from tenure.core.failure_watch import Attempt, Subject
 from tenure.core.filters import Prefix, Range
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Project, Task, Track, Watch, replace
-from tenure.engine.runtime.references import project_of, tasks_by_idempotency
-from tenure.engine.runtime.settle import Report
+from tenure.engine.runtime.effects import Report
+from tenure.engine.runtime.rows import project_of, tasks_by_idempotency
 from tenure.engine.runtime.unit_of_work import Handlers, Reads, UnitOfWork
 from tenure.engine.verbs.create import Builder
 

@@ -15,8 +15,7 @@ from tenure.core.decoders import converted
 from tenure.core.errors import StoreError, TenureError
 from tenure.core.records import Dag, Project, Task, replace
 from tenure.engine.reads import task_view
-from tenure.engine.runtime.effects import brief_of
-from tenure.engine.runtime.references import tasks_by_idempotency
+from tenure.engine.runtime.rows import brief_of, tasks_by_idempotency
 from tenure.engine.runtime.unit_of_work import OUR_FAULTS, Refused, UnitOfWork
 from tenure.engine.verbs.create import Builder
 from tenure.stores.port import Transaction

@@ -18,7 +18,7 @@ from tenure.core import triggers as rule
 from tenure.core.commands import Principal
 from tenure.core.events import Event
 from tenure.core.records import Cursor, Dag, Project, Trigger, replace
-from tenure.engine.runtime.settle import Report
+from tenure.engine.runtime.effects import Report
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.engine.sources.event_values import depth_of, event_values, values_of
 from tenure.engine.sources.template_tasks import Cause, Produced, attempt, projects_here, template_of

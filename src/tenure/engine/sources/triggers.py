@@ -13,8 +13,8 @@ from tenure.core.digests import digest_of
 from tenure.core.errors import InvalidInput, LimitReached, NotFound
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Cursor, Trigger, replace
-from tenure.engine.runtime.references import project_of
-from tenure.engine.runtime.repeats import check_same
+from tenure.engine.runtime.decision import check_same
+from tenure.engine.runtime.rows import fields_of, project_of
 from tenure.engine.runtime.unit_of_work import Handlers, Reads, UnitOfWork
 from tenure.engine.sources.event_values import values_of
 from tenure.engine.sources.schedules import check_source_name
@@ -92,7 +92,7 @@ def _keyed(
     key = (
         signatures.key_of(form, given)
         if given is not None
-        else signatures.new_key(form, work.chance.token(signatures.SECRET_BYTES))
+        else signatures.new_key(form, work.random.token(signatures.SECRET_BYTES))
     )
     digest = None if cmd.request_id is None else digest_of(cmd, work.principal.owner)
     row = replace(row, secret=key, request_id=cmd.request_id, request_hash=digest)
@@ -184,7 +184,6 @@ def last_sequence(work: UnitOfWork, project: str) -> int:
 
 
 def named(work: UnitOfWork, project: str, name: str) -> Trigger:
-    project_of(work, project)
     row = work.get(Trigger, project, name) if len(name) <= inputs.LONGEST_NAME else None
     if row is None:
         known = [t.id for t in work.find(Trigger, {"project": project}, limit=MOST)]
@@ -217,7 +216,6 @@ def _shown(work: UnitOfWork, outcome: str, row: Trigger, secret: str | None = No
 
 
 def triggers(work: UnitOfWork, project: str) -> list[TriggerView]:
-    project_of(work, project)
     return [view(row) for row in work.find(Trigger, {"project": project}, limit=MOST)]
 
 
@@ -227,13 +225,14 @@ def trigger(work: UnitOfWork, project: str, name: str) -> TriggerInFull:
 
 
 def view(row: Trigger) -> TriggerView:
-    return {
-        "name": row.id, "on": row.kind, "filter": row.filter, "enabled": row.enabled, "most": row.most,
-        "title": row.template["tasks"][0]["title"], "tasks": len(row.template["tasks"]), "signature": row.signature,
-        "previous_until": row.previous_until, "fired": row.fired, "failed": row.failed, "held_back": row.held_back,
-        "last_at": row.last_at, "last_made": row.last_made, "last_error": row.last_error,
-        "created_by": row.created_by, "created_at": row.created_at, "changed_at": row.changed_at,
-    }  # fmt: skip
+    fields = "filter enabled most signature previous_until fired failed held_back last_at last_made last_error"
+    said: TriggerView = fields_of(row, fields + " created_by created_at changed_at") | {
+        "name": row.id,
+        "on": row.kind,
+        "title": row.template["tasks"][0]["title"],
+        "tasks": len(row.template["tasks"]),
+    }
+    return said
 
 
 HANDLERS: Handlers = {

@@ -10,8 +10,8 @@ from tenure.core.filters import Present
 from tenure.core.outcomes import Outcome
 from tenure.core.processes import check_process, process_of, text_of
 from tenure.core.records import Agent, Claim, Message, Project, Row, Session, Task, replace
-from tenure.engine.runtime.effects import brief_of, current_claim, end_agent, spread
-from tenure.engine.runtime.references import project_of
+from tenure.engine.runtime.effects import end_agent, spread
+from tenure.engine.runtime.rows import brief_of, current_claim, fields_of, project_of
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 
 if TYPE_CHECKING:
@@ -176,7 +176,6 @@ def _existing(work: UnitOfWork, project: str, name: str) -> Agent:
 
 
 def drain(work: UnitOfWork, cmd: commands.Drain) -> Outcome:
-    project_of(work, cmd.project)
     agent = _existing(work, cmd.project, cmd.agent)
     if agent.draining:
         return Outcome(outcome="UNCHANGED", agent=agent_view(work, agent))
@@ -189,7 +188,6 @@ def drain(work: UnitOfWork, cmd: commands.Drain) -> Outcome:
 
 
 def terminate(work: UnitOfWork, cmd: commands.Terminate) -> Outcome:
-    project_of(work, cmd.project)
     agent = _existing(work, cmd.project, cmd.agent)
     inputs.check_text(cmd.reason, "reason", 1000)
     holding = {"project": cmd.project, "agent": agent.id}
@@ -217,7 +215,6 @@ def _finishing(work: UnitOfWork, agent: Agent) -> str:
 
 def resume(work: UnitOfWork, cmd: commands.ResumeAgent) -> Outcome:
     """Lift an operator's drain and termination. The agent becomes active with its next sign of life."""
-    project_of(work, cmd.project)
     agent = _existing(work, cmd.project, cmd.agent)
     if not agent.draining and agent.terminated_at is None:
         return Outcome(outcome="UNCHANGED", agent=agent_view(work, agent))
@@ -235,7 +232,6 @@ def ended_text(agent: Agent) -> str:
 
 
 def leave(work: UnitOfWork, cmd: commands.Leave) -> Outcome:
-    project_of(work, cmd.project)
     session = work.get(Session, cmd.project, cmd.session)
     if session is None:
         raise NotFound(f"no session {cmd.session[:80]!r} in project {cmd.project}")
@@ -272,7 +268,6 @@ def gone(work: UnitOfWork, cmd: commands.Gone) -> Outcome:
 
     A claim is found by its own process, so a claim that another process has taken over since is left alone.
     """
-    project_of(work, cmd.project)
     if len(cmd.processes) > MOST_PROCESSES:
         raise TooLarge(f"at most {MOST_PROCESSES} processes in one command (got {len(cmd.processes)})")
     wanted = tuple(text_of(check_process(process)) for process in cmd.processes)
@@ -281,7 +276,7 @@ def gone(work: UnitOfWork, cmd: commands.Gone) -> Outcome:
         task = work.get(Task, cmd.project, claim.task)
         assert task is not None, claim.id
         process = process_of(claim.process or "")
-        lost = settle.gone(task, claim, brief_of(work, task), work.now, work.chance.fraction())
+        lost = settle.gone(task, claim, brief_of(work, task), work.now, work.random.fraction())
         assert lost.claim is not None, claim.id
         work.record(
             lost.kind, lost.claim, task=lost.task, agent=task.agent, session=task.session, level="warning",
@@ -295,14 +290,13 @@ def gone(work: UnitOfWork, cmd: commands.Gone) -> Outcome:
 
 def agent_view(work: UnitOfWork, agent: Agent) -> AgentView:
     held = [t for t in work.find(Task, {"project": agent.project, "agent": agent.id}) if claims.is_held(t)]
-    return {
-        "name": agent.id, "type": agent.type, "status": team.status(agent, len(held), work.now),
-        "capabilities": agent.capabilities, "models": agent.models, "tracks": agent.tracks, "region": agent.region,
-        "max_concurrent_tasks": agent.max_concurrent_tasks, "health": agent.health,
-        "tasks": tuple(t.key for t in held), "last_seen": agent.last_seen, "registered_at": agent.registered_at,
-        "cool_until": agent.cool_until, "host": agent.host, "pid": agent.pid, "draining": agent.draining,
-        "terminated_at": agent.terminated_at, "terminated_for": agent.terminated_for,
-    }  # fmt: skip
+    fields = "type capabilities models tracks region max_concurrent_tasks health last_seen registered_at cool_until"
+    said: AgentView = fields_of(agent, fields + " host pid draining terminated_at terminated_for") | {
+        "name": agent.id,
+        "status": team.status(agent, len(held), work.now),
+        "tasks": tuple(t.key for t in held),
+    }
+    return said
 
 
 HANDLERS: Handlers = {

@@ -15,8 +15,8 @@ from tenure.core.errors import Ambiguous, InvalidInput, NotFound
 from tenure.core.filters import Present
 from tenure.core.outcomes import Outcome
 from tenure.core.records import ApiKey, replace
-from tenure.engine.runtime.references import project_of
-from tenure.engine.runtime.repeats import check_same
+from tenure.engine.runtime.decision import check_same
+from tenure.engine.runtime.rows import fields_of, project_of
 from tenure.engine.runtime.unit_of_work import Handlers, Reads, UnitOfWork
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def create_key(work: UnitOfWork, cmd: commands.CreateKey) -> Outcome:
         return _renewed(work, again, "CREATED")
     lifetime = None if cmd.expires_in is None else inputs.micros(cmd.expires_in, "expires_in", low=1)
     key = ApiKey(
-        project="", id=keys.new_id(work.chance.token(keys.ID_BYTES)), name=cmd.name, role=cmd.role,
+        project="", id=keys.new_id(work.random.token(keys.ID_BYTES)), name=cmd.name, role=cmd.role,
         user=cmd.user or cmd.name, agent=cmd.agent, projects=cmd.projects, created_at=work.now,
         created_by=work.principal.name, expires_at=None if lifetime is None else work.now + lifetime,
         capabilities=cmd.capabilities,
@@ -142,7 +142,7 @@ def _renewed(work: UnitOfWork, key: ApiKey, outcome: str) -> Outcome:
 
 
 def _with_secret(work: UnitOfWork, kind: str, key: ApiKey, outcome: str) -> Outcome:
-    secret = keys.new_secret(work.chance.token(keys.SECRET_BYTES))
+    secret = keys.new_secret(work.random.token(keys.SECRET_BYTES))
     key = replace(key, digest=keys.digest_of(secret))
     _record(work, kind, key)
     return Outcome(
@@ -171,13 +171,9 @@ def read_keys(work: UnitOfWork, project: str, *, ended: bool = False) -> list[Ke
 
 
 def key_view(work: UnitOfWork, key: ApiKey) -> KeyView:
-    return {
-        "id": key.id, "name": key.name, "role": key.role, "status": keys.status(key, work.now), "user": key.user,
-        "agent": key.agent, "projects": key.projects, "capabilities": key.capabilities, "created_at": key.created_at,
-        "created_by": key.created_by, "used_at": key.used_at, "rotated_at": key.rotated_at,
-        "previous_until": key.previous_until, "expires_at": key.expires_at,
-        "revoked_at": key.revoked_at,
-    }  # fmt: skip
+    fields = "id name role user agent projects capabilities created_at created_by used_at rotated_at previous_until"
+    said: KeyView = fields_of(key, fields + " expires_at revoked_at") | {"status": keys.status(key, work.now)}
+    return said
 
 
 HANDLERS: Handlers = {

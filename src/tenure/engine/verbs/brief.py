@@ -13,7 +13,7 @@ from tenure.core.errors import InvalidInput
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Agent, Brief, Task, replace
 from tenure.engine.reads import task_view
-from tenure.engine.runtime.effects import brief_of
+from tenure.engine.runtime.rows import brief_of
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.engine.verbs import agents
 

@@ -17,10 +17,10 @@ from tenure.core.receipts import NONCE_BYTES, receipt_of
 from tenure.core.records import Agent, Brief, Claim, LastError, Project, Reservation, Task, replace
 from tenure.engine.models.model_choice import Cooling, recommended, route_for, tried, user_of
 from tenure.engine.reads import task_view
-from tenure.engine.runtime.effects import brief_of, current_claim, drop_left_over, living, spread
-from tenure.engine.runtime.lanes import Lanes
-from tenure.engine.runtime.references import project_of, task_named
-from tenure.engine.runtime.repeats import check_same
+from tenure.engine.runtime.batch_reads import Lanes
+from tenure.engine.runtime.decision import check_same
+from tenure.engine.runtime.effects import spread
+from tenure.engine.runtime.rows import brief_of, current_claim, project_of, task_named
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 from tenure.engine.verbs import agents
 from tenure.stores.port import Transaction
@@ -288,6 +288,8 @@ def in_the_way(work: UnitOfWork, task: Task, session: str) -> Reservation | None
     """A reservation that keeps this session from claiming the task."""
     if not task.guarded:
         return None
+    from tenure.engine.verbs.reserve import living  # few tasks reserve anything; keeps startup fast
+
     held = living(work, work.find(Reservation, {"project": task.project}))
     patterns = _patterns(brief_of(work, task))
     return reservations.in_the_way(patterns, "exclusive", held, task=task.id, session=session, now=work.now)
@@ -461,7 +463,7 @@ def _grant(work: UnitOfWork, task: Task, claimant: Claimant) -> Outcome:
     last = current_claim(work, task) if task.generation else None
     held, new = claims.granted(
         task, last, agent=claimant.agent.id, session=claimant.session.id, user=claimant.user, lease=claimant.lease,
-        now=work.now, nonce=work.chance.token(NONCE_BYTES), epoch=work.epoch, process=claimant.sent.process,
+        now=work.now, nonce=work.random.token(NONCE_BYTES), epoch=work.epoch, process=claimant.sent.process,
         request_id=claimant.sent.id, request_hash=claimant.sent.digest,
         metadata=claimant.metadata, key=work.principal.key,
     )  # fmt: skip
@@ -496,6 +498,8 @@ def _with_model(work: UnitOfWork, task: Task, claim: Claim, claimant: Claimant) 
 
 
 def _reserve(work: UnitOfWork, task: Task, claimant: Claimant) -> tuple[Reservation, ...]:
+    from tenure.engine.verbs.reserve import drop_left_over
+
     drop_left_over(work, task.project)
     return tuple(
         Reservation(

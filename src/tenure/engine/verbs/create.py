@@ -17,8 +17,8 @@ from tenure.core.ranges import has_number
 from tenure.core.records import Brief, Dag, Edge, Project, Row, Task, Track, replace
 from tenure.engine.checks import evidence
 from tenure.engine.reads import task_view
-from tenure.engine.runtime.effects import cancel_task, cascade_of, current, spread
-from tenure.engine.runtime.references import find_task, task_by_ref, task_named, tasks_by_idempotency
+from tenure.engine.runtime.effects import cancel_task, cascade_of, spread
+from tenure.engine.runtime.rows import current, find_task, task_by_ref, task_named, tasks_by_idempotency
 from tenure.engine.runtime.unit_of_work import Refused, UnitOfWork
 
 KEYS_PER_QUERY = 500

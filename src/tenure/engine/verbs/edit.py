@@ -12,8 +12,8 @@ from tenure.core.outcomes import Outcome
 from tenure.core.records import Brief, Task, replace
 from tenure.engine.checks import evidence
 from tenure.engine.reads import task_view
-from tenure.engine.runtime.effects import brief_of, current, current_claim, spread
-from tenure.engine.runtime.references import project_of, task_named
+from tenure.engine.runtime.effects import spread
+from tenure.engine.runtime.rows import brief_of, current, current_claim, task_named
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 from tenure.engine.verbs.brief import described
 
@@ -22,7 +22,6 @@ PACKED = ("description", "spec")
 
 
 def edit(work: UnitOfWork, cmd: commands.Edit) -> Outcome:
-    project_of(work, cmd.project)
     changes = inputs.check_changes(cmd.changes)
     task = task_named(work, cmd.project, cmd.task)
     if cmd.version is not None and cmd.version != task.version:

@@ -9,8 +9,8 @@ from tenure.core.errors import Cycle, InvalidInput, NotFound
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Edge, Row, Task, replace
 from tenure.engine.reads import task_view
-from tenure.engine.runtime.effects import brief_of, current, current_claim, spread
-from tenure.engine.runtime.references import project_of, task_named, tasks_by_idempotency
+from tenure.engine.runtime.effects import spread
+from tenure.engine.runtime.rows import brief_of, current, current_claim, project_of, task_named, tasks_by_idempotency
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 from tenure.engine.verbs.create import (
     Builder,
@@ -41,7 +41,6 @@ def _shown(work: UnitOfWork, task: Task) -> dict[str, Any]:
 
 
 def link(work: UnitOfWork, cmd: commands.Link) -> Outcome:
-    project_of(work, cmd.project)
     inputs.check_choice(cmd.on_failure, graph.ON_FAILURE, "on_failure")
     task = task_named(work, cmd.project, cmd.task)
     needs = task_named(work, cmd.project, cmd.needs)
@@ -59,7 +58,6 @@ def link(work: UnitOfWork, cmd: commands.Link) -> Outcome:
 
 
 def unlink(work: UnitOfWork, cmd: commands.Unlink) -> Outcome:
-    project_of(work, cmd.project)
     task = task_named(work, cmd.project, cmd.task)
     needs = task_named(work, cmd.project, cmd.needs)
     edge = work.get(Edge, cmd.project, graph.edge_id(task.id, needs.id))
@@ -88,7 +86,6 @@ def disconnect(work: UnitOfWork, task: Task, edge: Edge) -> Task:
 
 
 def publish(work: UnitOfWork, cmd: commands.Publish) -> Outcome:
-    project_of(work, cmd.project)
     if (cmd.task is None) == (cmd.dag is None):
         raise InvalidInput("publish needs a task or a dag, and not both")
     if cmd.task is not None:

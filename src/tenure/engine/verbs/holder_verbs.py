@@ -16,8 +16,8 @@ from tenure.core.outcomes import CODES, Outcome
 from tenure.core.receipts import Receipt, parse_receipt
 from tenure.core.records import Agent, Checkpoint, Claim, Project, Session, Task, replace
 from tenure.engine.reads import task_view
-from tenure.engine.runtime.effects import brief_of, current, spread
-from tenure.engine.runtime.references import project_of, task_by_ref
+from tenure.engine.runtime.effects import spread
+from tenure.engine.runtime.rows import brief_of, current, project_of, task_by_ref
 from tenure.engine.runtime.unit_of_work import Handlers, Refused, UnitOfWork
 from tenure.engine.verbs import agents, brief
 
@@ -253,7 +253,7 @@ def fail(work: UnitOfWork, cmd: commands.Fail) -> Outcome:
         free = replace(free, troubled=tuple(dict.fromkeys((*task.troubled, claim.agent))))
         _cool_down(work, hold, cmd, after)
     if over.counted:
-        free = claims.tried_again(free, policy, work.now, work.chance.fraction(), after)
+        free = claims.tried_again(free, policy, work.now, work.random.fraction(), after)
     elif free.state == lifecycle.DEAD_LETTERED:
         pass
     elif cmd.error_class == retry.RATE_LIMIT:

@@ -14,6 +14,7 @@ from tenure.core.landings import check_landing
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Landing, Task
 from tenure.engine.runtime.effects import spread
+from tenure.engine.runtime.rows import fields_of
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 from tenure.engine.verbs import brief
 from tenure.engine.verbs.holder_verbs import held, keep_started, up_to_date
@@ -70,10 +71,8 @@ def of_task(work: UnitOfWork, task: Task, limit: int | None = None) -> list[Land
 
 
 def view(row: Landing) -> LandingView:
-    return {
-        "generation": row.generation, "run": row.run, "agent": row.agent, "branch": row.branch, "old": row.old,
-        "new": row.new, "at": row.at,
-    }  # fmt: skip
+    said: LandingView = fields_of(row, "generation run agent branch old new at")
+    return said
 
 
 HANDLERS: Handlers = {commands.Land: land}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from tenure.core import commands, ids, inputs, team
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Leader, replace
-from tenure.engine.runtime.references import project_of
+from tenure.engine.runtime.rows import project_of
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 
 COORDINATOR = "coordinator"

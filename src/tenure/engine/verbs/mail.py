@@ -9,7 +9,7 @@ from tenure.core.errors import NotFound
 from tenure.core.filters import Present
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Agent, Leader, Message, Task, replace
-from tenure.engine.runtime.references import project_of
+from tenure.engine.runtime.rows import fields_of
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 from tenure.engine.verbs.lead import PROJECT_LEADER
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 
 def send(work: UnitOfWork, cmd: commands.Send) -> Outcome:
-    project_of(work, cmd.project)
     inputs.check_choice(cmd.type, team.MESSAGE_TYPES, "type")
     inputs.check_text(cmd.text, "message", required=True)
     ids.check_name(cmd.sender, "sender")
@@ -62,7 +61,6 @@ def _recipients(work: UnitOfWork, cmd: commands.Send) -> tuple[str, ...]:
 
 
 def read(work: UnitOfWork, cmd: commands.Read) -> Outcome:
-    project_of(work, cmd.project)
     where: dict[str, Any] = {"project": cmd.project, "recipient": cmd.agent, "read_at": Present(False)}
     if cmd.messages is not None:
         where["message"] = tuple(cmd.messages)
@@ -73,11 +71,9 @@ def read(work: UnitOfWork, cmd: commands.Read) -> Outcome:
 
 
 def view(message: Message) -> MessageView:
-    return {
-        "id": message.message, "from": message.sender, "to": message.address, "type": message.type,
-        "text": message.text,
-        "reply_to": message.reply_to, "sent_at": message.sent_at, "read_at": message.read_at,
-    }  # fmt: skip
+    fields = fields_of(message, "type text reply_to sent_at read_at")
+    said: MessageView = {"id": message.message, "from": message.sender, "to": message.address} | fields
+    return said
 
 
 HANDLERS: Handlers = {commands.Send: send, commands.Read: read}

@@ -11,18 +11,8 @@ from tenure.core.errors import NotFound
 from tenure.core.lifecycle import CANCELLED, COMPLETED, DEAD_LETTERED, FINISHED, PAUSED, READY, RETRYING, Ending
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Agent, Claim, Edge, Result, Row, Task, replace
-from tenure.engine.runtime.effects import (  # fmt: skip
-    brief_of,
-    cancel_task,
-    current,
-    current_claim,
-    descendants,
-    reopened,
-    resolved,
-    spread,
-    was_cancelled_by,
-)
-from tenure.engine.runtime.references import project_of, task_named
+from tenure.engine.runtime.effects import cancel_task, descendants, reopened, resolved, spread, was_cancelled_by
+from tenure.engine.runtime.rows import brief_of, current, current_claim, task_named
 from tenure.engine.runtime.unit_of_work import Handlers, Refused, UnitOfWork
 from tenure.engine.verbs.agents import known_agent
 from tenure.engine.verbs.edit import apply_changes
@@ -31,7 +21,6 @@ MOST_ANSWERS = limits.ANSWERS_KEPT
 
 
 def named(work: UnitOfWork, cmd: commands.Command) -> Task:
-    project_of(work, cmd.project)
     return task_named(work, cmd.project, cmd.task)  # type: ignore[attr-defined]  # every command here names a task
 
 
@@ -365,7 +354,7 @@ def abort(work: UnitOfWork, cmd: commands.Abort) -> Outcome:
     if not claims.is_held(task):
         return denied(task, "abort")
     why = cmd.reason or f"aborted by {work.principal.name}"
-    done = settle.aborted(task, current_claim(work, task), brief_of(work, task), work.now, work.chance.fraction(), why)
+    done = settle.aborted(task, current_claim(work, task), brief_of(work, task), work.now, work.random.fraction(), why)
     assert done.claim is not None
     work.record(
         done.kind, done.claim, task=done.task, message=why, details=done.details, agent=task.agent, session=task.session

@@ -21,8 +21,8 @@ from tenure.core.filters import Prefix
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Budget, Dag, Edge, Project, Task, Track, replace
 from tenure.engine.reads import task_view
-from tenure.engine.runtime.effects import brief_of, cancel_task, current, spread
-from tenure.engine.runtime.references import project_of, task_named, tasks_by_idempotency
+from tenure.engine.runtime.effects import cancel_task, spread
+from tenure.engine.runtime.rows import brief_of, current, project_of, task_named, tasks_by_idempotency
 from tenure.engine.runtime.unit_of_work import Handlers, Refused, UnitOfWork
 from tenure.engine.sources import dag_ends
 from tenure.engine.verbs.create import Builder, check_plan_size, connect

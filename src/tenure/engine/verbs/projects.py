@@ -6,7 +6,7 @@ from tenure.core import commands, ids, inputs, priority
 from tenure.core.errors import InvalidInput
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Project, Track, replace
-from tenure.engine.runtime.references import project_of
+from tenure.engine.runtime.rows import project_of
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 
 TRACKS = {
@@ -56,7 +56,6 @@ def define_project(work: UnitOfWork, cmd: commands.DefineProject) -> Outcome:
 
 
 def define_track(work: UnitOfWork, cmd: commands.DefineTrack) -> Outcome:
-    project_of(work, cmd.project)
     code = inputs.check_track(cmd.code, cmd.name, cmd.purpose)
     before = work.get(Track, cmd.project, code)
     track = replace(before or Track(project=cmd.project, id=code, name=""), name=cmd.name, purpose=cmd.purpose)

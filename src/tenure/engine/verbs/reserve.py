@@ -5,14 +5,13 @@ from __future__ import annotations
 import hmac
 from collections.abc import Iterable, Mapping
 
-from tenure.core import commands, inputs, limits, reservations, roles
+from tenure.core import claims, commands, inputs, limits, reservations, roles
 from tenure.core.errors import InvalidInput
 from tenure.core.filters import Prefix
 from tenure.core.outcomes import CODES, Outcome
 from tenure.core.receipts import NONCE_BYTES, Receipt, parse_receipt
 from tenure.core.records import Reservation, Task, replace
-from tenure.engine.runtime.effects import living, release_reservations
-from tenure.engine.runtime.references import project_of
+from tenure.engine.runtime.rows import project_of
 from tenure.engine.runtime.unit_of_work import Handlers, Refused, UnitOfWork
 from tenure.engine.verbs import agents
 from tenure.engine.verbs.holder_verbs import held, keep_started
@@ -111,7 +110,7 @@ def _regrouped(
 
 def _alone(work: UnitOfWork, cmd: commands.Reserve, lease: int, patterns: list[str]) -> Outcome:
     group = work.new_id("hold")
-    nonce = work.chance.token(NONCE_BYTES)
+    nonce = work.random.token(NONCE_BYTES)
     rows = [
         Reservation(
             project=cmd.project, id=f"{group}-{number}", pattern=pattern, mode=cmd.mode, nonce=nonce, epoch=work.epoch,
@@ -170,10 +169,45 @@ def renew_reservation(work: UnitOfWork, cmd: commands.RenewReservation) -> Outco
 
 
 def unreserve(work: UnitOfWork, cmd: commands.Unreserve) -> Outcome:
-    project_of(work, cmd.project)
     rows = _group(work, cmd.project, parse_receipt(cmd.receipt))
     release_reservations(work, cmd.project, rows)
     return Outcome(outcome="OK", changed=tuple(r.pattern for r in rows))
+
+
+# --- the end of reservations ---------------------------------------------------------------------------------
+
+
+def free_reservations(work: UnitOfWork, task: Task) -> None:
+    """The claim is over: free its reservations, and put back the tasks set aside for it."""
+    held = work.find(Reservation, {"project": task.project, "task": task.id})
+    release_reservations(work, task.project, held)
+    for waiting in work.find(Task, {"project": task.project, "set_aside_for": task.id}):
+        work.put(replace(waiting, set_aside_for=None))
+
+
+def living(work: UnitOfWork, rows: list[Reservation]) -> list[Reservation]:
+    """Reservations except those of claims that are over. 0.1 left such rows behind; they block nobody."""
+    return [row for row in rows if row.task is None or _is_claimed(work, row)]
+
+
+def _is_claimed(work: UnitOfWork, row: Reservation) -> bool:
+    task = work.get(Task, row.project, row.task or "")
+    return task is not None and claims.is_held(task) and task.generation == row.generation
+
+
+def drop_left_over(work: UnitOfWork, project: str) -> None:
+    """Free the reservations of claims that are over."""
+    rows = work.find(Reservation, {"project": project})
+    alive = {row.id for row in living(work, rows)}
+    release_reservations(work, project, [row for row in rows if row.id not in alive])
+
+
+def release_reservations(work: UnitOfWork, project: str, held: list[Reservation]) -> None:
+    if held:
+        work.record(
+            "reservation.released", project=project, removed=held, agent=held[0].agent, session=held[0].session,
+            details={"patterns": [r.pattern for r in held]},
+        )  # fmt: skip
 
 
 HANDLERS: Handlers = {

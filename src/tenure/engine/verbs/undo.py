@@ -17,8 +17,8 @@ from tenure.core.events import Event
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Edge, Task, replace
 from tenure.engine.reads import task_view
-from tenure.engine.runtime.effects import cancel_task, current, reopened, spread
-from tenure.engine.runtime.references import project_of, task_named
+from tenure.engine.runtime.effects import cancel_task, reopened, spread
+from tenure.engine.runtime.rows import current, task_named
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 from tenure.engine.verbs.create import connect, may_wait, relink
 from tenure.engine.verbs.edit import PACKED, apply_changes
@@ -30,7 +30,6 @@ _UNMADE = "the command that created it was undone"
 
 
 def undo(work: UnitOfWork, cmd: commands.Undo) -> Outcome:
-    project_of(work, cmd.project)
     events = work.tx.events({"project": cmd.project, "causation_id": cmd.command_id}, limit=MOST_EVENTS)
     told = [e for e in events if e.task is not None]
     if not told:

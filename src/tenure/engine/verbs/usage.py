@@ -19,7 +19,6 @@ from tenure.core.outcomes import Outcome
 from tenure.core.records import Task, Usage, replace
 from tenure.core.usage import TOKENS, Spent, booked, check_all, check_models, usage_id
 from tenure.engine.archive.totals import ARCHIVED
-from tenure.engine.runtime.references import project_of
 from tenure.engine.runtime.unit_of_work import Handlers, Refused, UnitOfWork
 from tenure.engine.verbs import brief
 from tenure.engine.verbs.holder_verbs import Hold, judged, keep_started
@@ -96,10 +95,10 @@ def _book(work: UnitOfWork, hold: Hold, spent: Sequence[Spent]) -> list[Usage]:
 
 def _priced(work: UnitOfWork, row: Usage) -> int | None:
     """The cost by the price table, for agents that report only tokens."""
-    from tenure.engine.models.prices import price_table
+    from tenure.engine.models.tables import price_table
 
     try:
-        found = price_table(work.own.prices).find(row.model, work.now)
+        found = price_table(work.tables.prices).find(row.model, work.now)
     except TenureError:  # in a user's table: spending is booked all the same
         return None
     if found is None:
@@ -174,7 +173,6 @@ def of_project(work: UnitOfWork, project: str) -> v.TotalsView:
 
 def spent_by(work: UnitOfWork, project: str, by: str, limit: int) -> list[v.SpentView]:
     """Totals for each task, agent, model or session that has any, most expensive first."""
-    project_of(work, project)
     inputs.check_choice(by, BY, "by")
     limit = inputs.check_limit(limit, MOST_LISTED)
     totals = _totals(work, project, by)

@@ -65,11 +65,11 @@ def lost(engine: Engine) -> Iterator[str]:
             wanted = [row for row in tx.find(Content, {"project": project}) if row.uses]
         if not wanted:
             continue
-        if engine.places is None:
+        if engine.context.artifacts is None:
             yield f"{project}: {len(wanted)} contents of artifacts, but no artifact store"
             continue
         try:
-            place = engine.places(project)
+            place = engine.context.artifacts(project)
             for row in wanted:
                 size = place.size(row.id)
                 if size != row.size:

@@ -15,7 +15,7 @@ from tenure.core.outcomes import Outcome
 from tenure.core.queries import Log
 from tenure.core.records import KINDS, Claim, Reservation, Result, Task, replace
 from tenure.engine.reads.query_table import read_query
-from tenure.engine.runtime.settle import PAGE
+from tenure.engine.runtime.effects import PAGE
 from tenure.engine.verify.replay import differences, replay
 from tenure.stores.port import Change
 from tenure.testing.clock import FakeClock

@@ -18,8 +18,8 @@ from tenure.core.receipts import Receipt, parse_receipt
 from tenure.core.records import Agent, Claim, Project, Result, Session, Task, replace
 from tenure.engine.reads import task_view
 from tenure.engine.runtime.effects import end_agent, spread
-from tenure.engine.runtime.fast_path.command_run import Allowed, Done, Run, may_be_last, members
-from tenure.engine.runtime.unit_of_work import OUR_FAULTS, DeferredAnswer, UnitOfWork
+from tenure.engine.runtime.fast_path.command_run import Allowed, Run, may_be_last, members
+from tenure.engine.runtime.unit_of_work import OUR_FAULTS, Deferred, Reply, RunAgain, UnitOfWork
 from tenure.engine.verbs.agents import MOST_MAIL, active, seen
 from tenure.stores.fast_path import Completed, Completion, FastPath, Renewal, Renewed
 
@@ -111,7 +111,7 @@ def _check_holders(asking: Iterable[Given], held: dict[TaskRef, Completed] | dic
             roles.check_mine(principal, row.agent, f"the claim of {row.ref}")
 
 
-def complete(work: UnitOfWork, run: Run, is_rest: bool) -> list[Done]:
+def complete(work: UnitOfWork, run: Run, is_rest: bool) -> list[Reply]:
     """`is_rest`: the batch has nothing after this run."""
     given: list[Completion] = []
     holders = _Holders(work)
@@ -129,22 +129,22 @@ def complete(work: UnitOfWork, run: Run, is_rest: bool) -> list[Done]:
     work.forget(Task, Claim, Result)
     if last:
         return [
-            DeferredAnswer(partial(_accepted_later, completed, place, one))
+            Deferred(partial(_accepted_later, completed, place, one))
             for (place, _), one in zip(asking, given, strict=True)
         ]
     done = completed.by_place
     _check_holders(asking, done)
     _signs_of_life(work, asking, done)
-    outcomes: list[Done] = []
+    outcomes: list[Reply] = []
     for (place, asked), completion in zip(asking, given, strict=True):
         d = done.get(place)
         if d is None:
-            outcomes.append(None)
+            outcomes.append(RunAgain())
             continue
         if d.dependents or d.children or d.dag != graph.lone_dag(d.task):
-            outcomes.append(partial(_followed, work, d, completion, asked))
+            outcomes.append(Deferred(partial(_followed, work, d, completion, asked), in_turn=True))
         else:
-            outcomes.append(DeferredAnswer(partial(_accepted, d, completion)))
+            outcomes.append(Deferred(partial(_accepted, d, completion)))
     return outcomes
 
 
@@ -227,7 +227,7 @@ def _signs_of_life(
             active(work, session, held=True)
 
 
-def renew(work: UnitOfWork, run: Run, is_rest: bool) -> list[Done]:
+def renew(work: UnitOfWork, run: Run, is_rest: bool) -> list[Reply]:
     """`is_rest`: the batch has nothing after this run."""
     given: list[Renewal] = []
     holders = _Holders(work)
@@ -260,9 +260,9 @@ def renew(work: UnitOfWork, run: Run, is_rest: bool) -> list[Done]:
         _check_holders(asking, renewed.by_place)
         _signs_of_life(work, asking, renewed.by_place)
     return [
-        DeferredAnswer(partial(_renewed, renewed, place, renewal, work.now))
+        Deferred(partial(_renewed, renewed, place, renewal, work.now))
         if last or place in renewed.by_place
-        else None
+        else RunAgain()
         for (place, _), renewal in zip(asking, given, strict=True)
     ]
 

@@ -1,17 +1,15 @@
-"""Repeats: one effect and the same answer for a request that is sent again.
+"""How one command is decided: who may give it, whether it was answered before, and which function decides it.
 
-A claim keeps the last few requests made with its receipt, so a repeat gets the same answer after another agent has
-claimed, after the end of the task, and in a new epoch. Claims and tasks keep their own request in their row, and a
-submit in its result. The rest (create without a key, edits, operators' verbs, mail, standalone reservations) is kept
-for a day in separate rows.
-
-Renewals and reservations grant something that must still hold when the repeat is answered: their receipt is judged
-first.
+Repeats: one effect and the same answer for a request that is sent again. A claim keeps the last few requests made with
+its receipt, so a repeat gets the same answer after another agent has claimed, after the end of the task, and in a new
+epoch. Claims and tasks keep their own request in their row, and a submit in its result. The rest (create without a key,
+edits, operators' verbs, mail, standalone reservations) is kept for a day in separate rows. Renewals and reservations
+grant something that must still hold when the repeat is answered: their receipt is judged first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -21,13 +19,127 @@ from tenure.core import commands as c
 from tenure.core.commands import Principal
 from tenure.core.decoders import converted
 from tenure.core.digests import digest_of, is_same
-from tenure.core.errors import InvalidInput, RequestIdReused
+from tenure.core.errors import Bug, InvalidInput, RequestIdReused, StoreError, TenureError
 from tenure.core.inputs import Checked
 from tenure.core.outcomes import Outcome
 from tenure.core.receipts import is_genuine, parse_receipt
-from tenure.core.records import Answered, Claim, Request, replace
-from tenure.engine.runtime.references import task_by_ref
-from tenure.engine.runtime.unit_of_work import UnitOfWork
+from tenure.core.records import Answered, Claim, Project, Request, replace
+from tenure.engine.checks.evidence import NeedsEvidence
+from tenure.engine.runtime.rows import no_project, task_by_ref
+from tenure.engine.runtime.unit_of_work import OUR_FAULTS, Handlers, Refused, Reply, RunAgain, UnitOfWork
+
+_KNOWN = frozenset(c.ALL)
+# The others are refused in a project that does not exist. A delivery must not reveal whether it does.
+_WITHOUT_PROJECT = frozenset({c.DefineProject, c.Deliver, c.CreateKey, c.RotateKey, c.RevokeKey, c.Lead, c.StepDown})
+_LOADED: Handlers = {}
+
+
+def is_known(kind: type[c.Command]) -> bool:
+    return kind in _KNOWN
+
+
+def decided(work: UnitOfWork, item: Checked, principal: Principal) -> Reply:
+    """The reply to one command on the slow path; unless it was carried out, it leaves no trace."""
+    work.need_exclusive_lock()
+    command = item.command
+    work.begin_command(principal, command.trace_id)
+    bookmark = work.bookmark()
+    try:
+        project = work.get(Project, command.project, command.project)
+        roles.check_role(principal, command, agents_may_operate=project is not None and project.agents_may_operate)
+        if project is None and type(command) not in _WITHOUT_PROJECT:
+            raise no_project(command.project)
+        answered = remembered(work, item, principal)
+        if answered is not None:
+            return answered
+        outcome = handler_of(type(command))(work, command)
+        if work.is_unfinished:
+            work.is_unfinished = False
+            return RunAgain(so_far=outcome)
+        remember(work, item, principal, outcome, told=work.bookmark()[1] > bookmark[1])
+        return outcome
+    except StoreError:
+        raise
+    except Refused as refusal:
+        work.undo_to(bookmark)
+        return refusal.outcome
+    except NeedsEvidence as lacking:
+        work.undo_to(bookmark)
+        return RunAgain(lacking.questions)
+    except TenureError as error:
+        work.undo_to(bookmark)
+        return error
+    except OUR_FAULTS as error:
+        work.undo_to(bookmark)
+        bug = Bug(f"{type(command).__name__}: {type(error).__name__}: {error}", "nothing was done; please report this")
+        bug.__cause__ = error
+        return bug
+
+
+# --- handlers -----------------------------------------------------------------------------------------------
+
+
+def handler_of(kind: type[c.Command]) -> Callable[[UnitOfWork, Any], Outcome]:
+    """The function that decides commands of this kind. A theme is imported with its first command."""
+    if kind not in _LOADED:
+        _LOADED.update(handlers_of(kind.declaration.theme))
+    return _LOADED[kind]
+
+
+def handlers_of(theme: str) -> Handlers:  # noqa: PLR0912  # one case a theme
+    match theme:
+        case "claim":
+            from tenure.engine.verbs.claim import HANDLERS
+        case "holder_verbs":
+            from tenure.engine.verbs.holder_verbs import HANDLERS
+        case "submit":
+            from tenure.engine.verbs.submit import HANDLERS
+        case "validation":
+            from tenure.engine.checks.validation_verbs import HANDLERS
+        case "usage":
+            from tenure.engine.verbs.usage import HANDLERS
+        case "land":
+            from tenure.engine.verbs.land import HANDLERS
+        case "artifacts":
+            from tenure.engine.artifacts.artifact_verbs import HANDLERS
+        case "graph":
+            from tenure.engine.verbs.graph import HANDLERS
+        case "operator_verbs":
+            from tenure.engine.verbs.operator_verbs import HANDLERS
+        case "edit":
+            from tenure.engine.verbs.edit import HANDLERS
+        case "projects":
+            from tenure.engine.verbs.projects import HANDLERS
+        case "agents":
+            from tenure.engine.verbs.agents import HANDLERS
+        case "plan":
+            from tenure.engine.verbs.plan import HANDLERS
+        case "undo":
+            from tenure.engine.verbs.undo import HANDLERS
+        case "mail":
+            from tenure.engine.verbs.mail import HANDLERS
+        case "reserve":
+            from tenure.engine.verbs.reserve import HANDLERS
+        case "lead":
+            from tenure.engine.verbs.lead import HANDLERS
+        case "schedules":
+            from tenure.engine.sources.schedules import HANDLERS
+        case "triggers":
+            from tenure.engine.sources.triggers import HANDLERS
+        case "deliveries":
+            from tenure.engine.sources.deliveries import HANDLERS
+        case "failure_watch":
+            from tenure.engine.sources.failure_watch import HANDLERS
+        case "budgets":
+            from tenure.engine.budgets.budget_verbs import HANDLERS
+        case "api_keys":
+            from tenure.engine.verbs.api_keys import HANDLERS
+        case _:
+            raise AssertionError(theme)
+    return HANDLERS
+
+
+# --- repeats ------------------------------------------------------------------------------------------------
 
 KEPT = limits.REQUEST_KEPT
 MOST_ANSWERED = limits.CLAIM_REQUESTS
