@@ -177,8 +177,8 @@ REPEATS = (
     Mutant(
         "an agent's own word lifts what an operator said",
         "engine/verbs/agents.py",
-        "last_seen=work.now, **_said_by_operators(before),",
-        "last_seen=work.now,",
+        "        **_said_by_operators(before),\n",
+        "",
         "test_its_own_word_lifts_neither_a_drain_nor_an_end",
     ),
     Mutant(

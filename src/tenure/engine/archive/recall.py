@@ -63,10 +63,13 @@ def _remember_one(work: Rows, archived: Archived, lineage: str) -> None:
         if isinstance(row, Task):
             below = work.tx.find(Edge, {"project": row.project, "needs": row.id})
             as_it_is = replace(
-                row, waits_on=len(edges), unmet=sum(not graph.is_met(e, states[e.needs]) for e in edges),
-                dependents=len(below), height=_height(work, row.project, [e.task for e in below]),
+                row,
+                waits_on=len(edges),
+                unmet=sum(not graph.is_met(e, states[e.needs]) for e in edges),
+                dependents=len(below),
+                height=_height(work, row.project, [e.task for e in below]),
                 archived_at=row.archived_at or archived.archived_at,
-            )  # fmt: skip
+            )
             work.remember(as_it_is, lineage)
         elif not isinstance(row, Edge) or row.needs in states:  # else its dependency was deleted
             work.remember(row, lineage)
@@ -154,7 +157,7 @@ def _return(work: UnitOfWork, keys: list[Key]) -> list[Body]:
 
     Returns the large values that they refer to, one for each task.
     """
-    from tenure.engine.verbs.create import raise_height  # it imports this module, through `references`
+    from tenure.engine.verbs.create import raise_height  # it imports this module, through `rows`
 
     rows: list[Row] = [work.recreated(key) for key in keys]
     for key in keys:

@@ -52,25 +52,33 @@ def put_artifact(work: UnitOfWork, cmd: commands.PutArtifact) -> Outcome:
         let_go(work, cmd.project, {mine.digest: 1})
     claim = hold.claim
     row = Artifact(
-        project=cmd.project, id=rules.artifact_id(claim, name), task=claim.task, generation=claim.generation,
-        run=claim.run, agent=claim.agent, name=name, type=cmd.type, digest=digest, size=cmd.size, at=work.now,
-    )  # fmt: skip
+        project=cmd.project,
+        id=rules.artifact_id(claim, name),
+        **fields_of(claim, "task generation run agent"),
+        **fields_of(cmd, "type size"),
+        name=name,
+        digest=digest,
+        at=work.now,
+    )
     task = hold.task if hold.refusal is not None else claims.presented(hold.task, work.now)
-    kept = work.record(
-        "task.artifact", row, task=replace(task, artifacts=task.artifacts + (mine is None)), message=name,
-        agent=claim.agent, session=claim.session, generation=claim.generation,
-        details={"name": name, "type": cmd.type, "digest": digest, "size": cmd.size},
-    )  # fmt: skip
+    details = {"name": name, "type": cmd.type, "digest": digest, "size": cmd.size}
+    named = replace(task, artifacts=task.artifacts + (mine is None))
+    kept = work.record("task.artifact", row, task=named, message=name, holder=claim, details=details)
     spread(work)
     return _answer(hold, kept, row)
 
 
 def _answer(hold: Hold, task: Task, row: Artifact, *, again: bool = False) -> Outcome:
     return Outcome(
-        outcome="OK", again=again, message=f"{task.key}: {row.name}, {row.size} bytes", artifact=view(row, task),
-        state=task.state, generation=row.generation, lease_until=task.lease_until,
+        outcome="OK",
+        again=again,
+        message=f"{task.key}: {row.name}, {row.size} bytes",
+        artifact=view(row, task),
+        state=task.state,
+        generation=row.generation,
+        lease_until=task.lease_until,
         directive=(task.wanted or "continue") if hold.refusal is None else hold.refusal.directive,
-    )  # fmt: skip
+    )
 
 
 def _count_in(work: UnitOfWork, cmd: commands.PutArtifact, digest: str) -> None:

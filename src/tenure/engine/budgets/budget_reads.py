@@ -47,11 +47,14 @@ def _amounts(budget: Budget) -> dict[str, Any]:
 def alerts_of(budget: Budget) -> list[v.AlertView]:
     return [
         {
-            "budget": budget.id, "level": int(level), "percent": budgets.percent(budget), "since": since,
+            "budget": budget.id,
+            "level": int(level),
+            "percent": budgets.percent(budget),
+            "since": since,
             "message": f"budget {budget.id}: {used(budget)}",
         }
         for level, since in sorted(budget.alerts.items(), key=lambda alert: -int(alert[0]))
-    ]  # fmt: skip
+    ]
 
 
 def read_all(
@@ -143,9 +146,12 @@ def _open_tasks(work: UnitOfWork, project: str, budget: Budget) -> v.ShortfallVi
         total += sum(_likely(work, budget, task, briefs[task.id]) for task in page)
     left = max(0, budgets.left(budget))
     return {
-        "tasks": count, "estimate": amount(budget, total), "remaining": amount(budget, left),
-        "shortfall": amount(budget, max(0, total - left)), "counted": counted,
-    }  # fmt: skip
+        "tasks": count,
+        "estimate": amount(budget, total),
+        "remaining": amount(budget, left),
+        "shortfall": amount(budget, max(0, total - left)),
+        "counted": counted,
+    }
 
 
 def _waiting(work: UnitOfWork, project: str, budget: Budget) -> Iterator[list[Task]]:
@@ -186,17 +192,12 @@ def headroom(work: UnitOfWork, project: str, agent: str) -> v.HeadroomView:
     scopes = [scope for scope in (TENANT, PROJECT, AGENT) if scope in settings.funded]
     found = kept_rows(work, project, [budget_id(scope, agent) for scope in scopes])
     short = closed(work, settings, agent)
+    seen = [row for row in found if row.scope != TENANT or not work.principal.projects]
+    left = {row.id: amount(row, budgets.headroom(row, work.now)) for row in seen}
     said: v.HeadroomView = {
         "ok": short is None,
-        "budgets": [
-            {
-                "budget": row.id, "currency": row.currency,
-                "headroom": amount(row, budgets.headroom(row, work.now)),
-            }
-            for row in found
-            if row.scope != TENANT or not work.principal.projects
-        ],
-    }  # fmt: skip
+        "budgets": [{"budget": row.id, "currency": row.currency, "headroom": left[row.id]} for row in seen],
+    }
     if short is not None:
         said |= {"reason": reason(work, short), "recommendation": recommendation(work, short)}
         if short.retry_at is not None:

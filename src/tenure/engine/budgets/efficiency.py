@@ -5,12 +5,14 @@ Off unless the project has the limit `tokens_per_line`. The result is kept; a pe
 
 from __future__ import annotations
 
+from typing import Any
+
 from tenure.core import causes, claims, commands, lifecycle, moves
 from tenure.core.efficiency import is_thin, told
 from tenure.core.errors import InvalidInput
 from tenure.core.estimates import tokens_of
 from tenure.core.outcomes import Outcome
-from tenure.core.records import Result, Usage, replace
+from tenure.core.records import Claim, Result, Task, Usage, replace
 from tenure.core.usage import check_all
 from tenure.engine.runtime.effects import spread
 from tenure.engine.runtime.unit_of_work import UnitOfWork
@@ -42,16 +44,26 @@ def reviewed(work: UnitOfWork, hold: Hold, cmd: commands.Submit, encoded: bytes,
     # It was submitted: nothing more is expected under this claim.
     pause = causes.PauseCause(cause=causes.REVIEW, reason=why, at=work.now, by=f"agent:{over.agent}")
     free = replace(moves.paused(free, pause), late_submit_open=False)
+    details = {"result": result.id, "tokens": tokens, "lines": cmd.lines}
     kept = work.record(
-        "task.paused", result, over, task=free, message=why, agent=over.agent, session=over.session, level="warning",
-        generation=over.generation, details={"result": result.id, "tokens": tokens, "lines": cmd.lines},
-    )  # fmt: skip
+        "task.paused", result, over, task=free, message=why, holder=over, level="warning", details=details
+    )
     spread(work)
+    hint = "a person must adopt the result or resume the task"
+    return _in_review(kept, over, result, why, version=kept.version, hint=hint)
+
+
+def _in_review(task: Task, claim: Claim, result: Result, why: str | None, **more: Any) -> Outcome:
     return Outcome(
-        outcome="REVIEW", message=f"{kept.key}: kept for {why}", result=result.id, state=kept.state,
-        generation=over.generation, current_generation=kept.generation, work_lost=False, version=kept.version,
-        hint="a person must adopt the result or resume the task",
-    )  # fmt: skip
+        outcome="REVIEW",
+        message=f"{task.key}: kept for {why}",
+        result=result.id,
+        state=task.state,
+        generation=claim.generation,
+        current_generation=task.generation,
+        work_lost=False,
+        **more,
+    )
 
 
 def _reviewed_before(work: UnitOfWork, hold: Hold, digest: str) -> Outcome | None:
@@ -62,11 +74,7 @@ def _reviewed_before(work: UnitOfWork, hold: Hold, digest: str) -> Outcome | Non
     kept = next((row for row in work.find(Result, where) if row.reason == "REVIEW" and row.digest == digest), None)
     if kept is None:
         return None
-    return Outcome(
-        outcome="REVIEW", again=True, message=f"{hold.task.key}: kept for {hold.claim.error}", result=kept.id,
-        state=hold.task.state, generation=hold.claim.generation, current_generation=hold.task.generation,
-        work_lost=False,
-    )  # fmt: skip
+    return _in_review(hold.task, hold.claim, kept, hold.claim.error, again=True)
 
 
 def _tokens(work: UnitOfWork, hold: Hold, cmd: commands.Submit) -> int:

@@ -127,10 +127,8 @@ def explained(work: UnitOfWork, project: str, nothing: Outcome, closed: Short | 
     )
     if short is None:
         return told
-    return replace(
-        told, message=f"{nothing.message}: {reason(work, short)}", hint=recommendation(work, short),
-        shortage=shown(work, short),
-    )  # fmt: skip
+    message, hint = f"{nothing.message}: {reason(work, short)}", recommendation(work, short)
+    return replace(told, message=message, hint=hint, shortage=shown(work, short))
 
 
 def _missing(work: UnitOfWork, project: str, row: Project) -> Short | None:

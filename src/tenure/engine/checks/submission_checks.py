@@ -44,9 +44,8 @@ def checked_submit(
         if found.ok is False:
             return _invalid(work, hold, cmd, encoded, digest, found.reasons)
         note = "; ".join(found.reasons)[:1000]
-    return _waits(work, hold, submit.new_result(
-        work, hold, cmd, encoded, digest, accepted=False, reason=WAITING, late=hold.is_late
-    ), name, note)  # fmt: skip
+    result = submit.new_result(work, hold, cmd, encoded, digest, accepted=False, reason=WAITING, late=hold.is_late)
+    return _waits(work, hold, result, name, note)
 
 
 def text_of(reasons: tuple[str, ...]) -> str:
@@ -62,14 +61,21 @@ def _waits(work: UnitOfWork, hold: holder_verbs.Hold, result: Result, name: str,
     else:
         free, over = claims.ended(hold.task, hold.claim, lifecycle.SUBMITTED_BY, work.now)
     row = Validation(
-        project=free.project, id=over.id, task=free.id, claimed=over.generation, run=over.run, result=result.id,
-        validator=name, note=note, created_at=work.now,
-    )  # fmt: skip
+        project=free.project,
+        id=over.id,
+        task=free.id,
+        claimed=over.generation,
+        run=over.run,
+        result=result.id,
+        validator=name,
+        note=note,
+        created_at=work.now,
+    )
+    details = {"validator": name, "result": result.id, "late": result.late}
+    waiting = moves.validating(free, work.now)
     kept = work.record(
-        "task.validating", result, over, row, task=moves.validating(free, work.now), agent=over.agent,
-        session=over.session, generation=over.generation, message=note or "",
-        details={"validator": name, "result": result.id, "late": result.late},
-    )  # fmt: skip
+        "task.validating", result, over, row, task=waiting, holder=over, message=note or "", details=details
+    )
     spread(work)
     return _is_waiting(work, kept, row)
 
@@ -80,11 +86,18 @@ def _is_waiting(work: UnitOfWork, task: Task, row: Validation, **more: Any) -> O
     else:
         hint = "you no longer hold it; if it is refused, the task is retried"
     return Outcome(
-        outcome="VALIDATING", message=f"{task.key}: submitted; waiting for {row.validator}", hint=hint,
-        result=row.result, generation=row.claimed, current_generation=task.generation, work_lost=False,
-        state=task.state, version=task.version,
-        validation=view(work, row, task), **more,
-    )  # fmt: skip
+        outcome="VALIDATING",
+        message=f"{task.key}: submitted; waiting for {row.validator}",
+        hint=hint,
+        result=row.result,
+        generation=row.claimed,
+        current_generation=task.generation,
+        work_lost=False,
+        state=task.state,
+        version=task.version,
+        validation=view(work, row, task),
+        **more,
+    )
 
 
 def _said_before(work: UnitOfWork, hold: holder_verbs.Hold, cmd: commands.Submit, digest: str) -> Outcome | None:
@@ -151,25 +164,20 @@ def _fixable(
         task = replace(hold.task, late_submit_open=not is_last)
     else:
         task = holder_verbs.keep_started(work, hold.task)
-    kept = work.record(
-        "task.output_refused", *rows, claim, task=task, level="warning", message=text_of(reasons),
-        agent=claim.agent, session=claim.session, generation=claim.generation,
-        details={"reasons": list(reasons), "count": claim.invalid},
-    )  # fmt: skip
+    said = {"message": text_of(reasons), "details": {"reasons": list(reasons), "count": claim.invalid}}
+    kept = work.record("task.output_refused", *rows, claim, task=task, level="warning", holder=claim, **said)
     spread(work)
     return kept
 
 
 def _ended(work: UnitOfWork, task: Task, claim: Claim, rows: list[Row], reasons: tuple[str, ...]) -> Task:
     text, policy = text_of(reasons), brief_of(work, task).retry
-    free, over = claims.ended(
-        task, claim, lifecycle.FAILED_COUNTING, work.now, retry=policy, error_class=INVALID_OUTPUT, error=text
-    )  # fmt: skip
+    error = {"error_class": INVALID_OUTPUT, "error": text}
+    free, over = claims.ended(task, claim, lifecycle.FAILED_COUNTING, work.now, retry=policy, **error)
     free = claims.tried_again(free, policy, work.now, work.random.fraction())
-    kept = work.record(
-        "task.failed", *rows, over, task=free, level="warning", message=text, agent=claim.agent, session=claim.session,
-        details={"attempt": over.attempt, "error_class": INVALID_OUTPUT, "reasons": list(reasons)},
-    )  # fmt: skip
+    details = {"attempt": over.attempt, "error_class": INVALID_OUTPUT, "reasons": list(reasons)}
+    said = {"level": "warning", "message": text, "details": details}
+    kept = work.record("task.failed", *rows, over, task=free, holder=claim, **said)
     spread(work)
     return kept
 
@@ -183,7 +191,15 @@ def _refusal(task: Task, claim: Claim, reasons: tuple[str, ...], **more: Any) ->
     else:
         hint, directive = "the attempt has failed; the task is retried, or waits for a person", "abort"
     return Outcome(
-        outcome="INVALID_OUTPUT", message=f"{task.key}: {text_of(reasons) or 'the output was refused'}",
-        reasons=reasons, hint=hint, directive=directive, generation=claim.generation,
-        current_generation=task.generation, work_lost=False, state=task.state, retry_at=task.retry_at, **more,
-    )  # fmt: skip
+        outcome="INVALID_OUTPUT",
+        message=f"{task.key}: {text_of(reasons) or 'the output was refused'}",
+        reasons=reasons,
+        hint=hint,
+        directive=directive,
+        generation=claim.generation,
+        current_generation=task.generation,
+        work_lost=False,
+        state=task.state,
+        retry_at=task.retry_at,
+        **more,
+    )

@@ -85,8 +85,9 @@ def _counts(tx: Transaction, projects: Iterable[str]) -> dict[str, int]:
     return {
         "pending_tasks": sum(states[state] for state in WAITING),
         "running_tasks": sum(states[state] for state in lifecycle.HELD),
-        "healthy_agents": stale[False], "stale_agents": stale[True],
-    }  # fmt: skip
+        "healthy_agents": stale[False],
+        "stale_agents": stale[True],
+    }
 
 
 def logs(

@@ -159,11 +159,12 @@ def _agents(events: Iterable[Event], spans: Iterable[_Span], window: int) -> lis
         length[span.agent] += span.length
     return [
         {
-            "agent": agent, "busy": round(length[agent] / max(1, window), 4),
+            "agent": agent,
+            "busy": round(length[agent] / max(1, window), 4),
             **{name: did.get(agent, Counter())[name] for name in ("claimed", "completed", "failed", "lost")},
         }
         for agent in sorted(did.keys() | length.keys())
-    ]  # fmt: skip
+    ]
 
 
 MOST_SAMPLED = limits.OVERVIEW_SAMPLED
@@ -187,9 +188,11 @@ def _spread(lengths: Sequence[int]) -> dict[str, Any] | None:
         return None
     ordered = [length / inputs.SECOND for length in sorted(lengths)]
     return {
-        "count": len(ordered), "median": ordered[len(ordered) // 2],
-        "p95": ordered[min(len(ordered) - 1, len(ordered) * 95 // 100)], "longest": ordered[-1],
-    }  # fmt: skip
+        "count": len(ordered),
+        "median": ordered[len(ordered) // 2],
+        "p95": ordered[min(len(ordered) - 1, len(ordered) * 95 // 100)],
+        "longest": ordered[-1],
+    }
 
 
 def _oldest(work: UnitOfWork, project: str, counts: dict[str, int]) -> list[dict[str, Any]]:

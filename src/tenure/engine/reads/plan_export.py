@@ -120,17 +120,25 @@ def _task(
     if task.boost != settings.boost:
         fields["boost"] = task.boost / 100
     return {
-        "id": task.id, "key": task.key, "track": task.track, "state": task.state, "parent": task.parent,
+        "id": task.id,
+        "key": task.key,
+        "track": task.track,
+        "state": task.state,
+        "parent": task.parent,
         "parent_key": needed[task.parent].key if task.parent else None,
-        "name": _name(task), "fields": {**fields, "draft": task.state == lifecycle.CREATED},
+        "name": _name(task),
+        "fields": {**fields, "draft": task.state == lifecycle.CREATED},
         "depends_on": [
             {
-                "id": e.needs, "key": needed[e.needs].key, "on_failure": e.on_failure, "subtask": e.subtask,
+                "id": e.needs,
+                "key": needed[e.needs].key,
+                "on_failure": e.on_failure,
+                "subtask": e.subtask,
                 "is_met": graph.is_met(e, needed[e.needs].state),
             }
             for e in sorted(edges, key=lambda e: needed[e.needs].key)
         ],
-    }  # fmt: skip
+    }
 
 
 READS: Reads = {q.Plans: plans, q.Tracks: tracks}

@@ -15,7 +15,7 @@ from tenure.core.graph import is_met
 from tenure.core.large_values import REF, is_reference
 from tenure.core.priority import tier_of
 from tenure.core.records import Artifact, Body, Brief, Checkpoint, Edge, LastError, Result, Task, replace
-from tenure.engine.runtime.rows import find_task
+from tenure.engine.runtime.rows import fields_of, find_task
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 
 if TYPE_CHECKING:
@@ -236,7 +236,5 @@ def checkpoint_of(work: UnitOfWork, task: Task) -> v.CheckpointView | None:
     kept = work.get(Checkpoint, task.project, task.id)
     if kept is None:
         return None
-    return {
-        "data": unpacked(work, task.project, kept.data), "generation": kept.generation, "agent": kept.agent,
-        "at": kept.at
-    }  # fmt: skip
+    said: v.CheckpointView = fields_of(kept, "generation agent at") | {"data": unpacked(work, task.project, kept.data)}
+    return said

@@ -56,10 +56,9 @@ def _accepted(work: UnitOfWork, names: list[str]) -> Accepted:
     ended = []
     for project in ("", *names):
         moved = list(_moved(work, project, back)) if back else []
-        work.record(
-            "clock.accepted", *moved, project=project, level="warning", details={"back": back, "moved": len(moved)},
-            message=f"the clock was corrected: {back // clock.SECOND} s back",
-        )  # fmt: skip
+        message = f"the clock was corrected: {back // clock.SECOND} s back"
+        told = {"level": "warning", "message": message, "details": {"back": back, "moved": len(moved)}}
+        work.record("clock.accepted", *moved, project=project, **told)
         ended += [_ended(work, task) for task in _made_ahead(work, project)] if back else []
     spread(work)
     return Accepted(back, ended)
@@ -86,8 +85,6 @@ def _made_ahead(work: UnitOfWork, project: str) -> list[Task]:
 
 def _ended(work: UnitOfWork, task: Task) -> str:
     free, over = claims.ended(task, current_claim(work, task), lifecycle.ERROR_BY, work.now)
-    work.record(
-        "task.clock_ended", replace(over, acquired_at=min(over.acquired_at, work.now)), task=free, level="warning",
-        agent=task.agent, session=task.session,
-    )  # fmt: skip
+    over = replace(over, acquired_at=min(over.acquired_at, work.now))
+    work.record("task.clock_ended", over, task=free, level="warning", holder=task)
     return task.key

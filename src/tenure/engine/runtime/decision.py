@@ -230,12 +230,9 @@ def remember(work: UnitOfWork, item: Checked, principal: Principal, outcome: Out
         if (has_effect or told) and not (isinstance(command, c.Submit) and outcome.ok):
             work.put(_with_answer(claim, command, outcome))
     elif has_effect and _is_remembered(item):
-        work.put(
-            Request(
-                project=command.project, id=_row_id(item, principal),
-                digest=digest_of(command, principal.owner), outcome=msgspec.to_builtins(outcome), at=work.now,
-            )
-        )  # fmt: skip
+        id, digest = _row_id(item, principal), digest_of(command, principal.owner)
+        kept = msgspec.to_builtins(outcome)
+        work.put(Request(project=command.project, id=id, digest=digest, outcome=kept, at=work.now))
 
 
 # --- in a separate row --------------------------------------------------------------------------------------
@@ -291,9 +288,8 @@ def _verb(command: c.Command) -> str:
 
 def _with_answer(claim: Claim, command: c.Command, outcome: Outcome) -> Claim:
     assert command.request_id is not None
-    answer = Answered(
-        id=command.request_id, verb=_verb(command), digest=digest_of(command), outcome=_trimmed(outcome)
-    )  # fmt: skip
+    id, digest = command.request_id, digest_of(command)
+    answer = Answered(id=id, verb=_verb(command), digest=digest, outcome=_trimmed(outcome))
     kept, size = [answer], 0
     for earlier in reversed(claim.requests):
         size += len(msgspec.json.encode(earlier))

@@ -178,11 +178,9 @@ def settle_once(work: UnitOfWork, task: Task) -> Task | None:
             assert ranked.due_at is None or ranked.due_at > work.now, f"{task.key} stays due at {ranked.due_at}"
         return None
     work.instant = due.at
-    return work.record(
-        due.kind, *([due.claim] if due.claim else []), task=due.task, details=due.details,
-        agent=task.agent, session=task.session,
-        level="warning" if due.claim or due.kind in ("task.warned", "task.deadline_missed") else "info",
-    )  # fmt: skip
+    rows = [due.claim] if due.claim else []
+    level = "warning" if due.claim or due.kind in ("task.warned", "task.deadline_missed") else "info"
+    return work.record(due.kind, *rows, task=due.task, details=due.details, holder=task, level=level)
 
 
 # --- moves --------------------------------------------------------------------------------------------------
@@ -323,14 +321,11 @@ def _cancel_one(work: UnitOfWork, task: Task, why: Cancelled, message: str) -> T
         ended, over = claims.ended(task, current_claim(work, task), lifecycle.CANCELLED_BY, work.instant)
         rows.append(over)
     why = replace(why, by=why.by or work.principal.name)
-    return work.record(
-        "task.cancelled", *rows, task=moves.cancelled(ended, why), message=message, agent=task.agent,
-        session=task.session,
-        details={
-            "cause": why.cause, "reason": why.reason, "before": {"state": task.state, "reason": task.reason},
-            **({"source": why.source} if why.source else {}),
-        },
-    )  # fmt: skip
+    details = {"cause": why.cause, "reason": why.reason, "before": {"state": task.state, "reason": task.reason}}
+    if why.source:
+        details["source"] = why.source
+    cancelled = moves.cancelled(ended, why)
+    return work.record("task.cancelled", *rows, task=cancelled, message=message, holder=task, details=details)
 
 
 # --- dead letters, retries ----------------------------------------------------------------------------------
@@ -365,10 +360,8 @@ def _write_dead_letter(work: UnitOfWork, task: Task) -> None:
         "poison_pill": letter.poison_pill,
     }
     last = tried[-1] if tried else None
-    work.record(
-        "task.dead_lettered", letter, task=current(work, task), level="error", details=details,
-        agent=last.agent if last else None, session=last.session if last else None,
-    )  # fmt: skip
+    by = {"agent": last.agent, "session": last.session} if last else {}
+    work.record("task.dead_lettered", letter, task=current(work, task), level="error", details=details, **by)
 
 
 def resolved(work: UnitOfWork, task: Task, resolution: str, note: str) -> list[Row]:
@@ -390,13 +383,13 @@ def _announce_retry(work: UnitOfWork, task: Task) -> None:
     if now_is.state != RETRYING or now_is.retry_at is None:
         return
     error = now_is.last_error
-    work.record(
-        "task.retry_scheduled", task=now_is,
-        details={
-            "retry_at": now_is.retry_at, "backoff_ms": (now_is.retry_at - work.instant) // 1000,
-            "attempt": now_is.attempts, "error_class": error.error_class if error else "lease_expired",
-        },
-    )  # fmt: skip
+    details = {
+        "retry_at": now_is.retry_at,
+        "backoff_ms": (now_is.retry_at - work.instant) // 1000,
+        "attempt": now_is.attempts,
+        "error_class": error.error_class if error else "lease_expired",
+    }
+    work.record("task.retry_scheduled", task=now_is, details=details)
 
 
 # --- agents -------------------------------------------------------------------------------------------------

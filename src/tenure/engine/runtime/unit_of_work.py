@@ -20,7 +20,7 @@ from tenure.core.errors import Bug, TenureError
 from tenure.core.events import Event
 from tenure.core.outcomes import Outcome
 from tenure.core.queries import Query
-from tenure.core.records import KINDS, Row, Task, replace
+from tenure.core.records import KINDS, Claim, Reservation, Row, Task, replace
 from tenure.core.settle import stamp
 from tenure.engine.checks.evidence import Evidence, Question
 from tenure.engine.runtime.context import SHIPPED_TABLES, Random, UserTables
@@ -217,9 +217,15 @@ class UnitOfWork(Rows):
         agent: str | None = None,
         session: str | None = None,
         generation: int | None = None,
+        holder: Task | Claim | Reservation | None = None,
     ) -> None:
-        """Append the event; if the change fell due before `now`, the details give that instant."""
+        """Append the event; if the change fell due before `now`, the details give that instant.
+
+        `holder` has the agent, session and generation of the event.
+        """
         details = details or {}
+        if holder is not None:
+            agent, session, generation = holder.agent, holder.session, holder.generation
         if self.instant != self.now:
             details = details | {"at": self.instant}
         who = self.principal
@@ -228,17 +234,33 @@ class UnitOfWork(Rows):
         if task is not None:
             agent, session = agent or task.agent, session or task.session
             about = {
-                "task": task.id, "key": task.key, "version": task.version, "track": task.track,
+                "task": task.id,
+                "key": task.key,
+                "version": task.version,
+                "track": task.track,
                 "generation": task.generation if generation is None else generation,
-                "previous_state": before.state if before else None, "new_state": task.state,
-            }  # fmt: skip
+                "previous_state": before.state if before else None,
+                "new_state": task.state,
+            }
         self.events.append(
             Event(
-                id=self.new_id("evt"), time=self.now, kind=kind, level=level, project=project, agent=agent,
-                session=session, user=who.user, address=who.address, message=message, details=details, patch=patch,
-                trace_id=self.trace_id, causation_id=self.command_id, **about,
+                id=self.new_id("evt"),
+                time=self.now,
+                kind=kind,
+                level=level,
+                project=project,
+                agent=agent,
+                session=session,
+                user=who.user,
+                address=who.address,
+                message=message,
+                details=details,
+                patch=patch,
+                trace_id=self.trace_id,
+                causation_id=self.command_id,
+                **about,
             )
-        )  # fmt: skip
+        )
 
     def tell(self, kind: str, project: str, patch: Patch, *, details: dict[str, Any], first: bool = False) -> None:
         """Append an event with the caller's own patch; `first`: before all others, which are its consequences."""

@@ -105,10 +105,10 @@ def run_schedule(work: UnitOfWork, cmd: commands.RunSchedule) -> Outcome:
     made = produce(work, project_of(work, cmd.project), template, _cause(row, work.now, key=None))
     row = replace(row, fired=row.fired + 1, last_made=made.name)
     _record(work, "schedule.fired", row, **_text(made))
+    message, made_tasks = f"schedule {row.id} created {made.name}", shown(work, made)
     return Outcome(
-        outcome="CREATED", command_id=work.command_id, tasks=shown(work, made), schedule=view(work, row),
-        message=f"schedule {row.id} created {made.name}",
-    )  # fmt: skip
+        outcome="CREATED", command_id=work.command_id, tasks=made_tasks, schedule=view(work, row), message=message
+    )
 
 
 def named(work: UnitOfWork, project: str, name: str) -> Schedule:

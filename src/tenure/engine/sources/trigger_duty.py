@@ -107,13 +107,13 @@ def fire(work: UnitOfWork, project: Project, row: Trigger, cause: Cause, **detai
     made = attempt(work, project, template_of(row.template), cause)
     if isinstance(made, str):
         row = replace(row, failed=row.failed + 1, last_at=work.now, last_error=made)
-        work.record("trigger.failed", row, project=project.id, level="error", message=made,
-                    details={"trigger": row.id, **details})  # fmt: skip
+        details["trigger"] = row.id
+        work.record("trigger.failed", row, project=project.id, level="error", message=made, details=details)
         return made
     if not made.again:
         row = replace(rule.counted(row, work.now), last_made=made.name)
-        told = {"trigger": row.id, "made": made.name, "tasks": len(made.tasks), **details}
-        work.record("trigger.fired", row, project=project.id, details=told)
+        details |= {"trigger": row.id, "made": made.name, "tasks": len(made.tasks)}
+        work.record("trigger.fired", row, project=project.id, details=details)
     return made
 
 
@@ -123,8 +123,8 @@ def hold_back(work: UnitOfWork, row: Trigger, why: str) -> None:
     if row.reported_at is not None and work.now < row.reported_at + rule.HOUR:
         work.put(row)
         return
-    work.record("trigger.held_back", replace(row, reported_at=work.now), project=row.project, level="warning",
-                message=why, details={"trigger": row.id})  # fmt: skip
+    told = {"level": "warning", "message": why, "details": {"trigger": row.id}}
+    work.record("trigger.held_back", replace(row, reported_at=work.now), project=row.project, **told)
 
 
 def _end_of_dag(work: UnitOfWork, project: Project, event: Event) -> bool:

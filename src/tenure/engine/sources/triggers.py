@@ -45,15 +45,20 @@ def set_trigger(work: UnitOfWork, cmd: commands.SetTrigger) -> Outcome:
     if before is None and work.tally(Trigger, {"project": cmd.project}, MOST) >= MOST:
         raise LimitReached(f"{cmd.project} has {MOST} triggers, the maximum", "remove one first")
     row = before or Trigger(
-        project=cmd.project, id=name, kind="", filter={}, template={}, behind=last_sequence(work, cmd.project),
-        created_at=work.now, created_by=work.principal.name, changed_at=work.now,
-    )  # fmt: skip
+        project=cmd.project,
+        id=name,
+        kind="",
+        filter={},
+        template={},
+        behind=last_sequence(work, cmd.project),
+        created_at=work.now,
+        created_by=work.principal.name,
+        changed_at=work.now,
+    )
     if before is not None and before.kind != cmd.on:  # earlier events were not for it
         row = replace(row, behind=last_sequence(work, cmd.project))
-    wanted = replace(
-        row, kind=cmd.on, filter=where, most=cmd.most, template=templates.stored(cmd.template),
-        signature=_form(cmd),
-    )  # fmt: skip
+    template = templates.stored(cmd.template)
+    wanted = replace(row, kind=cmd.on, filter=where, most=cmd.most, template=template, signature=_form(cmd))
     wanted, secret = _with_secret(work, cmd, before, wanted)
     if wanted == before:
         return _shown(work, "UNCHANGED", wanted, secret)
@@ -206,10 +211,9 @@ def _record(work: UnitOfWork, kind: str, row: Trigger) -> None:
 
 
 def _shown(work: UnitOfWork, outcome: str, row: Trigger, secret: str | None = None) -> Outcome:
-    return Outcome(
-        outcome=outcome, command_id=work.command_id if outcome != "UNCHANGED" else None, trigger=view(row),
-        secret=secret, hint=HINT if secret is not None else None,
-    )  # fmt: skip
+    command_id = work.command_id if outcome != "UNCHANGED" else None
+    hint = HINT if secret is not None else None
+    return Outcome(outcome=outcome, command_id=command_id, trigger=view(row), secret=secret, hint=hint)
 
 
 # --- queries ------------------------------------------------------------------------------------------------

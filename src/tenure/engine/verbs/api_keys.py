@@ -35,12 +35,15 @@ def create_key(work: UnitOfWork, cmd: commands.CreateKey) -> Outcome:
         return _renewed(work, again, "CREATED")
     lifetime = None if cmd.expires_in is None else inputs.micros(cmd.expires_in, "expires_in", low=1)
     key = ApiKey(
-        project="", id=keys.new_id(work.random.token(keys.ID_BYTES)), name=cmd.name, role=cmd.role,
-        user=cmd.user or cmd.name, agent=cmd.agent, projects=cmd.projects, created_at=work.now,
-        created_by=work.principal.name, expires_at=None if lifetime is None else work.now + lifetime,
-        capabilities=cmd.capabilities,
-        request_id=cmd.request_id, request_hash=_digest(work, cmd),
-    )  # fmt: skip
+        project="",
+        id=keys.new_id(work.random.token(keys.ID_BYTES)),
+        **fields_of(cmd, "name role agent projects capabilities request_id"),
+        user=cmd.user or cmd.name,
+        created_at=work.now,
+        created_by=work.principal.name,
+        expires_at=None if lifetime is None else work.now + lifetime,
+        request_hash=_digest(work, cmd),
+    )
     return _with_secret(work, "key.created", key, "CREATED")
 
 
@@ -53,10 +56,8 @@ def rotate_key(work: UnitOfWork, cmd: commands.RotateKey) -> Outcome:
         return _renewed(work, again, "UPDATED")
     before = key_named(work, cmd.key)
     if before.revoked_at is not None:
-        return Outcome(
-            outcome="DENIED_STATE", key=key_view(work, before), message=f"key {before.id} ({before.name}) is revoked",
-            hint="create a new key",
-        )  # fmt: skip
+        message = f"key {before.id} ({before.name}) is revoked"
+        return Outcome(outcome="DENIED_STATE", key=key_view(work, before), message=message, hint="create a new key")
     until = work.now + grace
     expires = None
     if before.expires_at is not None:
@@ -64,9 +65,14 @@ def rotate_key(work: UnitOfWork, cmd: commands.RotateKey) -> Outcome:
         expires = work.now + before.expires_at - (before.rotated_at or before.created_at)
     has_grace = until > work.now
     key = replace(
-        before, previous=before.digest if has_grace else b"", previous_until=until if has_grace else None,
-        rotated_at=work.now, expires_at=expires, request_id=cmd.request_id, request_hash=_digest(work, cmd),
-    )  # fmt: skip
+        before,
+        previous=before.digest if has_grace else b"",
+        previous_until=until if has_grace else None,
+        rotated_at=work.now,
+        expires_at=expires,
+        request_id=cmd.request_id,
+        request_hash=_digest(work, cmd),
+    )
     return _with_secret(work, "key.rotated", key, "UPDATED")
 
 
@@ -145,10 +151,9 @@ def _with_secret(work: UnitOfWork, kind: str, key: ApiKey, outcome: str) -> Outc
     secret = keys.new_secret(work.random.token(keys.SECRET_BYTES))
     key = replace(key, digest=keys.digest_of(secret))
     _record(work, kind, key)
-    return Outcome(
-        outcome=outcome, key=key_view(work, key), secret=keys.spelled(key.id, secret),
-        message=f"key {key.id} ({key.name})", hint="save it now: it is not shown again",
-    )  # fmt: skip
+    message, hint = f"key {key.id} ({key.name})", "save it now: it is not shown again"
+    spelled = keys.spelled(key.id, secret)
+    return Outcome(outcome=outcome, key=key_view(work, key), secret=spelled, message=message, hint=hint)
 
 
 def _record(work: UnitOfWork, kind: str, key: ApiKey) -> None:

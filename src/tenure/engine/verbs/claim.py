@@ -20,7 +20,7 @@ from tenure.engine.reads import task_view
 from tenure.engine.runtime.batch_reads import Lanes
 from tenure.engine.runtime.decision import check_same
 from tenure.engine.runtime.effects import spread
-from tenure.engine.runtime.rows import brief_of, current_claim, project_of, task_named
+from tenure.engine.runtime.rows import brief_of, current_claim, fields_of, project_of, task_named
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 from tenure.engine.verbs import agents
 from tenure.stores.port import Transaction
@@ -106,10 +106,9 @@ def claim_next(work: UnitOfWork, cmd: commands.ClaimNext) -> Outcome:
         return denial
     cooling = claimant.agent.cool_until
     if cooling is not None and cooling > work.now:
-        return Outcome(
-            outcome="NO_TASK", retry_at=cooling, retry_in=work.seconds_to(cooling),
-            message=f"agent {claimant.agent.id} is cooling off after {claimant.agent.troubles} failures in a row",
-        )  # fmt: skip
+        troubles = f"{claimant.agent.troubles} failures in a row"
+        message = f"agent {claimant.agent.id} is cooling off after {troubles}"
+        return Outcome(outcome="NO_TASK", retry_at=cooling, retry_in=work.seconds_to(cooling), message=message)
     held = work.find(Task, {"project": cmd.project, "session": cmd.session}, limit=claims.MOST_NAMED)
     unfinished = tuple(t.key for t in held if claims.is_held(t))
     search = Search(work, cmd, claimant)
@@ -180,19 +179,21 @@ def _denied_by_state(work: UnitOfWork, task: Task, claimant: Claimant) -> Outcom
         return None
     if code == "DENIED_ACTIVE_CLAIM":
         yours = task.session == claimant.session.id
+        message = f"{task.key}: generation {task.generation} is held by agent {task.agent}"
         return Outcome(
-            outcome=code, holder=task.agent, yours=yours, generation=task.generation, lease_until=task.lease_until,
-            lease=_seconds(task.lease_until, work.now), state=task.state,
-            message=f"{task.key}: generation {task.generation} is held by agent {task.agent}"
-            + (" in this session" if yours else ""),
+            outcome=code,
+            holder=task.agent,
+            yours=yours,
+            lease=_seconds(task.lease_until, work.now),
+            **fields_of(task, "generation lease_until state"),
+            message=message + (" in this session" if yours else ""),
             hint="use the receipt of that claim" if yours else "take another task, or wait for the lease to end",
-        )  # fmt: skip
+        )
     if code == "DENIED_NOT_READY":
         waits = task_view.waits_for(work, task)
-        return Outcome(
-            outcome=code, state=task.state, waits_for=waits, retry_at=task.retry_at or task.not_before,
-            message=f"{task.key} is {task.state}" + (f", waiting for {', '.join(waits[:5])}" if waits else ""),
-        )  # fmt: skip
+        message = f"{task.key} is {task.state}" + (f", waiting for {', '.join(waits[:5])}" if waits else "")
+        retry_at = task.retry_at or task.not_before
+        return Outcome(outcome=code, state=task.state, waits_for=waits, retry_at=retry_at, message=message)
     return Outcome(outcome=code, state=task.state, message=f"{task.key} is {task.state}" + _because(task))
 
 
@@ -208,10 +209,10 @@ def _denied_by_line(task: Task, claimant: Claimant) -> Outcome | None:
 def _denied_by_offer(task: Task, claimant: Claimant) -> Outcome | None:
     if task.offer_to is None or task.offer_to == claimant.agent.id:
         return None
+    message = f"{task.key} is offered to agent {task.offer_to}"
     return Outcome(
-        outcome="DENIED_OFFERED", holder=task.offer_to, retry_at=task.offer_until, state=task.state,
-        message=f"{task.key} is offered to agent {task.offer_to}",
-    )  # fmt: skip
+        outcome="DENIED_OFFERED", holder=task.offer_to, retry_at=task.offer_until, state=task.state, message=message
+    )
 
 
 def _denied_by_skill(task: Task, claimant: Claimant) -> Outcome | None:
@@ -224,10 +225,8 @@ def _denied_by_agent(claimant: Claimant) -> Outcome | None:
     agent = claimant.agent
     if agent.terminated_at is None:
         return None
-    return Outcome(
-        outcome="DENIED_AGENT", directive=agents.TERMINATED, message=agents.ended_text(agent),
-        hint=f"stop here; a person can reinstate it with `tenure agent resume {agent.id}`",
-    )  # fmt: skip
+    hint = f"stop here; a person can reinstate it with `tenure agent resume {agent.id}`"
+    return Outcome(outcome="DENIED_AGENT", directive=agents.TERMINATED, message=agents.ended_text(agent), hint=hint)
 
 
 def _denied_by_limit(work: UnitOfWork, claimant: Claimant) -> Outcome | None:
@@ -254,7 +253,7 @@ def _denied_by_limit(work: UnitOfWork, claimant: Claimant) -> Outcome | None:
             outcome="DENIED_LIMIT",
             message=f"project {agent.project} has {most} live claims, its max_concurrent_claims limit",
             hint="an admin can raise the limit max_concurrent_claims",
-        )  # fmt: skip
+        )
     return None
 
 
@@ -268,11 +267,9 @@ def _denied_by_generations(work: UnitOfWork, task: Task, claimant: Claimant) -> 
     dead = replace(moves.dead_lettered(task, work.now), last_error=error, failed_at=work.now)
     work.record("task.failed", task=dead, level="error", message=message)
     spread(work)
-    return Outcome(
-        outcome="DENIED_LIMIT", state=lifecycle.DEAD_LETTERED,
-        message=f"{task.key}: {message}; it is now a dead letter",
-        hint="an admin can raise the limit; then a person retries the task",
-    )  # fmt: skip
+    hint = "an admin can raise the limit; then a person retries the task"
+    message = f"{task.key}: {message}; it is now a dead letter"
+    return Outcome(outcome="DENIED_LIMIT", state=lifecycle.DEAD_LETTERED, message=message, hint=hint)
 
 
 def _claims_of_run(work: UnitOfWork, task: Task, most: int) -> int:
@@ -301,10 +298,8 @@ def _denied_by_conflict(work: UnitOfWork, task: Task, claimant: Claimant) -> Out
         return None
     holder = work.get(Task, task.project, other.task) if other.task else None
     name = holder.key if holder else other.id
-    return Outcome(
-        outcome="DENIED_CONFLICT", conflict=name, holder=other.agent, state=task.state,
-        message=f"{task.key} would overlap {other.pattern}, held by {other.agent} for {name}",
-    )  # fmt: skip
+    message = f"{task.key} would overlap {other.pattern}, held by {other.agent} for {name}"
+    return Outcome(outcome="DENIED_CONFLICT", conflict=name, holder=other.agent, state=task.state, message=message)
 
 
 def _counts(task: Task, claimant: Claimant) -> bool:
@@ -420,10 +415,9 @@ class Search:
 
 def profile_for(own: Profile, cmd: commands.ClaimNext) -> Profile:
     """What the claimant declares, apart from what this command adds."""
-    return own._replace(
-        capabilities=own.capabilities if cmd.capabilities is None else frozenset(cmd.capabilities),
-        tracks=cmd.tracks or own.tracks, region=cmd.region or own.region, types=cmd.types, tags=cmd.tags,
-    )  # fmt: skip
+    capabilities = own.capabilities if cmd.capabilities is None else frozenset(cmd.capabilities)
+    tracks, region = cmd.tracks or own.tracks, cmd.region or own.region
+    return own._replace(capabilities=capabilities, tracks=tracks, region=region, types=cmd.types, tags=cmd.tags)
 
 
 def fits(profile: Profile, lane: Lane) -> bool:
@@ -450,10 +444,10 @@ def nothing(
     counts = {**look(work), **passed_over}
     ends = [at for at in (work.next_due(project), next_at) if at is not None]
     due = min(ends, default=None)
+    message, wait = f"nothing to claim for agent {agent}", work.seconds_to(due)
     return Outcome(
-        outcome="NO_TASK", counts=counts, unfinished=unfinished or None, retry_at=due, retry_in=work.seconds_to(due),
-        message=f"nothing to claim for agent {agent}",
-    )  # fmt: skip
+        outcome="NO_TASK", counts=counts, unfinished=unfinished or None, retry_at=due, retry_in=wait, message=message
+    )
 
 
 # --- granting -----------------------------------------------------------------------------------------------
@@ -462,11 +456,21 @@ def nothing(
 def _grant(work: UnitOfWork, task: Task, claimant: Claimant) -> Outcome:
     last = current_claim(work, task) if task.generation else None
     held, new = claims.granted(
-        task, last, agent=claimant.agent.id, session=claimant.session.id, user=claimant.user, lease=claimant.lease,
-        now=work.now, nonce=work.random.token(NONCE_BYTES), epoch=work.epoch, process=claimant.sent.process,
-        request_id=claimant.sent.id, request_hash=claimant.sent.digest,
-        metadata=claimant.metadata, key=work.principal.key,
-    )  # fmt: skip
+        task,
+        last,
+        agent=claimant.agent.id,
+        session=claimant.session.id,
+        user=claimant.user,
+        lease=claimant.lease,
+        now=work.now,
+        nonce=work.random.token(NONCE_BYTES),
+        epoch=work.epoch,
+        process=claimant.sent.process,
+        request_id=claimant.sent.id,
+        request_hash=claimant.sent.digest,
+        metadata=claimant.metadata,
+        key=work.principal.key,
+    )
     new = _with_model(work, task, new, claimant)
     reserved = _reserve(work, held, claimant) if task.guarded else ()
     if reserved:
@@ -475,10 +479,8 @@ def _grant(work: UnitOfWork, task: Task, claimant: Claimant) -> Outcome:
         from tenure.engine.budgets.budget_guard import reserve
 
         held, new = reserve(work, claimant.project, held, new)
-    kept = work.record(
-        "task.claimed", new, *reserved, task=held,
-        details={"lease_until": held.lease_until, "attempt": held.attempts, "previous_generation": task.generation},
-    )  # fmt: skip
+    details = {"lease_until": held.lease_until, "attempt": held.attempts, "previous_generation": task.generation}
+    kept = work.record("task.claimed", new, *reserved, task=held, details=details)
     spread(work)
     return _outcome(work, kept, new)
 
@@ -503,11 +505,18 @@ def _reserve(work: UnitOfWork, task: Task, claimant: Claimant) -> tuple[Reservat
     drop_left_over(work, task.project)
     return tuple(
         Reservation(
-            project=task.project, id=work.new_id("hold"), pattern=pattern, task=task.id, generation=task.generation,
-            epoch=work.epoch, agent=claimant.agent.id, session=claimant.session.id, created_at=work.now,
+            project=task.project,
+            id=work.new_id("hold"),
+            pattern=pattern,
+            task=task.id,
+            generation=task.generation,
+            epoch=work.epoch,
+            agent=claimant.agent.id,
+            session=claimant.session.id,
+            created_at=work.now,
         )
         for pattern in _patterns(brief_of(work, task))
-    )  # fmt: skip
+    )
 
 
 def _outcome(work: UnitOfWork, task: Task, claim: Claim) -> Outcome:
@@ -523,22 +532,35 @@ def granted_outcome(
     handed = task_view.inputs_of(work, task, brief)
     until = task.lease_until if task.generation == generation else None
     return granted_as(
-        task_view.task_view(work, task, brief), generation, attempt, receipt, until, work.now,
+        task_view.task_view(work, task, brief),
+        generation,
+        attempt,
+        receipt,
+        until,
+        work.now,
         models=retry.models_for(task, attempt) or None,
         **recommended(work, task, brief, attempt, agent, model),
-        inputs=handed.outputs or None, missing=handed.missing or None,
+        inputs=handed.outputs or None,
+        missing=handed.missing or None,
         artifacts=task_view.earlier_artifacts(work, task),
         checkpoint=task_view.checkpoint_for_holder(work, task),
-    )  # fmt: skip
+    )
 
 
 def granted_as(
     view: TaskView, generation: int, attempt: int, receipt: str, until: int | None, now: int, **handed: Any
 ) -> Outcome:
     return Outcome(
-        outcome="GRANTED", message=f"{view['key']}: generation {generation} is yours", task=view, generation=generation,
-        receipt=receipt, lease_until=until, lease=_seconds(until, now), attempt=attempt, **handed,
-    )  # fmt: skip
+        outcome="GRANTED",
+        message=f"{view['key']}: generation {generation} is yours",
+        task=view,
+        generation=generation,
+        receipt=receipt,
+        lease_until=until,
+        lease=_seconds(until, now),
+        attempt=attempt,
+        **handed,
+    )
 
 
 def _seconds(until: int | None, now: int) -> float | None:

@@ -188,16 +188,12 @@ def _wait(work: UnitOfWork, parent: Task) -> Outcome:
         raise_height(work, current(work, child), parent.height + 1)
     waiting = replace(parent, waits_on=parent.waits_on + len(edges), unmet=parent.unmet + unmet)
     free, over = claims.ended(waiting, claim, lifecycle.WAITING_BY, work.now)
-    kept = work.record(
-        "task.waiting", over, *edges, task=free, agent=parent.agent, session=parent.session,
-        details={"waits_for": task_view.waits_for(work, free)},
-    )  # fmt: skip
+    details = {"waits_for": task_view.waits_for(work, free)}
+    kept = work.record("task.waiting", over, *edges, task=free, holder=parent, details=details)
     spread(work)
     task = current(work, kept)
-    return Outcome(
-        outcome="OK", state=task.state, generation=over.generation, waits_for=task_view.waits_for(work, task) or None,
-        message=f"{task.key} is {task.state}",
-    )  # fmt: skip
+    waits, message = task_view.waits_for(work, task) or None, f"{task.key} is {task.state}"
+    return Outcome(outcome="OK", state=task.state, generation=over.generation, waits_for=waits, message=message)
 
 
 HANDLERS: Handlers = {

@@ -30,10 +30,10 @@ def lead(work: UnitOfWork, cmd: commands.Lead) -> Outcome:
     leader = team.elected(before, project, name, cmd.holder, lease, cmd.term, work.now)
     if leader is None:
         assert before is not None
+        message = f"{before.holder} leads with term {before.term}"
         return Outcome(
-            outcome="DENIED_LEADER", holder=before.holder, term=before.term, lease_until=before.until,
-            message=f"{before.holder} leads with term {before.term}",
-        )  # fmt: skip
+            outcome="DENIED_LEADER", holder=before.holder, term=before.term, lease_until=before.until, message=message
+        )
     if before is not None and leader.term == before.term:
         work.put(leader)
         return Outcome(outcome="RENEWED", term=leader.term, lease_until=leader.until, lease=cmd.lease)
@@ -62,10 +62,8 @@ def check_term(work: UnitOfWork, project: str, name: str, holder: str, term: int
     if leader is not None and (leader.holder, leader.term) == (holder, term) and leader.until > work.now:
         return None
     now_is = f"{leader.holder} with term {leader.term}" if leader and leader.until > work.now else "nobody"
-    return Outcome(
-        outcome="STALE_TERM", term=leader.term if leader else None, directive="abort",
-        message=f"{holder} led with term {term}; now {now_is} leads",
-    )  # fmt: skip
+    message = f"{holder} led with term {term}; now {now_is} leads"
+    return Outcome(outcome="STALE_TERM", term=leader.term if leader else None, directive="abort", message=message)
 
 
 HANDLERS: Handlers = {commands.Lead: lead, commands.StepDown: step_down}

@@ -27,21 +27,13 @@ def send(work: UnitOfWork, cmd: commands.Send) -> Outcome:
         raise NotFound(f"no message {cmd.reply_to[:80]!r} to reply to")
     to = _recipients(work, cmd)
     message = work.new_id("msg")
-    rows = [
-        Message(
-            project=cmd.project, id=f"{message}:{name}", message=message, sender=cmd.sender, recipient=name,
-            address=cmd.to, type=cmd.type, text=cmd.text, reply_to=cmd.reply_to, sent_at=work.now,
-        )
-        for name in to
-    ]  # fmt: skip
-    work.record(
-        "message.sent", *rows, project=cmd.project, agent=cmd.sender,
-        details={"message": message, "to": cmd.to, "recipients": list(to), "type": cmd.type},
-    )  # fmt: skip
-    return Outcome(
-        outcome="CREATED", changed=to, messages=tuple(view(m) for m in rows[:1]), command_id=work.command_id,
-        message=f"sent to {len(to)} agent{'' if len(to) == 1 else 's'}",
-    )  # fmt: skip
+    said = fields_of(cmd, "project sender type text reply_to") | {"address": cmd.to, "sent_at": work.now}
+    rows = [Message(id=f"{message}:{name}", message=message, recipient=name, **said) for name in to]
+    details = {"message": message, "to": cmd.to, "recipients": list(to), "type": cmd.type}
+    work.record("message.sent", *rows, project=cmd.project, agent=cmd.sender, details=details)
+    text = f"sent to {len(to)} agent{'' if len(to) == 1 else 's'}"
+    sent = tuple(view(m) for m in rows[:1])
+    return Outcome(outcome="CREATED", changed=to, messages=sent, command_id=work.command_id, message=text)
 
 
 def _recipients(work: UnitOfWork, cmd: commands.Send) -> tuple[str, ...]:
@@ -54,10 +46,14 @@ def _recipients(work: UnitOfWork, cmd: commands.Send) -> tuple[str, ...]:
     leader = work.get(Leader, cmd.project, PROJECT_LEADER)
     track = cmd.to.removeprefix("@track:")
     return team.recipients(
-        cmd.to, cmd.sender, agents, now=work.now,
-        busy=[t.agent for t in held if t.agent], on_track=[t.agent for t in held if t.agent and t.track == track],
+        cmd.to,
+        cmd.sender,
+        agents,
+        now=work.now,
+        busy=[t.agent for t in held if t.agent],
+        on_track=[t.agent for t in held if t.agent and t.track == track],
         leader=leader.holder if leader is not None and leader.until > work.now else None,
-    )  # fmt: skip
+    )
 
 
 def read(work: UnitOfWork, cmd: commands.Read) -> Outcome:

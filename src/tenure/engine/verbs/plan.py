@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from tenure.core import commands, graph, ids, inputs, lifecycle, priority, roles
+from tenure.core import commands, ids, inputs, lifecycle, priority, roles
 from tenure.core.causes import PRUNE, Cancelled
 from tenure.core.commands import Dependency, NewTask
 from tenure.core.errors import InvalidInput
@@ -25,7 +25,7 @@ from tenure.engine.runtime.effects import cancel_task, spread
 from tenure.engine.runtime.rows import brief_of, current, project_of, task_named, tasks_by_idempotency
 from tenure.engine.runtime.unit_of_work import Handlers, Refused, UnitOfWork
 from tenure.engine.sources import dag_ends
-from tenure.engine.verbs.create import Builder, check_plan_size, connect
+from tenure.engine.verbs.create import Builder, check_plan_size, connect, new_edge
 from tenure.engine.verbs.edit import apply_changes, current_value
 from tenure.engine.verbs.graph import disconnect
 
@@ -97,9 +97,14 @@ def _set_budget(work: UnitOfWork, cmd: commands.Plan, dag: Dag) -> bool:
 
 def _new_dag(work: UnitOfWork, cmd: commands.Plan, on_end: dict[str, Any]) -> Dag:
     dag = Dag(
-        project=cmd.project, id=work.new_id("dag"), title=cmd.title or cmd.name or "", plan=cmd.name,
-        created_by=work.principal.name, created_at=work.now, on_end=on_end,
-    )  # fmt: skip
+        project=cmd.project,
+        id=work.new_id("dag"),
+        title=cmd.title or cmd.name or "",
+        plan=cmd.name,
+        created_by=work.principal.name,
+        created_at=work.now,
+        on_end=on_end,
+    )
     work.record("dag.created", dag, project=cmd.project, details={"dag": dag.id, "title": dag.title, "plan": cmd.name})
     return dag
 
@@ -223,8 +228,8 @@ def _rewiring(
         if dependency.task in to_be_made:
             continue
         needs = names.get(dependency.task) or task_named(work, task.project, dependency.task)
-        id = graph.edge_id(task.id, needs.id)
-        edges[id] = Edge(project=task.project, id=id, task=task.id, needs=needs.id, on_failure=dependency.on_failure)
+        edge = new_edge(task.project, task.id, needs.id, on_failure=dependency.on_failure)
+        edges[edge.id] = edge
     have = {e.id: e for e in work.find(Edge, {"project": task.project, "task": task.id})}
     edges |= {i: e for i, e in have.items() if e.subtask}  # it waits for its subtasks in any case
     added = [e for i, e in edges.items() if have.get(i) != e]

@@ -70,10 +70,9 @@ def stop_line(work: UnitOfWork, cmd: commands.StopLine) -> Outcome:
     reason = inputs.check_text(cmd.reason, "reason", 1000) or f"stopped by {work.principal.name}"
     if scope in project.stopped:
         return Outcome(outcome="UNCHANGED")
-    work.record(
-        "project.stopped", replace(project, stopped=project.stopped | {scope: reason}), project=project.id,
-        message=reason, details={"scope": scope}, level="warning",
-    )  # fmt: skip
+    stopped = replace(project, stopped=project.stopped | {scope: reason})
+    told = {"level": "warning", "message": reason, "details": {"scope": scope}}
+    work.record("project.stopped", stopped, project=project.id, **told)
     return Outcome(outcome="UPDATED", command_id=work.command_id)
 
 

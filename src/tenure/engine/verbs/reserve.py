@@ -44,15 +44,13 @@ def reserve(work: UnitOfWork, cmd: commands.Reserve) -> Outcome:
     else:
         agents.known_agent(work, cmd.project, agent)
         agents.known_session(work, project, session, agent, None)
+    others = living(work, work.find(Reservation, {"project": cmd.project}))
     other = reservations.in_the_way(
-        patterns, cmd.mode, living(work, work.find(Reservation, {"project": cmd.project})),
-        task=task.id if task else None, session=session, now=work.now,
-    )  # fmt: skip
+        patterns, cmd.mode, others, task=task.id if task else None, session=session, now=work.now
+    )
     if other is not None:
-        return Outcome(
-            outcome="DENIED_CONFLICT", conflict=other.pattern, holder=other.agent,
-            message=f"{other.pattern} is held by agent {other.agent}",
-        )  # fmt: skip
+        message = f"{other.pattern} is held by agent {other.agent}"
+        return Outcome(outcome="DENIED_CONFLICT", conflict=other.pattern, holder=other.agent, message=message)
     if task is not None:
         return _with_claim(work, cmd, task, patterns, agent, session)
     if receipt is not None:
@@ -66,18 +64,24 @@ def _with_claim(
     mine = {r.pattern: r for r in work.find(Reservation, {"project": task.project, "task": task.id})}
     rows = _in_mode(mine, patterns, cmd.mode) + [
         Reservation(
-            project=task.project, id=work.new_id("hold"), pattern=pattern, mode=cmd.mode, task=task.id,
-            generation=task.generation, epoch=work.epoch, agent=agent, session=session, created_at=work.now,
+            project=task.project,
+            id=work.new_id("hold"),
+            pattern=pattern,
+            mode=cmd.mode,
+            task=task.id,
+            generation=task.generation,
+            epoch=work.epoch,
+            agent=agent,
+            session=session,
+            created_at=work.now,
         )
         for pattern in patterns
         if pattern not in mine
-    ]  # fmt: skip
+    ]
     kept = keep_started(work, task)
     if rows:
-        kept = work.record(
-            "reservation.taken", *rows, task=replace(kept, reserved=True), agent=agent, session=session,
-            details={"patterns": patterns, "mode": cmd.mode},
-        )  # fmt: skip
+        details, reserved = {"patterns": patterns, "mode": cmd.mode}, replace(kept, reserved=True)
+        kept = work.record("reservation.taken", *rows, task=reserved, agent=agent, session=session, details=details)
     return Outcome(outcome="GRANTED", generation=kept.generation, lease_until=kept.lease_until, changed=tuple(patterns))
 
 
@@ -98,14 +102,16 @@ def _regrouped(
         for n, pattern in enumerate(more)
     ]
     if rows:
-        work.record(
-            "reservation.taken", *rows, project=cmd.project, agent=first.agent, session=first.session,
-            details={"patterns": patterns, "mode": cmd.mode},
-        )  # fmt: skip
+        details = {"patterns": patterns, "mode": cmd.mode}
+        work.record("reservation.taken", *rows, project=cmd.project, holder=first, details=details)
     return Outcome(
-        outcome="GRANTED", receipt=str(receipt), generation=first.generation, changed=tuple(patterns),
-        lease_until=first.until, lease=work.seconds_to(first.until),
-    )  # fmt: skip
+        outcome="GRANTED",
+        receipt=str(receipt),
+        generation=first.generation,
+        changed=tuple(patterns),
+        lease_until=first.until,
+        lease=work.seconds_to(first.until),
+    )
 
 
 def _alone(work: UnitOfWork, cmd: commands.Reserve, lease: int, patterns: list[str]) -> Outcome:
@@ -113,11 +119,20 @@ def _alone(work: UnitOfWork, cmd: commands.Reserve, lease: int, patterns: list[s
     nonce = work.random.token(NONCE_BYTES)
     rows = [
         Reservation(
-            project=cmd.project, id=f"{group}-{number}", pattern=pattern, mode=cmd.mode, nonce=nonce, epoch=work.epoch,
-            agent=cmd.agent, session=cmd.session, created_at=work.now, lease=lease, until=work.now + lease,
+            project=cmd.project,
+            id=f"{group}-{number}",
+            pattern=pattern,
+            mode=cmd.mode,
+            nonce=nonce,
+            epoch=work.epoch,
+            agent=cmd.agent,
+            session=cmd.session,
+            created_at=work.now,
+            lease=lease,
+            until=work.now + lease,
         )
         for number, pattern in enumerate(patterns)
-    ]  # fmt: skip
+    ]
     work.record(
         "reservation.taken",
         *rows,
@@ -127,9 +142,13 @@ def _alone(work: UnitOfWork, cmd: commands.Reserve, lease: int, patterns: list[s
         details={"patterns": patterns, "mode": cmd.mode},
     )
     return Outcome(
-        outcome="GRANTED", receipt=str(Receipt(group, 1, work.epoch, nonce)), generation=1, changed=tuple(patterns),
-        lease_until=work.now + lease, lease=lease / inputs.SECOND,
-    )  # fmt: skip
+        outcome="GRANTED",
+        receipt=str(Receipt(group, 1, work.epoch, nonce)),
+        generation=1,
+        changed=tuple(patterns),
+        lease_until=work.now + lease,
+        lease=lease / inputs.SECOND,
+    )
 
 
 def _group(work: UnitOfWork, project: str, receipt: Receipt) -> list[Reservation]:
@@ -204,10 +223,8 @@ def drop_left_over(work: UnitOfWork, project: str) -> None:
 
 def release_reservations(work: UnitOfWork, project: str, held: list[Reservation]) -> None:
     if held:
-        work.record(
-            "reservation.released", project=project, removed=held, agent=held[0].agent, session=held[0].session,
-            details={"patterns": [r.pattern for r in held]},
-        )  # fmt: skip
+        details = {"patterns": [r.pattern for r in held]}
+        work.record("reservation.released", project=project, removed=held, holder=held[0], details=details)
 
 
 HANDLERS: Handlers = {

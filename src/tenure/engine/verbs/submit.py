@@ -54,12 +54,24 @@ def submit(work: UnitOfWork, cmd: commands.Submit) -> Outcome:
 def new_result(work: UnitOfWork, hold: Hold, cmd: commands.Submit, encoded: bytes, digest: str, **more: Any) -> Result:
     claim = hold.claim
     return Result(
-        project=claim.project, id=work.new_id("result"), task=claim.task, run=claim.run, generation=claim.generation,
-        session=claim.session, agent=claim.agent, user=claim.user, submitted_at=work.now,
-        data=task_view.packed(work, claim.project, cmd.data), summary=cmd.summary, size=len(encoded), digest=digest,
-        processing=work.now - claim.acquired_at, request_id=cmd.request_id,
-        artifacts=_passed_on(work, hold, cmd.artifacts), **more,
-    )  # fmt: skip
+        project=claim.project,
+        id=work.new_id("result"),
+        task=claim.task,
+        run=claim.run,
+        generation=claim.generation,
+        session=claim.session,
+        agent=claim.agent,
+        user=claim.user,
+        submitted_at=work.now,
+        data=task_view.packed(work, claim.project, cmd.data),
+        summary=cmd.summary,
+        size=len(encoded),
+        digest=digest,
+        processing=work.now - claim.acquired_at,
+        request_id=cmd.request_id,
+        artifacts=_passed_on(work, hold, cmd.artifacts),
+        **more,
+    )
 
 
 def _passed_on(work: UnitOfWork, hold: Hold, names: tuple[str, ...] | None) -> tuple[str, ...]:
@@ -87,20 +99,22 @@ def accept(work: UnitOfWork, free: Task, over: Claim, result: Result, *rows: Row
         work.put(retry.agent_succeeded(agent))
     _model_works(work, over)
     done = moves.completed(free, work.now, product)
-    kept = work.record(
-        "task.completed", result, replace(over, result_accepted=True, work_product=product), *rows, task=done,
-        agent=over.agent, session=over.session, generation=over.generation,
-        details={
-            "result": result.id, "work_product": product, "late": result.late,
-            "duration_ms": (result.submitted_at - over.acquired_at) // 1000, **details,
-        },
-    )  # fmt: skip
+    details |= {"result": result.id, "work_product": product, "late": result.late}
+    details["duration_ms"] = (result.submitted_at - over.acquired_at) // 1000
+    marked = replace(over, result_accepted=True, work_product=product)
+    kept = work.record("task.completed", result, marked, *rows, task=done, holder=over, details=details)
     spread(work)
     return Outcome(
-        outcome="ACCEPTED", message=f"{free.key}: accepted as {product}", work_product=product, result=result.id,
-        generation=over.generation, current_generation=free.generation, work_lost=False, state=COMPLETED,
+        outcome="ACCEPTED",
+        message=f"{free.key}: accepted as {product}",
+        work_product=product,
+        result=result.id,
+        generation=over.generation,
+        current_generation=free.generation,
+        work_lost=False,
+        state=COMPLETED,
         version=kept.version,
-    )  # fmt: skip
+    )
 
 
 def _model_works(work: UnitOfWork, claim: Claim) -> None:
@@ -124,10 +138,16 @@ def _accepted_before(work: UnitOfWork, hold: Hold, cmd: commands.Submit, digest:
             raise RequestIdReused(f"request id {cmd.request_id[:80]!r} was used for another result")
         return None
     return Outcome(
-        outcome="ACCEPTED", again=True, work_product=result.work_product, result=result.id,
-        generation=claim.generation, current_generation=hold.task.generation, work_lost=False, state=hold.task.state,
+        outcome="ACCEPTED",
+        again=True,
+        work_product=result.work_product,
+        result=result.id,
+        generation=claim.generation,
+        current_generation=hold.task.generation,
+        work_lost=False,
+        state=hold.task.state,
         message=f"{hold.task.key}: already accepted as {result.work_product}",
-    )  # fmt: skip
+    )
 
 
 def refused(work: UnitOfWork, hold: Hold, cmd: commands.Submit, encoded: bytes, digest: str) -> Outcome:
@@ -142,15 +162,17 @@ def refused(work: UnitOfWork, hold: Hold, cmd: commands.Submit, encoded: bytes, 
         work, hold, cmd, encoded, digest, accepted=False, reason=refusal.outcome, work_lost=True, late=True
     )
     marked = replace(claim, refused=claim.refused + 1, result_accepted=bool(claim.result_accepted))
-    work.record(
-        "task.result_refused", result, marked, task=task, level="warning", message=refusal.message,
-        agent=claim.agent, session=claim.session, generation=claim.generation,
-        details={
-            "submitted_generation": claim.generation, "current_generation": task.generation, "reason": refusal.outcome,
-            "work_lost": True, "result_size": len(encoded), "result": result.id,
-            "processing_time": (result.processing or 0) // 1000,
-        },
-    )  # fmt: skip
+    details = {
+        "submitted_generation": claim.generation,
+        "current_generation": task.generation,
+        "reason": refusal.outcome,
+        "work_lost": True,
+        "result_size": len(encoded),
+        "result": result.id,
+        "processing_time": (result.processing or 0) // 1000,
+    }
+    said = {"level": "warning", "message": refusal.message, "details": details}
+    work.record("task.result_refused", result, marked, task=task, holder=claim, **said)
     spread(work)
     hint = f"your result was kept as refused; see tenure show {task.ref}"
     if task.state == lifecycle.DEAD_LETTERED:

@@ -20,7 +20,7 @@ from tenure.engine.reads import task_view
 from tenure.engine.runtime.effects import cancel_task, reopened, spread
 from tenure.engine.runtime.rows import current, task_named
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
-from tenure.engine.verbs.create import connect, may_wait, relink
+from tenure.engine.verbs.create import connect, may_wait, new_edge, relink
 from tenure.engine.verbs.edit import PACKED, apply_changes
 from tenure.engine.verbs.graph import disconnect
 from tenure.engine.verbs.operator_verbs import uncancel
@@ -51,10 +51,8 @@ def undo(work: UnitOfWork, cmd: commands.Undo) -> Outcome:
         _OPPOSITES[event.kind](work, task, event)
         spread(work)
         changed.append(task.key)
-    work.record(
-        "command.undone", project=cmd.project, message=f"undid {cmd.command_id}",
-        details={"command": cmd.command_id, "tasks": changed[:100]},
-    )  # fmt: skip
+    details = {"command": cmd.command_id, "tasks": changed[:100]}
+    work.record("command.undone", project=cmd.project, message=f"undid {cmd.command_id}", details=details)
     return Outcome(outcome="UPDATED", changed=tuple(dict.fromkeys(changed)), command_id=work.command_id)
 
 
@@ -111,10 +109,7 @@ def _unlinked(work: UnitOfWork, task: Task, event: Event) -> None:
 
 def _linked_again(work: UnitOfWork, task: Task, event: Event) -> None:
     needs = task_named(work, task.project, event.details["needs"])
-    edge = Edge(
-        project=task.project, id=graph.edge_id(task.id, needs.id), task=task.id, needs=needs.id,
-        on_failure=event.details["on_failure"],
-    )  # fmt: skip
+    edge = new_edge(task.project, task.id, needs.id, on_failure=event.details["on_failure"])
     if may_wait(task) and work.get(Edge, task.project, edge.id) is None:
         connect(work, task, needs, edge)
 

@@ -19,6 +19,7 @@ from tenure.core.outcomes import Outcome
 from tenure.core.records import Task, Usage, replace
 from tenure.core.usage import TOKENS, Spent, booked, check_all, check_models, usage_id
 from tenure.engine.archive.totals import ARCHIVED
+from tenure.engine.runtime.rows import fields_of
 from tenure.engine.runtime.unit_of_work import Handlers, Refused, UnitOfWork
 from tenure.engine.verbs import brief
 from tenure.engine.verbs.holder_verbs import Hold, judged, keep_started
@@ -32,20 +33,20 @@ MOST_LISTED = limits.LISTED
 
 
 def usage(work: UnitOfWork, cmd: commands.ReportUsage) -> Outcome:
-    said = Totals(
-        model=cmd.model, fresh=cmd.fresh, cached=cmd.cached, written=cmd.written, output=cmd.output,
-        cost_usd=cmd.cost_usd, duration=cmd.duration,
-    )  # fmt: skip
+    said = Totals(**fields_of(cmd, "model fresh cached written output cost_usd duration"))
     hold = judged(work, cmd.project, cmd.receipt, late=True)
     refusal = hold.refusal
     if refusal is not None and not hold.verdict.genuine:
         raise Refused(refusal)
     task = hold.task if hold.is_late or refusal is not None else keep_started(work, hold.task)
     answer = Outcome(
-        outcome="OK", state=task.state, generation=hold.claim.generation, current_generation=task.generation,
+        outcome="OK",
+        state=task.state,
+        generation=hold.claim.generation,
+        current_generation=task.generation,
         message=f"booked as late: {refusal.message}" if refusal else "",
         **({"directive": refusal.directive} if refusal else brief.directive(work, task)),
-    )  # fmt: skip
+    )
     answer = with_usage(work, hold, (said,), answer)
     if refusal is not None or not (hold.project.funded or task.capped):
         return answer

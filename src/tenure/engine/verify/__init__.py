@@ -17,6 +17,7 @@ from tenure.core.errors import Cycle
 from tenure.core.events import Event
 from tenure.core.records import (
     KINDS,
+    Archived,
     Claim,
     Dag,
     DeadLetter,
@@ -37,7 +38,7 @@ from tenure.engine.duties.sweep import projects
 from tenure.engine.runtime.effects import dead_letter_id
 from tenure.engine.runtime.rows import Rows
 from tenure.engine.runtime.unit_of_work import UnitOfWork
-from tenure.engine.verify.archived_rows import archived_rows, kept, large_values
+from tenure.engine.verify.archived_rows import archived_rows, large_values
 from tenure.engine.verify.artifact_rows import artifact_rows
 from tenure.engine.verify.budget_sums import budget_rows
 from tenure.engine.verify.replay import Tables, differences, replay
@@ -72,24 +73,16 @@ def _spilled(rows: Rows, spill: Spill) -> Tables:
     for kind, table in tables.items():
         for row in rows.walk(kind):
             table[row.project, row.id] = row
-    return tables
-
-
-def _of(rows: Tables, kind: type[Row]) -> Iterable[Row]:
-    return rows[kind].values()
-
-
-def _tasks(rows: Tables) -> Iterator[Task]:
-    return (t for t in _of(rows, Task) if isinstance(t, Task))
+    return tables  # type: ignore[return-value]  # rows of a kind under their kind
 
 
 def _results(rows: Tables) -> Iterator[str]:
     """One accepted result per task and run, and a completed task has it."""
-    accepted = Counter((r.project, r.task, r.run) for r in _of(rows, Result) if isinstance(r, Result) and r.accepted)
+    accepted = Counter((r.project, r.task, r.run) for r in rows[Result].values() if r.accepted)
     for (_, id, run), count in accepted.items():
         if count > 1:
             yield f"{id}: {count} accepted results in run {run}"
-    for task in _tasks(rows):
+    for task in rows[Task].values():
         if task.state == lifecycle.COMPLETED and not accepted[task.project, task.id, task.run]:
             yield f"{task.key}: completed without an accepted result in run {task.run}"
 
@@ -98,11 +91,10 @@ def _claims(rows: Tables) -> Iterator[str]:
     """Generations without gaps, one nonce each, and one live claim exactly while the task is held."""
     by_task: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for key, claim in rows[Claim].items():
-        assert isinstance(claim, Claim)
         by_task.setdefault((claim.project, claim.task), []).append(key)
-    for task in _tasks(rows):
+    for task in rows[Task].values():
         found = (rows[Claim][key] for key in by_task.get((task.project, task.id), ()))
-        mine = sorted((c for c in found if isinstance(c, Claim)), key=lambda c: c.generation)
+        mine = sorted(found, key=lambda c: c.generation)
         if [c.generation for c in mine] != list(range(1, task.generation + 1)):
             yield f"{task.key}: generation {task.generation}, but claims {[c.generation for c in mine]}"
         if len({c.nonce for c in mine}) != len(mine):
@@ -122,7 +114,7 @@ def _claims(rows: Tables) -> Iterator[str]:
 
 def _limbo(rows: Tables, work: UnitOfWork) -> Iterator[str]:
     """Every open task has a next step: a dependency, a lane entry, a lease, a due time, or a person."""
-    for task in _tasks(rows):
+    for task in rows[Task].values():
         stamped = settle.stamp(task, work.now)
         if (stamped.lane, stamped.band) != (task.lane, task.band):
             yield f"{task.key}: is in lane {task.lane}, belongs in {stamped.lane}"
@@ -141,19 +133,20 @@ def _limbo(rows: Tables, work: UnitOfWork) -> Iterator[str]:
         is_waiting = task.state == lifecycle.READY and task.lane is None and task.offer_to is None
         if is_waiting and not (task.set_aside_for or "").startswith(MARK):  # else a budget: see `budget_sums.py`
             holder = rows[Task].get((task.project, task.set_aside_for or ""))
-            if not isinstance(holder, Task) or not claims.is_held(holder):
+            if holder is None or not claims.is_held(holder):
                 yield f"{task.key}: set aside for a task without a holder"
 
 
 def _graph(rows: Tables) -> Iterator[str]:
     """Counts of edges are right, nothing is claimable too early, and the graph is acyclic."""
-    states = {(a.project, a.id): a.state for a in kept(rows)} | {(t.project, t.id): t.state for t in _tasks(rows)}
+    states = {(a.project, a.id): a.state for a in rows[Archived].values()} | {
+        (t.project, t.id): t.state for t in rows[Task].values()
+    }
     unmet: Counter[tuple[str, str]] = Counter()
     waits: Counter[tuple[str, str]] = Counter()
     dependents: Counter[tuple[str, str]] = Counter()
     needs: dict[str, list[str]] = {}
-    for edge in _of(rows, Edge):
-        assert isinstance(edge, Edge)
+    for edge in rows[Edge].values():
         state = states.get((edge.project, edge.needs))
         if state is None:
             yield f"{edge.id}: waits for a task that does not exist"
@@ -163,7 +156,7 @@ def _graph(rows: Tables) -> Iterator[str]:
         dependents[edge.project, edge.needs] += 1
         needs.setdefault(edge.task, []).append(edge.needs)
     keys: dict[str, str] = {}
-    for task in _tasks(rows):
+    for task in rows[Task].values():
         key = (task.project, task.id)
         keys[task.id] = task.key
         counted = (task.unmet, task.waits_on, task.dependents)
@@ -177,20 +170,19 @@ def _graph(rows: Tables) -> Iterator[str]:
         yield error.message
         return
     heights = graph.heights(order, needs)
-    for task in _tasks(rows):
+    for task in rows[Task].values():
         if task.height != heights.get(task.id, 0):
             yield f"{task.key}: the longest path below is {heights.get(task.id, 0)}, not {task.height}"
 
 
 def _dags(rows: Tables) -> Iterator[str]:
     parts: dict[tuple[str, str], Counter[str]] = {}
-    for task in _tasks(rows):
+    for task in rows[Task].values():
         parts.setdefault((task.project, task.dag), Counter())[graph.part(task)] += 1
-    for row in kept(rows):
+    for row in rows[Archived].values():
         if row.dag is not None and not row.out:
             parts.setdefault((row.project, row.dag), Counter())[row.state] += 1
-    for dag in _of(rows, Dag):
-        assert isinstance(dag, Dag)
+    for dag in rows[Dag].values():
         mine = parts.get((dag.project, dag.id), Counter())
         said = {p: getattr(dag, p) for p in ("live", "blocked", "completed", "cancelled", "dead")}
         if said != {p: mine[p] for p in said} or dag.total != mine.total() or dag.status != graph.status(dag):
@@ -198,7 +190,7 @@ def _dags(rows: Tables) -> Iterator[str]:
 
 
 def _letters(rows: Tables) -> Iterator[str]:
-    for task in _tasks(rows):
+    for task in rows[Task].values():
         letter = rows[DeadLetter].get((task.project, dead_letter_id(task)))
         if task.state == lifecycle.DEAD_LETTERED and letter is None:
             yield f"{task.key}: a dead letter without its record"
@@ -206,38 +198,37 @@ def _letters(rows: Tables) -> Iterator[str]:
 
 def _holds(rows: Tables) -> Iterator[str]:
     """A reservation of a claim lives as long as that claim."""
-    for held in _of(rows, Reservation):
-        if not isinstance(held, Reservation) or held.task is None:
+    for held in rows[Reservation].values():
+        if held.task is None:
             continue
         task = rows[Task].get((held.project, held.task))
-        if not isinstance(task, Task) or not claims.is_held(task) or task.generation != held.generation:
+        if task is None or not claims.is_held(task) or task.generation != held.generation:
             yield f"{held.id}: {held.pattern} is reserved for {held.task}, whose claim has ended"
 
 
 def _of_claims(rows: Tables) -> Iterator[str]:
     """Bookings and records under a claim belong to that claim, and only a live one names its process."""
-    for row in (*_of(rows, Usage), *_of(rows, Landing)):
-        assert isinstance(row, Usage | Landing)
+    booked: Iterable[Usage | Landing] = (*rows[Usage].values(), *rows[Landing].values())
+    for row in booked:
         if row.task == ARCHIVED:
             continue
         claim = rows[Claim].get((row.project, claims.claim_id(row.task, row.generation)))
-        if not isinstance(claim, Claim) or claim.agent != row.agent:
+        if claim is None or claim.agent != row.agent:
             yield f"{row.id}: belongs to a claim that does not exist"
         if isinstance(row, Usage) and min(row.fresh, row.cached, row.written, row.output, row.cost or 0) < 0:
             yield f"{row.id}: has negative usage"
-    for claim in _of(rows, Claim):
-        if isinstance(claim, Claim) and claim.process is not None and claim.state != "active":
+    for claim in rows[Claim].values():
+        if claim.process is not None and claim.state != "active":
             yield f"{claim.id}: has ended, but still names its process"
 
 
 def _models_and_sizes(rows: Tables) -> Iterator[str]:
     """What a project's row repeats, to save claims a query, agrees with the other rows."""
-    for project in _of(rows, Project):
-        assert isinstance(project, Project)
-        troubled = [m for m in _of(rows, Model) if isinstance(m, Model) and m.project == project.id]
+    for project in rows[Project].values():
+        troubled = [m for m in rows[Model].values() if m.project == project.id]
         if sorted(m.id for m in troubled) != list(project.limited):
             yield f"project {project.id}: models in trouble are {[m.id for m in troubled]}, not {list(project.limited)}"
-        likes = [r for r in _of(rows, LikeTasks) if isinstance(r, LikeTasks) and r.project == project.id]
+        likes = [r for r in rows[LikeTasks].values() if r.project == project.id]
         typical = {r.id: known for r in likes if (known := estimates.typical_of(r)) is not None}
         if typical != {id: tuple(known) for id, known in project.typical.items()}:
             yield f"project {project.id}: its typical usage does not follow from its tasks"
@@ -251,7 +242,7 @@ def _replayed(engine: Engine) -> list[str]:
     found: list[str] = []
     with engine.store.begin(engine.tenant, write=False) as tx, Spill() as spill:
         stored = _spilled(Rows(tx), spill)
-        archived = [msgspec.structs.replace(row, document=b"") for row in kept(stored)]
+        archived = [msgspec.structs.replace(row, document=b"") for row in stored[Archived].values()]
         # the log of a recalled task begins in the archive
         versions = Counter({row.id: row.events for row in archived if row.out})
         try:
@@ -261,7 +252,7 @@ def _replayed(engine: Engine) -> list[str]:
             replayed = replay(logged, archived, Spilled(spill))
             found += [
                 f"{t.key}: version {t.version}, {versions[t.id]} events"
-                for t in _tasks(stored)
+                for t in stored[Task].values()
                 if t.version != versions[t.id]
             ]
             return found + differences(replayed, stored)

@@ -14,19 +14,16 @@ from tenure.engine.verify.replay import Tables
 
 def source_rows(rows: Tables, work: UnitOfWork) -> Iterator[str]:
     for schedule in rows[Schedule].values():
-        assert isinstance(schedule, Schedule)
         yield from _ticks(schedule)
     for trigger in rows[Trigger].values():
-        assert isinstance(trigger, Trigger)
         if (trigger.signature is not None) != bool(trigger.secret):
             yield f"trigger {trigger.id}: signed by {trigger.signature}, {len(trigger.secret)} bytes of secret"
         if trigger.signature is None and (trigger.project, READER) not in rows[Cursor]:
             yield f"trigger {trigger.id}: no cursor reads the log for it"
     for dag in rows[Dag].values():
-        if isinstance(dag, Dag) and dag.on_end and (dag.project, READER) not in rows[Cursor]:
+        if dag.on_end and (dag.project, READER) not in rows[Cursor]:
             yield f"{dag.id}: has end templates, but no cursor reads the log for them"
     for cursor in rows[Cursor].values():
-        assert isinstance(cursor, Cursor)
         if cursor.sequence > last_sequence(work, cursor.project):
             yield f"cursor {cursor.id} of {cursor.project}: stands at {cursor.sequence}, beyond the end of the log"
 

@@ -12,10 +12,9 @@ from tenure.engine.verify.replay import Tables
 def validation_rows(rows: Tables) -> Iterator[str]:
     waiting = set()
     for row in rows[Validation].values():
-        assert isinstance(row, Validation)
         task, claim = rows[Task].get((row.project, row.task)), rows[Claim].get((row.project, row.id))
         result = rows[Result].get((row.project, row.result))
-        if not isinstance(task, Task) or not isinstance(claim, Claim) or not isinstance(result, Result):
+        if task is None or claim is None or result is None:
             yield f"{row.id}: a validation without its task, claim or result"
             continue
         if row.id != claims.claim_id(row.task, row.claimed) or result.generation != row.claimed:
@@ -29,7 +28,7 @@ def validation_rows(rows: Tables) -> Iterator[str]:
         if row.tries > row.generation or row.tries > validation.MOST_TRIES:
             yield f"{row.id}: {row.tries} tries, {row.generation} takers"
     for task in rows[Task].values():
-        if isinstance(task, Task) and task.state == lifecycle.VALIDATING and (task.project, task.id) not in waiting:
+        if task.state == lifecycle.VALIDATING and (task.project, task.id) not in waiting:
             yield f"{task.key}: validating, but has no open validation"
 
 

@@ -154,10 +154,16 @@ def _accepted_later(completed: _Held[Completed], place: TaskRef, completion: Com
 
 def _accepted(done: Completed, completion: Completion) -> Outcome:
     return Outcome(
-        outcome="ACCEPTED", message=f"{done.key}: accepted as {done.work_product}", work_product=done.work_product,
-        result=completion.result, generation=completion.generation, current_generation=completion.generation,
-        work_lost=False, state=lifecycle.COMPLETED, version=done.version,
-    )  # fmt: skip
+        outcome="ACCEPTED",
+        message=f"{done.key}: accepted as {done.work_product}",
+        work_product=done.work_product,
+        result=completion.result,
+        generation=completion.generation,
+        current_generation=completion.generation,
+        work_lost=False,
+        state=lifecycle.COMPLETED,
+        version=done.version,
+    )
 
 
 def _completion(
@@ -170,11 +176,23 @@ def _completion(
     work.begin_command(principal, command.trace_id)
     result, event = work.new_id("result"), work.new_id("evt")
     return Completion(
-        command.project, receipt.name, receipt.generation, receipt.nonce, result,
-        None if command.data is None else encoded.decode(), command.summary, len(encoded), digest, command.request_id,
-        event, work.command_id, command.trace_id, principal.user, principal.address,
+        command.project,
+        receipt.name,
+        receipt.generation,
+        receipt.nonce,
+        result,
+        None if command.data is None else encoded.decode(),
+        command.summary,
+        len(encoded),
+        digest,
+        command.request_id,
+        event,
+        work.command_id,
+        command.trace_id,
+        principal.user,
+        principal.address,
         f'{{"id":"{result}"{row}}}',
-    )  # fmt: skip
+    )
 
 
 def _senders(run: Run, given: Sequence[Completion | Renewal]) -> list[Given]:
@@ -244,11 +262,20 @@ def renew(work: UnitOfWork, run: Run, is_rest: bool) -> list[Reply]:
         work.begin_command(principal, command.trace_id)
         given.append(
             Renewal(
-                command.project, receipt.name, receipt.generation, receipt.nonce, lease, work.new_id("evt"),
-                work.command_id, command.trace_id, principal.agent, principal.session, principal.user,
+                command.project,
+                receipt.name,
+                receipt.generation,
+                receipt.nonce,
+                lease,
+                work.new_id("evt"),
+                work.command_id,
+                command.trace_id,
+                principal.agent,
+                principal.session,
+                principal.user,
                 principal.address,
             )
-        )  # fmt: skip
+        )
     if not given:
         return []
     tx: FastPath = work.tx  # type: ignore[assignment]  # the store declares it
@@ -270,6 +297,11 @@ def renew(work: UnitOfWork, run: Run, is_rest: bool) -> list[Reply]:
 def _renewed(held: _Held[Renewed], place: TaskRef, renewal: Renewal, now: int) -> Outcome:
     r = held.by_place[place]
     return Outcome(
-        outcome="RENEWED", lease_until=r.lease_until, lease=(r.lease_until - now) / inputs.SECOND,
-        generation=renewal.generation, state=lifecycle.RUNNING, directive="continue", mail=r.mail,
-    )  # fmt: skip
+        outcome="RENEWED",
+        lease_until=r.lease_until,
+        lease=(r.lease_until - now) / inputs.SECOND,
+        generation=renewal.generation,
+        state=lifecycle.RUNNING,
+        directive="continue",
+        mail=r.mail,
+    )

@@ -241,10 +241,23 @@ def _grants(work: UnitOfWork, asked: _FastClaim) -> Iterable[Grant]:
         nonce = work.random.token(NONCE_BYTES)
         event = work.new_id("evt")
         yield Grant(
-            command.project, task, command.agent, command.session, user, lease, nonce, sent.process,
-            sent.id, sent.digest, event, work.command_id, command.trace_id, principal.user,
-            principal.address, principal.key,
-        )  # fmt: skip
+            command.project,
+            task,
+            command.agent,
+            command.session,
+            user,
+            lease,
+            nonce,
+            sent.process,
+            sent.id,
+            sent.digest,
+            event,
+            work.command_id,
+            command.trace_id,
+            principal.user,
+            principal.address,
+            principal.key,
+        )
 
 
 # Fields with a fixed value in the view of a task before its first claim.
@@ -289,10 +302,8 @@ class _Outcomes:
 
     def _from_values(self) -> Iterator[Outcome]:
         now, epoch = self._work.now, self._work.epoch
-        same = {
-            **_BY_DEFAULT, "state": lifecycle.CLAIMED, "generation": 1, "attempts": 1, "claimed_at": now,
-            "updated_at": now,
-        }  # fmt: skip
+        same = _BY_DEFAULT | {"state": lifecycle.CLAIMED, "generation": 1, "attempts": 1}
+        same |= {"claimed_at": now, "updated_at": now}
         models = (asked.model for asked in self._asked for _ in asked.tasks)
         for grant, row, model in zip(self._grants, self._granted.rows(), models, strict=True):
             until = now + grant.lease
