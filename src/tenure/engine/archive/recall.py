@@ -122,8 +122,7 @@ def _keep_bodies(work: UnitOfWork, needed: Iterable[Body]) -> None:
         if key in uses:
             uses[key] += 1
         else:
-            kept = work.get(Body, body.project, body.id)
-            assert kept is not None, f"body {body.id} is missing"
+            kept = work.require(Body, body.project, body.id)
             work.put(replace(kept, uses=kept.uses + 1))
     for key, users in uses.items():
         if users:
@@ -166,8 +165,7 @@ def _return(work: UnitOfWork, keys: list[Key]) -> list[Body]:
     bodies: list[Body] = []
     tasks = [row for row in rows if isinstance(row, Task)]
     for task in tasks:
-        kept = work.get(Archived, task.project, task.id)
-        assert kept is not None, f"{task.key} is not in the archive"
+        kept = work.require(Archived, task.project, task.id)
         bodies += archive.bodies_in(kept)
         work.put(archive.emptied(kept))
         tracks[task.project, task.track] = count(work, task.project, task.track, **{task.state: -1})

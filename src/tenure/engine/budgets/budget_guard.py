@@ -128,8 +128,7 @@ def denied(work: UnitOfWork, task: Task, short: Short) -> Outcome:
     return Outcome(
         outcome="DENIED_BUDGET",
         state=task.state,
-        retry_at=short.retry_at,
-        retry_in=work.seconds_to(short.retry_at),
+        **work.retry_at(short.retry_at),
         message=f"{task.key}: {reason(work, short)}",
         hint=recommendation(work, short),
         shortage=shown(work, short),

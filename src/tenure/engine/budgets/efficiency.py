@@ -5,19 +5,17 @@ Off unless the project has the limit `tokens_per_line`. The result is kept; a pe
 
 from __future__ import annotations
 
-from typing import Any
-
 from tenure.core import causes, claims, commands, lifecycle, moves
 from tenure.core.efficiency import is_thin, told
 from tenure.core.errors import InvalidInput
 from tenure.core.estimates import tokens_of
 from tenure.core.outcomes import Outcome
-from tenure.core.records import Claim, Result, Task, Usage, replace
+from tenure.core.records import Result, Usage, replace
 from tenure.core.usage import check_all
 from tenure.engine.runtime.effects import spread
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.engine.verbs.holder_verbs import Hold
-from tenure.engine.verbs.submit import new_result
+from tenure.engine.verbs.submit import new_result, submitted
 
 REVIEW = "review"  # the release reason of the claim
 
@@ -49,21 +47,8 @@ def reviewed(work: UnitOfWork, hold: Hold, cmd: commands.Submit, encoded: bytes,
         "task.paused", result, over, task=free, message=why, holder=over, level="warning", details=details
     )
     spread(work)
-    hint = "a person must adopt the result or resume the task"
-    return _in_review(kept, over, result, why, version=kept.version, hint=hint)
-
-
-def _in_review(task: Task, claim: Claim, result: Result, why: str | None, **more: Any) -> Outcome:
-    return Outcome(
-        outcome="REVIEW",
-        message=f"{task.key}: kept for {why}",
-        result=result.id,
-        state=task.state,
-        generation=claim.generation,
-        current_generation=task.generation,
-        work_lost=False,
-        **more,
-    )
+    said = {"version": kept.version, "hint": "a person must adopt the result or resume the task"}
+    return submitted("REVIEW", kept, over, f"kept for {why}", result=result.id, **said)
 
 
 def _reviewed_before(work: UnitOfWork, hold: Hold, digest: str) -> Outcome | None:
@@ -74,7 +59,8 @@ def _reviewed_before(work: UnitOfWork, hold: Hold, digest: str) -> Outcome | Non
     kept = next((row for row in work.find(Result, where) if row.reason == "REVIEW" and row.digest == digest), None)
     if kept is None:
         return None
-    return _in_review(hold.task, hold.claim, kept, hold.claim.error, again=True)
+    why = f"kept for {hold.claim.error}"
+    return submitted("REVIEW", hold.task, hold.claim, why, result=kept.id, again=True)
 
 
 def _tokens(work: UnitOfWork, hold: Hold, cmd: commands.Submit) -> int:

@@ -77,27 +77,16 @@ def _waits(work: UnitOfWork, hold: holder_verbs.Hold, result: Result, name: str,
         "task.validating", result, over, row, task=waiting, holder=over, message=note or "", details=details
     )
     spread(work)
-    return _is_waiting(work, kept, row)
+    return _is_waiting(work, kept, over, row)
 
 
-def _is_waiting(work: UnitOfWork, task: Task, row: Validation, **more: Any) -> Outcome:
+def _is_waiting(work: UnitOfWork, task: Task, claim: Claim, row: Validation, **more: Any) -> Outcome:
     if row.validator == validation.REVIEW:
         hint = "a person or another agent must approve or reject it"
     else:
         hint = "you no longer hold it; if it is refused, the task is retried"
-    return Outcome(
-        outcome="VALIDATING",
-        message=f"{task.key}: submitted; waiting for {row.validator}",
-        hint=hint,
-        result=row.result,
-        generation=row.claimed,
-        current_generation=task.generation,
-        work_lost=False,
-        state=task.state,
-        version=task.version,
-        validation=view(work, row, task),
-        **more,
-    )
+    more |= {"hint": hint, "result": row.result, "version": task.version, "validation": view(work, row, task)}
+    return submit.submitted("VALIDATING", task, claim, f"submitted; waiting for {row.validator}", **more)
 
 
 def _said_before(work: UnitOfWork, hold: holder_verbs.Hold, cmd: commands.Submit, digest: str) -> Outcome | None:
@@ -116,7 +105,7 @@ def _said_before(work: UnitOfWork, hold: holder_verbs.Hold, cmd: commands.Submit
             row = work.get(Validation, claim.project, claim.id)
             if validation.is_open(row, task):
                 assert row is not None
-                return _is_waiting(work, task, row, again=True)
+                return _is_waiting(work, task, claim, row, again=True)
         if result.reason == "INVALID_OUTPUT" and (is_again or hold.refusal is not None):
             return _refusal(task, claim, _reasons(work, claim), again=True)
     return None
@@ -190,16 +179,5 @@ def _refusal(task: Task, claim: Claim, reasons: tuple[str, ...], **more: Any) ->
         directive = "continue"
     else:
         hint, directive = "the attempt has failed; the task is retried, or waits for a person", "abort"
-    return Outcome(
-        outcome="INVALID_OUTPUT",
-        message=f"{task.key}: {text_of(reasons) or 'the output was refused'}",
-        reasons=reasons,
-        hint=hint,
-        directive=directive,
-        generation=claim.generation,
-        current_generation=task.generation,
-        work_lost=False,
-        state=task.state,
-        retry_at=task.retry_at,
-        **more,
-    )
+    more |= {"reasons": reasons, "hint": hint, "directive": directive, "retry_at": task.retry_at}
+    return submit.submitted("INVALID_OUTPUT", task, claim, text_of(reasons) or "the output was refused", **more)

@@ -98,8 +98,7 @@ def _named(work: UnitOfWork, cmd: commands.TakeValidation, task: Task, row: Vali
         return Outcome(
             outcome="DENIED_ACTIVE_CLAIM",
             holder=row.holder,
-            lease_until=row.until,
-            lease=work.seconds_to(row.until),
+            **work.leased_until(row.until),
             message=f"{task.key}: {row.holder} is validating it",
             state=task.state,
         )
@@ -126,8 +125,7 @@ def _granted(work: UnitOfWork, cmd: commands.TakeValidation, task: Task, row: Va
 
 
 def _receipt(work: UnitOfWork, task: Task, row: Validation, **more: Any) -> Outcome:
-    result = work.get(Result, row.project, row.result)
-    assert result is not None, f"{row.id} has no result"
+    result = work.require(Result, row.project, row.result)
     brief = brief_of(work, task)
     handed: dict[str, Any] = {
         **view(work, row, task),
@@ -139,8 +137,7 @@ def _receipt(work: UnitOfWork, task: Task, row: Validation, **more: Any) -> Outc
         outcome="GRANTED",
         receipt=str(Receipt(validation.receipt_name(row), row.generation, row.epoch, row.nonce)),
         generation=row.generation,
-        lease_until=row.until,
-        lease=work.seconds_to(row.until),
+        **work.leased_until(row.until),
         validation=handed,
         task=task_view.task_view(work, task, brief),
         state=task.state,
@@ -197,18 +194,11 @@ def _refusal(held: Held) -> Outcome:
 
 def renew(work: UnitOfWork, cmd: commands.RenewValidation) -> Outcome:
     held = _held(work, cmd.project, cmd.receipt)
-    project = work.get(Project, cmd.project, cmd.project)
-    assert project is not None
+    project = work.require(Project, cmd.project, cmd.project)
     lease = None if cmd.lease is None else inputs.lease_of(cmd.lease, project)
     row = work.put(validation.renewed(held.row, lease, work.now))
-    return Outcome(
-        outcome="RENEWED",
-        lease_until=row.until,
-        lease=work.seconds_to(row.until),
-        generation=row.generation,
-        directive="continue",
-        state=held.task.state,
-    )
+    leased, state = work.leased_until(row.until), held.task.state
+    return Outcome(outcome="RENEWED", **leased, generation=row.generation, directive="continue", state=state)
 
 
 def undecide(work: UnitOfWork, cmd: commands.Undecide) -> Outcome:
@@ -227,15 +217,8 @@ def undecide(work: UnitOfWork, cmd: commands.Undecide) -> Outcome:
 
 
 def _undecided(work: UnitOfWork, task: Task, row: Validation, **more: Any) -> Outcome:
-    return Outcome(
-        outcome="OK",
-        state=task.state,
-        generation=row.generation,
-        message=f"{task.key} is {task.state}",
-        retry_at=row.retry_at,
-        retry_in=work.seconds_to(row.retry_at),
-        **more,
-    )
+    more |= {"generation": row.generation, "message": f"{task.key} is {task.state}"}
+    return Outcome(outcome="OK", state=task.state, **work.retry_at(row.retry_at), **more)
 
 
 # --- verdicts -----------------------------------------------------------------------------------------------
@@ -289,8 +272,7 @@ def _pass(
     """Complete the task, as a submit that is accepted at once does."""
     packed = task_view.packed(work, row.project, details)
     done = validation.decided(row, PASSED, reasons, packed, by=by, now=work.now)
-    result = work.get(Result, row.project, row.result)
-    assert result is not None, f"{row.id} has no result"
+    result = work.require(Result, row.project, row.result)
     return accept(work, task, current_claim(work, task), result, done, validator=row.validator, by=by)
 
 
@@ -303,8 +285,7 @@ def _refuse(
     done = validation.decided(row, REFUSED, reasons, packed, by=by, now=work.now)
     policy = brief_of(work, task).retry
     free, over = validation.refused(task, claim, row, text, policy, work.now, work.random.fraction())
-    result = work.get(Result, row.project, row.result)
-    assert result is not None, f"{row.id} has no result"
+    result = work.require(Result, row.project, row.result)
     told = {
         "attempt": claim.attempt,
         "error_class": validation.INVALID_OUTPUT,
@@ -322,8 +303,7 @@ def _refuse(
         outcome="OK",
         state=now_is.state,
         reasons=reasons,
-        retry_at=now_is.retry_at,
-        retry_in=work.seconds_to(now_is.retry_at),
+        **work.retry_at(now_is.retry_at),
         generation=claim.generation,
         result=row.result,
         message=f"{task.key}: the output was refused; it is {now_is.state}",

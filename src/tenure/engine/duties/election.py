@@ -140,8 +140,7 @@ class LeaderEngine(Engine):
         """Take this tick of the duty; False where it was taken before."""
 
         def decide(work: UnitOfWork) -> bool:
-            leader = work.get(Leader, STORE, COORDINATOR)
-            assert leader is not None
+            leader = work.require(Leader, STORE, COORDINATOR)
             if not team.is_new_start(leader, duty, tick, work.now):
                 return False
             work.put(replace(leader, duties_begun={**leader.duties_begun, duty: tick}))

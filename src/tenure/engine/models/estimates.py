@@ -32,8 +32,7 @@ def estimate_of(work: UnitOfWork, task: Task, brief: Brief, agent: Agent | None 
     Without a known agent or a model that the task names, the cost is that of like tasks, if known: money is never
     guessed. The same before and after the claim, so that exactly the checked amount is reserved.
     """
-    project = work.get(Project, task.project, task.project)
-    assert project is not None, task.project
+    project = work.require(Project, task.project, task.project)
     found = estimates.expected(task.type, brief.constraints, project.typical)
     if found.tokens is None:
         return Estimate(None, None, None, found.source)
@@ -58,8 +57,7 @@ def cost_of(work: UnitOfWork, model: str, tokens: int) -> int | None:
 
 def metered(work: UnitOfWork, hold: Hold) -> None:
     """A holder has reported usage in time: with or before its submit."""
-    task = work.get(Task, hold.task.project, hold.task.id)
-    assert task is not None, hold.task.key
+    task = work.require(Task, hold.task.project, hold.task.id)
     if not task.metered:
         task = work.put(replace(task, metered=True))
     if task.state == COMPLETED:  # reported with its result
@@ -75,8 +73,7 @@ def learn(work: UnitOfWork, task: Task) -> None:
     tokens = sum(estimates.tokens_of(row) for row in spent)
     if not tokens:
         return
-    project = work.get(Project, task.project, task.project)
-    assert project is not None, task.project
+    project = work.require(Project, task.project, task.project)
     brief = brief_of(work, task)
     size = estimates.size_of(brief.constraints)
     id = estimates.like(task.type, size)

@@ -51,8 +51,8 @@ def reads_of(theme: str) -> Reads:  # noqa: PLR0912  # one case a theme
             from tenure.engine.reads.overview import READS
         case "gauges":
             from tenure.engine.reads.gauges import READS
-        case "preview":
-            from tenure.engine.reads.preview import READS
+        case "preview" | "own_claims":
+            from tenure.engine.reads.claim_reads import READS
         case "artifacts":
             from tenure.engine.artifacts.artifact_verbs import READS
         case "why":
@@ -61,8 +61,6 @@ def reads_of(theme: str) -> Reads:  # noqa: PLR0912  # one case a theme
             from tenure.engine.reads.plan_export import READS
         case "validations":
             from tenure.engine.checks.validation_reads import READS
-        case "own_claims":
-            from tenure.engine.reads.own_claims import READS
         case "models":
             from tenure.engine.models.model_reads import READS
         case "budgets":

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from tenure.core import claims, ids, limits
 from tenure.core.errors import Ambiguous, NotFound
+from tenure.core.events import Event
 from tenure.core.filters import Prefix, Where, matches, sums_of
 from tenure.core.receipts import Receipt
 from tenure.core.records import Brief, Claim, Dag, Project, Row, Task
@@ -49,6 +50,12 @@ class Rows:
                 self._recall(project, (id,))
                 row = self._rows[key]
         return row  # type: ignore[no-any-return]  # the key's kind is the row's
+
+    def require(self, kind: type[R], project: str, id: str) -> R:
+        """A row that must exist: another row refers to it."""
+        row = self.get(kind, project, id)
+        assert row is not None, f"no {kind.__name__} {id!r} in project {project!r}"
+        return row
 
     def peek(self, kind: type[R], project: str, id: str) -> R | None:
         """The row, if it was already read."""
@@ -107,10 +114,8 @@ class Rows:
         """Every current row of the kind, read in pages. Unlike with `find`, none is kept: see `verify`."""
         changed = self._changed.get(kind, {})
         for project in self.tx.count(kind, {}, "project"):
-            after = None
-            while page := self.tx.find(kind, {"project": project}, after=after, limit=ROWS_A_PAGE):
+            for page in row_pages(self.tx, kind, {"project": project}, ROWS_A_PAGE):
                 yield from (row for row in page if (kind, row.project, row.id) not in changed)
-                after = (page[-1].id, page[-1].id)
         mine = [self._rows[key] for key in changed]
         yield from (row for row in mine if row is not None)  # type: ignore[misc]  # the key's kind is the row's
 
@@ -257,6 +262,25 @@ class Rows:
         return (kind, project, id) in self._changed.get(kind, {})
 
 
+def row_pages(tx: Transaction, kind: type[R], where: Where, size: int) -> Iterator[list[R]]:
+    """The stored rows, by id; no page is empty."""
+    after = None
+    while page := tx.find(kind, where, after=after, limit=size):
+        yield page
+        if len(page) < size:
+            return
+        after = (page[-1].id, page[-1].id)
+
+
+def event_pages(tx: Transaction, where: Where, size: int, after: int = 0) -> Iterator[list[Event]]:
+    """The events after that sequence, oldest first; no page is empty."""
+    while page := tx.events(where, after=after, limit=size):
+        yield page
+        if len(page) < size:
+            return
+        after = page[-1].sequence
+
+
 def fields_of(row: Any, names: str) -> Any:
     """These fields of a row, for a view. Untyped: a test holds every query to the type of its view."""
     return {name: getattr(row, name) for name in names.split()}
@@ -272,9 +296,7 @@ def current(work: Rows, task: Task) -> Task:
 
 def current_claim(work: Rows, task: Task) -> Claim:
     """The claim of the task's current generation; every task that was ever claimed has one."""
-    claim = work.get(Claim, task.project, claims.claim_id(task.id, task.generation))
-    assert claim is not None, f"{task.key} has no claim of generation {task.generation}"
-    return claim
+    return work.require(Claim, task.project, claims.claim_id(task.id, task.generation))
 
 
 def lineage(work: Rows, task: Task) -> list[Claim]:
@@ -283,9 +305,7 @@ def lineage(work: Rows, task: Task) -> list[Claim]:
 
 
 def brief_of(work: Rows, task: Task) -> Brief:
-    brief = work.get(Brief, task.project, task.id)
-    assert brief is not None, task.id
-    return brief
+    return work.require(Brief, task.project, task.id)
 
 
 # --- by name ------------------------------------------------------------------------------------------------

@@ -97,6 +97,14 @@ class UnitOfWork(Rows):
         """The duration until then, for programs whose clock may be wrong."""
         return None if at is None else max(0.0, (at - self.now) / 1e6)
 
+    def retry_at(self, at: int | None) -> dict[str, Any]:
+        """The fields of an outcome that say when to try again."""
+        return {"retry_at": at, "retry_in": self.seconds_to(at)}
+
+    def leased_until(self, at: int | None) -> dict[str, Any]:
+        """The fields of an outcome that say when its lease ends."""
+        return {"lease_until": at, "lease": self.seconds_to(at)}
+
     def begin_command(self, principal: Principal, trace_id: str | None, command_id: str | None = None) -> None:
         self.principal = principal
         self.trace_id = trace_id
@@ -233,15 +241,10 @@ class UnitOfWork(Rows):
         about: dict[str, Any] = {}
         if task is not None:
             agent, session = agent or task.agent, session or task.session
-            about = {
-                "task": task.id,
-                "key": task.key,
-                "version": task.version,
-                "track": task.track,
-                "generation": task.generation if generation is None else generation,
-                "previous_state": before.state if before else None,
-                "new_state": task.state,
-            }
+            generation = task.generation if generation is None else generation
+            about = {"task": task.id, "key": task.key, "version": task.version, "track": task.track}
+            about |= {"previous_state": before.state if before else None, "new_state": task.state}
+            about["generation"] = generation
         self.events.append(
             Event(
                 id=self.new_id("evt"),

@@ -20,9 +20,8 @@ from tenure.core.events import Event
 from tenure.core.records import Cursor, Dag, Project, Trigger, replace
 from tenure.engine.runtime.effects import Report
 from tenure.engine.runtime.unit_of_work import UnitOfWork
-from tenure.engine.sources.event_values import depth_of, event_values, values_of
 from tenure.engine.sources.template_tasks import Cause, Produced, attempt, projects_here, template_of
-from tenure.engine.sources.triggers import MOST, READER
+from tenure.engine.sources.triggers import MOST, READER, depth_of, event_values, values_of
 
 if TYPE_CHECKING:
     from tenure.engine.runtime.engine import Engine

@@ -260,8 +260,7 @@ def gone(work: UnitOfWork, cmd: commands.Gone) -> Outcome:
     wanted = tuple(text_of(check_process(process)) for process in cmd.processes)
     freed = []
     for claim in work.find(Claim, {"project": cmd.project, "process": wanted}):
-        task = work.get(Task, cmd.project, claim.task)
-        assert task is not None, claim.id
+        task = work.require(Task, cmd.project, claim.task)
         process = process_of(claim.process or "")
         lost = settle.gone(task, claim, brief_of(work, task), work.now, work.random.fraction())
         assert lost.claim is not None, claim.id

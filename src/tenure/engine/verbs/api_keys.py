@@ -181,11 +181,7 @@ def key_view(work: UnitOfWork, key: ApiKey) -> KeyView:
     return said
 
 
-HANDLERS: Handlers = {
-    commands.CreateKey: create_key,
-    commands.RotateKey: rotate_key,
-    commands.RevokeKey: revoke_key,
-}
+HANDLERS: Handlers = {commands.CreateKey: create_key, commands.RotateKey: rotate_key, commands.RevokeKey: revoke_key}
 
 
 READS: Reads = {q.Keys: read_keys}

@@ -108,7 +108,7 @@ def claim_next(work: UnitOfWork, cmd: commands.ClaimNext) -> Outcome:
     if cooling is not None and cooling > work.now:
         troubles = f"{claimant.agent.troubles} failures in a row"
         message = f"agent {claimant.agent.id} is cooling off after {troubles}"
-        return Outcome(outcome="NO_TASK", retry_at=cooling, retry_in=work.seconds_to(cooling), message=message)
+        return Outcome(outcome="NO_TASK", **work.retry_at(cooling), message=message)
     held = work.find(Task, {"project": cmd.project, "session": cmd.session}, limit=claims.MOST_NAMED)
     unfinished = tuple(t.key for t in held if claims.is_held(t))
     search = Search(work, cmd, claimant)
@@ -163,8 +163,7 @@ def _without_process(cmd: commands.ClaimTask | commands.ClaimNext) -> commands.C
 
 def _granted_again(work: UnitOfWork, claim: Claim, process: str | None) -> Outcome:
     """Return the same receipt again; the claim now belongs to the repeating process."""
-    task = work.get(Task, claim.project, claim.task)
-    assert task is not None
+    task = work.require(Task, claim.project, claim.task)
     if claim.state == "active" and claim.process != process:
         claim = work.put(replace(claim, process=process))
     return replace(_outcome(work, task, claim), again=True)
@@ -184,8 +183,8 @@ def _denied_by_state(work: UnitOfWork, task: Task, claimant: Claimant) -> Outcom
             outcome=code,
             holder=task.agent,
             yours=yours,
-            lease=_seconds(task.lease_until, work.now),
-            **fields_of(task, "generation lease_until state"),
+            **work.leased_until(task.lease_until),
+            **fields_of(task, "generation state"),
             message=message + (" in this session" if yours else ""),
             hint="use the receipt of that claim" if yours else "take another task, or wait for the lease to end",
         )
@@ -444,9 +443,9 @@ def nothing(
     counts = {**look(work), **passed_over}
     ends = [at for at in (work.next_due(project), next_at) if at is not None]
     due = min(ends, default=None)
-    message, wait = f"nothing to claim for agent {agent}", work.seconds_to(due)
+    message = f"nothing to claim for agent {agent}"
     return Outcome(
-        outcome="NO_TASK", counts=counts, unfinished=unfinished or None, retry_at=due, retry_in=wait, message=message
+        outcome="NO_TASK", counts=counts, unfinished=unfinished or None, **work.retry_at(due), message=message
     )
 
 
@@ -472,7 +471,7 @@ def _grant(work: UnitOfWork, task: Task, claimant: Claimant) -> Outcome:
         key=work.principal.key,
     )
     new = _with_model(work, task, new, claimant)
-    reserved = _reserve(work, held, claimant) if task.guarded else ()
+    reserved = _reserve(work, held) if task.guarded else []
     if reserved:
         held = replace(held, reserved=True)
     if _counts(task, claimant):
@@ -499,24 +498,11 @@ def _with_model(work: UnitOfWork, task: Task, claim: Claim, claimant: Claimant) 
     return replace(claim, model=found.model)
 
 
-def _reserve(work: UnitOfWork, task: Task, claimant: Claimant) -> tuple[Reservation, ...]:
-    from tenure.engine.verbs.reserve import drop_left_over
+def _reserve(work: UnitOfWork, task: Task) -> list[Reservation]:
+    from tenure.engine.verbs.reserve import drop_left_over, reserved_for
 
     drop_left_over(work, task.project)
-    return tuple(
-        Reservation(
-            project=task.project,
-            id=work.new_id("hold"),
-            pattern=pattern,
-            task=task.id,
-            generation=task.generation,
-            epoch=work.epoch,
-            agent=claimant.agent.id,
-            session=claimant.session.id,
-            created_at=work.now,
-        )
-        for pattern in _patterns(brief_of(work, task))
-    )
+    return reserved_for(work, task, _patterns(brief_of(work, task)))
 
 
 def _outcome(work: UnitOfWork, task: Task, claim: Claim) -> Outcome:
@@ -557,14 +543,10 @@ def granted_as(
         generation=generation,
         receipt=receipt,
         lease_until=until,
-        lease=_seconds(until, now),
+        lease=None if until is None else max(0.0, (until - now) / inputs.SECOND),
         attempt=attempt,
         **handed,
     )
-
-
-def _seconds(until: int | None, now: int) -> float | None:
-    return None if until is None else max(0.0, (until - now) / inputs.SECOND)
 
 
 HANDLERS: Handlers = {commands.ClaimTask: claim, commands.ClaimNext: claim_next}

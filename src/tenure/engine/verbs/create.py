@@ -18,7 +18,7 @@ from tenure.core.records import Brief, Dag, Edge, Project, Row, Task, Track, rep
 from tenure.engine.checks import evidence
 from tenure.engine.reads import task_view
 from tenure.engine.runtime.effects import cancel_task, cascade_of, spread
-from tenure.engine.runtime.rows import current, find_task, task_by_ref, task_named, tasks_by_idempotency
+from tenure.engine.runtime.rows import current, fields_of, find_task, task_by_ref, task_named, tasks_by_idempotency
 from tenure.engine.runtime.unit_of_work import Refused, UnitOfWork
 
 KEYS_PER_QUERY = 500
@@ -139,6 +139,10 @@ class Builder:
                 raise InvalidInput(f"key {new.key}: a subtask's key follows from its parent's ({key})")
         else:
             track, sequence, key, ref = self._next_key(new)
+        family: dict[str, Any] = {"dag": dag.id if dag else graph.lone_dag(task_id)}
+        if parent is not None:
+            family = {"dag": parent.dag, "parent": parent.id, "root": parent.root or parent.id}
+            family |= {"depth": parent.depth + 1, "capped": parent.capped}
         task = Task(
             project=self.project.id,
             id=task_id,
@@ -146,22 +150,16 @@ class Builder:
             ref=ref,
             track=track,
             sequence=sequence,
-            type=new.type,
-            dag=parent.dag if parent else dag.id if dag else graph.lone_dag(task_id),
-            parent=parent.id if parent else None,
-            depth=parent.depth + 1 if parent else 0,
-            root=(parent.root or parent.id) if parent else None,
-            capped=parent.capped if parent else False,
+            **family,
             local_name=new.name if self.spawned_in is not None else None,
             parent_run=self.spawned_in or 0,
-            idempotency_key=new.idempotency_key,
+            **fields_of(new, "type idempotency_key max_attempts"),
             state=lifecycle.CREATED,
             priority=priority.parse_priority(new.priority),
             boost=self.project.boost if new.boost is None else priority.parse_boost(new.boost),
             deadline=_at(new.deadline, new.deadline_in, now),
             tags=tuple(dict.fromkeys(new.tags)),
             not_before=_at(new.not_before, new.not_before_in, now),
-            max_attempts=new.max_attempts,
             created_by=self.created_by,
             trace_id=work.trace_id,
             created_at=now,
@@ -304,8 +302,7 @@ class Builder:
             work.record("task.created", *rows, task=task, message=brief.title, details=details)
             tracks = []
         for root_id, grown in self.grown.items():
-            root = work.get(Task, self.project.id, root_id)
-            assert root is not None
+            root = work.require(Task, self.project.id, root_id)
             work.put(replace(root, lineage=root.lineage + grown))
         self._block_parents()
         spread(work)
@@ -329,15 +326,10 @@ class Builder:
         return Brief(
             project=self.project.id,
             id=made.task.id,
-            title=new.title,
+            **fields_of(new, "title metadata constraints output touches on_lost"),
             description=pack(self.work, self.project.id, new.description),
-            metadata=new.metadata,
             spec=pack(self.work, self.project.id, new.spec),
-            constraints=new.constraints,
-            output=new.output,
             retry=inputs.check_retry(new.retry),
-            touches=new.touches,
-            on_lost=new.on_lost,
         )
 
 

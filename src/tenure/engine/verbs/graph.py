@@ -70,8 +70,7 @@ def unlink(work: UnitOfWork, cmd: commands.Unlink) -> Outcome:
 
 def disconnect(work: UnitOfWork, task: Task, edge: Edge) -> Task:
     """Remove one edge; the dependent moves to the state that follows."""
-    needs = work.get(Task, task.project, edge.needs)
-    assert needs is not None
+    needs = work.require(Task, task.project, edge.needs)
     work.put(replace(needs, dependents=needs.dependents - 1))
     free = replace(task, waits_on=task.waits_on - 1, unmet=task.unmet - (not graph.is_met(edge, needs.state)))
     if task.state != lifecycle.CREATED:

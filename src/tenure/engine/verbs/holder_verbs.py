@@ -108,13 +108,8 @@ def done_before(hold: Hold, reason: str, error_class: str | None = None) -> Outc
         and hold.claim.reason == reason
         and error_class in (None, hold.claim.error_class)
     ):
-        return Outcome(
-            outcome="OK",
-            again=True,
-            state=hold.task.state,
-            generation=hold.claim.generation,
-            retry_at=hold.task.retry_at,
-        )
+        said = fields_of(hold.task, "state retry_at")
+        return Outcome(outcome="OK", again=True, generation=hold.claim.generation, **said)
     return None
 
 
@@ -298,13 +293,8 @@ def _gave_up(work: UnitOfWork, hold: Hold, kind: str, free: Task, over: Claim, m
     kept = work.record(kind, over, task=free, message=message, holder=hold.claim, level=level, details=details)
     spread(work)
     kept = current(work, kept)  # its own end may cancel it, through others
-    return Outcome(
-        outcome="OK",
-        **fields_of(kept, "state retry_at"),
-        retry_in=work.seconds_to(kept.retry_at),
-        generation=over.generation,
-        message=f"{kept.key} is {kept.state}",
-    )
+    message, again = f"{kept.key} is {kept.state}", work.retry_at(kept.retry_at)
+    return Outcome(outcome="OK", state=kept.state, **again, generation=over.generation, message=message)
 
 
 def ask(work: UnitOfWork, cmd: commands.Ask) -> Outcome:

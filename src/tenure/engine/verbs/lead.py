@@ -48,8 +48,7 @@ def step_down(work: UnitOfWork, cmd: commands.StepDown) -> Outcome:
     refusal = check_term(work, project, name, cmd.holder, cmd.term)
     if refusal is not None:
         return refusal
-    leader = work.get(Leader, project, name)
-    assert leader is not None
+    leader = work.require(Leader, project, name)
     work.record(
         "leader.lost", replace(leader, until=work.now), project=project, agent=cmd.holder, details={"term": cmd.term}
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from tenure.core import claims, commands, inputs, limits, reservations, roles
 from tenure.core.errors import InvalidInput
@@ -11,7 +12,7 @@ from tenure.core.filters import Prefix
 from tenure.core.outcomes import CODES, Outcome
 from tenure.core.receipts import NONCE_BYTES, Receipt, parse_receipt
 from tenure.core.records import Reservation, Task, replace
-from tenure.engine.runtime.rows import project_of
+from tenure.engine.runtime.rows import fields_of, project_of
 from tenure.engine.runtime.unit_of_work import Handlers, Refused, UnitOfWork
 from tenure.engine.verbs import agents
 from tenure.engine.verbs.holder_verbs import held, keep_started
@@ -62,22 +63,8 @@ def _with_claim(
     work: UnitOfWork, cmd: commands.Reserve, task: Task, patterns: list[str], agent: str, session: str
 ) -> Outcome:
     mine = {r.pattern: r for r in work.find(Reservation, {"project": task.project, "task": task.id})}
-    rows = _in_mode(mine, patterns, cmd.mode) + [
-        Reservation(
-            project=task.project,
-            id=work.new_id("hold"),
-            pattern=pattern,
-            mode=cmd.mode,
-            task=task.id,
-            generation=task.generation,
-            epoch=work.epoch,
-            agent=agent,
-            session=session,
-            created_at=work.now,
-        )
-        for pattern in patterns
-        if pattern not in mine
-    ]
+    more = reserved_for(work, task, [p for p in patterns if p not in mine], mode=cmd.mode)
+    rows = _in_mode(mine, patterns, cmd.mode) + more
     kept = keep_started(work, task)
     if rows:
         details, reserved = {"patterns": patterns, "mode": cmd.mode}, replace(kept, reserved=True)
@@ -104,51 +91,29 @@ def _regrouped(
     if rows:
         details = {"patterns": patterns, "mode": cmd.mode}
         work.record("reservation.taken", *rows, project=cmd.project, holder=first, details=details)
-    return Outcome(
-        outcome="GRANTED",
-        receipt=str(receipt),
-        generation=first.generation,
-        changed=tuple(patterns),
-        lease_until=first.until,
-        lease=work.seconds_to(first.until),
-    )
+    return _granted(work, receipt, patterns, first.until)
 
 
 def _alone(work: UnitOfWork, cmd: commands.Reserve, lease: int, patterns: list[str]) -> Outcome:
     group = work.new_id("hold")
     nonce = work.random.token(NONCE_BYTES)
-    rows = [
-        Reservation(
-            project=cmd.project,
-            id=f"{group}-{number}",
-            pattern=pattern,
-            mode=cmd.mode,
-            nonce=nonce,
-            epoch=work.epoch,
-            agent=cmd.agent,
-            session=cmd.session,
-            created_at=work.now,
-            lease=lease,
-            until=work.now + lease,
-        )
-        for number, pattern in enumerate(patterns)
-    ]
-    work.record(
-        "reservation.taken",
-        *rows,
-        project=cmd.project,
-        agent=cmd.agent,
-        session=cmd.session,
-        details={"patterns": patterns, "mode": cmd.mode},
-    )
-    return Outcome(
-        outcome="GRANTED",
-        receipt=str(Receipt(group, 1, work.epoch, nonce)),
-        generation=1,
-        changed=tuple(patterns),
-        lease_until=work.now + lease,
-        lease=lease / inputs.SECOND,
-    )
+    said = fields_of(cmd, "project mode agent session") | {"nonce": nonce, "epoch": work.epoch}
+    said |= {"created_at": work.now, "lease": lease, "until": work.now + lease}
+    rows = [Reservation(id=f"{group}-{n}", pattern=pattern, **said) for n, pattern in enumerate(patterns)]
+    details = {"patterns": patterns, "mode": cmd.mode}
+    work.record("reservation.taken", *rows, project=cmd.project, holder=rows[0], details=details)
+    return _granted(work, Receipt(group, 1, work.epoch, nonce), patterns, work.now + lease)
+
+
+def _granted(work: UnitOfWork, receipt: Receipt, patterns: list[str], until: int | None) -> Outcome:
+    leased, text = work.leased_until(until), str(receipt)
+    return Outcome(outcome="GRANTED", receipt=text, generation=receipt.generation, changed=tuple(patterns), **leased)
+
+
+def reserved_for(work: UnitOfWork, task: Task, patterns: Iterable[str], **more: Any) -> list[Reservation]:
+    """Reservations that last as long as the task's claim."""
+    said = fields_of(task, "project generation agent session") | {"task": task.id, "epoch": work.epoch, **more}
+    return [Reservation(id=work.new_id("hold"), pattern=p, created_at=work.now, **said) for p in patterns]
 
 
 def _group(work: UnitOfWork, project: str, receipt: Receipt) -> list[Reservation]:

@@ -46,8 +46,7 @@ def undo(work: UnitOfWork, cmd: commands.Undo) -> Outcome:
         return _refused(f"changed since then: {', '.join(moved[:5])}{' …' if len(moved) > 5 else ''}", tuple(moved))
     changed = []
     for event in reversed(steps):
-        task = work.get(Task, cmd.project, event.task or "")
-        assert task is not None
+        task = work.require(Task, cmd.project, event.task or "")
         _OPPOSITES[event.kind](work, task, event)
         spread(work)
         changed.append(task.key)
@@ -71,10 +70,7 @@ def _unarchived(work: UnitOfWork, task: Task, event: Event) -> None:
 
 def _reset_undone(work: UnitOfWork, task: Task, event: Event) -> None:
     before = event.details["before"]
-    work.record(
-        "task.reset_undone",
-        task=moves.reset_undone(task, before),
-    )
+    work.record("task.reset_undone", task=moves.reset_undone(task, before))
 
 
 def _retry_undone(work: UnitOfWork, task: Task, event: Event) -> None:

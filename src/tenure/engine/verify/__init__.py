@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from tenure.core import claims, estimates, graph, lifecycle, settle
-from tenure.core.errors import Cycle
+from tenure.core import claims, estimates, graph, lifecycle, schedules, settle, validation
+from tenure.core.errors import Cycle, TenureError
 from tenure.core.events import Event
 from tenure.core.records import (
     KINDS,
     Archived,
     Claim,
+    Cursor,
     Dag,
     DeadLetter,
     Edge,
@@ -29,22 +30,24 @@ from tenure.core.records import (
     Reservation,
     Result,
     Row,
+    Schedule,
     Task,
+    Trigger,
     Usage,
+    Validation,
 )
 from tenure.engine.archive.totals import ARCHIVED
 from tenure.engine.budgets.unaffordable import MARK
 from tenure.engine.duties.sweep import projects
 from tenure.engine.runtime.effects import dead_letter_id
-from tenure.engine.runtime.rows import Rows
+from tenure.engine.runtime.rows import Rows, event_pages
 from tenure.engine.runtime.unit_of_work import UnitOfWork
+from tenure.engine.sources.triggers import READER, last_sequence
 from tenure.engine.verify.archived_rows import archived_rows, large_values
 from tenure.engine.verify.artifact_rows import artifact_rows
 from tenure.engine.verify.budget_sums import budget_rows
 from tenure.engine.verify.replay import Tables, differences, replay
-from tenure.engine.verify.source_rows import source_rows
 from tenure.engine.verify.spill import Spill, Spilled
-from tenure.engine.verify.validation_rows import validation_rows
 from tenure.stores.port import WRITERS
 
 if TYPE_CHECKING:
@@ -61,7 +64,7 @@ def verify(engine: Engine, *, with_replay: bool = True) -> list[str]:
         found = [*_results(rows), *_claims(rows), *_limbo(rows, work), *_graph(rows), *_dags(rows), *_letters(rows)]
         found += [*_holds(rows), *_of_claims(rows), *_models_and_sizes(rows), *archived_rows(rows), *large_values(rows)]
         found += artifact_rows(rows)
-        found += [*validation_rows(rows), *source_rows(rows, work), *budget_rows(rows)]
+        found += [*_validations(rows), *_sources(rows, work), *budget_rows(rows)]
     if with_replay:
         found += _replayed(engine)
     return found
@@ -237,6 +240,68 @@ def _models_and_sizes(rows: Tables) -> Iterator[str]:
                 yield f"{row.id}: {len(row.finished)} finished tasks, some of them twice or too many"
 
 
+def _validations(rows: Tables) -> Iterator[str]:
+    """A task that waits for a verdict has one open, and each verdict is of the claim it names."""
+    waiting = set()
+    for row in rows[Validation].values():
+        task, claim = rows[Task].get((row.project, row.task)), rows[Claim].get((row.project, row.id))
+        result = rows[Result].get((row.project, row.result))
+        if task is None or claim is None or result is None:
+            yield f"{row.id}: a validation without its task, claim or result"
+            continue
+        if row.id != claims.claim_id(row.task, row.claimed) or result.generation != row.claimed:
+            yield f"{row.id}: a validation of generation {row.claimed} for the result of {result.generation}"
+        if validation.is_open(row, task) and _is_waiting(task):
+            waiting.add((row.project, row.task))
+        elif row.state == validation.OPEN:
+            yield f"{row.id}: waits for a verdict, but {task.key} is {task.state}"
+        if (row.state == validation.PASSED) != (result.accepted and result.reason == "ACCEPTED"):
+            yield f"{row.id}: is {row.state}, but its result is {result.reason}"
+        if row.tries > row.generation or row.tries > validation.MOST_TRIES:
+            yield f"{row.id}: {row.tries} tries, {row.generation} takers"
+    for task in rows[Task].values():
+        if task.state == lifecycle.VALIDATING and (task.project, task.id) not in waiting:
+            yield f"{task.key}: validating, but has no open validation"
+
+
+def _is_waiting(task: Task) -> bool:
+    """Paused and cancelled tasks return to their former state."""
+    if task.state == lifecycle.PAUSED:
+        return task.state_before == lifecycle.VALIDATING
+    return task.state in (lifecycle.VALIDATING, lifecycle.CANCELLED)
+
+
+def _sources(rows: Tables, work: UnitOfWork) -> Iterator[str]:
+    """Ticks follow the rule, and the log is read for every trigger."""
+    for schedule in rows[Schedule].values():
+        yield from _ticks(schedule)
+    for trigger in rows[Trigger].values():
+        if (trigger.signature is not None) != bool(trigger.secret):
+            yield f"trigger {trigger.id}: signed by {trigger.signature}, {len(trigger.secret)} bytes of secret"
+        if trigger.signature is None and (trigger.project, READER) not in rows[Cursor]:
+            yield f"trigger {trigger.id}: no cursor reads the log for it"
+    for dag in rows[Dag].values():
+        if dag.on_end and (dag.project, READER) not in rows[Cursor]:
+            yield f"{dag.id}: has end templates, but no cursor reads the log for them"
+    for cursor in rows[Cursor].values():
+        if cursor.sequence > last_sequence(work, cursor.project):
+            yield f"cursor {cursor.id} of {cursor.project}: stands at {cursor.sequence}, beyond the end of the log"
+
+
+def _ticks(row: Schedule) -> Iterator[str]:
+    if row.enabled != (row.next_at is not None):
+        yield f"schedule {row.id}: enabled is {row.enabled}, its next tick {row.next_at}"
+    if row.next_at is None:
+        return
+    try:
+        wanted = schedules.next_tick(row.cron, row.zone, row.next_at - 1)
+    except TenureError as error:
+        yield f"schedule {row.id}: {error.message}"
+        return
+    if wanted != row.next_at:
+        yield f"schedule {row.id}: its next tick is {row.next_at}; {row.cron} in {row.zone} says {wanted}"
+
+
 def _replayed(engine: Engine) -> list[str]:
     """(task, version) without gaps, and replaying the log gives the tables."""
     found: list[str] = []
@@ -263,10 +328,8 @@ def _replayed(engine: Engine) -> list[str]:
 def _logged(tx: Transaction) -> Iterator[Event]:
     """One project after another: across projects a store may hold back what others have not finished writing."""
     for project in ["", *(p.id for p in tx.find(Project, {}))]:
-        after = 0
-        while page := tx.events({"project": project}, after=after, limit=EVENTS_A_PAGE):
+        for page in event_pages(tx, {"project": project}, EVENTS_A_PAGE):
             yield from page
-            after = page[-1].sequence
 
 
 def _checked(events: Iterable[Event], versions: Counter[str], found: list[str]) -> Iterator[Event]:

@@ -374,7 +374,7 @@ class Coordinators(Stage):
         assert one.step() == 2.0
         assert scene.task(fine).state == "ready"
         assert scene.stored(Task, scene.task(key).id).state == "claimed"
-        assert "has no claim of generation" in (one.cycles.error or "")
+        assert "no Claim" in (one.cycles.error or "")
 
     # --- troubles -------------------------------------------------------------------------------------------------
 

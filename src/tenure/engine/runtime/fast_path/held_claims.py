@@ -206,8 +206,7 @@ def _followed(work: UnitOfWork, done: Completed, completion: Completion, asked: 
     """The outcome, once the effects of the move on others are applied in its turn."""
     work.begin_command(*asked)
     try:
-        after = work.get(Task, done.project, done.task)
-        assert after is not None, done.key
+        after = work.require(Task, done.project, done.task)
         work.moved.append((replace(after, state=done.state_before), after))
         spread(work)
     except OUR_FAULTS as error:  # the result is already written: the whole batch must roll back

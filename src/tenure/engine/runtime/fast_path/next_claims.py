@@ -329,7 +329,6 @@ class _Outcomes:
             work.get_many(Brief, project, ids)
             work.get_many(Agent, project, [grant.agent for grant in self._grants if grant.project == project])
         for grant in self._grants:
-            task = work.get(Task, grant.project, grant.task)
-            assert task is not None
+            task = work.require(Task, grant.project, grant.task)
             receipt = str(Receipt(task.ref, task.generation, work.epoch, grant.nonce))
             yield granted_outcome(work, task, task.generation, task.attempts, receipt, grant.agent)
