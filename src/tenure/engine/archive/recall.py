@@ -2,7 +2,7 @@
 
 A handler that asks for one finds its rows in the unit of work like any others. They are read and not stored: only when
 a transaction changes one of them, or adds to them, does the lineage return to its tables, by `bring_back`, just before
-the changes are saved. So every verb gives the same answer as before the move and knows nothing of the archive.
+the changes are saved. So every verb gives the same answer as before the move, and has no code for the archive.
 """
 
 from __future__ import annotations
@@ -126,10 +126,10 @@ def _keep_bodies(work: UnitOfWork, needed: Iterable[Body]) -> None:
             work.put(replace(kept, uses=kept.uses + 1))
     for key, users in uses.items():
         if users:
-            anew = work.recreated(key)
+            again = work.recreated(key)
             del work.recalled[key]
-            assert isinstance(anew, Body)
-            work.put(replace(anew, uses=users))
+            assert isinstance(again, Body)
+            work.put(replace(again, uses=users))
 
 
 def _changed_lineages(work: UnitOfWork) -> set[str]:

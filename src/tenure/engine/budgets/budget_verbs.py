@@ -18,7 +18,7 @@ from tenure.core.records import Budget, Dag, Project, Task, replace
 from tenure.engine.budgets import task_caps
 from tenure.engine.budgets.budget_guard import keep, kept_rows
 from tenure.engine.budgets.budget_reads import view
-from tenure.engine.runtime.rows import current_claim, project_of, task_named
+from tenure.engine.runtime.rows import brief_of, current_claim, project_of, task_named
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 
 MOST_PROJECTS = limits.BUDGET_PROJECTS
@@ -42,18 +42,15 @@ def set_budget(work: UnitOfWork, cmd: commands.SetBudget) -> Outcome:
     details = {"budget": row.id, "currency": row.currency, "allocated": row.allocated}
     work.record("budget.set", row, project=row.project, details=details)
     row = keep(work, row)
+    text = budgets.amount_text(row.currency, row.allocated) + (f" a {row.period}" if row.period else "")
     code = "UPDATED" if before else "CREATED"
-    return _changed(work, row, f"budget {row.id}: {_text(row)}", outcome=code, budget=view(work, row))
+    return _changed(work, row, f"budget {row.id}: {text}", outcome=code, budget=view(work, row))
 
 
 def _changed(work: UnitOfWork, row: Budget, message: str, **more: Any) -> Outcome:
     """The answer, after tasks that the budget had paused are resumed."""
     again = resumed(work, row.project, row.id) or None
     return Outcome(command_id=work.command_id, changed=again, message=message, **more)
-
-
-def _text(row: Budget) -> str:
-    return budgets.amount_text(row.currency, row.allocated) + (f" a {row.period}" if row.period else "")
 
 
 def remove_budget(work: UnitOfWork, cmd: commands.RemoveBudget) -> Outcome:
@@ -65,8 +62,6 @@ def remove_budget(work: UnitOfWork, cmd: commands.RemoveBudget) -> Outcome:
 
 
 def _has_max_cost(work: UnitOfWork, row: Budget) -> bool:
-    from tenure.engine.runtime.rows import brief_of
-
     task = work.get(Task, row.project, row.task or "")
     return task is not None and task_caps.cap_of(brief_of(work, task)) is not None
 

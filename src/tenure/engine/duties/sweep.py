@@ -57,7 +57,7 @@ def tidy(engine: Engine, project: str) -> Report:
         report = Report()
         already = len(work.events)
         _tidy(work, project)
-        report.events.update(event.kind for event in work.events[already:])
+        report.note(work.events[already:])
         return report
 
     return engine.transact((project,), decide)

@@ -52,7 +52,8 @@ def overview(work: UnitOfWork, project: str, *, minutes: int = 60) -> dict[str, 
     told = _tail(work, project, work.now - minutes * MINUTE)
     since = told.since
     step = max(1, (work.now - since + STEPS - 1) // STEPS)
-    held = [t for t in work.find(Task, _held_in(project), limit=MOST_HELD) if claims.is_held(t)]
+    of_agents = {"project": project, "agent": Present(), "state": lifecycle.HELD}
+    held = [t for t in work.find(Task, of_agents, limit=MOST_HELD) if claims.is_held(t)]
     spans = _spans(told.events, held, since, work.now)
     return {
         "project": project,
@@ -66,10 +67,6 @@ def overview(work: UnitOfWork, project: str, *, minutes: int = 60) -> dict[str, 
         "oldest": _oldest(work, project, counts),
         "agents": _agents(told.events, spans, work.now - since),
     }
-
-
-def _held_in(project: str) -> dict[str, Any]:
-    return {"project": project, "agent": Present(), "state": lifecycle.HELD}
 
 
 class _Tail(NamedTuple):

@@ -9,7 +9,7 @@ grant something that must still hold when the repeat is answered: their receipt 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -302,10 +302,7 @@ def _with_answer(claim: Claim, command: c.Command, outcome: Outcome) -> Claim:
 def _trimmed(outcome: Outcome) -> dict[str, Any]:
     """The answer without what a repeat does not need: callers query the views they want."""
     if outcome.tasks is not None:
-        outcome = replace(outcome, tasks=tuple(_named(task) for task in outcome.tasks))
+        named = ({name: task[name] for name in _OF_A_TASK if name in task} for task in outcome.tasks)
+        outcome = replace(outcome, tasks=tuple(named))
     found: dict[str, Any] = msgspec.to_builtins(outcome)
     return found
-
-
-def _named(task: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: task[name] for name in _OF_A_TASK if name in task}

@@ -53,6 +53,7 @@ from typing import Any
 from tenure.core import causes, claims, graph, lifecycle, moves, retry, settle
 from tenure.core.causes import Cancelled
 from tenure.core.commands import Principal
+from tenure.core.events import Event
 from tenure.core.lifecycle import COMPLETED, DEAD_LETTERED, HELD, PENDING, READY, RETRYING
 from tenure.core.records import Agent, Dag, DeadLetter, Edge, Row, Task, replace
 from tenure.engine.runtime.rows import brief_of, current, current_claim, lineage
@@ -69,6 +70,9 @@ class Report:
         self.events: Counter[str] = Counter()  # by kind of event
         self.failed: dict[str, str] = {}
         self.more = False
+
+    def note(self, events: Iterable[Event]) -> None:
+        self.events.update(event.kind for event in events)
 
     def add(self, other: Report) -> None:
         self.settled += other.settled

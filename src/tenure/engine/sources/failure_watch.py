@@ -71,7 +71,7 @@ def investigate(engine: Engine, project: str) -> Report:
                 subject, settings.watch, failure_watch.key_of(subject.name, settings.watch, work.now)
             )
             Builder(work, settings, f"{failure_watch.CREATED_BY}{subject.name}").build((new,))
-        report.events.update(event.kind for event in work.events[already:])
+        report.note(work.events[already:])
 
     engine.transact((project,), decide)
     return report

@@ -165,7 +165,7 @@ def fire(engine: Engine, project: str) -> Report:
         for row in due:
             assert settings is not None
             _fire_apart(work, settings, row)
-        report.events.update(event.kind for event in work.events[already:])
+        report.note(work.events[already:])
         return len(due)
 
     for _ in range(MOST_TURNS):  # the rest waits for the leader's next tick: other projects come first

@@ -55,7 +55,7 @@ def hear(engine: Engine, project: str) -> Report:
         read = _hear(work, settings, events)
         if read:
             work.put(replace(cursor, sequence=events[read - 1].sequence))
-        report.events.update(event.kind for event in work.events[already:])
+        report.note(work.events[already:])
         return read < len(events) or len(events) == PAGE
 
     for _ in range(MOST_TURNS):

@@ -83,7 +83,8 @@ def _is_over(work: UnitOfWork, session: Session) -> bool:
     if session.ended_at is not None:
         return True
     idle = work.now - session.last_activity >= team.SESSION_IDLE
-    return idle and team.is_over(session, _holds(work, session), work.now)
+    held = {"project": session.project, "session": session.id}
+    return idle and team.is_over(session, len(work.find(Task, held)), work.now)
 
 
 def _check_session_limit(work: UnitOfWork, project: Project) -> None:
@@ -96,10 +97,6 @@ def _check_session_limit(work: UnitOfWork, project: Project) -> None:
             f"project {project.id} has {most} active sessions, its max_active_sessions limit",
             "end one, or ask an admin to raise the limit",
         )
-
-
-def _holds(work: UnitOfWork, session: Session) -> int:
-    return len(work.find(Task, {"project": session.project, "session": session.id}))
 
 
 def register(work: UnitOfWork, cmd: commands.Register) -> Outcome:

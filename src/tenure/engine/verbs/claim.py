@@ -193,11 +193,8 @@ def _denied_by_state(work: UnitOfWork, task: Task, claimant: Claimant) -> Outcom
         message = f"{task.key} is {task.state}" + (f", waiting for {', '.join(waits[:5])}" if waits else "")
         retry_at = task.retry_at or task.not_before
         return Outcome(outcome=code, state=task.state, waits_for=waits, retry_at=retry_at, message=message)
-    return Outcome(outcome=code, state=task.state, message=f"{task.key} is {task.state}" + _because(task))
-
-
-def _because(task: Task) -> str:
-    return f": {task.reason}" if task.reason else ""
+    because = f": {task.reason}" if task.reason else ""
+    return Outcome(outcome=code, state=task.state, message=f"{task.key} is {task.state}{because}")
 
 
 def _denied_by_line(task: Task, claimant: Claimant) -> Outcome | None:
@@ -259,7 +256,8 @@ def _denied_by_limit(work: UnitOfWork, claimant: Claimant) -> Outcome | None:
 def _denied_by_generations(work: UnitOfWork, task: Task, claimant: Claimant) -> Outcome | None:
     """Dead-letter a task that has reached the limit, so that it does not block its lane."""
     most = claimant.project.limits.get("max_generations_per_task", MOST_GENERATIONS)
-    if task.generation < most or _claims_of_run(work, task, most) < most:
+    of_run = {"project": task.project, "task": task.id, "run": task.run}
+    if task.generation < most or work.tally(Claim, of_run, most) < most:
         return None
     message = f"claimed {most} times in this run without a result, its max_generations_per_task limit"
     error = LastError(error_class="limit", message=message, generation=task.generation, at=work.now)
@@ -269,10 +267,6 @@ def _denied_by_generations(work: UnitOfWork, task: Task, claimant: Claimant) -> 
     hint = "an admin can raise the limit; then a person retries the task"
     message = f"{task.key}: {message}; it is now a dead letter"
     return Outcome(outcome="DENIED_LIMIT", state=lifecycle.DEAD_LETTERED, message=message, hint=hint)
-
-
-def _claims_of_run(work: UnitOfWork, task: Task, most: int) -> int:
-    return work.tally(Claim, {"project": task.project, "task": task.id, "run": task.run}, most)
 
 
 def _patterns(brief: Brief) -> tuple[str, ...]:

@@ -108,15 +108,11 @@ def _new_dag(work: UnitOfWork, cmd: commands.Plan, on_end: dict[str, Any]) -> Da
     return dag
 
 
-def _identity(plan_name: str, new: NewTask) -> str:
-    return f"plan:{plan_name}:{new.name or new.key or ids.slug_of(new.title)}"
-
-
 def _apply(work: UnitOfWork, cmd: commands.Plan, project: Project, tracks: Tracks, on_end: dict[str, Any]) -> Outcome:
     assert cmd.name is not None
     wanted: dict[str, NewTask] = {}
     for new in cmd.tasks:
-        identity = _identity(cmd.name, new)
+        identity = f"plan:{cmd.name}:{new.name or new.key or ids.slug_of(new.title)}"
         if identity in wanted:
             raise InvalidInput(
                 f"{new.title[:80]!r}: two tasks of the plan have the same identity",

@@ -82,7 +82,7 @@ def _book(work: UnitOfWork, hold: Hold, spent: Sequence[Spent]) -> list[Usage]:
         kept = rows.get(usage_id(claim.id, one.model, late))
         other = rows.get(usage_id(claim.id, one.model, not late))
         row = booked(claim, one, kept, other, late=late, now=work.now, price=partial(_priced, work))
-        if row != kept and (kept or not late or _has_any(row)):
+        if row != kept and (kept or not late or any(getattr(row, name) for name in SUMMED)):
             rows[row.id] = work.put(row)
             more["usd"] += (row.cost or 0) - (kept.cost or 0 if kept else 0)
             more["tokens"] += tokens_of(row) - (tokens_of(kept) if kept else 0)
@@ -105,10 +105,6 @@ def _priced(work: UnitOfWork, row: Usage) -> int | None:
     if found is None:
         return None
     return found.rate.cost(fresh=row.fresh, cached=row.cached, written=row.written, output=row.output)
-
-
-def _has_any(row: Usage) -> bool:
-    return any(getattr(row, name) for name in SUMMED)
 
 
 # --- totals -------------------------------------------------------------------------------------------------

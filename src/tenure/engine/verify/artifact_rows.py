@@ -70,11 +70,8 @@ def lost(engine: Engine) -> Iterator[str]:
             place = engine.context.artifacts(project)
             for row in wanted:
                 size = place.size(row.id)
+                is_now = "gone" if size is None else f"{size} bytes"
                 if size != row.size:
-                    yield f"{project}: artifact content {row.id}: {_state(size)}, not {row.size} in {place.url}"
+                    yield f"{project}: artifact content {row.id}: {is_now}, not {row.size} in {place.url}"
         except TenureError as error:
             yield f"{project}: cannot read the artifact store: {error.message}"
-
-
-def _state(size: int | None) -> str:
-    return "gone" if size is None else f"{size} bytes"
