@@ -180,7 +180,7 @@ class Engine:
             settle_overdue(work)
             rest, known = batch[len(replies) :], ready[len(replies) :]
             replies += (uses_fast_path and self._decide_together(work, rest, known)) or [
-                self._decide_one(work, rest[0].item, rest[0].principal)
+                decided(work, rest[0].item, rest[0].principal)
             ]
         return replies
 
@@ -198,16 +198,13 @@ class Engine:
         for asked, reply in zip(batch, done, strict=False):
             if isinstance(reply, RunAgain):
                 settle_overdue(work)
-                replies.append(self._decide_one(work, asked.item, asked.principal))
+                replies.append(decided(work, asked.item, asked.principal))
             elif isinstance(reply, Deferred) and reply.in_turn:
                 settle_overdue(work)
                 replies.append(reply.tell())
             else:
                 replies.append(reply)
         return replies
-
-    def _decide_one(self, work: UnitOfWork, item: inputs.Checked, principal: Principal) -> Reply:
-        return decided(work, item, principal)
 
     def preview(self, batch: Sequence[Command], principal: Principal = OWNER) -> list[Answer]:
         """What `run` would answer now: decided on rows that are never saved."""
