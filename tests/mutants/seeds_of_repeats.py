@@ -9,6 +9,20 @@ TEST_POSTGRES_SHARING = "tests/stores/test_postgres_sharing.py"
 
 REPEATS = (
     Mutant(
+        "commands run in a project that does not exist",
+        "engine/runtime/decision.py",
+        "if project is None and type(command) not in _WITHOUT_PROJECT:",
+        "if False:",
+        "test_an_unknown_project_is_not_found_by_any_command",
+    ),
+    Mutant(
+        "queries are answered in a project that does not exist",
+        "engine/reads/query_table.py",
+        "if type(query) not in _WITHOUT_PROJECT:",
+        "if False:",
+        "test_an_unknown_project_is_not_found_by_any_query",
+    ),
+    Mutant(
         "a waiting write of a holder does not ask the newer row for its epoch and state",
         "stores/postgres/hot_statements.py",
         """t.generation = f.generation AND t.claim_epoch = $3
