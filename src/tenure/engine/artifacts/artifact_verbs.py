@@ -7,7 +7,7 @@ claim between the two has stored bytes without a reference (`left`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from tenure.core import artifacts as rules
@@ -19,7 +19,7 @@ from tenure.core.errors import InvalidInput, NotFound, Overloaded
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Artifact, Content, Task, replace
 from tenure.engine.runtime.effects import spread
-from tenure.engine.runtime.rows import fields_of, task_named
+from tenure.engine.runtime.rows import fields_of, project_of, task_named
 from tenure.engine.runtime.unit_of_work import Handlers, Reads, Refused, UnitOfWork
 from tenure.engine.verbs.holder_verbs import Hold, judged, keep_started
 
@@ -156,6 +156,7 @@ def found(
     name = checked_name(name)
     with engine.reading((project,)) as work:
         work.begin_command(principal, None)
+        project_of(work, project)
         for entry in artifacts(work, project, task, generation=generation):
             if entry["name"] == name:
                 return entry
@@ -176,11 +177,7 @@ def of_task(work: UnitOfWork, task: Task) -> list[Artifact]:
 def artifacts(work: UnitOfWork, project: str, name: str, *, generation: int | None = None) -> list[ArtifactView]:
     task = task_named(work, project, name)
     rows = [row for row in of_task(work, task) if generation in (None, row.generation)]
-    return views(sorted(rows, key=lambda row: (row.name, -row.generation)), task)
-
-
-def views(rows: Iterable[Artifact], task: Task) -> list[ArtifactView]:
-    return [view(row, task) for row in rows]
+    return [view(row, task) for row in sorted(rows, key=lambda row: (row.name, -row.generation))]
 
 
 def view(row: Artifact, task: Task) -> ArtifactView:

@@ -218,10 +218,10 @@ def earlier_artifacts(work: UnitOfWork, task: Task) -> tuple[v.ArtifactView, ...
     if not task.artifacts:
         return None
     from tenure.core.artifacts import newest
-    from tenure.engine.artifacts.artifact_verbs import of_task, views
+    from tenure.engine.artifacts.artifact_verbs import of_task, view
 
     rows = [row for row in of_task(work, task) if row.generation < task.generation]
-    return tuple(views(newest(rows, task.run), task)) or None
+    return tuple(view(row, task) for row in newest(rows, task.run)) or None
 
 
 def checkpoint_for_holder(work: UnitOfWork, task: Task) -> v.CheckpointView | None:
