@@ -17,7 +17,7 @@ from bench.ground import PROJECT, WrongAnswer, add, check, claim_next, open_engi
 from bench.report import Figure, rate, show
 from tenure.core import commands
 from tenure.core.records import Result
-from tenure.engine import Engine
+from tenure.engine import Context, Engine
 from tenure.engine.runtime.batcher import Batcher
 
 Do = Callable[[commands.Command], Any]
@@ -72,7 +72,7 @@ class Board:
                 sizes.append(len(batch))
                 return super().commit_checked(batch, callers)
 
-        return Batcher(Counting(self.engine.store, self.engine.chance, pause=time.sleep))
+        return Batcher(Counting(self.engine.store, self.engine.random, Context(pause=time.sleep)))
 
     def _keep(self, grants: list[list[Any]]) -> None:
         check([grant for some in grants for grant in some], "GRANTED")

@@ -18,7 +18,7 @@ from tenure.core import commands, ids
 from tenure.core.events import Event
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Brief, Claim, Result, Row, Task, Track, replace
-from tenure.engine import Engine
+from tenure.engine import Context, Engine
 from tenure.stores.open_store import open_store
 from tenure.stores.port import Change
 
@@ -39,7 +39,7 @@ class Chance:
 
 
 def open_engine(path: Path) -> Engine:
-    return Engine(open_store(str(path)), Chance(), pause=time.sleep)
+    return Engine(open_store(str(path)), Chance(), Context(pause=time.sleep))
 
 
 def request_id() -> str:

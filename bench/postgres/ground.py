@@ -16,7 +16,7 @@ from tenure.core import commands
 from tenure.core.commands import NewTask
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Claim, Result, Task
-from tenure.engine import Engine
+from tenure.engine import Context, Engine
 from tenure.stores.open_store import open_store
 from tests.servers.postgres import PostgresServer
 
@@ -48,7 +48,7 @@ class Board:
 
     def __init__(self, url: str, schema: str, projects: Sequence[str]) -> None:
         self.url, self.schema, self.projects = url, schema, projects
-        self.engine = Engine(open_store(self.store_url), SystemRandom(), pause=time.sleep)
+        self.engine = Engine(open_store(self.store_url), SystemRandom(), Context(pause=time.sleep))
         self.granted: list[str] = []
         self.accepted: list[str] = []
         self.copier: Copier | None = None

@@ -37,7 +37,7 @@ IDENTITY = (
     ),
     Mutant(
         "identity: own claims of every agent",
-        "engine/reads/own_claims.py",
+        "engine/reads/claim_reads.py",
         '"session": session, "agent": agent}',
         '"session": session}',
         "test_a_live_claim_is_its_agents_in_its_session_alone",

@@ -169,14 +169,14 @@ MOVING = (
     ),
     Mutant(
         "archive: tasks are not found by short key",
-        "engine/runtime/references.py",
+        "engine/runtime/rows.py",
         "found = _archived(work, project, ref=ref, key=beginning) or _archived(work, project, key=ref)",
         "pass",
         "test_no_answer_depends_on_whether_tasks_were_archived[5]",
     ),
     Mutant(
         "archive: idempotency keys are given twice",
-        "engine/runtime/references.py",
+        "engine/runtime/rows.py",
         "*(t for t in _archived(work, project, idempotency_key=keys) if t.id not in there)",
         "",
         "test_the_same_idempotency_key_gives_the_archived_task",

@@ -81,15 +81,15 @@ THE_SERVER = (
     Mutant(
         "verdict: the claim forgets its key",
         "engine/verbs/claim.py",
-        ", key=work.principal.key",
+        "        key=work.principal.key,\n",
         "",
         "test_a_verdict_is_never_the_authors_by_agent_session_or_key",
     ),
     Mutant(
         "verdict: the fast path forgets the key",
         "engine/runtime/fast_path/next_claims.py",
-        "principal.address, principal.key,",
-        "principal.address, None,",
+        "            principal.key,\n",
+        "            None,\n",
         on("postgres", "test_a_claim_by_key_is_stored_with_the_key[eager]"),
     ),
     # --- repeats

@@ -144,18 +144,16 @@ class Run:
     def client_at(self, url: str, *, role: str | None = None, create: bool = False) -> Client:
         from tenure.cli.noted_client import NotingClient
 
-        who = self.who
-        client = NotingClient(
-            url, self.project, key=self.setting("key"), agent=who.agent, session=who.session, role=role or who.role,
-            user=who.user, create=create, artifacts=self.artifacts,
-            done=self.done,
-        )  # fmt: skip
-        if not client.is_remote and (self.setting("prices") or self.setting("tiers")):
+        who, tables = self.who, None
+        if self.setting("prices") or self.setting("tiers"):
             from tenure.config import file_of
-            from tenure.engine.models.user_tables import UserTables
+            from tenure.engine.runtime.context import UserTables
 
-            client.engine.own = UserTables(file_of(self.settings, "prices"), file_of(self.settings, "tiers"))
-        return client
+            tables = UserTables(file_of(self.settings, "prices"), file_of(self.settings, "tiers"))
+        return NotingClient(
+            url, self.project, key=self.setting("key"), agent=who.agent, session=who.session, role=role or who.role,
+            user=who.user, create=create, artifacts=self.artifacts, tables=tables, done=self.done,
+        )  # fmt: skip
 
     @property
     def artifacts(self) -> str | None:

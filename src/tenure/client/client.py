@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tenure.engine.archive.mover import Moved
     from tenure.engine.runtime.batcher import Batcher
     from tenure.engine.runtime.clock_repair import Accepted, ClockState
+    from tenure.engine.runtime.context import UserTables
     from tenure.stores.port import Clock, Store
 
 __all__ = ["Client"]
@@ -58,6 +59,7 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
         chance: Random | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         pause: Callable[[float], None] = time.sleep,
+        tables: UserTables | None = None,
     ) -> None:
         if url is None:
             url, project, key, artifacts = find_store(project, key, artifacts)
@@ -71,7 +73,13 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
         else:
             from tenure.client.transports.local import LocalTransport
 
-            how: dict[str, Any] = {"clock": clock, "monotonic": monotonic, "pause": pause, "artifacts": artifacts}
+            how: dict[str, Any] = {
+                "clock": clock,
+                "monotonic": monotonic,
+                "pause": pause,
+                "artifacts": artifacts,
+                "tables": tables,
+            }
             self.transport = LocalTransport(url, chance=chance, create=create, gather=gather, **how)
 
     def __enter__(self) -> Client:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Mapping, MutableSet, Sequence
+from collections.abc import Hashable, Mapping, MutableSet, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -26,7 +26,7 @@ from tenure.config import Home, NoStore, Value, file_of, find_home, read_setting
 from tenure.core import limits
 from tenure.core.commands import Process
 from tenure.core.outcomes import Outcome
-from tenure.engine.models.user_tables import UserTables
+from tenure.engine.runtime.context import UserTables
 
 
 class StartOptions(NamedTuple):
@@ -88,7 +88,7 @@ class LocalCallers:
     def __init__(self, options: StartOptions) -> None:
         self.options = options
         self._lock = threading.Lock()
-        self._clients: dict[tuple[str, ...], Client] = {}
+        self._clients: dict[tuple[Hashable, ...], Client] = {}
         self._introduced: set[Client] = set()
 
     def find(self, client_info: ClientInfo, roots: Sequence[str] = ()) -> Caller:
@@ -97,11 +97,10 @@ class LocalCallers:
         folder, settings, home = self._home(roots)
         who = identify(client_info, options.environ, options.agent, options.session)
         project = str(settings["project"].value)
+        tables = UserTables(file_of(settings, "prices"), file_of(settings, "tiers"))
         with self._lock:
-            client = self._client(home, project, who, settings["key"].value)
+            client = self._client(home, project, who, settings["key"].value, tables)
         receipts = Receipts(home, project, who.session, who.agent, options.environ)
-        if not client.is_remote:
-            client.engine.own = UserTables(file_of(settings, "prices"), file_of(settings, "tiers"))
         return Caller(who, client, receipts, settings, folder, self._introduced)
 
     def _home(self, roots: Sequence[str]) -> tuple[str, Mapping[str, Value], Home]:
@@ -116,9 +115,9 @@ class LocalCallers:
         assert missing is not None
         raise missing
 
-    def _client(self, home: Home, project: str, who: Who, shown: str | None) -> Client:
+    def _client(self, home: Home, project: str, who: Who, shown: str | None, tables: UserTables) -> Client:
         # A recreated store has the same path but is another file.
-        key = (home.url, _file(home.url), project, who.agent, who.session)
+        key = (home.url, _file(home.url), project, who.agent, who.session, tables)
         if key not in self._clients:
             self._clients[key] = Client(
                 home.url,
@@ -129,6 +128,7 @@ class LocalCallers:
                 role="agent",
                 user=who.user,
                 create=False,
+                tables=tables,
             )
         return self._clients[key]
 

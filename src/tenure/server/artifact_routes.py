@@ -59,9 +59,9 @@ class ArtifactEndpoints:
         self._threads.close()
 
     def _place(self, project: str) -> Artifacts:
-        if self._engine.places is None:
+        if self._engine.context.artifacts is None:
             raise InvalidInput("this server has no storage for artifacts", "set `artifacts` in its configuration")
-        return self._engine.places(project)
+        return self._engine.context.artifacts(project)
 
     def _check_capacity(self) -> None:
         if self._open >= limits.TRANSFERS:

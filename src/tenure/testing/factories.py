@@ -25,7 +25,7 @@ from tenure.core.outcomes import Outcome
 from tenure.core.receipts import Receipt, parse_receipt
 from tenure.core.records import KINDS, Claim, Result, Row, Task
 from tenure.engine import Answer, Engine
-from tenure.engine.runtime.references import task_named
+from tenure.engine.runtime.rows import task_named
 from tenure.stores.port import Change, Store
 from tenure.testing.clock import FakeClock
 

@@ -16,10 +16,10 @@ from tenure.core.filters import Present, Range
 from tenure.core.priority import parse_lane
 from tenure.core.records import Agent, Edge, Leader, Project, Reservation, Schedule, Task, Trigger
 from tenure.engine.archive.log_readers import holding_back
-from tenure.engine.runtime.effects import living
-from tenure.engine.runtime.settle import Report, settle_due
+from tenure.engine.runtime.effects import Report, settle_due
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.engine.verbs.lead import COORDINATOR
+from tenure.engine.verbs.reserve import living
 
 if TYPE_CHECKING:
     from tenure.cli.doctor.doctor import Patient
@@ -42,7 +42,7 @@ def work(patient: Patient) -> Iterator[Finding]:
     with client.store.begin(client.engine.tenant, write=False) as tx:
         late = [row for row in tx.due(project, tx.now - PROMPT, MOST_READ) if row.state in lifecycle.HELD]
         report = Report()
-        rows = UnitOfWork(tx, client.engine.chance)
+        rows = UnitOfWork(tx, client.engine.random)
         settle_due(rows, (project,), report)
         yield from _leases(late, rows.now)
         yield from _unsettled(report)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from tenure.core.commands import ClaimNext, Command, Principal, PutArtifact
 from tenure.core.errors import InvalidInput, TenureError
 from tenure.core.outcomes import Outcome
-from tenure.engine import Engine, Random
+from tenure.engine import Context, Engine, Random
+from tenure.engine.runtime.context import SHIPPED_TABLES, UserTables
 from tenure.stores.open_store import open_store, path_of
 from tenure.stores.port import Clock
 
@@ -36,12 +37,14 @@ class LocalTransport:
         monotonic: Callable[[], float] = time.monotonic,
         pause: Callable[[float], None] = time.sleep,
         artifacts: str | None = None,
+        tables: UserTables | None = None,
     ) -> None:
         """With `gather` the commands of several threads share transactions."""
         self.store = open_store(url, clock=clock, create=create)
         self.url = self.store.url
-        self.engine = Engine(self.store, chance, pause=pause)
-        self._artifacts = self.engine.places = ProjectArtifacts(artifacts, url, self.engine.tenant)
+        self._artifacts = ProjectArtifacts(artifacts, url)
+        context = Context(pause=pause, artifacts=self._artifacts, tables=tables or SHIPPED_TABLES)
+        self.engine = Engine(self.store, chance, context)
         self._monotonic = monotonic
         self.gatherer: Batcher | None = None
         if gather:

@@ -10,6 +10,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from tenure.core.records import Cursor
+from tenure.engine.runtime.rows import event_pages
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 
 if TYPE_CHECKING:
@@ -23,13 +24,9 @@ def unread_by_some(work: UnitOfWork, project: str, tasks: Collection[str]) -> se
     cursors = work.find(Cursor, {"project": project})
     if not cursors or not tasks:
         return set()
-    after, found = min(cursor.sequence for cursor in cursors), set()
-    while page := work.tx.events({"project": project, "task": tuple(tasks)}, after=after, limit=AT_ONCE):
-        found |= {event.task for event in page if event.task is not None}
-        after = page[-1].sequence
-        if len(page) < AT_ONCE:
-            break
-    return found
+    after = min(cursor.sequence for cursor in cursors)
+    pages = event_pages(work.tx, {"project": project, "task": tuple(tasks)}, AT_ONCE, after)
+    return {event.task for page in pages for event in page if event.task is not None}
 
 
 def holding_back(work: UnitOfWork, project: str) -> dict[str, Event]:

@@ -9,8 +9,8 @@ from tenure.core.errors import Cycle, InvalidInput, NotFound
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Edge, Row, Task, replace
 from tenure.engine.reads import task_view
-from tenure.engine.runtime.effects import brief_of, current, current_claim, spread
-from tenure.engine.runtime.references import project_of, task_named, tasks_by_idempotency
+from tenure.engine.runtime.effects import spread
+from tenure.engine.runtime.rows import brief_of, current, current_claim, project_of, task_named, tasks_by_idempotency
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 from tenure.engine.verbs.create import (
     Builder,
@@ -41,7 +41,6 @@ def _shown(work: UnitOfWork, task: Task) -> dict[str, Any]:
 
 
 def link(work: UnitOfWork, cmd: commands.Link) -> Outcome:
-    project_of(work, cmd.project)
     inputs.check_choice(cmd.on_failure, graph.ON_FAILURE, "on_failure")
     task = task_named(work, cmd.project, cmd.task)
     needs = task_named(work, cmd.project, cmd.needs)
@@ -59,7 +58,6 @@ def link(work: UnitOfWork, cmd: commands.Link) -> Outcome:
 
 
 def unlink(work: UnitOfWork, cmd: commands.Unlink) -> Outcome:
-    project_of(work, cmd.project)
     task = task_named(work, cmd.project, cmd.task)
     needs = task_named(work, cmd.project, cmd.needs)
     edge = work.get(Edge, cmd.project, graph.edge_id(task.id, needs.id))
@@ -72,8 +70,7 @@ def unlink(work: UnitOfWork, cmd: commands.Unlink) -> Outcome:
 
 def disconnect(work: UnitOfWork, task: Task, edge: Edge) -> Task:
     """Remove one edge; the dependent moves to the state that follows."""
-    needs = work.get(Task, task.project, edge.needs)
-    assert needs is not None
+    needs = work.require(Task, task.project, edge.needs)
     work.put(replace(needs, dependents=needs.dependents - 1))
     free = replace(task, waits_on=task.waits_on - 1, unmet=task.unmet - (not graph.is_met(edge, needs.state)))
     if task.state != lifecycle.CREATED:
@@ -88,7 +85,6 @@ def disconnect(work: UnitOfWork, task: Task, edge: Edge) -> Task:
 
 
 def publish(work: UnitOfWork, cmd: commands.Publish) -> Outcome:
-    project_of(work, cmd.project)
     if (cmd.task is None) == (cmd.dag is None):
         raise InvalidInput("publish needs a task or a dag, and not both")
     if cmd.task is not None:
@@ -191,16 +187,12 @@ def _wait(work: UnitOfWork, parent: Task) -> Outcome:
         raise_height(work, current(work, child), parent.height + 1)
     waiting = replace(parent, waits_on=parent.waits_on + len(edges), unmet=parent.unmet + unmet)
     free, over = claims.ended(waiting, claim, lifecycle.WAITING_BY, work.now)
-    kept = work.record(
-        "task.waiting", over, *edges, task=free, agent=parent.agent, session=parent.session,
-        details={"waits_for": task_view.waits_for(work, free)},
-    )  # fmt: skip
+    details = {"waits_for": task_view.waits_for(work, free)}
+    kept = work.record("task.waiting", over, *edges, task=free, holder=parent, details=details)
     spread(work)
     task = current(work, kept)
-    return Outcome(
-        outcome="OK", state=task.state, generation=over.generation, waits_for=task_view.waits_for(work, task) or None,
-        message=f"{task.key} is {task.state}",
-    )  # fmt: skip
+    waits, message = task_view.waits_for(work, task) or None, f"{task.key} is {task.state}"
+    return Outcome(outcome="OK", state=task.state, generation=over.generation, waits_for=waits, message=message)
 
 
 HANDLERS: Handlers = {

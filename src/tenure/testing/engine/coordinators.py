@@ -19,7 +19,7 @@ from tenure.engine.duties.coordinator import GIVEN_UP, LEASE, RENEWED, Coordinat
 from tenure.engine.duties.election import DUTIES, SECOND, Duty, LeaderEngine, stand
 from tenure.engine.duties.sweep import settle, tidy
 from tenure.engine.reads.coordinator_status import logs, recover, status
-from tenure.engine.runtime.settle import PAGE, Report
+from tenure.engine.runtime.effects import PAGE, Report
 from tenure.engine.runtime.unit_of_work import Refused, UnitOfWork
 from tenure.engine.verbs.lead import COORDINATOR
 from tenure.stores.port import Transaction
@@ -374,7 +374,7 @@ class Coordinators(Stage):
         assert one.step() == 2.0
         assert scene.task(fine).state == "ready"
         assert scene.stored(Task, scene.task(key).id).state == "claimed"
-        assert "is held without its claim" in (one.cycles.error or "")
+        assert "no Claim" in (one.cycles.error or "")
 
     # --- troubles -------------------------------------------------------------------------------------------------
 

@@ -1,22 +1,24 @@
-"""What a claim would find: ready tasks in the order of the claim. Nothing is claimed or written."""
+"""An agent's claims: what it holds and lost in a session, and what a claim would find. Nothing is written."""
 
 from __future__ import annotations
 
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from tenure.core import commands, inputs
+from tenure.core import claims, commands, inputs, limits
 from tenure.core import queries as q
+from tenure.core.filters import Range
 from tenure.core.outcomes import Outcome
-from tenure.core.records import Task
+from tenure.core.records import Claim, Task
 from tenure.engine.reads.tasks import MOST_LISTED, views
-from tenure.engine.runtime.lanes import Lanes
-from tenure.engine.runtime.references import project_of
+from tenure.engine.runtime.batch_reads import Lanes
+from tenure.engine.runtime.rows import fields_of, project_of
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
 from tenure.engine.verbs.claim import claim_next
 
 if TYPE_CHECKING:
-    from tenure.core.views import TaskView
+    from tenure.core.views import OwnClaim, TaskView
+DAY = limits.LOST_CLAIM_IN_STORE
 
 
 def ready(work: UnitOfWork, project: str, *, track: str | None = None, limit: int = 50) -> list[TaskView]:
@@ -40,9 +42,22 @@ def next_for(work: UnitOfWork, project: str, agent: str, session: str, **filters
     if not answer.ok or answer.task is None:
         return answer
     work.undo_to(before)
-    task = work.get(Task, project, answer.task["id"])
-    assert task is not None
+    task = work.require(Task, project, answer.task["id"])
     return Outcome(outcome="OK", task=views(work, [task])[0], inputs=answer.inputs)
 
 
-READS: Reads = {q.Ready: ready, q.Next: next_for}
+def own_claims(work: UnitOfWork, project: str, session: str, agent: str) -> list[OwnClaim]:
+    """Live claims, and claims that expired or were paused while held in the last day; oldest first."""
+    mine = {"project": project, "session": session, "agent": agent}
+    found = work.find(Claim, {**mine, "state": "active"})
+    ended = work.find(Claim, {**mine, "released_at": Range(work.now - DAY + 1)})
+    found += [claim for claim in ended if not claims.is_ended_by_holder(claim)]
+    tasks = work.get_many(Task, project, {claim.task for claim in found})
+    return [
+        fields_of(claim, "task generation state reason released_at") | fields_of(tasks[claim.task], "key ref")
+        for claim in sorted(found, key=lambda claim: (claim.acquired_at, claim.id))
+        if claim.task in tasks
+    ]
+
+
+READS: Reads = {q.Ready: ready, q.Next: next_for, q.OwnClaims: own_claims}
