@@ -6,6 +6,9 @@ import zlib
 from collections.abc import Iterable
 
 import pytest
+from hypothesis import settings
+
+EXAMPLES = 50  # of a property test; 200 with `--all`
 
 
 def for_the_night(items: Iterable[pytest.Item]) -> set[str]:
@@ -24,3 +27,9 @@ def for_the_night(items: Iterable[pytest.Item]) -> set[str]:
         chosen = min(ids, key=lambda name: zlib.crc32(name.encode()))
         left_out.update(id for id in ids if id != chosen)
     return left_out
+
+
+def few(examples: int) -> int:
+    """That many examples of an expensive property test, and as many as the profile has with `--all`."""
+    full = settings().max_examples
+    return full if full > EXAMPLES else examples

@@ -8,7 +8,7 @@ import pytest
 
 from tests.chaos.running import prove
 
-HISTORIES = 100
+HISTORIES = 40
 
 
 @pytest.mark.parametrize("store", ["memory", "sqlite", "postgres"])

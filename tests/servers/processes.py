@@ -12,7 +12,8 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -97,19 +98,20 @@ def found(program: str) -> Path | None:
     return max(candidates, key=lambda path: [int(n) if n.isdigit() else 0 for n in path.parts], default=None)
 
 
-def install(package: str) -> str:
-    """What went wrong, or nothing. RUNLEVEL=1 keeps Debian from starting what it installs."""
+def install(*packages: str) -> str:
+    """An error message, empty on success. RUNLEVEL=1 keeps Debian from starting the services it installs."""
+    names = " ".join(packages)
     if not is_root():
-        return f"{package} is not installed, and only root can install it (apt-get install {package})"
+        return f"{names} is not installed, and only root can install it (apt-get install {names})"
     if not shutil.which("apt-get"):
-        return f"{package} is not installed, and there is no apt-get to install it with"
+        return f"{names} is not installed, and there is no apt-get to install it with"
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
-    asked = ["apt-get", "install", "-y", "--no-install-recommends", package]
+    asked = ["apt-get", "install", "-y", "--no-install-recommends", *packages]
     done = subprocess.run(asked, env=env, capture_output=True, text=True, check=False)
     if done.returncode:
         subprocess.run(["apt-get", "update"], env=env, capture_output=True, check=False)
         done = subprocess.run(asked, env=env, capture_output=True, text=True, check=False)
-    return f"apt-get install {package}: {done.stderr.strip()[-300:]}" if done.returncode else ""
+    return f"apt-get install {names}: {done.stderr.strip()[-300:]}" if done.returncode else ""
 
 
 def found_or_installed(program: str) -> Path:
@@ -118,13 +120,20 @@ def found_or_installed(program: str) -> Path:
     here = found(program)
     if here is not None:
         return here
-    with _INSTALLING.open("w") as turn:
-        fcntl.flock(turn, fcntl.LOCK_EX)  # tests run in two processes, and apt in one
+    with installing():
         trouble = "" if found(program) else install(package)
     here = found(program)
     if here is None:
         raise Unavailable(trouble or f"apt-get installed {package}, but there is no program `{program}`")
     return here
+
+
+@contextmanager
+def installing() -> Iterator[None]:
+    """apt runs once at a time; tests run in two processes."""
+    with _INSTALLING.open("w") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        yield
 
 
 def fast_folder(room: int) -> Path:

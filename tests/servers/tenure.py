@@ -12,11 +12,13 @@ from pathlib import Path
 
 from tests.servers import forking, processes
 
+FORKED = "FORKED_SERVERS"  # set in tests, also for the processes that they start
+
 
 class TenureServer(processes.Server):
     """`store` is a URL or a path, `settings` go as TENURE_* variables; `stop` leaves the store alone."""
 
-    is_forked = False  # whether it starts by a fork, which tests have and measurements have not
+    is_forked = FORKED in os.environ  # whether it starts by a fork: in tests, not in measurements
 
     def __init__(
         self, store: str, *options: str, port: int | None = None, settings: dict[str, str] | None = None
@@ -35,10 +37,10 @@ class TenureServer(processes.Server):
     def start(self) -> None:
         self.log.touch()
         kept = {name: value for name, value in os.environ.items() if not name.startswith("TENURE_")}
-        with self.log.open("ab") as out:
+        with self.log.open("ab") as out, Path(os.devnull).open("rb") as nothing:
             words = ["serve", "--port", str(self.port), *self._options]
             if self.is_forked:
-                self.process = forking.forker().start(words, self._environ(kept), self.folder, out)
+                self.process = forking.forker().start(words, self._environ(kept), self.folder, nothing, out, out)
             else:
                 self.process = subprocess.Popen(
                     [sys.executable, "-P", "-m", "tenure", *words], env=self._environ(kept), cwd=self.folder,

@@ -7,7 +7,7 @@ fields are refused: a typo in an optional field would otherwise be ignored silen
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from functools import reduce
+from functools import cache, reduce
 from operator import or_
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
@@ -59,6 +59,7 @@ def body_type(kind: type[Command], without: Collection[str]) -> type[msgspec.Str
     )
 
 
+@cache
 def reader_of(route: Route) -> Callable[[RequestContext, bytes], Command]:
     """A function that decodes a request into the route's command."""
     kind = route.asks
