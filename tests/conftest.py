@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import shutil
 import tempfile
@@ -63,6 +64,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = for_the_night(items)
     config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left_out])
     items[:] = [item for item in items if item.nodeid not in left_out]
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()  # a million objects of the collected tests, which each collection of garbage would look at
 
 
 def _runs_everything(config: pytest.Config) -> bool:

@@ -27,6 +27,7 @@ HARNESSES = {
     "storm": "--kills 1500",
     "storm on PostgreSQL": "--kills 400 --store postgres",
     "linearizability": "--histories 4000",
+    "linearizability on PostgreSQL": "--histories 400 --store postgres",
     "api": "--cases 3000",
     "api on PostgreSQL": "--cases 1000 --postgres",
     "over_http": "",

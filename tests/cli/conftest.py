@@ -38,7 +38,7 @@ class Said(NamedTuple):
 class Tenure:
     """`tenure(...)` runs a command in this process, `tenure.process(...)` in one of its own.
 
-    `process` forks, unless it is given a variable of the interpreter (PYTHON…): an interpreter's start takes longer than
+    `process` forks, unless it is given a variable of the interpreter (PYTHON…): a start takes longer than
     most commands. A test about parent processes sets `is_forked = False`.
     """
 

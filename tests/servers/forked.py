@@ -7,6 +7,7 @@ with the process id, and reports the exit code of each process. It ends when the
 from __future__ import annotations
 
 import ctypes
+import gc
 import json
 import os
 import selectors
@@ -40,6 +41,8 @@ _PR_SET_PDEATHSIG = 1
 
 
 def main(line: socket.socket) -> None:
+    gc.collect()
+    gc.freeze()  # a collection in a child would copy every page that it shares with us
     with selectors.DefaultSelector() as events:
         events.register(line, selectors.EVENT_READ)
         while True:
