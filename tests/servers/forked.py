@@ -10,14 +10,15 @@ import ctypes
 import gc
 import json
 import os
+import pkgutil
 import selectors
 import signal
 import socket
 import sys
 import traceback
+from importlib import import_module
 from typing import Any, NoReturn
 
-# What `tenure serve` imports at its start, much of it inside functions; imported here once for all starts.
 import psycopg  # noqa: F401
 import uvicorn.lifespan.on
 import uvicorn.loops.uvloop
@@ -25,15 +26,7 @@ import uvicorn.protocols.http.httptools_impl
 import uvicorn.protocols.websockets.auto  # noqa: F401
 import uvloop  # noqa: F401
 
-import tenure.cli.crash
-import tenure.cli.serve
-import tenure.cli.validation_verbs
-import tenure.mcp.http
-import tenure.mcp.remote_callers
-import tenure.server.serve
-import tenure.server.store_wait
-import tenure.stores.postgres
-import tenure.stores.sqlite  # noqa: F401
+import tenure
 from tenure.__main__ import main as tenure_main
 
 LONGEST = 1 << 18  # bytes of a request
@@ -41,6 +34,10 @@ _PR_SET_PDEATHSIG = 1
 
 
 def main(line: socket.socket) -> None:
+    # Commands import most modules inside functions; here all are imported once for all starts.
+    for module in pkgutil.walk_packages(tenure.__path__, "tenure."):
+        if not module.name.startswith(("tenure.testing", "tenure.__main__")):
+            import_module(module.name)
     gc.collect()
     gc.freeze()  # a collection in a child would copy every page that it shares with us
     with selectors.DefaultSelector() as events:
