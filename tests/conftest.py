@@ -1,4 +1,4 @@
-"""What holds for every test: which of them run, how asserts speak, how Hypothesis searches."""
+"""For all tests: which of them run and in which order, assertion messages, Hypothesis profiles."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from tests.servers.tenure import FORKED, TenureServer
 
 __all__ = ["bwrap", "git", "pgbouncer", "postgres"]
 
-ROOM = 4 << 30  # bytes; a run needs far less, since the folder of a test that passed is removed
-# A user's state is not for tests: they have their own, which goes with them.
+ROOM = 4 << 30  # bytes; a run needs far less, because folders of passed tests are removed
+# Tests must not touch the user's state: they have their own, which is removed at the end.
 os.environ["TENURE_STATE"] = tempfile.mkdtemp(prefix="tenure-state-")
 atexit.register(shutil.rmtree, os.environ["TENURE_STATE"], ignore_errors=True)
 
@@ -31,10 +31,10 @@ TenureServer.is_forked = is_possible
 if is_possible:
     os.environ[FORKED] = "1"
 
-# The shipped suites' asserts tell what they compared, as those in test files do.
+# Failed asserts of the shipped suites show what they compared, as in test files.
 pytest.register_assert_rewrite("tenure.testing.engine", "tenure.testing.suites")
 
-# derandomize: a red test is red for everybody, on every run. Fresh seeds are the reliability runs' job.
+# derandomize: a failing test fails on every run, for everybody. The reliability harnesses use new seeds.
 settings.register_profile("default", max_examples=EXAMPLES, derandomize=True, deadline=None)
 settings.register_profile("nightly", settings.get_profile("default"), max_examples=200, print_blob=True)
 

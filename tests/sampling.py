@@ -1,4 +1,4 @@
-"""What a run of everything leaves to `./x nightly`, by the marks `nightly` and `sampled`."""
+"""What `./x test` leaves to `./x nightly`: tests marked `nightly`, parameters of tests marked `sampled`, examples."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ EXAMPLES = 50  # of a property test; 200 with `--all`
 
 
 def for_the_night(items: Iterable[pytest.Item]) -> set[str]:
-    """The ids of all tests marked `nightly`, and of each one marked `sampled` all parameter sets but one.
+    """The ids of all tests marked `nightly`, and all parameter sets but one of each test marked `sampled`.
 
-    The checksum of the id chooses that one: the same in every run, another for each test and each store.
+    The checksum of the id selects that one: the same in every run, a different one for each test and store.
     """
     left_out = set()
     cases: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""The other side of `forking.py`: a process that has imported what `tenure serve` needs, and forks for each start.
+"""The other side of `forking.py`: a process that imports all modules of tenure once, and forks for each start.
 
 A message on its socket is one request: words, environment and folder as JSON, with the three standard files. It answers
 with the process id, and reports the exit code of each process. It ends when the socket is closed.
@@ -65,7 +65,7 @@ def main(line: socket.socket) -> None:
 
 
 def become(line: socket.socket, request: dict[str, Any], files: list[int]) -> NoReturn:
-    """Run `tenure` in this process, as if it had been started so."""
+    """Run `tenure` in this process."""
     code = 1
     try:
         line.close()

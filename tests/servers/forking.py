@@ -1,7 +1,7 @@
-"""Starts `tenure` by a fork of a process that has done the imports, which are a second of every start.
+"""Starts `tenure` by a fork of a process that has imported everything; imports take most of a start.
 
-The new process has its own environment, folder and signals, like one that was started from a shell; only the imports
-are shared. For tests of what a server does, not of how it starts.
+The new process has its own environment, folder, files and signals, as if it was started from a shell. Not for tests of
+the start itself.
 """
 
 from __future__ import annotations
