@@ -30,6 +30,12 @@ done
 """
 
 
+@pytest.fixture(autouse=True)
+def real_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who a caller is depends on its parent processes."""
+    monkeypatch.setattr(Tenure, "is_forked", False)
+
+
 # --- F1: a receipt serves one agent alone -------------------------------------------------------------------
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Mapping, MutableMapping
-from functools import reduce
+from functools import cache, reduce
 from operator import or_
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import parse_qs, parse_qsl
@@ -217,6 +217,7 @@ def body_type(kind: type[Command], without: Collection[str]) -> type[msgspec.Str
     )
 
 
+@cache
 def reader_of(route: Route) -> Callable[[RequestContext, bytes], Command]:
     """A function that decodes a request into the route's command."""
     kind = route.asks

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 from collections.abc import Iterator
+from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import NamedTuple
@@ -104,6 +105,7 @@ def _plainly(status: int, text: bytes) -> tuple[int, Headers, bytes]:
     return status, [(b"content-type", TYPES["txt"]), (b"content-length", b"%d" % len(text))], text
 
 
+@cache
 def _file(name: str, content: bytes) -> File:
     packed = gzip.compress(content, mtime=0) if len(content) > SMALL else content
     tag = b'"%s"' % _digest(content)[:20].encode()
