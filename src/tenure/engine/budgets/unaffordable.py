@@ -122,9 +122,7 @@ def explained(work: UnitOfWork, project: str, nothing: Outcome, closed: Short | 
     times = [at for at in (nothing.retry_at, short.retry_at if short else None) if at is not None]
     times += [at for key in row.set_aside for at in _opening(work, project, _id_of(key))]
     at = min(times, default=None)
-    told = replace(
-        nothing, counts=counts | {"unaffordable": min(COUNTED, count)}, retry_at=at, retry_in=work.seconds_to(at)
-    )
+    told = replace(nothing, counts=counts | {"unaffordable": min(COUNTED, count)}, **work.retry_at(at))
     if short is None:
         return told
     message, hint = f"{nothing.message}: {reason(work, short)}", recommendation(work, short)

@@ -135,9 +135,8 @@ def _end_of_dag(work: UnitOfWork, project: Project, event: Event) -> bool:
     work.begin_command(Principal(), event.trace_id)
     told = {"trigger": {"name": dag.id, "event": event.id, "depth": depth_of(work, event) + 1}}
     key = f"dag:{dag.id}:{event.details.get('run')}:{status}"
-    made = attempt(
-        work, project, template_of(template), Cause(key, f"trigger:{dag.id}", event.time, values_of(work, event), told)
-    )
+    cause = Cause(key, f"trigger:{dag.id}", event.time, values_of(work, event), told)
+    made = attempt(work, project, template_of(template), cause)
     details: dict[str, Any] = {"dag": dag.id, "event": event.id, "kind": event.kind, "sequence": event.sequence}
     if isinstance(made, str):
         work.record("trigger.failed", project=project.id, level="error", message=made, details=details)

@@ -318,14 +318,14 @@ def assign(work: UnitOfWork, cmd: commands.Assign) -> Outcome:
     seconds = inputs.micros(cmd.seconds, "seconds", low=1, high=86400)
     if task.state != READY:
         return denied(task, "assign")
-    return _offered(work, task, cmd.agent, seconds, "task.offered")
+    return _offered(work, task, cmd.agent, seconds)
 
 
-def _offered(work: UnitOfWork, task: Task, agent: str, until: int, kind: str) -> Outcome:
+def _offered(work: UnitOfWork, task: Task, agent: str, until: int) -> Outcome:
     if work.get(Agent, task.project, agent) is None:  # an assignment does not count as a known agent's sign of life
         known_agent(work, task.project, agent)
     offered = replace(task, offer_to=agent, offer_until=work.now + until)
-    work.record(kind, task=offered, details={"agent": agent, "until": work.now + until})
+    work.record("task.offered", task=offered, details={"agent": agent, "until": work.now + until})
     return updated(work, task, holder=agent)
 
 
@@ -337,7 +337,7 @@ def reassign(work: UnitOfWork, cmd: commands.Reassign) -> Outcome:
         task = end_held(work, task, lifecycle.SUPERSEDED_BY, "task.reassigned", f"for agent {cmd.agent}")
     if task.state != READY:
         raise Refused(denied(task, "reassign"))  # the claim stays if the task cannot be offered
-    return _offered(work, replace(task, late_submit_open=False), cmd.agent, seconds, "task.offered")
+    return _offered(work, replace(task, late_submit_open=False), cmd.agent, seconds)
 
 
 def recover(work: UnitOfWork, cmd: commands.Recover) -> Outcome:
@@ -356,9 +356,7 @@ def abort(work: UnitOfWork, cmd: commands.Abort) -> Outcome:
     why = cmd.reason or f"aborted by {work.principal.name}"
     done = settle.aborted(task, current_claim(work, task), brief_of(work, task), work.now, work.random.fraction(), why)
     assert done.claim is not None
-    work.record(
-        done.kind, done.claim, task=done.task, message=why, details=done.details, agent=task.agent, session=task.session
-    )
+    work.record(done.kind, done.claim, task=done.task, message=why, details=done.details, holder=task)
     spread(work)
     return updated(work, task)
 
