@@ -185,7 +185,7 @@ THE_SERVER = (
         HTTP,
         "signed = request._replace(headers=request.headers | self._credentials.headers)",
         "signed = request._replace(headers=request.headers | self._credentials.headers"
-        ' | {"Idempotency-Key": self._chance.token(8).hex()})',
+        ' | {"Idempotency-Key": self._random.token(8).hex()})',
         f"{TEST_REMOTE}::test_a_lost_answer_is_asked_for_again_with_the_same_request_id",
     ),
     Mutant(

@@ -63,9 +63,9 @@ class Worker:
     ) -> None:
         if concurrency < 1:
             raise InvalidInput(f"concurrency must be at least 1 (got {concurrency})")
-        self._chance = SystemRandom()
+        self._random = SystemRandom()
         # Identity is per process and worker, never per name: two of one name may work at once.
-        session = f"{agent}-{os.getpid()}-{self._chance.token(4).hex()}"
+        session = f"{agent}-{os.getpid()}-{self._random.token(4).hex()}"
         gather = concurrency >= GATHERED
         self.client = Client(
             url, project, key=key, agent=agent, session=session, role="agent", user=user, gather=gather
@@ -202,7 +202,7 @@ class Worker:
 
     def _claim_on(self, until_empty: bool, renewer: Renewer, loop: asyncio.AbstractEventLoop | None) -> None:
         pause = 0.0
-        request_id = self._chance.token(16).hex()
+        request_id = self._random.token(16).hex()
         while (free := self._free()) is not None:
             is_idle = free == self.concurrency
             filters = self._filters | {
@@ -221,7 +221,7 @@ class Worker:
                 log.warning("no task can be claimed now: %s", error.message)
                 self._draining.wait(pause)
                 continue
-            request_id = self._chance.token(16).hex()
+            request_id = self._random.token(16).hex()
             if outcome.outcome == "DENIED_AGENT":
                 log.warning("%s: this worker ends", outcome.message)
                 self.stop()
