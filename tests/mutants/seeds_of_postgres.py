@@ -114,6 +114,13 @@ POSTGRES = (
         f"{TEST_POSTGRES_BLOCKS}::test_what_only_some_of_a_batch_may_do_is_told_of_those",
     ),
     Mutant(
+        "several rows are loaded from every tenant",
+        "stores/postgres/tables.py",
+        r""""tenant" || \'\' = ?""",
+        r""""tenant" || \'\' >= ?""",
+        "tests/stores/test_postgres_server.py::test_tenants_with_the_same_names_share_nothing",
+    ),
+    Mutant(
         "a change that touches no row",
         "stores/postgres/tables.py",
         "1 / count(*)",
