@@ -156,6 +156,13 @@ ARTIFACTS = (
         "tests/runner/test_continuation.py::test_a_hung_agent_is_warned_then_ended_and_no_second_is_begun",
     ),
     Mutant(
+        "worker: an unanswered claim asks for more when it is sent again",
+        "client/worker/worker.py",
+        "                unanswered = command\n",
+        "                unanswered = self._next_claim(self.concurrency)\n",
+        f"{TEST_WORKER_GOES_ON}::test_a_claim_whose_answer_was_lost_is_sent_again_unchanged",
+    ),
+    Mutant(
         "hung: the worker takes it again",
         "client/worker/held_claim.py",
         "return is_hung or ",
