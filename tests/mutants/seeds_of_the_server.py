@@ -95,7 +95,7 @@ THE_SERVER = (
     # --- repeats
     Mutant(
         "repeat: by anybody",
-        "core/digests.py",
+        "core/commands/command.py",
         " if owner else text",
         " if False else text",
         "test_a_keys_secret_is_not_shown_to_another_who_repeats_the_request",

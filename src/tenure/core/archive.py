@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import astuple
 
-from tenure.core import former_names, graph, lifecycle, limits
+from tenure.core import former_names, ids, lifecycle, limits
 from tenure.core.archive_words import WORDS
 from tenure.core.decoders import converted, decoder_of
 from tenure.core.events import Event
@@ -95,7 +95,7 @@ def archived(
     """The one row that replaces all of them."""
     large = {body.id: msgspec.Raw(body.content) for body in bodies}  # JSON already
     document = msgspec.json.encode(Document(_written(rows), tuple(events), large))
-    has_dag = graph.has_dag_row(task)
+    has_dag = ids.has_dag_row(task)
     return Archived(
         project=task.project, id=task.id, key=task.key, ref=task.ref, track=task.track, type=task.type,
         dag=task.dag if has_dag else None, parent=task.parent,

@@ -59,20 +59,6 @@ def heights(order: Sequence[str], needs: Mapping[str, Iterable[str]]) -> dict[st
 # --- dags ---------------------------------------------------------------------------------------------------
 
 
-def lone_dag(task_id: str) -> str:
-    """The dag id of a single task, which needs no row."""
-    return "dag_" + task_id.removeprefix("task_")
-
-
-def lone_task(dag_id: str) -> str:
-    """The task, if the dag is that of a single task."""
-    return "task_" + dag_id.removeprefix("dag_")
-
-
-def has_dag_row(task: Task) -> bool:
-    return task.children > 0 or task.dag != lone_dag(task.id)
-
-
 def part(task: Task) -> str:
     """The count of its dag that a task belongs to."""
     if task.state == lifecycle.COMPLETED:

@@ -139,7 +139,7 @@ class Builder:
                 raise InvalidInput(f"key {new.key}: a subtask's key follows from its parent's ({key})")
         else:
             track, sequence, key, ref = self._next_key(new)
-        family: dict[str, Any] = {"dag": dag.id if dag else graph.lone_dag(task_id)}
+        family: dict[str, Any] = {"dag": dag.id if dag else ids.lone_dag(task_id)}
         if parent is not None:
             family = {"dag": parent.dag, "parent": parent.id, "root": parent.root or parent.id}
             family |= {"depth": parent.depth + 1, "capped": parent.capped}
@@ -216,7 +216,7 @@ class Builder:
 
     def _ensure_dag(self, parent: Task) -> None:
         """A single task that gets subtasks becomes a dag with counts."""
-        if graph.has_dag_row(parent) or self.work.get(Dag, parent.project, parent.dag) is not None:
+        if ids.has_dag_row(parent) or self.work.get(Dag, parent.project, parent.dag) is not None:
             return
         dag = Dag(project=parent.project, id=parent.dag, created_by=self.created_by, created_at=self.work.now)
         dag = graph.counted(dag, None, graph.part(parent))
