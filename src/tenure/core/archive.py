@@ -42,7 +42,6 @@ from tenure.core.records import (
 DAY = 24 * 3600 * 1_000_000
 SECOND = 1_000_000
 AFTER = limits.ARCHIVE_AFTER
-LONGEST = limits.ARCHIVE_LONGEST
 
 # Rows that move with a task: kind → the field that names the task. An edge belongs to the dependent task.
 OWNED: dict[type[Row], str] = {
@@ -75,13 +74,13 @@ class Document(msgspec.Struct, frozen=True):
 def archive_after(project: Project) -> int:
     """How long after its end a task keeps its own rows."""
     seconds = project.limits.get("archive_after")
-    return AFTER if seconds is None else min(seconds * SECOND, LONGEST)
+    return AFTER if seconds is None else min(seconds * SECOND, limits.ARCHIVE_LONGEST)
 
 
 def kept_for(project: Project) -> int | None:
     """How long it is kept in the archive; None: for ever."""
     days = project.limits.get("history_retention")
-    return None if days is None else min(days * DAY, LONGEST)
+    return None if days is None else min(days * DAY, limits.ARCHIVE_LONGEST)
 
 
 def may_go(task: Task, until: int) -> bool:

@@ -28,7 +28,6 @@ from tenure.core.records import Claim, LastError, RetryPolicy, Task, replace
 from tenure.core.retry import MOST_FAILURES, delay, is_poison, is_retried
 
 MOST_NAMED = limits.UNFINISHED_NAMED
-LONGEST_UNATTENDED = limits.UNATTENDED
 
 
 def claim_id(task: str, generation: int) -> str:
@@ -188,7 +187,7 @@ def renewed(task: Task, lease: int | None, now: int, *, background: bool = False
     length = lease or task.lease or 0
     until = now + length
     if background:
-        until = max(task.lease_until or 0, min(until, (task.presented_at or now) + LONGEST_UNATTENDED))
+        until = max(task.lease_until or 0, min(until, (task.presented_at or now) + limits.UNATTENDED))
     return replace(
         task,
         lease=length,

@@ -37,12 +37,12 @@ def check_acyclic(needs: Mapping[str, Iterable[str]], name: Mapping[str, str]) -
     try:
         return tuple(graphlib.TopologicalSorter(needs).static_order())
     except graphlib.CycleError as error:
-        circle = list(reversed(error.args[1]))
-        shown = [name.get(node, node) for node in circle]
+        nodes = list(reversed(error.args[1]))
+        shown = [name.get(node, node) for node in nodes]
         if len(shown) > 12:
             shown = [*shown[:6], "…", *shown[-5:]]
         cycle = Cycle("the dependencies form a cycle: " + " → ".join(shown))
-        cycle.circle = tuple(circle)
+        cycle.circle = tuple(nodes)
         raise cycle from None
 
 

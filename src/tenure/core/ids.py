@@ -147,6 +147,28 @@ def check_name(name: str, what: str) -> str:
     return name
 
 
+# --- ranges of sequences: compact, ordered, from and to --------------------------------------------
+
+Ranges = tuple[tuple[int, int], ...]
+
+
+def with_number(ranges: Ranges, number: int) -> Ranges:
+    """The ranges with one number more, neighbours joined."""
+    low = high = number
+    others = []
+    for first, last in ranges:
+        if first - 1 <= high and low <= last + 1:
+            low, high = min(low, first), max(high, last)
+        else:
+            others.append((first, last))
+    return tuple(sorted([*others, (low, high)]))
+
+
+def has_number(ranges: Ranges, number: int) -> bool:
+    """Whether it is in one of them."""
+    return any(first <= number <= last for first, last in ranges)
+
+
 # --- receipts -----------------------------------------------------------------------------------------------
 
 EPOCH_BYTES = 4

@@ -19,7 +19,6 @@ from tenure.core.records import Finished, LikeTasks, Model, Task, Usage, replace
 from tenure.core.retry import LONGEST_COOL_OFF, cool_off
 
 SMALL, MIDDLE, TOP = TIERS = ("small", "middle", "top")
-MOST_REMEMBERED = limits.MODELS_CACHED
 
 
 class TierPosition(NamedTuple):
@@ -75,7 +74,7 @@ class Tiers:
     def place_of(self, name: str) -> TierPosition | None:
         """Family and tier of any model name; an unknown model of a known family is in the middle tier."""
         if name not in self._placed:
-            if len(self._placed) >= MOST_REMEMBERED:
+            if len(self._placed) >= limits.MODELS_CACHED:
                 self._placed.clear()
             self._placed[name] = self._find(name)
         return self._placed[name]
@@ -117,7 +116,7 @@ def _laid_over(under: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]
     }
 
 
-@lru_cache(maxsize=MOST_REMEMBERED)
+@lru_cache(maxsize=limits.MODELS_CACHED)
 def known_as(name: str) -> str:
     """A model's name without host, date and remark: limits of `anthropic/claude-opus-5-20260101` are claude-opus-5's.
 
@@ -296,7 +295,6 @@ def is_forgiven(model: Model, now: int) -> bool:
 
 A_POINT = 1000  # tokens per point of complexity …
 TESTS, BUFFER, PHASE = 1.2, 1.3, 1.15  # … and the factors on top of it
-LARGEST_SIZE = limits.ESTIMATE_SIZE
 ENOUGH = 5  # finished tasks until their median counts
 KEPT = limits.FINISHED_KEPT
 MOST_SIZES = limits.ESTIMATE_SIZES
@@ -345,7 +343,7 @@ def size_of(constraints: Mapping[str, Any]) -> str:
         if said is None:
             return "?"
         points = said / by_complexity(1)
-    return f"{LARGEST_SIZE}+" if points > LARGEST_SIZE else str(max(1, -int(-points // 1)))
+    return f"{limits.ESTIMATE_SIZE}+" if points > limits.ESTIMATE_SIZE else str(max(1, -int(-points // 1)))
 
 
 def like(type: str, size: str) -> str:

@@ -19,7 +19,7 @@ from tenure.core.records import Agent, Task
 from tenure.core.retry import TROUBLES_IN_A_ROW
 
 if TYPE_CHECKING:
-    from tenure.core.views.why_view import PriorityView
+    from tenure.core.views.task_views import PriorityView
 
 TIERS = {"critical": (0, 0), "high": (10, 20), "normal": (30, 50), "low": (60, 70), "background": (80, 90)}
 _TIER_OF = [next(name for name, (low, _) in reversed(TIERS.items()) if n >= low) for n in range(101)]

@@ -35,12 +35,6 @@ from tenure.core.task_records import (
     Validation,
 )
 
-__all__ = [
-    "KINDS", "Answered", "Artifact", "Body", "Brief", "Cancelled", "Checkpoint", "Claim", "Content", "Dag",
-    "DeadLetter", "Edge", "Kind", "Landing", "LastError", "PauseCause", "Result", "RetryPolicy", "RetryWords", "Row",
-    "Task", "Usage", "Validation", "replace",
-]  # fmt: skip
-
 
 class Track(Row, frozen=True, kw_only=True):
     """The last counts are of tasks without rows: archived, or deleted from the archive."""

@@ -24,8 +24,6 @@ from tenure.core.lifecycle import (
 from tenure.core.records import Brief, Claim, Task, replace
 
 MINUTE = 60_000_000
-HUNG_AFTER = limits.HUNG_AFTER
-ABORT_AFTER = limits.ABORT_AFTER
 RAISE_PRIORITY = 10  # points by which an aborted task moves ahead
 PROCESS_GONE = "its process is gone"
 
@@ -60,7 +58,7 @@ def due_at(task: Task, now: int) -> int | None:
 def warn_at(task: Task) -> int | None:
     if task.done_by is None or task.warned_at is not None:
         return None
-    return max(task.done_by, task.progress_at or 0) + HUNG_AFTER
+    return max(task.done_by, task.progress_at or 0) + limits.HUNG_AFTER
 
 
 def abort_at(task: Task) -> int | None:
@@ -69,7 +67,7 @@ def abort_at(task: Task) -> int | None:
     if task.max_duration is not None and task.claimed_at is not None:
         times.append(task.claimed_at + task.max_duration)
     if task.warned_at is not None:
-        times.append(task.warned_at + ABORT_AFTER)
+        times.append(task.warned_at + limits.ABORT_AFTER)
     return min(times, default=None)
 
 

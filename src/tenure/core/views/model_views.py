@@ -8,7 +8,7 @@ from typing import Annotated, TypedDict
 from msgspec import Meta
 
 from tenure.core import models
-from tenure.core.views.view_values import Instant, Usd
+from tenure.core.views.task_views import Instant, Usd
 
 ModelTier = Annotated[str, Meta(extra_json_schema={"enum": list(models.TIERS)})]
 Share = Annotated[float, Meta(description="of one: 0.2 is 20 %")]

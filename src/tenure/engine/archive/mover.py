@@ -16,7 +16,7 @@ from tenure.core import archive, graph, ids, lifecycle
 from tenure.core.budgets import TASK, budget_id
 from tenure.core.events import Event
 from tenure.core.filters import Range
-from tenure.core.ranges import with_number
+from tenure.core.ids import with_number
 from tenure.core.records import (
     KINDS,
     Archived,

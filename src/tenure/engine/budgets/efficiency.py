@@ -6,12 +6,11 @@ Off unless the project has the limit `tokens_per_line`. The result is kept; a pe
 from __future__ import annotations
 
 from tenure.core import claims, commands, lifecycle, moves
-from tenure.core.efficiency import is_thin, told
 from tenure.core.errors import InvalidInput
 from tenure.core.models import tokens_of
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Result, Usage, replace
-from tenure.core.usage import check_all
+from tenure.core.usage import check_all, is_thin, thin_text
 from tenure.engine.runtime.effects import spread
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.engine.verbs.holder_verbs import Hold
@@ -32,7 +31,7 @@ def reviewed(work: UnitOfWork, hold: Hold, cmd: commands.Submit, encoded: bytes,
     tokens = _tokens(work, hold, cmd)
     if not is_thin(tokens, cmd.lines, cmd.test_files, baseline):
         return None
-    why = told(tokens, cmd.lines, cmd.test_files, baseline)
+    why = thin_text(tokens, cmd.lines, cmd.test_files, baseline)
     result = new_result(work, hold, cmd, encoded, digest, accepted=False, reason="REVIEW", late=hold.is_late)
     over, free = hold.claim, hold.task
     if not hold.is_late:

@@ -16,7 +16,7 @@ from tenure.engine.runtime.rows import project_of, task_named
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
 
 if TYPE_CHECKING:
-    from tenure.core.views.why_view import CouldTake, WhyView
+    from tenure.core.views.task_views import CouldTake, WhyView
 
 
 def why(work: UnitOfWork, project: str, name: str) -> WhyView:

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from tenure.core import claims, graph, ids, inputs, lifecycle, moves, priority
 from tenure.core.commands import Dependency, NewTask
 from tenure.core.errors import Cycle, InvalidInput, LimitReached, TooLarge
+from tenure.core.ids import has_number
 from tenure.core.outcomes import Outcome
-from tenure.core.ranges import has_number
 from tenure.core.records import Brief, Dag, Edge, Project, Row, Task, Track, replace
 from tenure.engine.checks import evidence
 from tenure.engine.reads import task_view
