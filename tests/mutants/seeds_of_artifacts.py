@@ -63,7 +63,7 @@ ARTIFACTS = (
     ),
     Mutant(
         "artifact: tasks with some are plain",
-        "core/plain_tasks.py",
+        "core/settle.py",
         " or task.artifacts:",
         ":",
         on("postgres", "test_the_next_task_gets_what_the_result_brought"),

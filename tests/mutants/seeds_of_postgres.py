@@ -129,7 +129,7 @@ POSTGRES = (
     ),
     Mutant(
         "fast path: tasks that are not plain",
-        "core/plain_tasks.py",
+        "core/settle.py",
         "if task.guarded or task.models",
         "if task.models",
         on("postgres", "test_a_crowd_on_plain_tasks_leaves_the_same[learning-801]"),
@@ -144,7 +144,7 @@ POSTGRES = (
     Mutant(
         "fast path: effects on others forgotten",
         "engine/runtime/fast_path/held_claims.py",
-        "if d.dependents or d.children or d.dag != graph.lone_dag(d.task):",
+        "if d.dependents or d.children or d.dag != ids.lone_dag(d.task):",
         "if False:",
         on("postgres", "test_a_history_leaves_the_same_by_the_short_way_and_the_long[learning-701]"),
     ),
