@@ -15,6 +15,7 @@ from tests.mutants.seeds_of_moving import MOVING
 from tests.mutants.seeds_of_place import PLACE
 from tests.mutants.seeds_of_postgres import POSTGRES
 from tests.mutants.seeds_of_processes import PROCESSES
+from tests.mutants.seeds_of_relays import RELAYS
 from tests.mutants.seeds_of_repeats import REPEATS
 from tests.mutants.seeds_of_sharing import SHARING
 from tests.mutants.seeds_of_signing_in import SIGNING_IN
@@ -33,6 +34,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *MOVES,
     *IDENTITY,
     *MOVING,
+    *RELAYS,
     *REPEATS,
     *PLACE,
     *PROCESSES,
