@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from tenure.client.wire import is_instant
 from tenure.core import queries as q
 from tenure.core import views
+from tenure.core.instants import is_instant
 from tenure.core.lifecycle import STATES
 from tenure.core.outcomes import Outcome
 from tenure.core.views.view_values import Instant

@@ -8,10 +8,10 @@ from typing import Any
 from tenure.cli.main import Answer, Run, answered, arg, options
 from tenure.cli.option_kinds import seconds
 from tenure.cli.text_format import plain, table
-from tenure.client.wire import format_instant
 from tenure.client.wire import plain as wire
 from tenure.core import commands as c
 from tenure.core import queries as q
+from tenure.core.instants import format_instant
 from tenure.core.outcomes import Outcome
 
 

@@ -15,12 +15,13 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from tenure.client.routes import APART, AS_JSON, COMMANDS, Route
-from tenure.client.wire import from_plain, is_instant, parse_instant
+from tenure.client.wire import from_plain
 from tenure.core import commands as c
 from tenure.core.commands import Command
 from tenure.core.decoders import check_json, decoder_of
 from tenure.core.errors import InvalidInput
 from tenure.core.ids import parse_key
+from tenure.core.instants import is_instant, parse_instant
 from tenure.core.queries import Query
 
 # Their bodies may contain instants as RFC 3339 text.

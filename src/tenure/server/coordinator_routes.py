@@ -8,9 +8,10 @@ from typing import Any
 
 from tenure import __version__
 from tenure.client.routes import PREFIX
-from tenure.client.wire import parse_instant, plain
+from tenure.client.wire import plain
 from tenure.core import limits
 from tenure.core.errors import InvalidInput, StoreUnavailable, TenureError
+from tenure.core.instants import parse_instant
 from tenure.core.roles import check_coordinator
 from tenure.engine import Engine
 from tenure.engine.duties.coordinator import Coordinator

@@ -9,10 +9,10 @@ import msgspec
 
 from tenure.client.routes import AS_JSON, P, Route
 from tenure.client.statuses import OF_ERROR, OF_KIND, OF_OUTCOME
-from tenure.client.wire import is_instant
 from tenure.core import commands as c
 from tenure.core import queries as q
 from tenure.core import roles, views
+from tenure.core.instants import is_instant
 from tenure.server.openapi import examples
 from tenure.server.openapi.bounds import Schema, bounded_query
 from tenure.server.openapi.schemas import ASKED, body_of, body_ref, in_path, ref, view_of

@@ -1,0 +1,177 @@
+"""The envelope of every message, version v1, and the messages that one event becomes. Pure.
+
+An event becomes `evt.KIND.v1`. If it made a task ready, it also becomes the command `cmd.task.execute.v1`; a dead
+letter also goes out in full as `dlq.task.TYPE.v1`. `fields.py` lists the fields of every kind: the shipped JSON Schemas
+are generated from it, and the suite validates each message that is sent.
+
+The payload has no receipt, nonce or sealed value: it is built from the event's own fields and details, never from its
+patch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from tenure.core.events import Event
+from tenure.core.instants import format_instant, is_instant
+from tenure.core.records import DeadLetter, Task
+from tenure.sinks import names
+from tenure.sinks.port import Message
+
+SCHEMA_VERSION = names.VERSION
+LONGEST_PAYLOAD = 256 * 1024  # bytes; a longer payload is cut to its ids
+EMITTED = "agent.emitted"
+_IDS = ("task_id", "key", "type", "previous_state", "new_state", "generation", "agent_id", "session_id", "attempt")
+
+# Why a task is offered to workers: by the kind of the event that made it ready.
+_NEW = frozenset({"task.created", "task.ready", "task.published"})
+_RETRY = frozenset({"task.retry_due", "task.retried", "task.reset", "task.resumed", "task.uncancelled"})
+NEW_TASK, RETRY_DUE, LEASE_EXPIRED = REASONS = ("new_task", "retry_due", "lease_expired")
+
+
+class Facts(NamedTuple):
+    """What an envelope needs beside its event, read by the relay in the same transaction as the page."""
+
+    tenant: str
+    task: Task | None = None
+    agent_type: str | None = None
+    target: str | None = None  # the agent type that a ready task is for
+    previous_claim: str | None = None  # how the generation before ended
+    cost: int | None = None  # nano-dollars, of a completed task
+    letter: DeadLetter | None = None
+
+
+def messages_of(event: Event, facts: Facts, *, short_names: bool = False) -> list[Message]:
+    """Every message that the event becomes, in the order in which they are sent."""
+    payload = _payload(event, facts)
+    name = names.event_name(event.kind, facts.agent_type, payload.get("name") if event.kind == EMITTED else None)
+    found = [_message(event, facts, event.id, name, payload)]
+    if short_names and event.kind == "task.dead_lettered":
+        found.append(_message(event, facts, f"{event.id}-short", f"evt.task.dead.{SCHEMA_VERSION}", payload))
+    if facts.letter is not None:
+        whole = payload | _times(msgspec.to_builtins(facts.letter))
+        name = names.dead_letter_name(facts.task.type if facts.task else "unknown")
+        found.append(_message(event, facts, f"{event.id}-dlq", name, whole))
+    if facts.task is not None and made_ready(event):
+        found.append(execute(facts, facts.task, event.version or 0, reason_of(event.kind), event=event))
+    return found
+
+
+def made_ready(event: Event) -> bool:
+    return event.task is not None and (
+        (event.new_state == "ready" and event.previous_state != "ready") or event.kind == "task.offer_ended"
+    )
+
+
+def reason_of(kind: str) -> str:
+    return NEW_TASK if kind in _NEW else RETRY_DUE if kind in _RETRY else LEASE_EXPIRED
+
+
+def execute(
+    facts: Facts, task: Task, version: int, reason: str, *, event: Event | None = None, now: int = 0
+) -> Message:
+    """The command to work on a ready task. Its id names the task's version: the event and the sweep send the same."""
+    payload = {
+        "task_id": task.id,
+        "key": task.key,
+        "target_agent_type": facts.target or task.type,
+        "reason": reason,
+        "version": version,
+    }
+    id = hashlib.sha256(f"{task.id} {version}".encode()).hexdigest()[:32]
+    body = _encoded(
+        id, names.EXECUTE, payload, trace=trace_of(task, event), cause=event.id if event else None,
+        time=event.time if event else now, tenant=facts.tenant, project=task.project,
+        sequence=event.sequence if event else 0,
+    )  # fmt: skip
+    return Message(id=id, name=names.EXECUTE, body=body, sequence=event.sequence if event else 0, task=task.id)
+
+
+def trace_of(task: Task | None, event: Event | None) -> str:
+    """The trace of a task, which all of its messages share; of other events their command's. Never empty."""
+    if task is not None and task.trace_id is not None:
+        return task.trace_id
+    if event is not None and event.trace_id is not None:
+        return event.trace_id
+    named = task.id if task is not None else event.task or event.id if event is not None else ""
+    return hashlib.sha256(named.encode()).hexdigest()[:32]
+
+
+def _message(event: Event, facts: Facts, id: str, name: str, payload: dict[str, Any]) -> Message:
+    body = _encoded(
+        id, name, payload, trace=trace_of(facts.task, event), cause=event.causation_id, time=event.time,
+        tenant=facts.tenant, project=event.project, sequence=event.sequence,
+    )  # fmt: skip
+    return Message(id=id, name=name, body=body, sequence=event.sequence, task=event.task)
+
+
+def _encoded(
+    id: str, name: str, payload: dict[str, Any], *, trace: str, cause: str | None, time: int, tenant: str,
+    project: str, sequence: int,
+) -> bytes:  # fmt: skip
+    envelope = {
+        "schema_version": SCHEMA_VERSION,
+        "message_id": id,
+        "trace_id": trace,
+        "causation_id": cause,
+        "kind": name.removesuffix(f".{SCHEMA_VERSION}"),
+        "emitted_at": format_instant(time),
+        "tenant": tenant,
+        "project": project,
+        "sequence": sequence,
+    }
+    body = _encode(envelope | {"payload": payload})
+    if len(body) > LONGEST_PAYLOAD:
+        cut = {field: payload.get(field) for field in _IDS} | {"truncated": True}
+        body = _encode(envelope | {"payload": cut})
+    return body
+
+
+_encode = msgspec.json.Encoder().encode
+
+
+# --- the payload --------------------------------------------------------------------------------------------
+
+
+def _payload(event: Event, facts: Facts) -> dict[str, Any]:
+    task, details = facts.task, event.details
+    payload = _times(details) | {
+        "task_id": event.task,
+        "key": event.key,
+        "type": task.type if task is not None else details.get("type"),
+        "previous_state": event.previous_state,
+        "new_state": event.new_state,
+        "generation": event.generation,
+        "agent_id": event.agent,
+        "session_id": event.session,
+        "attempt": details.get("attempt", task.attempts if task is not None else None),
+        "level": event.level,
+        "message": event.message,
+    }
+    match event.kind:
+        case "task.claimed":
+            payload["previous_claim"] = facts.previous_claim
+        case "task.retry_scheduled":
+            payload["next_attempt_at"] = payload.pop("retry_at", None)
+        case "task.completed":
+            result = details.get("result")
+            payload["result_ref"] = f"db://{event.project}/results/{result}" if result else None
+            payload["cost"] = None if facts.cost is None else facts.cost / 1e9
+        case "task.failed" | "task.dead_lettered":
+            payload["error_class"] = details.get("error_class")
+            payload["error"] = details.get("error") or event.message
+        case "task.result_refused":
+            payload["processing_ms"] = payload.pop("processing_time", None)
+    return payload
+
+
+def _times(details: Mapping[str, Any]) -> dict[str, Any]:
+    """The details, with their instants as text."""
+    return {
+        name: format_instant(value) if type(value) is int and is_instant(name) else value
+        for name, value in details.items()
+    }
