@@ -79,6 +79,9 @@ SCHEDULE_GRACE = limit(60 * _US, "us", "a tick that fires late", _FIXED,
 KEY_GRACE = limit(30.0 * _DAYS, "s", "the old secret of a rotated key", "argument `grace`, up to this", _INVALID)
 WEBHOOK_GRACE = limit(30.0 * _DAYS, "s", "the old secret of a rotated webhook", "argument `grace`, up to this",
     _INVALID)
+FACTS_A_MINUTE = limit(60, "facts", "emitting, per principal and session", _FIXED, "refused with RATE_LIMITED")
+FACT_SIZE = limit(8 * 1024, "bytes", "the data of an emitted fact", _FIXED, _INVALID)
+FILES_IN_EVENT = limit(100, "paths", "changed files in one event", _FIXED, "the others are counted")
 WEBHOOK_TOLERANCE = limit(300 * _US, "us", "the timestamp of a signed delivery", _FIXED, "the delivery is refused")
 SIGN_IN_LIFETIME = limit(12 * _HOURS * _US, "us", "a dashboard session", _FIXED, "sign in again")
 JWT_LIFETIME = limit(86400.0, "s", "a JWT, from `iat` to `exp`", "setting `serve.jwt_longest`", "refused with 401")

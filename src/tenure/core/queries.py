@@ -381,4 +381,10 @@ class Watched(Query, frozen=True, kw_only=True):
     declaration: ClassVar = Declaration("failure_watch", "viewer", "GET", PROJECT + "/watch")
 
 
+class Relays(Query, frozen=True, kw_only=True):
+    """The sinks with their places in the log, by name."""
+
+    declaration: ClassVar = Declaration("relays", "viewer", "GET", "/relays")
+
+
 ALL: tuple[type[Query], ...] = tuple(Query.__subclasses__())

@@ -20,12 +20,13 @@ from tenure.core.budget_rows import COUNTED, Budget
 from tenure.core.causes import Cancelled, PauseCause, reason_of
 from tenure.core.key_rows import ApiKey, WebSession
 from tenure.core.model_rows import Finished, LikeTasks, Model
+from tenure.core.relay_rows import Sink
 from tenure.core.row import Row
 from tenure.core.source_rows import Cursor, Schedule, Trigger, Watch
 
 __all__ = [
     "KINDS", "ApiKey", "Artifact", "Budget", "Cancelled", "Content", "Cursor", "Finished", "Kind", "LikeTasks", "Model",
-    "PauseCause", "Row", "Schedule", "Trigger", "Watch", "WebSession", "replace",
+    "PauseCause", "Row", "Schedule", "Sink", "Trigger", "Watch", "WebSession", "replace",
 ]  # fmt: skip
 
 
@@ -584,4 +585,5 @@ KINDS: dict[type[Row], Kind] = {
     Schedule: Kind("schedule"),
     Trigger: Kind("trigger", frozenset({"secret", "previous", "held_back", "told_at", "behind"})),
     Cursor: Kind("log_cursor", logged=False),
+    Sink: Kind("sink", logged=False),
 }

@@ -10,6 +10,7 @@ from typing import Any, Union
 
 from tenure.core.commands.budget_commands import MoveBudget, RemoveBudget, SetBudget
 from tenure.core.commands.command import OWNER, Command, Principal
+from tenure.core.commands.fact_commands import Emit, FilesChanged
 from tenure.core.commands.graph_commands import (
     Add,
     Dependency,
@@ -62,6 +63,7 @@ from tenure.core.commands.operator_commands import (
     StopLine,
     Undo,
 )
+from tenure.core.commands.relay_commands import PauseRelay, RemoveRelay, ResumeRelay, RewindRelay
 from tenure.core.commands.source_commands import (
     Deliver,
     PauseSchedule,
@@ -118,7 +120,9 @@ __all__ = [
     "Dependency",
     "Drain",
     "Edit",
+    "Emit",
     "Fail",
+    "FilesChanged",
     "Gone",
     "Heartbeat",
     "Judge",
@@ -131,6 +135,7 @@ __all__ = [
     "NewTrack",
     "Note",
     "Pause",
+    "PauseRelay",
     "PauseSchedule",
     "PauseTrigger",
     "Plan",
@@ -146,6 +151,7 @@ __all__ = [
     "Reject",
     "Release",
     "RemoveBudget",
+    "RemoveRelay",
     "RemoveSchedule",
     "RemoveTrigger",
     "Renew",
@@ -156,10 +162,12 @@ __all__ = [
     "Reset",
     "Resume",
     "ResumeAgent",
+    "ResumeRelay",
     "ResumeSchedule",
     "ResumeTrigger",
     "Retry",
     "RevokeKey",
+    "RewindRelay",
     "RotateKey",
     "RotateSecret",
     "RunSchedule",

@@ -34,6 +34,7 @@ from tenure.core.views.model_views import (
     SizeView,
 )
 from tenure.core.views.project_views import EventView, LeaderView, StatusView, TrackView
+from tenure.core.views.relay_views import RelayView
 from tenure.core.views.source_views import ScheduleInFull, ScheduleView, TriggerInFull, TriggerView, WatchedView
 from tenure.core.views.task_views import (
     ArtifactView,
@@ -93,6 +94,7 @@ __all__ = [
     "PlanView",
     "ProcessView",
     "ProjectionView",
+    "RelayView",
     "Remembered",
     "ReservationView",
     "ResultView",
@@ -124,6 +126,7 @@ __all__ = [
 
 OF: dict[type[q.Query], Any] = {
     q.Projects: list[str],
+    q.Relays: list[RelayView],
     q.Status: StatusView,
     q.Overview: OverviewView,
     q.Gauges: list[GaugesView],

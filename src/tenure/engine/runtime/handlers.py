@@ -23,7 +23,7 @@ def handler_of(kind: type[c.Command]) -> Callable[[UnitOfWork, c.Command], Outco
     return _LOADED[kind]
 
 
-def handlers_of(theme: str) -> Handlers:  # noqa: PLR0912  # one case a theme
+def handlers_of(theme: str) -> Handlers:  # noqa: PLR0912, PLR0915  # one case a theme
     match theme:
         case "claim":
             from tenure.engine.verbs.claim import HANDLERS
@@ -69,6 +69,10 @@ def handlers_of(theme: str) -> Handlers:  # noqa: PLR0912  # one case a theme
             from tenure.engine.sources.failure_watch import HANDLERS
         case "budgets":
             from tenure.engine.budgets.budget_verbs import HANDLERS
+        case "facts":
+            from tenure.engine.verbs.facts import HANDLERS
+        case "relays":
+            from tenure.engine.relay.relay_verbs import HANDLERS
         case "api_keys":
             from tenure.engine.verbs.api_keys import HANDLERS
         case _:

@@ -1,5 +1,6 @@
 -- 0001_initial da6b7d4e25e56e458c05ec4d915c6dd267e16121ca78d06c4057097a23196ee5 since 0.1.0
 -- 0002_fence 53b32e8c60c724f8ff6e5d5954d56260e57ca2c8082d45841a9561c241a3bf1d since 0.2.0
+-- 0003_messaging 6adf48fe6a14d2cbe1541a4d04054bd5c78871b0ca51909635d1d1169d85bc38 since 0.2.0
 
 -- table agent of agent
 CREATE TABLE agent (
@@ -601,6 +602,29 @@ CREATE TABLE session (
 
 -- index session_open of session
 CREATE INDEX session_open ON session (tenant, project, agent, id) WHERE ended_at IS NULL;
+
+-- table sink of sink
+CREATE TABLE sink (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    sequence INTEGER NOT NULL,
+    url TEXT NOT NULL,
+    projects TEXT NOT NULL,
+    max_lag INTEGER NOT NULL,
+    identity TEXT,
+    paused_at INTEGER,
+    paused_by TEXT,
+    cut_off_at INTEGER,
+    sent INTEGER NOT NULL,
+    sent_at INTEGER,
+    error TEXT,
+    error_at INTEGER,
+    created_at INTEGER NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) STRICT;
+
+-- index sqlite_autoindex_sink_1 of sink
 
 -- table sqlite_stat1 of sqlite_stat1
 CREATE TABLE sqlite_stat1(tbl,idx,stat);
