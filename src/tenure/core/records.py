@@ -458,6 +458,8 @@ class Message(Row, frozen=True, kw_only=True):
     address: str
     type: str = "chat"
     text: str
+    action: str | None = None  # of a command for programs
+    expires_at: int | None = None
     reply_to: str | None = None
     sent_at: int
     read_at: int | None = None

@@ -11,7 +11,7 @@ patch.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -19,6 +19,8 @@ import msgspec
 from tenure.core.events import Event
 from tenure.core.instants import format_instant, is_instant
 from tenure.core.records import DeadLetter, Task
+from tenure.core.records import Message as Mail
+from tenure.core.team import TYPE
 from tenure.sinks import names
 from tenure.sinks.port import Message
 
@@ -43,6 +45,7 @@ class Facts(NamedTuple):
     previous_claim: str | None = None  # how the generation before ended
     cost: int | None = None  # nano-dollars, of a completed task
     letter: DeadLetter | None = None
+    mail: Sequence[Mail] = ()  # one row for each recipient
 
 
 def messages_of(event: Event, facts: Facts, *, short_names: bool = False) -> list[Message]:
@@ -58,7 +61,36 @@ def messages_of(event: Event, facts: Facts, *, short_names: bool = False) -> lis
         found.append(_message(event, facts, f"{event.id}-dlq", name, whole))
     if facts.task is not None and made_ready(event):
         found.append(execute(facts, facts.task, event.version or 0, reason_of(event.kind), event=event))
+    if event.kind == "message.sent":
+        found += _mail(event, facts)
     return found
+
+
+def _mail(event: Event, facts: Facts) -> Iterator[Message]:
+    """Mail for the recipients' mailboxes; a command to a type of agent goes to one worker of that type."""
+    details = event.details
+    address, action = str(details.get("to")), details.get("action")
+    if action is not None and address.startswith(TYPE):
+        payload = _times({**details, "from": event.agent})
+        name = names.agent_command_name(address.removeprefix(TYPE), action)
+        yield _message(event, facts, f"{event.id}-cmd", name, payload)
+        return
+    for mail in facts.mail:
+        payload = _times(
+            {
+                "message": mail.message,
+                "from": mail.sender,
+                "to": mail.recipient,
+                "type": mail.type,
+                "action": mail.action,
+                "text": mail.text,
+                "reply_to": mail.reply_to,
+                "expires_at": mail.expires_at,
+            }
+        )
+        yield _message(
+            event, facts, f"{event.id}-{names.safe(mail.recipient)}", names.mailbox_name(mail.recipient), payload
+        )
 
 
 def made_ready(event: Event) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from tenure.core.events import Event
-from tenure.core.records import Agent, Brief, Claim, DeadLetter, Row, Sink, Task, Usage
+from tenure.core.records import Agent, Brief, Claim, DeadLetter, Message, Row, Sink, Task, Usage
 from tenure.sinks.envelope import Facts, made_ready
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ def facts_of(tx: Transaction, tenant: str, events: Sequence[Event]) -> list[tupl
     briefs = _loaded(tx, Brief, ((e.project, e.task) for e in events if e.task is not None and made_ready(e)))
     agents = _loaded(tx, Agent, ((e.project, e.agent) for e in events if e.agent and e.kind.startswith("agent.")))
     claims = _loaded(tx, Claim, (key for e in events if (key := _previous_claim(e)) is not None))
+    mail = _loaded(tx, Message, (key for e in events for key in _mail(e)))
     letters = _loaded(tx, DeadLetter, (key for e in events if (key := _letter(e)) is not None))
     costs = _costs(tx, events)
     found = []
@@ -67,6 +68,7 @@ def facts_of(tx: Transaction, tenant: str, events: Sequence[Event]) -> list[tupl
             previous_claim=before.state if before is not None else None,
             cost=costs.get(about) if event.kind == "task.completed" else None,
             letter=letter,
+            mail=[mail[key] for key in _mail(event) if key in mail],
         )
         found.append((event, facts))
     return found
@@ -86,6 +88,12 @@ def _letter(event: Event) -> tuple[str, str] | None:
     if event.kind != "task.dead_lettered":
         return None
     return next(((event.project, id) for table, id, _ in event.patch if table == "dead_letter"), None)
+
+
+def _mail(event: Event) -> list[tuple[str, str]]:
+    if event.kind != "message.sent":
+        return []
+    return [(event.project, f"{event.details['message']}:{name}") for name in event.details["recipients"]]
 
 
 def _costs(tx: Transaction, events: Sequence[Event]) -> dict[tuple[str, str], int]:

@@ -26,19 +26,23 @@ def send(work: UnitOfWork, cmd: commands.Send) -> Outcome:
         ids.check_name(cmd.to, "recipient")
     if cmd.reply_to is not None and not work.find(Message, {"project": cmd.project, "message": cmd.reply_to}, limit=1):
         raise NotFound(f"no message {cmd.reply_to[:80]!r} to reply to")
+    expires_at = None if cmd.expires is None else work.now + inputs.micros(cmd.expires, "expires")
+    if cmd.action is not None:
+        ids.check_name(cmd.action, "action")
     to = _recipients(work, cmd)
     message = work.new_id("msg")
     rows = [
         Message(
             project=cmd.project, id=f"{message}:{name}", message=message, sender=cmd.sender, recipient=name,
             address=cmd.to, type=cmd.type, text=cmd.text, reply_to=cmd.reply_to, sent_at=work.now,
+            action=cmd.action, expires_at=expires_at,
         )
         for name in to
     ]  # fmt: skip
-    work.record(
-        "message.sent", *rows, project=cmd.project, agent=cmd.sender,
-        details={"message": message, "to": cmd.to, "recipients": list(to), "type": cmd.type},
-    )  # fmt: skip
+    details: dict[str, Any] = {"message": message, "to": cmd.to, "recipients": list(to), "type": cmd.type}
+    if cmd.action is not None:  # a broker carries it even where no agent of the type is registered
+        details |= {"action": cmd.action, "text": cmd.text, "reply_to": cmd.reply_to, "expires_at": expires_at}
+    work.record("message.sent", *rows, project=cmd.project, agent=cmd.sender, details=details)
     return Outcome(
         outcome="CREATED", changed=to, messages=tuple(view(m) for m in rows[:1]), command_id=work.command_id,
         message=f"sent to {len(to)} agent{'' if len(to) == 1 else 's'}",
@@ -75,7 +79,7 @@ def read(work: UnitOfWork, cmd: commands.Read) -> Outcome:
 def view(message: Message) -> MessageView:
     return {
         "id": message.message, "from": message.sender, "to": message.address, "type": message.type,
-        "text": message.text,
+        "text": message.text, "action": message.action, "expires_at": message.expires_at,
         "reply_to": message.reply_to, "sent_at": message.sent_at, "read_at": message.read_at,
     }  # fmt: skip
 

@@ -1,6 +1,6 @@
 -- 0001_initial da6b7d4e25e56e458c05ec4d915c6dd267e16121ca78d06c4057097a23196ee5 since 0.1.0
 -- 0002_fence 53b32e8c60c724f8ff6e5d5954d56260e57ca2c8082d45841a9561c241a3bf1d since 0.2.0
--- 0003_messaging 6adf48fe6a14d2cbe1541a4d04054bd5c78871b0ca51909635d1d1169d85bc38 since 0.2.0
+-- 0003_messaging e38bc2bbc8eb92faeb68fba62b3e3febfdd337cc97b20bba927a0b549f4c93a9 since 0.2.0
 
 -- table agent of agent
 CREATE TABLE agent (
@@ -427,7 +427,7 @@ CREATE TABLE message (
     text TEXT NOT NULL,
     reply_to TEXT,
     sent_at INTEGER NOT NULL,
-    read_at INTEGER,
+    read_at INTEGER, action TEXT, expires_at INTEGER,
     PRIMARY KEY (tenant, project, id)
 ) STRICT;
 

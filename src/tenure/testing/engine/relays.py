@@ -195,6 +195,24 @@ class Relays(Stage):
         assert letter["payload"]["error"] == "no such table"
         assert letter["payload"]["history"]
 
+    def test_mail_goes_to_the_mailbox_of_each_recipient(self, scene: Scene, post: Post) -> None:
+        for name in ("ann", "ben"):
+            scene.do(c.Register, agent=name)
+        scene.do(c.Send, sender="boss", to="@all", text="stand-up at nine")
+        post.run()
+        boxes = {b["kind"]: b["payload"]["text"] for b in post.sink.bodies("cmd.agent.instance")}
+        assert boxes == {f"cmd.agent.instance.{name}": "stand-up at nine" for name in ("ann", "ben")}
+
+    def test_a_command_to_a_type_of_agent_is_sent_once(self, scene: Scene, post: Post) -> None:
+        for name in ("ann", "ben"):
+            scene.do(c.Register, agent=name, type="reviewer")
+        sent = scene.do(c.Send, sender="boss", to="@type:reviewer", text="B-003", action="review", expires=60.0)
+        assert sent.changed == ("ann", "ben")
+        post.run()
+        (command,) = post.sink.bodies("cmd.agent.")
+        assert command["kind"] == "cmd.agent.reviewer.review"
+        assert (command["payload"]["text"], command["payload"]["from"]) == ("B-003", "boss")
+
     # --- operators ----------------------------------------------------------------------------------------------
 
     def test_a_paused_relay_sends_nothing_until_it_is_resumed(self, scene: Scene, post: Post) -> None:

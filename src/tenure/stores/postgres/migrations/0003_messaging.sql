@@ -20,3 +20,6 @@ CREATE TABLE sink (
     "created_at" bigint NOT NULL,
     PRIMARY KEY (id, project, tenant)
 );
+
+ALTER TABLE message ADD COLUMN "action" text COLLATE "C";
+ALTER TABLE message ADD COLUMN "expires_at" bigint;

@@ -20,3 +20,6 @@ CREATE TABLE sink (
     created_at INTEGER NOT NULL,
     PRIMARY KEY (tenant, project, id)
 ) STRICT;
+
+ALTER TABLE message ADD COLUMN action TEXT;
+ALTER TABLE message ADD COLUMN expires_at INTEGER;
