@@ -16,6 +16,7 @@ from tests.mutants.seeds_of_place import PLACE
 from tests.mutants.seeds_of_postgres import POSTGRES
 from tests.mutants.seeds_of_processes import PROCESSES
 from tests.mutants.seeds_of_repeats import REPEATS
+from tests.mutants.seeds_of_secrets import SECRETS
 from tests.mutants.seeds_of_sharing import SHARING
 from tests.mutants.seeds_of_signing_in import SIGNING_IN
 from tests.mutants.seeds_of_sources import SOURCES
@@ -36,6 +37,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *REPEATS,
     *PLACE,
     *PROCESSES,
+    *SECRETS,
     *SHARING,
     *SIGNING_IN,
     *THE_SERVER,

@@ -281,6 +281,11 @@ WATCH_TASKS = limit(5, "tasks", "investigations created at once", _FIXED, "the r
 WATCH_NAMED = limit(20, "tasks", "failed tasks named in an investigation", _FIXED, "the oldest are left out")
 WATCH_ERROR = limit(300, "characters", "an error quoted in an investigation", _FIXED, _CUT)
 
+_sections.append("Secrets")
+SECRET_BYTES = limit(64 * _KIB, "bytes", "a secret", _FIXED, _TOO_LARGE)
+MASTER_KEY_TIMEOUT = limit(10.0, "s", "the command that prints the master key", _FIXED, "refused with `SECRETS_OFF`")
+MASTER_KEYS = limit(10, "keys", "the current master key and those before it", _FIXED, "refused with `BAD_CONFIG`")
+
 _sections.append("Reads")
 LISTED = limit(1000, "rows", "one page of tasks, budgets, usage or validations", "argument `limit`, up to this",
     "a larger number counts as this")
