@@ -23,6 +23,7 @@ from tests.mutants.seeds_of_sources import SOURCES
 from tests.mutants.seeds_of_the_server import THE_SERVER
 from tests.mutants.seeds_of_trust import TRUST
 from tests.mutants.seeds_of_validation import VALIDATION
+from tests.mutants.seeds_of_webhooks import WEBHOOKS
 
 MUTANTS: tuple[Mutant, ...] = (
     *CLAIMS,
@@ -45,4 +46,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *TRUST,
     *ARTIFACTS,
     *VALIDATION,
+    *WEBHOOKS,
 )

@@ -281,6 +281,15 @@ WATCH_TASKS = limit(5, "tasks", "investigations created at once", _FIXED, "the r
 WATCH_NAMED = limit(20, "tasks", "failed tasks named in an investigation", _FIXED, "the oldest are left out")
 WATCH_ERROR = limit(300, "characters", "an error quoted in an investigation", _FIXED, _CUT)
 
+_sections.append("Outgoing webhooks, hooks and notices")
+SEND_SECONDS = limit(10.0, "s", "one delivery to a webhook, a mail server or a Slack channel, in all", _FIXED,
+    "it has failed, and is tried again")
+SEND_ANSWER = limit(64 * _KIB, "bytes", "the answer of a webhook's receiver", _FIXED, "the rest is not read")
+SEND_IDLE = limit(16, "connections", "open connections to receivers that wait for the next delivery", _FIXED,
+    "the oldest is closed")
+SEND_URL = limit(2000, "characters", "the URL of a webhook", _FIXED, _INVALID)
+SENDS = limit(8, "deliveries", "deliveries to one webhook at the same time", _FIXED, "the rest waits")
+
 _sections.append("Secrets")
 SECRET_BYTES = limit(64 * _KIB, "bytes", "a secret", _FIXED, _TOO_LARGE)
 MASTER_KEY_TIMEOUT = limit(10.0, "s", "the command that prints the master key", _FIXED, "refused with `SECRETS_OFF`")
