@@ -289,6 +289,13 @@ SEND_IDLE = limit(16, "connections", "open connections to receivers that wait fo
     "the oldest is closed")
 SEND_URL = limit(2000, "characters", "the URL of a webhook", _FIXED, _INVALID)
 SENDS = limit(8, "deliveries", "deliveries to one webhook at the same time", _FIXED, "the rest waits")
+WEBHOOKS = limit(100, "webhooks", "a project", _FIXED, _REACHED)
+WEBHOOK_KINDS = limit(50, "kinds", "a webhook", _FIXED, _TOO_LARGE)
+WEBHOOK_DOWN = limit(10 * _MINUTES * _US, "us", "an endpoint without a successful delivery", _FIXED,
+    "it is down: nothing more is read for it until one succeeds")
+WEBHOOK_PARKED = limit(1000, "deliveries", "parked deliveries of a webhook", _FIXED, "it is down until there are fewer")
+WEBHOOK_LOG = limit(1000, "deliveries", "the delivery log of a webhook", _FIXED, "the oldest are dropped")
+WEBHOOK_RETRY_AFTER = limit(_DAYS * _US, "us", "`Retry-After` of a receiver", _FIXED, "a longer one counts as this")
 
 _sections.append("Secrets")
 SECRET_BYTES = limit(64 * _KIB, "bytes", "a secret", _FIXED, _TOO_LARGE)
