@@ -17,12 +17,14 @@ from tests.mutants.seeds_of_postgres import POSTGRES
 from tests.mutants.seeds_of_processes import PROCESSES
 from tests.mutants.seeds_of_relays import RELAYS
 from tests.mutants.seeds_of_repeats import REPEATS
+from tests.mutants.seeds_of_secrets import SECRETS
 from tests.mutants.seeds_of_sharing import SHARING
 from tests.mutants.seeds_of_signing_in import SIGNING_IN
 from tests.mutants.seeds_of_sources import SOURCES
 from tests.mutants.seeds_of_the_server import THE_SERVER
 from tests.mutants.seeds_of_trust import TRUST
 from tests.mutants.seeds_of_validation import VALIDATION
+from tests.mutants.seeds_of_webhooks import WEBHOOKS
 
 MUTANTS: tuple[Mutant, ...] = (
     *CLAIMS,
@@ -38,6 +40,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *REPEATS,
     *PLACE,
     *PROCESSES,
+    *SECRETS,
     *SHARING,
     *SIGNING_IN,
     *THE_SERVER,
@@ -45,4 +48,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *TRUST,
     *ARTIFACTS,
     *VALIDATION,
+    *WEBHOOKS,
 )

@@ -59,9 +59,11 @@ OF_ERROR = {
     "CONFLICT": 10,
     "SCHEMA_MISMATCH": 10,
     "STORE_CORRUPT": 10,
+    "SECRET_UNREADABLE": 10,
     "ARTIFACT_CORRUPT": 10,
     "UNDECIDED": 10,
     "BAD_CONFIG": 11,
+    "SECRETS_OFF": 11,
     "NO_ROUTE": 11,  # what answers there is no server of ours, or another version of it
     "NO_METHOD": 11,
     "UNTRUSTED": 11,

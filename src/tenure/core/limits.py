@@ -281,6 +281,27 @@ WATCH_TASKS = limit(5, "tasks", "investigations created at once", _FIXED, "the r
 WATCH_NAMED = limit(20, "tasks", "failed tasks named in an investigation", _FIXED, "the oldest are left out")
 WATCH_ERROR = limit(300, "characters", "an error quoted in an investigation", _FIXED, _CUT)
 
+_sections.append("Outgoing webhooks, hooks and notices")
+SEND_SECONDS = limit(10.0, "s", "one delivery to a webhook, a mail server or a Slack channel, in all", _FIXED,
+    "it has failed, and is tried again")
+SEND_ANSWER = limit(64 * _KIB, "bytes", "the answer of a webhook's receiver", _FIXED, "the rest is not read")
+SEND_IDLE = limit(16, "connections", "open connections to receivers that wait for the next delivery", _FIXED,
+    "the oldest is closed")
+SEND_URL = limit(2000, "characters", "the URL of a webhook", _FIXED, _INVALID)
+SENDS = limit(8, "deliveries", "deliveries to one webhook at the same time", _FIXED, "the rest waits")
+WEBHOOKS = limit(100, "webhooks", "a project", _FIXED, _REACHED)
+WEBHOOK_KINDS = limit(50, "kinds", "a webhook", _FIXED, _TOO_LARGE)
+WEBHOOK_DOWN = limit(10 * _MINUTES * _US, "us", "an endpoint without a successful delivery", _FIXED,
+    "it is down: nothing more is read for it until one succeeds")
+WEBHOOK_PARKED = limit(1000, "deliveries", "parked deliveries of a webhook", _FIXED, "it is down until there are fewer")
+WEBHOOK_LOG = limit(1000, "deliveries", "the delivery log of a webhook", _FIXED, "the oldest are dropped")
+WEBHOOK_RETRY_AFTER = limit(_DAYS * _US, "us", "`Retry-After` of a receiver", _FIXED, "a longer one counts as this")
+
+_sections.append("Secrets")
+SECRET_BYTES = limit(64 * _KIB, "bytes", "a secret", _FIXED, _TOO_LARGE)
+MASTER_KEY_TIMEOUT = limit(10.0, "s", "the command that prints the master key", _FIXED, "refused with `SECRETS_OFF`")
+MASTER_KEYS = limit(10, "keys", "the current master key and those before it", _FIXED, "refused with `BAD_CONFIG`")
+
 _sections.append("Reads")
 LISTED = limit(1000, "rows", "one page of tasks, budgets, usage or validations", "argument `limit`, up to this",
     "a larger number counts as this")
