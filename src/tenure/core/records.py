@@ -22,11 +22,13 @@ from tenure.core.key_rows import ApiKey, WebSession
 from tenure.core.model_rows import Finished, LikeTasks, Model
 from tenure.core.relay_rows import Sink
 from tenure.core.row import Row
+from tenure.core.secret_rows import DataKey
 from tenure.core.source_rows import Cursor, Schedule, Trigger, Watch
+from tenure.core.webhook_rows import Delivery, Webhook
 
 __all__ = [
-    "KINDS", "ApiKey", "Artifact", "Budget", "Cancelled", "Content", "Cursor", "Finished", "Kind", "LikeTasks", "Model",
-    "PauseCause", "Row", "Schedule", "Sink", "Trigger", "Watch", "WebSession", "replace",
+    "KINDS", "ApiKey", "Artifact", "Budget", "Cancelled", "Content", "Cursor", "DataKey", "Delivery", "Finished", "Kind", "LikeTasks", "Model",
+    "PauseCause", "Row", "Schedule", "Sink", "Trigger", "Watch", "WebSession", "Webhook", "replace",
 ]  # fmt: skip
 
 
@@ -553,6 +555,12 @@ class Kind(msgspec.Struct, frozen=True):
 _STAMPED = frozenset({"lane", "band", "rank", "due_at", "plain", "set_aside_for", "price"})
 _FROM_GRAPH = frozenset({"height", "waits_on", "unmet", "dependents", "children", "lineage"})
 _RENEWALS = frozenset({"lease", "lease_until", "renewals", "presented_at"})
+_TRIES = frozenset(
+    {
+        "secret", "previous", "sequence", "since", "parked", "delivered", "failed", "tries", "failing_since",
+        "down_since", "up_at", "wait_until", "success_at", "failure_at", "status", "error",
+    }
+)  # fmt: skip
 _COUNTS = frozenset({"status", "total", "live", "blocked", "completed", "cancelled", "dead"})
 
 KINDS: dict[type[Row], Kind] = {
@@ -590,4 +598,7 @@ KINDS: dict[type[Row], Kind] = {
     Trigger: Kind("trigger", frozenset({"secret", "previous", "held_back", "reported_at", "behind"})),
     Cursor: Kind("log_cursor", logged=False),
     Sink: Kind("sink", logged=False),
+    Webhook: Kind("webhook", _TRIES),
+    Delivery: Kind("delivery", logged=False),
+    DataKey: Kind("data_key", logged=False),
 }

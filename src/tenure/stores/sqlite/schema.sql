@@ -1,7 +1,7 @@
 -- 0001_initial da6b7d4e25e56e458c05ec4d915c6dd267e16121ca78d06c4057097a23196ee5 since 0.1.0
 -- 0002_fence 53b32e8c60c724f8ff6e5d5954d56260e57ca2c8082d45841a9561c241a3bf1d since 0.2.0
 -- 0003_names 7050d35236a3e8a7c19daba27fd4978661a941494fbc35bc7785c474b7735d63 since 0.2.0
--- 0004_messaging e38bc2bbc8eb92faeb68fba62b3e3febfdd337cc97b20bba927a0b549f4c93a9 since 0.2.0
+-- 0004_messaging ae88da5f015e9da29293b66978e4567cdeac85ab16f2ff5c0b3098c2e252e951 since 0.2.0
 
 -- table agent of agent
 CREATE TABLE agent (
@@ -283,6 +283,19 @@ CREATE TABLE dag (
     PRIMARY KEY (tenant, project, id)
 ) STRICT, WITHOUT ROWID;
 
+-- table data_key of data_key
+CREATE TABLE data_key (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    wrapped BLOB NOT NULL,
+    created_at INTEGER NOT NULL,
+    retired_at INTEGER,
+    PRIMARY KEY (tenant, project, id)
+) STRICT;
+
+-- index sqlite_autoindex_data_key_1 of data_key
+
 -- table dead_letter of dead_letter
 CREATE TABLE dead_letter (
     tenant TEXT NOT NULL,
@@ -304,6 +317,36 @@ CREATE TABLE dead_letter (
 ) STRICT;
 
 -- index sqlite_autoindex_dead_letter_1 of dead_letter
+
+-- table delivery of delivery
+CREATE TABLE delivery (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    webhook TEXT NOT NULL,
+    message TEXT NOT NULL,
+    event TEXT NOT NULL,
+    sequence INTEGER NOT NULL,
+    task TEXT,
+    kind TEXT NOT NULL,
+    state TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    parked_at INTEGER,
+    tries INTEGER NOT NULL,
+    first_at INTEGER,
+    tried_at INTEGER,
+    next_at INTEGER,
+    status INTEGER,
+    error TEXT,
+    duration INTEGER,
+    body BLOB NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) STRICT;
+
+-- index delivery_of_webhook of delivery
+CREATE INDEX delivery_of_webhook ON delivery (tenant, project, webhook, state, sequence, id);
+
+-- index sqlite_autoindex_delivery_1 of delivery
 
 -- table edge of edge
 CREATE TABLE edge (
@@ -908,3 +951,41 @@ CREATE TABLE web_session (
 
 -- index web_session_expires of web_session
 CREATE INDEX web_session_expires ON web_session (tenant, project, expires_at);
+
+-- table webhook of webhook
+CREATE TABLE webhook (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    url TEXT NOT NULL,
+    kinds TEXT NOT NULL,
+    filter TEXT NOT NULL,
+    enabled INTEGER NOT NULL,
+    disabled_for TEXT,
+    disabled_at INTEGER,
+    secret BLOB NOT NULL,
+    previous BLOB NOT NULL,
+    previous_until INTEGER,
+    request_id TEXT,
+    request_hash TEXT,
+    since INTEGER NOT NULL,
+    sequence INTEGER,
+    parked INTEGER NOT NULL,
+    delivered INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    tries INTEGER NOT NULL,
+    failing_since INTEGER,
+    down_since INTEGER,
+    up_at INTEGER,
+    wait_until INTEGER,
+    success_at INTEGER,
+    failure_at INTEGER,
+    status INTEGER,
+    error TEXT,
+    created_by TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    changed_at INTEGER NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) STRICT;
+
+-- index sqlite_autoindex_webhook_1 of webhook
