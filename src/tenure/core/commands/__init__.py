@@ -95,6 +95,15 @@ from tenure.core.commands.team_commands import (
     Terminate,
     Unreserve,
 )
+from tenure.core.commands.webhook_commands import (
+    PauseWebhook,
+    RemoveWebhook,
+    ReplayWebhook,
+    ResumeWebhook,
+    RotateWebhook,
+    SetWebhook,
+    TestWebhook,
+)
 from tenure.core.commands.validation_commands import Approve, Judge, Reject, RenewValidation, TakeValidation, Undecide
 
 __all__ = [
@@ -193,6 +202,13 @@ __all__ = [
     "Unlink",
     "Unreserve",
     "Wait",
+    "SetWebhook",
+    "PauseWebhook",
+    "ResumeWebhook",
+    "RemoveWebhook",
+    "RotateWebhook",
+    "TestWebhook",
+    "ReplayWebhook",
 ]  # fmt: skip
 
 ALL: tuple[type[Command], ...] = tuple(Command.__subclasses__())

@@ -34,7 +34,7 @@ from tenure.core.views.model_views import (
     SizeView,
 )
 from tenure.core.views.project_views import EventView, LeaderView, StatusView, TrackView
-from tenure.core.views.relay_views import RelayView
+from tenure.core.views.relay_views import DeliveryView, RelayView, WebhookView
 from tenure.core.views.source_views import ScheduleInFull, ScheduleView, TriggerInFull, TriggerView, WatchedView
 from tenure.core.views.task_views import (
     ArtifactView,
@@ -76,6 +76,7 @@ __all__ = [
     "DagEntry",
     "DagView",
     "DeadLetterView",
+    "DeliveryView",
     "EstimatesView",
     "EventView",
     "GaugesView",
@@ -121,12 +122,16 @@ __all__ = [
     "ValidationView",
     "WaitingView",
     "WatchedView",
+    "WebhookView",
     "WhyView",
 ]  # fmt: skip
 
 OF: dict[type[q.Query], Any] = {
     q.Projects: list[str],
     q.Relays: list[RelayView],
+    q.Webhooks: list[WebhookView],
+    q.ShowWebhook: WebhookView,
+    q.Deliveries: list[DeliveryView],
     q.Status: StatusView,
     q.Overview: OverviewView,
     q.Gauges: list[GaugesView],

@@ -62,6 +62,8 @@ def reads_of(theme: str) -> Reads:  # noqa: PLR0912  # one case a theme
             from tenure.engine.models.model_reads import READS
         case "budgets":
             from tenure.engine.budgets.budget_reads import READS
+        case "webhooks":
+            from tenure.engine.relay.webhook_verbs import READS
         case "relays":
             from tenure.engine.relay.relay_verbs import READS
         case "api_keys":

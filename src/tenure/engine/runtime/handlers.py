@@ -71,6 +71,8 @@ def handlers_of(theme: str) -> Handlers:  # noqa: PLR0912, PLR0915  # one case a
             from tenure.engine.budgets.budget_verbs import HANDLERS
         case "facts":
             from tenure.engine.verbs.facts import HANDLERS
+        case "webhooks":
+            from tenure.engine.relay.webhook_verbs import HANDLERS
         case "relays":
             from tenure.engine.relay.relay_verbs import HANDLERS
         case "api_keys":

@@ -68,6 +68,8 @@ REMEMBER_THEMSELVES = (
     c.SetTrigger,
     c.RotateSecret,
     c.TryTrigger,
+    c.SetWebhook,
+    c.RotateWebhook,
     c.Deliver,
 )
 _OF_A_TASK = ("id", "key", "ref", "title", "state")  # what a repeat returns of each created task

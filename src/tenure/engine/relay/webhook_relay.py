@@ -1,0 +1,241 @@
+"""The thread that delivers webhooks: one reading of the log for all of them, up to eight deliveries in flight each.
+
+What a step reads from the log is either delivered or parked in a row when the step ends, and only then does the place
+in the log move: a crash in between sends the same message ids again. A webhook that fails does not hold the others up:
+while its tries take time in a thread of their own, what is new for it is parked.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import NamedTuple
+
+from tenure.core import webhook_delivery as rule
+from tenure.core.errors import SecretsOff, SecretUnreadable, StoreError, TenureError
+from tenure.core.events import Event
+from tenure.core.records import Delivery, Project, Sink, Webhook, replace
+from tenure.engine.duties.election import LeaderEngine
+from tenure.engine.relay.lag import STORE
+from tenure.engine.relay.page import facts_of
+from tenure.engine.relay.relay import IDLE, LONGEST_BACK_OFF, PAGE
+from tenure.engine.relay.webhook_verbs import READER, TEST, deliveries_of, keys_of
+from tenure.engine.runtime.engine import Engine
+from tenure.engine.runtime.unit_of_work import Refused, UnitOfWork
+from tenure.engine.sources.event_values import event_values, values_of
+from tenure.sinks.envelope import messages_of
+from tenure.sinks.webhook import Result, WebhookSender, body_of
+
+AT_ONCE = 8  # webhooks that deliver at the same time
+
+
+class _Work(NamedTuple):
+    """One webhook in one step."""
+
+    webhook: Webhook
+    keys: tuple[bytes, ...]
+    parked: Sequence[Delivery]
+    new: Sequence[Delivery]
+    read: int  # how far the log was read for it
+
+
+class WebhookRelay:
+    """`step` is for one thread; `start` runs it in a thread of its own."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        sender: WebhookSender,
+        leading: Callable[[], LeaderEngine | None],
+        *,
+        failed: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """`failed` receives errors that concern no receiver: a missing master key, a bug."""
+        self.engine, self._sender, self._leading, self._failed = engine, sender, leading, failed
+        self._threads = ThreadPoolExecutor(AT_ONCE, "tenure-webhooks")
+        self._under_way: dict[tuple[str, str], Future[list[Result]]] = {}
+        self._mark = 0
+        self._troubles = 0
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="tenure-relay-webhooks", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join(IDLE * 2)
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _run(self) -> None:
+        while not self._ended.is_set():
+            pause = self.step()
+            if not pause:
+                continue
+            if self._troubles or self._under_way:
+                self._ended.wait(pause)
+                continue
+            try:
+                self.engine.store.wait(self._mark, pause)
+            except StoreError:
+                self._ended.wait(pause)
+
+    # --- a step ---
+
+    def step(self) -> float:
+        """Read at most one page for each place in the log, and deliver; return the seconds until the next step."""
+        led = self._leading()
+        if led is None:
+            return IDLE
+        try:
+            self._mark = self.engine.store.mark()
+            more = self._deliver(led)
+            self._troubles = 0
+            return 0.0 if more else IDLE
+        except Refused:  # no longer leads
+            return IDLE
+        except TenureError as error:
+            self._failed(error.message)
+            self._troubles += 1
+            return min(LONGEST_BACK_OFF, 0.25 * 2.0 ** min(self._troubles, 10))
+
+    def _deliver(self, led: LeaderEngine) -> bool:
+        self._save_finished(led)
+        place = self._place()
+        if place is None:
+            return False
+        works, read, more = self._read(place)
+        rounds = [(one, self._started(one)) for one in works]
+        for one, future in rounds:
+            if future is None:
+                self._save(led, one, [(delivery, None) for delivery in one.new], place)
+            elif one.webhook.failing_since is None:
+                self._save(led, one, future.result(), place)
+            else:  # it may take the whole timeout: what is new waits in rows meanwhile
+                self._under_way[one.webhook.project, one.webhook.id] = future
+                self._save(led, one, [(delivery, None) for delivery in one.new], place)
+        self._move(led, place, read)
+        return more
+
+    def _place(self) -> int | None:
+        with self.engine.store.begin(self.engine.tenant, write=False) as tx:
+            rows = tx.load(Sink, ((STORE, READER),))
+        return rows[0].sequence if rows and rows[0].paused_at is None else None
+
+    def _read(self, shared: int) -> tuple[list[_Work], int, bool]:
+        """What each webhook has to do; how far the shared reading came; whether there is more to read."""
+        with self.engine.reading((), follows=True) as work:
+            rows = [row for project in work.find(Project, {}) for row in work.find(Webhook, {"project": project.id})]
+            enabled = [row for row in rows if row.enabled]
+            pages = {place: work.tx.events({}, after=place, limit=PAGE) for place in {shared}}
+            works, more = [], False
+            for place, readers in rule.readings(enabled, shared, work.now).items():
+                if place not in pages:
+                    projects = tuple({row.project for row in readers})
+                    pages[place] = work.tx.events({"project": projects}, after=place, limit=PAGE)
+                more |= len(pages[place]) == PAGE
+                works += [self._work(work, row, pages[place], place) for row in readers]
+            idle = [row for row in enabled if not rule.is_reading(row, work.now)]
+            works += [self._work(work, row, (), row.sequence or shared) for row in idle]
+            read = pages[shared][-1].sequence if pages[shared] else shared
+            return works, read, more or len(pages[shared]) == PAGE
+
+    def _work(self, work: UnitOfWork, row: Webhook, page: Sequence[Event], place: int) -> _Work:
+        new = [one for event in page if event.project == row.project for one in self._made(work, row, event)]
+        parked = deliveries_of(work, row, state=rule.PARKED)
+        known = {one.id for one in parked}
+        try:
+            keys = keys_of(work, row)
+        except (SecretsOff, SecretUnreadable) as error:
+            self._failed(f"webhook {row.id}: {error.message}")
+            keys = ()
+        read = page[-1].sequence if page else place
+        return _Work(row, keys, parked, [one for one in new if one.id not in known], read)
+
+    def _made(self, work: UnitOfWork, row: Webhook, event: Event) -> list[Delivery]:
+        if event.kind == TEST:
+            kinds: tuple[str, ...] = (TEST,) if event.details.get("webhook") == row.id else ()
+        else:
+            values = values_of(work, event) if row.filter else {"event": event_values(event)}
+            kinds = rule.messages_for(row, event, values)
+        if not kinds:
+            return []
+        ((_, facts),) = facts_of(work.tx, self.engine.tenant, [event])
+        message = messages_of(event, facts)[0]
+        return [rule.new_delivery(row, event, kind, body_of(kind, event, message), work.now) for kind in kinds]
+
+    def _started(self, one: _Work) -> Future[list[Result]] | None:
+        """The tries of this step, in a thread; None where nothing may be tried now."""
+        if (one.webhook.project, one.webhook.id) in self._under_way or not one.keys:
+            return None
+        lanes = rule.lanes(one.webhook, [*one.parked, *one.new], self._now())
+        if not lanes:
+            return None
+        return self._threads.submit(
+            self._sender.send_round,
+            one.webhook.url,
+            one.keys,
+            lanes,
+            is_cautious=rule.is_cautious(one.webhook),
+            is_wanted=lambda: self._leading() is not None and not self._ended.is_set(),
+        )
+
+    def _now(self) -> int:
+        with self.engine.store.begin(self.engine.tenant, write=False) as tx:
+            return tx.now
+
+    # --- what is kept ---
+
+    def _save_finished(self, led: LeaderEngine) -> None:
+        for (project, name), future in list(self._under_way.items()):
+            if future.done():
+                del self._under_way[project, name]
+                self._keep(led, project, name, future.result(), None)
+
+    def _save(self, led: LeaderEngine, one: _Work, results: Sequence[Result], shared: int) -> None:
+        tried = {delivery.id for delivery, _ in results}
+        waiting: list[Result] = [(delivery, None) for delivery in one.new if delivery.id not in tried]
+        self._keep(led, one.webhook.project, one.webhook.id, [*results, *waiting], (one, shared))
+
+    def _keep(
+        self,
+        led: LeaderEngine,
+        project: str,
+        name: str,
+        results: Sequence[Result],
+        reading: tuple[_Work, int] | None,
+    ) -> None:
+        def decide(work: UnitOfWork) -> None:
+            row = work.get(Webhook, project, name)
+            if row is None:
+                return  # removed meanwhile
+            done = rule.after_round(row, results, work.now)
+            after = done.webhook
+            if reading is not None and row.sequence == reading[0].webhook.sequence:  # else it was replayed meanwhile
+                after = rule.moved(after, reading[0].read, reading[1], work.now)
+            for delivery in done.deliveries:
+                work.put(delivery)
+            for old in rule.surplus(deliveries_of(work, row)):
+                work.remove(old)
+            if done.disabled is not None:
+                details = {"webhook": name, "url": row.url, "why": done.disabled}
+                work.record("webhook.disabled", after, project=project, level="error", details=details)
+            elif after != row:
+                work.put(after)
+
+        if results or reading is not None:
+            led.transact((project,), decide)
+
+    def _move(self, led: LeaderEngine, place: int, read: int) -> None:
+        if read == place:
+            return
+
+        def decide(work: UnitOfWork) -> None:
+            row = work.get(Sink, STORE, READER)
+            if row is not None and row.sequence == place:
+                work.put(replace(row, sequence=read, sent_at=work.now))
+
+        led.transact((), decide)
